@@ -1,0 +1,53 @@
+# pgwarp.so by PGXS; pgwarp-engine by CMake.
+EXTENSION = pgwarp
+MODULE_big = pgwarp
+DATA = $(wildcard sql/pgwarp--*.sql)
+
+CXX_SOURCES = $(wildcard src/postgres/*.cpp src/postgres/*/*.cpp src/protocol/*.cpp) \
+	src/numeric/canonical.cpp
+OBJS = $(CXX_SOURCES:.cpp=.o)
+
+REGRESS = $(patsubst test/sql/%.sql,%,$(sort $(wildcard test/sql/*.sql)))
+REGRESS_OPTS = --inputdir=test --load-extension=pgwarp
+TAP_TESTS = 1
+PROVE_TESTS ?= test/tap/*.pl
+
+PG_CPPFLAGS = -I$(srcdir)/src
+PG_CXXFLAGS = -std=c++20 -O3 -Wall -Wextra -Werror -Wno-register -Wno-volatile -Wno-unused-parameter -Wno-missing-field-initializers \
+	-fno-exceptions -ffp-contract=off
+SHLIB_LINK += -lhwy -lstdc++ -lm
+
+ENGINE_BUILD ?= build/engine
+ENGINE_CMAKE_FLAGS ?=
+
+override with_llvm := no
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+# Header dependencies: PGXS knows none for C++.
+%.o: %.cpp
+	@mkdir -p $(dir .deps/$@)
+	$(COMPILE.cc) -MMD -MP -MF .deps/$@.d -o $@ $<
+-include $(OBJS:%=.deps/%.d)
+
+all: engine
+.PHONY: engine
+engine:
+	cmake -S $(srcdir) -B $(ENGINE_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPGWARP_TESTS=OFF \
+		$(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache) $(ENGINE_CMAKE_FLAGS)
+	cmake --build $(ENGINE_BUILD) --target pgwarp-engine
+
+# The launcher looks for the engine beside pgwarp.so.
+install: install-engine
+.PHONY: install-engine
+install-engine: engine installdirs
+	$(INSTALL_PROGRAM) $(ENGINE_BUILD)/pgwarp-engine '$(DESTDIR)$(pkglibdir)/pgwarp-engine'
+uninstall: uninstall-engine
+.PHONY: uninstall-engine
+uninstall-engine:
+	rm -f '$(DESTDIR)$(pkglibdir)/pgwarp-engine'
+clean: clean-engine
+.PHONY: clean-engine
+clean-engine:
+	rm -rf $(ENGINE_BUILD) .deps

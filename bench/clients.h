@@ -1,0 +1,37 @@
+// Clients that search at once.
+#pragma once
+
+#include "database.h"
+#include "methods.h"
+#include "options.h"
+
+namespace pgwarp::bench
+{
+
+struct Measurement {
+    double queries_per_second = 0;
+    double median_us = 0;
+    double p99_us = 0;
+    double engine_us = 0;  // mean of what the engine reports for itself; 0 when it had no part
+};
+
+const std::string& connection_of(const Options& options, Server server);
+
+// A connection with the settings of a point; index methods whose index the planner would not take are told to take it.
+// `forced` says whether that was needed.
+Database open_for(const Options& options, const Dataset& data, const Method& method, const Settings& settings,
+                  bool* forced);
+
+// Search for all queries once, with one client, and give the mean recall back.
+double measure_recall(const Options& options, const Dataset& data, const Method& method, const Settings& settings);
+
+// Search with so many clients for options.seconds.
+Measurement measure_clients(const Options& options, const Dataset& data, const Method& method, const Settings& settings,
+                            int clients);
+
+// Look rows up by primary key with one client.
+Measurement measure_look_up(const Options& options, const Dataset& data, const Method& method);
+
+double median(std::vector<double> values);
+
+}  // namespace pgwarp::bench

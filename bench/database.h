@@ -1,0 +1,62 @@
+// A connection to PostgreSQL, as a client library has it: prepared statements, binary parameters and results, binary
+// COPY.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "matrix.h"
+
+struct pg_conn;
+struct pg_result;
+
+namespace pgwarp::bench
+{
+
+class Database
+{
+public:
+    explicit Database(const std::string& connection_string);
+
+    // Run SQL without results that matter.
+    void run(const std::string& sql);
+
+    // The first column of all rows, as text; NULL is "".
+    std::vector<std::string> column(const std::string& sql);
+
+    // The only value of a query, as text.
+    std::string value(const std::string& sql);
+
+    // Prepare a statement of one parameter, sent and answered in binary.
+    void prepare(const std::string& name, const std::string& sql);
+
+    // Run it with a vector, or with a number, and give the ids back.
+    std::vector<std::int32_t> search(const std::string& name, std::span<const float> vector);
+    std::vector<std::int32_t> look_up(const std::string& name, std::int32_t id);
+
+    // Fill a table (id int, v vector) by COPY BINARY; ids are row numbers.
+    void copy_rows(const std::string& table, const Matrix<float>& rows);
+
+    int process_id() const;
+
+private:
+    struct ResultDeleter {
+        void operator()(pg_result* result) const;
+    };
+    struct ConnectionDeleter {
+        void operator()(pg_conn* connection) const;
+    };
+    using Result = std::unique_ptr<pg_result, ResultDeleter>;
+
+    Result execute(const std::string& sql);
+    std::vector<std::int32_t> execute_prepared(const std::string& name, const char* parameter, int length);
+    void send_copy(const std::string& data);
+
+    std::unique_ptr<pg_conn, ConnectionDeleter> connection_;
+    std::string buffer_;
+};
+
+}  // namespace pgwarp::bench

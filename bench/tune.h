@@ -1,0 +1,25 @@
+// Finding the settings with which a method reaches a recall.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "clients.h"
+
+namespace pgwarp::bench
+{
+
+// A method at certain settings.
+struct Point {
+    const Method* method;
+    double target;  // 0 = none
+    Settings settings;
+    double recall;
+    bool forced;  // the planner had to be told to use the index
+};
+
+// The points to measure of a method: for each target the fastest settings that reach it on these queries (none when no
+// setting does; that is told), and what the method makes of the target itself where it takes one.
+std::vector<Point> tune(const Options& options, const Dataset& data, const Method& method);
+
+}  // namespace pgwarp::bench

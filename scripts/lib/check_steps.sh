@@ -1,0 +1,160 @@
+# The steps of scripts/check. Each adds to passed, failed, failed_steps and closing_lines.
+
+# One build folder serves the unit tests and the staged engine. Fault points are in, so that tests can crash the engine.
+check_flags="-DPGWARP_TESTS=ON -DPGWARP_FAULTS=ON"
+pgxs_dir=/usr/lib/postgresql/$PG_MAJOR/lib/pgxs
+
+# Count the outcome of a step: count NAME PASSED FAILED
+count()
+{
+    passed=$((passed + $2))
+    failed=$((failed + $3))
+    [ "$3" -eq 0 ] || failed_steps+=("$1")
+}
+
+# A step that is a test in itself.
+counted_step()
+{
+    if step "$@"; then count "$1" 1 0; else count "$1" 0 1; return 1; fi
+}
+
+format_tree()
+{
+    cd "$root_dir" &&
+        find src cuda bench test -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' |
+        sort | xargs -r clang-format --dry-run -Werror
+}
+
+check_format() { counted_step "clang-format" format_tree; }
+
+build_engine()
+{
+    local build=$1 launcher=()
+    shift
+    ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    cmake -S "$root_dir" -B "$root_dir/$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo $check_flags "${launcher[@]}" "$@" &&
+        cmake --build "$root_dir/$build" -j "$jobs"
+}
+
+run_ctest()
+{
+    # OpenBLAS is not built for the sanitizers: its own threads would be reported.
+    case $1 in *san) export OPENBLAS_NUM_THREADS=1 ;; esac
+    ctest --test-dir "$root_dir/$1" -j "$jobs" --output-on-failure --no-tests=error
+}
+
+# Build the unit tests and run them: check_unit BUILD NAME [CMAKE FLAG...]
+check_unit()
+{
+    local build=$1 name=$2 line bad all
+    shift 2
+    counted_step "build ($name)" build_engine "$build" "$@" || return
+    step "$name" run_ctest "$build"
+    line=$(grep -E 'tests passed, [0-9]+ tests? failed out of' "$step_log")
+    if [[ $line =~ ,\ ([0-9]+)\ tests?\ failed\ out\ of\ ([0-9]+) ]]; then
+        bad=${BASH_REMATCH[1]}
+        all=${BASH_REMATCH[2]}
+        count "$name" $((all - bad)) "$bad"
+        closing_lines+=("$name: $line")
+    else
+        count "$name" 0 1
+        closing_lines+=("$name: no result")
+    fi
+}
+
+# The settings of every cluster that tests run in.
+test_settings=(shared_buffers=256MB fsync=off max_wal_size=4GB pgwarp.verify_results=on)
+
+# The server must be able to read the files that tests name, and root's home is closed to it.
+stage_tests()
+{
+    mkdir -p "$work/regress" && cp -a "$root_dir/test" "$work/" && chmod -R a+rX "$work/test"
+}
+
+run_regress()
+{
+    PATH="$pg_bin:$PATH" make -C "$root_dir" -s installcheck TAP_TESTS= PG_CONFIG="$pg_bin/pg_config" \
+        EXTRA_REGRESS_OPTS="--outputdir=$work/regress" || { head -n 400 "$work/regress/regression.diffs"; return 1; }
+}
+
+# Read the closing line of pg_regress: count_regress NAME
+count_regress()
+{
+    local line
+    line=$(grep -E '(All|^#? *[0-9]+ of) [0-9]+ tests (passed|failed)' "$step_log" | tail -n 1 | sed 's/^[ #]*//')
+    if [[ $line =~ ^All\ ([0-9]+)\ tests ]]; then
+        count "$1" "${BASH_REMATCH[1]}" 0
+    elif [[ $line =~ ^([0-9]+)\ of\ ([0-9]+)\ tests ]]; then
+        count "$1" $((BASH_REMATCH[2] - BASH_REMATCH[1])) "${BASH_REMATCH[1]}"
+    else
+        line="no result"
+        count "$1" 0 1
+    fi
+    closing_lines+=("$1: $line")
+}
+
+check_regress()
+{
+    use_cluster "$work/regress-cluster"
+    counted_step "start a cluster" start_cluster "${test_settings[@]}" || return
+    stage_tests
+    failure_lines=400 step "regress" run_regress
+    count_regress regress
+    stop_cluster
+}
+
+# TAP tests make their own clusters, so they run as the account that may: run_tap OUTPUT_DIR
+run_tap()
+{
+    cd "$work/test" &&
+        as_server env PATH="$pg_bin:$PATH" TESTDIR="$1" PGPORT=65432 PGWARP_DESTDIR="$work/stage" \
+            PGWARP_WAL_CONSISTENCY="${PGWARP_WAL_CONSISTENCY:-}" PG_REGRESS="$pgxs_dir/src/test/regress/pg_regress" \
+            PG_TEST_INITDB_EXTRA_OPTS= prove --timer --failures -I "$pgxs_dir/src/test/perl" tap/*.pl
+}
+
+# Run them and count assertions; a file that ends badly counts one failure at least: check_tap NAME
+check_tap()
+{
+    local name=$1 all bad
+    stage_tests
+    mkdir "$work/$name"
+    give_to_server "$work/$name"
+    unset PGHOST PGUSER PGDATABASE
+    failure_lines=150 step "$name" run_tap "$work/$name"
+    all=$(sed -n 's/^Files=.* Tests=\([0-9]*\),.*/\1/p' "$step_log")
+    bad=$(sed -n 's/^.*(Wstat: .* Tests: [0-9]* Failed: \([0-9]*\))$/\1/p' "$step_log" |
+        awk '{ n += $1 > 0 ? $1 : 1 } END { print n + 0 }')
+    if [ -z "$all" ] || { [ "$bad" -eq 0 ] && ! grep -q '^Result: PASS' "$step_log"; }; then bad=$((bad + 1)); fi
+    all=${all:-0}
+    count "$name" $((all > bad ? all - bad : 0)) "$bad"
+    closing_lines+=("$name: $(grep '^Files=' "$step_log") $(grep '^Result:' "$step_log")")
+}
+
+# Errors of valgrind whose stack holds code of pgwarp. Others are PostgreSQL's own (padding that it writes to disk).
+report_valgrind()
+{
+    awk 'BEGIN { RS = "" } /pgwarp/ && /(Invalid|uninitialised|Mismatched|overlap|Process terminating)/ { print FILENAME; print; print ""; n++ }
+        END { exit n > 0 }' <(sed -s 's/^==[0-9]*== *//' "$work"/valgrind/*.log)
+}
+
+run_valgrind()
+{
+    run_regress
+    stop_cluster
+    report_valgrind || return 3
+    say "no error in pgwarp's code"
+}
+
+check_valgrind()
+{
+    mkdir "$work/valgrind"
+    give_to_server "$work/valgrind"
+    use_cluster "$work/valgrind-cluster"
+    SERVER_WRAPPER="valgrind --quiet --leak-check=no --num-callers=30 --trace-children=yes
+        --trace-children-skip=*/pgwarp-engine --log-file=$work/valgrind/%p.log" \
+        counted_step "start a cluster under valgrind" start_cluster "${test_settings[@]}" pgwarp.engine_timeout=120s || return
+    stage_tests
+    counted_step "regress under valgrind" run_valgrind
+    count_regress "regress under valgrind"
+    stop_cluster
+}

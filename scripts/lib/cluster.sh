@@ -1,0 +1,39 @@
+# A throw-away PostgreSQL cluster in a folder of its own, reached through a Unix socket only. Sourced after common.sh.
+
+# Choose the folder, and point every client at the cluster in it.
+use_cluster()
+{
+    cluster_dir=$1
+    export PGHOST=$cluster_dir/socket PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+    unset PGPASSWORD PGSERVICE PGOPTIONS PGHOSTADDR
+}
+
+# Make the cluster and start it: start_cluster [SETTING=VALUE...]
+start_cluster()
+{
+    local setting
+    mkdir -p "$cluster_dir/socket"
+    chmod 700 "$cluster_dir"
+    give_to_server "$cluster_dir"
+    as_server "$pg_bin/initdb" -D "$cluster_dir/data" -A trust -U postgres -E UTF8 --locale=C --no-sync
+    {
+        echo "listen_addresses = ''"
+        echo "unix_socket_directories = '$cluster_dir/socket'"
+        # Libraries named without $libdir, as by background workers, are looked for along a path of their own.
+        echo "extension_destdir = '$work/stage'"
+        echo "dynamic_library_path = '$work/stage$("$pg_bin/pg_config" --pkglibdir):\$libdir'"
+        for setting in "$@"; do echo "${setting%%=*} = '${setting#*=}'"; done
+    } | as_server tee -a "$cluster_dir/data/postgresql.conf" >/dev/null
+    (cd / && as_server ${SERVER_WRAPPER:-} "$pg_bin/pg_ctl" -D "$cluster_dir/data" -w -t 120 -l "$cluster_dir/server.log" start) \
+        || { tail -n 20 "$cluster_dir/server.log"; return 1; }
+}
+
+# Stop the cluster if it runs.
+stop_cluster()
+{
+    [ -n "${cluster_dir:-}" ] && [ -f "$cluster_dir/data/postmaster.pid" ] || return 0
+    (cd / && as_server "$pg_bin/pg_ctl" -D "$cluster_dir/data" -m "${1:-fast}" -w -t 60 stop) >/dev/null
+}
+
+# Run SQL, unaligned and without headers.
+sql() { "$pg_bin/psql" -X -q -A -t -v ON_ERROR_STOP=1 "$@"; }

@@ -1,0 +1,127 @@
+# Shared by the scripts: steps with timings, packages, and the account that PostgreSQL runs as. Sourced by bash.
+
+root_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+PG_MAJOR=${PG_MAJOR:-15}
+pg_bin=/usr/lib/postgresql/$PG_MAJOR/bin
+jobs=${JOBS:-$(nproc)}
+
+# Say something on a line of its own.
+say() { printf '%s\n' "$*"; }
+
+# End with an error.
+die()
+{
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+# Make the work folder of a script, readable by the account that PostgreSQL runs as.
+make_work_dir()
+{
+    work=$(mktemp -d "${TMPDIR:-/tmp}/pgwarp-$1.XXXXXX")
+    chmod 755 "$work"
+    mkdir "$work/logs"
+}
+
+# Seconds since the script began, with one decimal.
+now() { date +%s.%N; }
+since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.1f", b - a }'; }
+
+# Tell how a running step is doing: the function step_status when there is one, else the last line of its log.
+status_line()
+{
+    if declare -F step_status >/dev/null; then
+        step_status
+    else
+        tail -c 400 "$1" 2>/dev/null | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | cut -c1-90
+    fi
+}
+
+# Run a command with its output in a log, showing that it is alive: step NAME COMMAND...
+# On a terminal the status is one line that changes; elsewhere a line every ten seconds.
+step()
+{
+    local name=$1 started pid rc=0 ticks=0 every=10
+    shift
+    local log=$work/logs/${name//[^A-Za-z0-9]/-}.log
+    step_log=$log
+    started=$(now)
+    [ -t 1 ] && every=1
+    [ -t 1 ] || say "$name ..."
+    "$@" >"$log" 2>&1 </dev/null &
+    pid=$!
+    while kill -0 "$pid" 2>/dev/null; do
+        sleep 0.2
+        ticks=$((ticks + 1))
+        [ $((ticks % (every * 5))) -eq 0 ] || continue
+        if [ -t 1 ]; then
+            printf '\r\033[K%s ... %s s  %s' "$name" "$(since "$started")" "$(status_line "$log")"
+        else
+            printf '    %s s  %s\n' "$(since "$started")" "$(status_line "$log")"
+        fi
+    done
+    wait "$pid" || rc=$?
+    [ -t 1 ] && printf '\r\033[K'
+    if [ "$rc" -eq 0 ]; then
+        say "$name: $(since "$started") s"
+    else
+        say "$name: FAILED after $(since "$started") s, exit status $rc. End of its output:"
+        tail -n "${failure_lines:-40}" "$log" | sed 's/^/    | /'
+    fi
+    return "$rc"
+}
+
+# Run as root, through sudo where needed.
+as_root()
+{
+    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# Install the packages of the groups that are missing: need_packages GROUP...
+need_packages()
+{
+    local group package missing=()
+    for group in "$@"; do
+        while read -r _ package; do
+            package=${package/@PG@/$PG_MAJOR}
+            dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing+=("$package")
+        done < <(grep -E "^$group[[:space:]]" "$root_dir/scripts/packages")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    if [ "$(id -u)" -ne 0 ] && ! command -v sudo >/dev/null; then
+        die "these packages are missing, and there is no sudo to install them: ${missing[*]}"
+    fi
+    # A password is asked for here, where it can be seen.
+    [ "$(id -u)" -eq 0 ] || sudo -v
+    step "packages (${#missing[@]} missing)" install_packages "${missing[@]}" || die "could not install: ${missing[*]}"
+}
+
+install_packages()
+{
+    as_root apt-get -qq update
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -q -o Dpkg::Use-Pty=0 install --no-install-recommends "$@"
+}
+
+# Run as the account that owns clusters: PostgreSQL refuses root.
+as_server()
+{
+    if [ "$(id -u)" -eq 0 ]; then runuser -u postgres -- "$@"; else "$@"; fi
+}
+
+# Give a folder to the account that owns clusters.
+give_to_server()
+{
+    if [ "$(id -u)" -eq 0 ]; then chown -R postgres: "$@"; fi
+}
+
+# Compile and put the extension under $work/stage, as `make install` would under /: stage_extension BUILD [CMAKE FLAGS]
+stage_extension()
+{
+    local build=$1 settings
+    shift
+    settings=(PG_CONFIG="$pg_bin/pg_config" ENGINE_BUILD="$build" ENGINE_CMAKE_FLAGS="$*")
+    ! command -v ccache >/dev/null || settings+=(CXX="ccache g++")
+    make -C "$root_dir" -j"$jobs" "${settings[@]}" all &&
+        make -C "$root_dir" -s "${settings[@]}" DESTDIR="$work/stage" install &&
+        chmod -R a+rX "$work/stage"
+}

@@ -1,0 +1,116 @@
+# The steps of scripts/demo. Results go to $work/numbers, a line for each method: name|recall|latency|build seconds|bytes.
+
+recall_queries=200
+
+title() { printf '\n== %s\n' "$*"; }
+
+make_vectors()
+{
+    local question options=()
+    for question in "${questions[@]}"; do options+=(--ask "$question"); done
+    /usr/bin/python3 "$root_dir/scripts/wordnet_vectors.py" --synsets "$work/synsets" --queries "$work/queries" "${options[@]}"
+}
+
+load_vectors()
+{
+    sql <<SQL
+CREATE EXTENSION pgwarp;
+CREATE TABLE synsets (id int PRIMARY KEY, words text, gloss text, v vector(256));
+CREATE TABLE queries (id int PRIMARY KEY, text text, v vector(256));
+\\copy synsets FROM '$work/synsets' (FORMAT binary)
+\\copy queries FROM '$work/queries' (FORMAT binary)
+VACUUM (ANALYZE) synsets, queries;
+SELECT count(*) || ' rows' FROM synsets;
+SQL
+}
+
+# The ten nearest of each query by a plan without index, and how far the tenth is.
+remember_truth()
+{
+    sql <<SQL
+SET max_parallel_workers_per_gather = 0;
+CREATE TABLE truth AS
+    SELECT q.id, (SELECT max(d) FROM (SELECT s.v <=> q.v AS d FROM synsets s ORDER BY s.v <=> q.v LIMIT 10) nearest) AS tenth
+    FROM queries q WHERE q.id > 1000 ORDER BY q.id LIMIT $recall_queries;
+SQL
+}
+
+# How far CREATE INDEX has come.
+index_progress()
+{
+    sql -c "SELECT phase || coalesce(' ' || tuples_done || ' of ' || nullif(tuples_total, 0), '') FROM pg_stat_progress_create_index" \
+        2>/dev/null
+}
+
+# Build an index: create_index METHOD
+create_index()
+{
+    local started
+    started=$(now)
+    sql -c "CREATE INDEX synsets_$1 ON synsets USING $1 (v vector_cosine_ops)" || return 1
+    since "$started" >"$work/build.$1"
+    sql -c "ANALYZE synsets"
+}
+
+# The part of the true ten nearest that a search finds; rows as near as the tenth count: measure_recall METHOD
+measure_recall()
+{
+    sql >"$work/recall.$1" <<SQL
+SELECT to_char(avg(found) / 10, '0.000') FROM (
+    SELECT (SELECT count(*) FILTER (WHERE d <= t.tenth + 1e-7)
+        FROM (SELECT s.v <=> q.v AS d FROM synsets s ORDER BY s.v <=> q.v LIMIT 10) nearest) AS found
+    FROM truth t JOIN queries q USING (id)) each;
+SQL
+}
+
+# Mean latency of one client with a prepared statement: measure_latency NAME QUERIES
+measure_latency()
+{
+    local name=$1 latency method=${1%% *}
+    cat >"$work/search.sql" <<'SQL'
+\set q random(1001, 2000)
+SELECT id FROM synsets ORDER BY v <=> (SELECT v FROM queries WHERE id = :q) LIMIT 10;
+SQL
+    "$pg_bin/pgbench" -n -M prepared -f "$work/search.sql" -t 20 >/dev/null || return 1
+    latency=$("$pg_bin/pgbench" -n -M prepared -f "$work/search.sql" -t "$2" | sed -n 's/^latency average = \(.*\) ms/\1/p')
+    [ -n "$latency" ] || return 1
+    if [ "$method" = sequential ]; then
+        echo "$name|1.000|$latency||" >>"$work/numbers"
+    else
+        echo "$name|$(cat "$work/recall.$method")|$latency|$(cat "$work/build.$method")|$(
+            sql -c "SELECT pg_size_pretty(pg_relation_size('synsets_$method'))")" >>"$work/numbers"
+    fi
+}
+
+show_neighbours()
+{
+    local id question
+    sql -c "SELECT id || '|' || text FROM queries WHERE id <= 1000 ORDER BY id" >"$work/asked"
+    while IFS='|' read -r id question; do
+        say "nearest to '$question':"
+        sql -c "SELECT format('  %s  %s: %s', round((v <=> (SELECT v FROM queries WHERE id = $id))::numeric, 3), left(words, 40), left(gloss, 70))
+            FROM synsets ORDER BY v <=> (SELECT v FROM queries WHERE id = $id) LIMIT 4" </dev/null
+    done <"$work/asked"
+}
+
+show_plan()
+{
+    sql -c "EXPLAIN (ANALYZE, TIMING OFF)
+        SELECT words FROM synsets ORDER BY v <=> (SELECT v FROM queries WHERE id = 1) LIMIT 10" | sed 's/^/  /'
+}
+
+show_numbers()
+{
+    printf '  %-16s %10s %16s %9s %10s %10s\n' method recall@10 'latency (mean)' speed-up 'built in' size
+    awk -F'|' 'NR == 1 { base = $3 }
+        { printf "  %-16s %10s %13s ms %8.1fx %10s %10s\n", $1, $2, $3, base / $3, $4 == "" ? "" : $4 " s", $5 }' "$work/numbers"
+    say "  $(sql -c "SELECT count(*) || ' rows of 256 dimensions, cosine distance' FROM synsets"). One client, prepared statement, k = 10."
+    say "  recall@10: mean over $recall_queries queries of the part of the rows returned that are as near as the true tenth."
+}
+
+show_engine()
+{
+    sql -x -c "SELECT DISTINCT engine_pid, device, pg_size_pretty(memory_used) AS memory_used FROM pgwarp_status" | sed 's/^/  /'
+    sql -c "SELECT format('  %s: %s rows resident, %s, %s searches', index, rows, pg_size_pretty(bytes), searches)
+        FROM pgwarp_status WHERE index IS NOT NULL"
+}

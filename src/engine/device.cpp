@@ -1,0 +1,99 @@
+#include "engine/device.h"
+
+#include <dlfcn.h>
+
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+
+#include "engine/log.h"
+#include "numeric/distance.h"
+
+#ifndef PGWARP_BUILD
+#define PGWARP_BUILD "0.1.0"
+#endif
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// The module lies beside the executable.
+std::string module_path()
+{
+    std::error_code error;
+    const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+    return error ? std::string() : (self.parent_path() / "pgwarp-cuda.so").string();
+}
+
+}  // namespace
+
+const char* engine_build()
+{
+    return PGWARP_BUILD;
+}
+
+std::unique_ptr<Device> Device::open(const EngineOptions& options, std::size_t threads)
+{
+    std::unique_ptr<Device> device(new Device);
+    if (options.device != DeviceChoice::cpu) {
+        std::string why;
+        if (device->open_module(options, why)) return device;
+        if (options.device == DeviceChoice::cuda) throw std::runtime_error("no CUDA device: " + why);
+        log_line(LogLevel::debug, "serving on the CPU: " + why);
+    }
+    device->description_ = std::string("cpu (") + simd_target() + ", " + std::to_string(threads) +
+                           (threads == 1 ? " thread)" : " threads)");
+    return device;
+}
+
+bool Device::open_module(const EngineOptions& options, std::string& why)
+{
+    const std::string path = module_path();
+    library_ = path.empty() ? nullptr : ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library_ == nullptr) {
+        const char* error = ::dlerror();
+        why = error != nullptr ? error : "the engine's own path is unknown";
+        return false;
+    }
+    const auto entry = reinterpret_cast<PgwarpDeviceEntry>(::dlsym(library_, PGWARP_DEVICE_ENTRY));
+    const PgwarpDeviceModule* module = entry != nullptr ? entry(PGWARP_DEVICE_ABI) : nullptr;
+    if (module == nullptr || module->abi != PGWARP_DEVICE_ABI || std::strcmp(module->build, engine_build()) != 0) {
+        why = "\"" + path + "\" belongs to another version";
+        return false;
+    }
+    char text[256] = "";
+    if (module->open(options.gpus.c_str(), options.memory, text, sizeof(text)) != 0) {
+        why = text;
+        return false;
+    }
+    module_ = module;
+    module->describe(text, sizeof(text));
+    description_ = text;
+    return true;
+}
+
+Device::~Device()
+{
+    // The library itself stays: a CUDA runtime doesn't like to be unloaded.
+    if (module_ != nullptr) module_->close();
+}
+
+const MethodDescriptor* Device::method(Method method, bool& on_cuda) const
+{
+    const MethodDescriptor* found =
+        module_ != nullptr ? module_->find_method(static_cast<std::uint8_t>(method)) : nullptr;
+    on_cuda = found != nullptr;
+    return found != nullptr ? found : find_method(method);
+}
+
+const MethodDescriptor& Device::require_method(const IndexShape& shape, bool& on_cuda) const
+{
+    if (shape.element != ElementType::float32) throw BadRequest("this engine doesn't know the element type");
+    const MethodDescriptor* found = method(shape.method, on_cuda);
+    if (found == nullptr) throw BadRequest("this engine doesn't know the index method");
+    return *found;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,46 @@
+// The device that serves: the CPU, or the CUDA module where there is one.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/device_module.h"
+#include "engine/options.h"
+#include "index/index.h"
+
+namespace pgwarp
+{
+
+// The engine's own build; backends and the device module must be of the same.
+const char* engine_build();
+
+class Device
+{
+public:
+    // Opens what the options ask for. auto never fails; cuda throws std::runtime_error when there is none.
+    static std::unique_ptr<Device> open(const EngineOptions& options, std::size_t threads);
+    virtual ~Device();
+    Device(const Device&) = delete;
+    Device& operator=(const Device&) = delete;
+
+    // "cpu (AVX2, 2 threads)"
+    const std::string& description() const { return description_; }
+    bool on_cuda() const { return module_ != nullptr; }
+
+    // The descriptor to build and search with, and whether that is on the GPU. Null when nobody knows the method.
+    virtual const MethodDescriptor* method(Method method, bool& on_cuda) const;
+    // The same for an index; throws BadRequest when it can't be served.
+    const MethodDescriptor& require_method(const IndexShape& shape, bool& on_cuda) const;
+
+protected:
+    Device() = default;
+
+private:
+    bool open_module(const EngineOptions& options, std::string& why);
+
+    void* library_ = nullptr;
+    const PgwarpDeviceModule* module_ = nullptr;
+    std::string description_;
+};
+
+}  // namespace pgwarp

@@ -1,0 +1,67 @@
+#include "engine/engine.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "engine/io_thread.h"
+#include "engine/log.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::uint32_t bulk_buffers = 8;
+constexpr std::uint32_t query_buffers = 2;
+constexpr std::size_t search_workers = 2;
+
+// Threads inherit the nice value of the one that starts them.
+std::unique_ptr<ThreadPool> make_background_pool(std::size_t threads)
+{
+    std::unique_ptr<ThreadPool> pool;
+    std::thread([&pool, threads] {
+        ::setpriority(PRIO_PROCESS, 0, build_nice);
+        pool = std::make_unique<ThreadPool>(threads);
+    }).join();
+    return pool;
+}
+
+}  // namespace
+
+Engine::Engine(const EngineOptions& given, Device& used)
+    : options(given),
+      device(used),
+      search_pool(given.threads),
+      build_pool(make_background_pool(given.threads)),
+      residency(given.memory != 0 ? given.memory : default_memory()),
+      buffers(bulk_buffers, query_buffers),
+      searches(search_workers, search_pool)
+{
+}
+
+Engine::~Engine() = default;
+
+void Engine::greet(std::uint64_t incarnation)
+{
+    std::lock_guard lock(greet_mutex_);
+    if (greeted_ && incarnation_ == incarnation) return;
+    if (greeted_) {
+        log_line(LogLevel::log, "the server was restarted: dropping all resident indexes");
+        residency.clear();
+        for (auto& thread : threads) thread->drop_other_incarnations(incarnation);
+    }
+    greeted_ = true;
+    incarnation_ = incarnation;
+}
+
+void Engine::drain(const std::string& reason)
+{
+    if (draining_.exchange(true)) return;
+    log_line(LogLevel::log, "shutting down: " + reason);
+    if (on_drain) on_drain();
+}
+
+}  // namespace pgwarp

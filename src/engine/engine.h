@@ -1,0 +1,61 @@
+// What the I/O threads share: the device, residency, builds, buffers, pools.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/builds.h"
+#include "engine/device.h"
+#include "engine/options.h"
+#include "engine/residency.h"
+#include "engine/search_queue.h"
+#include "engine/transfer_buffers.h"
+#include "engine/worker.h"
+
+namespace pgwarp
+{
+
+class IoThread;
+
+class Engine
+{
+public:
+    Engine(const EngineOptions& options, Device& device);
+    ~Engine();
+
+    // Remembers the server's incarnation. Another one than before drops every mirror and connection of the old one.
+    void greet(std::uint64_t incarnation);
+    // Begins to drain: new requests are refused, run() of the server returns when the rest is answered.
+    void drain(const std::string& reason);
+    bool draining() const { return draining_.load(std::memory_order_relaxed); }
+
+    const EngineOptions options;
+    Device& device;
+    const Clock::time_point started = Clock::now();
+    ThreadPool search_pool;
+    std::unique_ptr<ThreadPool> build_pool;  // of a lower priority
+    ThreadPool inline_pool{1};
+    Residency residency;
+    TransferBuffers buffers;
+    Builds builds{*build_pool};
+    SearchQueue searches;
+    Worker loads{2};   // readies mirrors
+    Worker copies{2};  // copies chunks, rows and arrays
+
+    std::atomic<std::uint32_t> connections{0};
+    std::atomic<std::uint32_t> in_flight{0};
+    std::vector<std::unique_ptr<IoThread>> threads;  // fixed once serving
+    std::function<void()> on_drain;                  // wakes the server; set before serving
+
+private:
+    std::atomic<bool> draining_{false};
+    std::mutex greet_mutex_;
+    std::uint64_t incarnation_ = 0;
+    bool greeted_ = false;
+};
+
+}  // namespace pgwarp

@@ -1,0 +1,189 @@
+#include "engine/handlers.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::size_t little = std::size_t{64} << 10;     // bytes that an I/O thread copies itself
+constexpr std::size_t max_staged = std::size_t{1} << 27;  // positions of dead delta entries that a connection may stage
+
+std::shared_ptr<Mirror> make_mirror(Engine& engine, const LoadBeginMessage& message)
+{
+    const LoadBeginRequest& load = message.request;
+    bool on_cuda = false;
+    const MethodDescriptor& method = engine.device.require_method(load.shape, on_cuda);
+    return std::make_shared<Mirror>(load.key, load.shape, load.options, load.rows, message.arrays, method, on_cuda);
+}
+
+void reply_grant(IoThread& thread, const ConnectionPtr& connection, std::uint64_t request_id, LoadGrant grant)
+{
+    LoadBeginReply reply{};
+    reply.grant = grant;
+    thread.reply(connection, request_id, MessageType::reply, as_bytes(reply));
+}
+
+std::shared_ptr<Mirror> require_load(IoThread& thread, const Request& request, const MirrorKey& key)
+{
+    auto mirror = thread.engine().residency.find_load(key, request.connection->id());
+    if (!mirror) throw BadRequest("the sender is not loading this index");
+    return mirror;
+}
+
+// The mirror that more is to be added to. Null: the sender has been told that there is none.
+std::shared_ptr<Mirror> find_for_addition(IoThread& thread, const Request& request, const MirrorKey& key)
+{
+    auto mirror = thread.engine().residency.find_any(key);
+    if (!mirror) {
+        thread.reply_error(request.connection, request.header.request_id,
+                           make_error(ErrorCode::unknown_mirror, "the index is not resident"));
+    }
+    return mirror;
+}
+
+// Makes the empty mirror on another thread (it can be large) and tells the loader to go on.
+void begin_granted(IoThread& thread, const Request& request, LoadBeginMessage message)
+{
+    Engine& engine = thread.engine();
+    const ConnectionPtr connection = request.connection;
+    const MirrorKey key = message.request.key;
+    thread.run_exclusive_on(
+        engine.loads, request,
+        [&engine, connection_id = connection->id(), key, message = std::move(message)] {
+            try {
+                if (!engine.residency.set_load(key, connection_id, make_mirror(engine, message))) throw Cancelled();
+            } catch (...) {
+                engine.residency.abandon_load(key, nullptr);
+                throw;
+            }
+        },
+        [&thread, connection, id = request.header.request_id] {
+            reply_grant(thread, connection, id, LoadGrant::granted);
+        });
+}
+
+}  // namespace
+
+void handle_load_begin(IoThread& thread, const Request& request)
+{
+    LoadBeginMessage message = decode_load_begin(request.payload);
+    std::uint64_t bytes = 0;
+    for (const ArrayShape& array : message.arrays) bytes += array.bytes();
+    const MirrorKey& key = message.request.key;
+    const Ticket ticket = thread.new_ticket();
+    Residency& residency = thread.engine().residency;
+    switch (residency.begin_load(key, request.connection->id(), bytes, ticket)) {
+        case Residency::State::absent:
+            return begin_granted(thread, request, std::move(message));
+        case Residency::State::resident:
+            return reply_grant(thread, request.connection, request.header.request_id, LoadGrant::already_loaded);
+        case Residency::State::loading:
+            break;
+    }
+    const auto deadline = request.received + std::chrono::milliseconds(message.request.wait_ms);
+    if (Clock::now() < deadline) return thread.park(request, ticket, deadline);
+    residency.forget(key, ticket);
+    reply_grant(thread, request.connection, request.header.request_id, LoadGrant::still_loading);
+}
+
+void handle_load_chunk(IoThread& thread, const Request& request)
+{
+    const LoadChunkMessage message = decode_load_chunk(request.payload);
+    const LoadChunkRequest& chunk = message.request;
+    const auto mirror = require_load(thread, request, chunk.key);
+    Bytes data = message.data;
+    std::shared_ptr<BufferMapping> mapping;
+    if (chunk.buffer != no_buffer) {
+        const auto part =
+            thread.engine().buffers.part(chunk.buffer, request.connection->id(), chunk.buffer_offset, chunk.length);
+        mapping = part.mapping;
+        data = part.bytes;
+    }
+    thread.run_exclusive(request, data.size() <= little, [mirror, mapping, data, chunk] {
+        mirror->write(chunk.array, chunk.offset, data);
+        return std::vector<std::byte>();
+    });
+}
+
+void handle_load_end(IoThread& thread, const Request& request)
+{
+    const MirrorKey key = decode_mirror(request.payload);
+    const auto mirror = require_load(thread, request, key);
+    mirror->check_complete();
+    Engine& engine = thread.engine();
+    // Everything is here: the rest happens whether or not the loader stays.
+    engine.residency.detach_load(key, request.connection->id());
+    thread.run_exclusive_on(
+        engine.loads, request,
+        [&engine, mirror, key] {
+            try {
+                mirror->finish_load(engine.search_pool);
+            } catch (...) {
+                engine.residency.abandon_load(key, mirror);
+                throw;
+            }
+            engine.residency.publish(key, mirror);
+        },
+        [&thread, connection = request.connection, id = request.header.request_id] {
+            thread.acknowledge(connection, id);
+        });
+}
+
+void handle_load_delta(IoThread& thread, const Request& request)
+{
+    const LoadDeltaMessage message = decode_load_delta(request.payload);
+    const LoadDeltaRequest& delta = message.request;
+    const auto mirror = find_for_addition(thread, request, delta.key);
+    if (!mirror) return;
+    thread.engine().residency.make_room(message.vectors.size_bytes() + message.tids.size_bytes(), mirror.get());
+    thread.run_exclusive(request, request.payload.size() <= little, [mirror, delta, message] {
+        mirror->add_delta(delta.log, delta.first, message.tids, message.vectors);
+        return std::vector<std::byte>();
+    });
+}
+
+namespace
+{
+
+// Adds a piece to what the connection has staged for this index and version.
+void stage_tombstones(StagedTombstones& staged, const Mirror& mirror, const LoadTombstonesMessage& message)
+{
+    const LoadTombstonesRequest& piece = message.request;
+    if (!staged.active || !(staged.key == piece.key) || staged.version != piece.version) {
+        staged = StagedTombstones{true, piece.key, piece.version, {}};
+    }
+    if (piece.source == 0) {
+        const std::uint64_t words = (mirror.rows() + 63) / 64;
+        if (piece.first > words || message.values.size() > words - piece.first)
+            throw BadRequest("tombstones past the last row");
+        if (message.values.empty()) return;
+        staged.values.rows.resize(words);
+        for (std::size_t i = 0; i < message.values.size(); ++i)
+            staged.values.rows[piece.first + i] |= message.values[i];
+    } else {
+        auto& entries = staged.values.log_entries[piece.source - 1];
+        if (entries.size() + message.values.size() > max_staged) throw BadRequest("too many tombstones");
+        entries.insert(entries.end(), message.values.begin(), message.values.end());
+    }
+}
+
+}  // namespace
+
+void handle_load_tombstones(IoThread& thread, const Request& request)
+{
+    const LoadTombstonesMessage message = decode_load_tombstones(request.payload);
+    const auto mirror = find_for_addition(thread, request, message.request.key);
+    if (!mirror) return;
+    StagedTombstones& staged = request.connection->staged;
+    stage_tombstones(staged, *mirror, message);
+    if (message.request.final == 0) return thread.acknowledge(request.connection, request.header.request_id);
+    const auto complete = std::make_shared<StagedTombstones>(std::move(staged));
+    staged = StagedTombstones{};
+    thread.run_exclusive(request, complete->values.bytes() <= little, [mirror, complete] {
+        mirror->add_tombstones(complete->version, complete->values);
+        return std::vector<std::byte>();
+    });
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,54 @@
+// pgwarp-engine. Exit codes: 0 = drained when asked to, or another engine serves; 1 = could not serve; others from the
+// options.
+#include <cblas.h>
+
+#include <exception>
+#include <thread>
+
+#include "engine/device.h"
+#include "engine/log.h"
+#include "engine/options.h"
+#include "engine/process.h"
+#include "engine/server.h"
+
+namespace
+{
+
+using namespace pgwarp;
+
+constexpr auto lock_patience = std::chrono::seconds(3);  // a predecessor may still be draining
+
+int serve(EngineOptions options)
+{
+    set_process_limits();
+    const auto lock = ProcessLock::acquire(options.lock, lock_patience);
+    if (!lock) {
+        log_line(LogLevel::log, "another engine holds \"" + options.lock + "\"");
+        return 0;
+    }
+    const FileDescriptor signals = make_signal_descriptor();
+    if (!follow_parent(options.parent_pid)) {
+        log_line(LogLevel::log, "the parent process is gone");
+        return 0;
+    }
+    // The engine's own pools share the work out; threads within threads would only get in each other's way.
+    openblas_set_num_threads(1);
+    if (options.threads == 0) options.threads = std::max(1U, std::thread::hardware_concurrency());
+    const auto device = Device::open(options, options.threads);
+    Server(options, *device).run(signals.get());
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    try {
+        int exit_code = 0;
+        const auto options = parse_options(argc, argv, exit_code);
+        return options ? serve(*options) : exit_code;
+    } catch (const std::exception& error) {
+        log_line(LogLevel::fatal, error.what());
+        return 1;
+    }
+}

@@ -1,0 +1,234 @@
+#include "engine/mirror.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <string>
+
+namespace pgwarp
+{
+
+namespace
+{
+
+bool is_named(const ArrayShape& array, const char* name)
+{
+    return std::strcmp(array.name, name) == 0;
+}
+bool is_tid_array(const ArrayShape& array)
+{
+    return is_named(array, array_tid_block) || is_named(array, array_tid_offset);
+}
+
+// The tids are the mirror's own; everything else is the method's.
+std::vector<ArrayShape> method_arrays(const std::vector<ArrayShape>& arrays)
+{
+    std::vector<ArrayShape> rest;
+    std::copy_if(arrays.begin(), arrays.end(), std::back_inserter(rest),
+                 [](const ArrayShape& a) { return !is_tid_array(a); });
+    return rest;
+}
+
+// Checks that both tid arrays are there, once, with a row each.
+void check_tid_arrays(const std::vector<ArrayShape>& arrays, std::uint64_t rows)
+{
+    int blocks = 0;
+    int offsets = 0;
+    for (const ArrayShape& array : arrays) {
+        if (!is_tid_array(array)) continue;
+        const bool block = is_named(array, array_tid_block);
+        (block ? blocks : offsets) += 1;
+        if (array.rows != rows || array.width != 1 || array.type != (block ? ArrayType::u32 : ArrayType::u16)) {
+            throw BadRequest("array of row addresses has another shape than the index");
+        }
+    }
+    if (blocks != 1 || offsets != 1) throw BadRequest("arrays of row addresses are missing");
+}
+
+std::uint64_t count_bits(const std::vector<std::uint64_t>& words)
+{
+    std::uint64_t bits = 0;
+    for (std::uint64_t word : words) bits += std::popcount(word);
+    return bits;
+}
+
+// The union of sorted positions.
+std::vector<std::uint64_t> merge_positions(const std::vector<std::uint64_t>& have, std::vector<std::uint64_t> more)
+{
+    std::sort(more.begin(), more.end());
+    std::vector<std::uint64_t> all;
+    all.reserve(have.size() + more.size());
+    std::merge(have.begin(), have.end(), more.begin(), more.end(), std::back_inserter(all));
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+}
+
+}  // namespace
+
+std::uint64_t Tombstones::bytes() const
+{
+    std::uint64_t values = rows.size();
+    for (const auto& entries : log_entries) values += entries.size();
+    return values * sizeof(std::uint64_t);
+}
+
+std::uint64_t MirrorSnapshot::delta_rows() const
+{
+    std::uint64_t rows = 0;
+    for (const DeltaView& log : logs) rows += log.rows();
+    return rows;
+}
+
+Mirror::Mirror(const MirrorKey& key, const IndexShape& shape, const ParameterList& options, std::uint64_t rows,
+               std::vector<ArrayShape> arrays, const MethodDescriptor& method, bool on_cuda)
+    : key_(key), shape_(shape), rows_(rows), arrays_(std::move(arrays)), on_cuda_(on_cuda), written_(arrays_.size())
+{
+    if (rows > std::numeric_limits<std::uint32_t>::max()) throw BadRequest("too many rows for one segment");
+    if (rows > 0 || !arrays_.empty()) check_tid_arrays(arrays_, rows);
+    searcher_ = method.make_searcher(shape, options, method_arrays(arrays_));
+    blocks_.resize(rows);
+    offsets_.resize(rows);
+    auto first = std::make_shared<MirrorSnapshot>();
+    first->dead = std::make_shared<Tombstones>();
+    snapshot_ = std::move(first);
+    touch();
+}
+
+void Mirror::claim(std::uint32_t array, std::uint64_t offset, std::uint64_t length)
+{
+    std::lock_guard lock(mutex_);
+    std::vector<Interval>& intervals = written_[array];
+    const auto after = std::lower_bound(intervals.begin(), intervals.end(), offset,
+                                        [](const Interval& interval, std::uint64_t at) { return interval.end <= at; });
+    if (after != intervals.end() && after->begin < offset + length) throw BadRequest("part of an array was sent twice");
+    const auto at = intervals.insert(after, {offset, offset + length});
+    // Neighbours grow together, so that a load in order keeps one interval.
+    if (const auto next = at + 1; next != intervals.end() && next->begin == at->end) {
+        at->end = next->end;
+        intervals.erase(next);
+    }
+    if (at != intervals.begin() && (at - 1)->end == at->begin) {
+        (at - 1)->end = at->end;
+        intervals.erase(at);
+    }
+}
+
+void Mirror::write(std::uint32_t array, std::uint64_t offset, std::span<const std::byte> bytes)
+{
+    if (array >= arrays_.size()) throw BadRequest("chunk of an unknown array");
+    const ArrayShape& shape = arrays_[array];
+    if (offset > shape.bytes() || bytes.size() > shape.bytes() - offset)
+        throw BadRequest("chunk past the end of its array");
+    if (bytes.empty()) return;
+    claim(array, offset, bytes.size());
+    if (is_named(shape, array_tid_block)) {
+        std::memcpy(reinterpret_cast<std::byte*>(blocks_.data()) + offset, bytes.data(), bytes.size());
+    } else if (is_named(shape, array_tid_offset)) {
+        std::memcpy(reinterpret_cast<std::byte*>(offsets_.data()) + offset, bytes.data(), bytes.size());
+    } else {
+        searcher_->write(shape.name, offset, bytes);
+    }
+}
+
+void Mirror::check_complete() const
+{
+    std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < arrays_.size(); ++i) {
+        const std::uint64_t bytes = arrays_[i].bytes();
+        if (bytes == 0) continue;
+        if (written_[i].size() != 1 || written_[i][0].begin != 0 || written_[i][0].end != bytes) {
+            throw BadRequest("array \"" + std::string(arrays_[i].name) + "\" was not sent whole");
+        }
+    }
+}
+
+void Mirror::finish_load(ThreadPool& pool)
+{
+    searcher_->finish_load(pool);
+}
+
+void Mirror::add_delta(std::uint32_t log, std::uint64_t first, std::span<const Tid> tids,
+                       std::span<const float> vectors)
+{
+    if (vectors.size() != tids.size() * shape_.dimensions)
+        throw BadRequest("delta rows of another number of dimensions");
+    std::lock_guard extending(extend_mutex_);
+    const auto current = snapshot();
+    auto next = std::make_shared<MirrorSnapshot>(*current);
+    next->logs[log] = extend_delta(current->logs[log], metric(), shape_.dimensions, first, tids, vectors);
+    std::lock_guard lock(mutex_);
+    snapshot_ = std::move(next);
+}
+
+void Mirror::add_tombstones(std::uint64_t version, const Tombstones& more)
+{
+    const std::uint64_t words = (rows_ + 63) / 64;
+    if (more.rows.size() > words) throw BadRequest("tombstones past the last row");
+    std::lock_guard extending(extend_mutex_);
+    const auto current = snapshot();
+    // Rows never come back within a generation: what is known stays, so that late or partial news can't undo it.
+    auto dead = std::make_shared<Tombstones>(*current->dead);
+    if (!more.rows.empty()) dead->rows.resize(words);
+    for (std::size_t i = 0; i < more.rows.size(); ++i) dead->rows[i] |= more.rows[i];
+    if (!dead->rows.empty() && rows_ % 64 != 0) dead->rows.back() &= (std::uint64_t{1} << (rows_ % 64)) - 1;
+    dead->dead_rows = count_bits(dead->rows);
+    for (std::size_t i = 0; i < delta_log_count; ++i) {
+        dead->log_entries[i] = merge_positions(dead->log_entries[i], more.log_entries[i]);
+    }
+    auto next = std::make_shared<MirrorSnapshot>(*current);
+    next->dead = std::move(dead);
+    next->tombstone_version = std::max(current->tombstone_version, version);
+    std::lock_guard lock(mutex_);
+    snapshot_ = std::move(next);
+}
+
+std::shared_ptr<const MirrorSnapshot> Mirror::snapshot() const
+{
+    std::lock_guard lock(mutex_);
+    return snapshot_;
+}
+
+std::uint64_t Mirror::memory_bytes() const
+{
+    const auto current = snapshot();
+    std::uint64_t bytes = searcher_->memory_bytes() + rows_ * (sizeof(std::uint32_t) + sizeof(std::uint16_t));
+    for (const DeltaView& log : current->logs) bytes += log.bytes(shape_.dimensions);
+    return bytes + current->dead->bytes();
+}
+
+std::uint64_t Mirror::stored_bytes() const
+{
+    std::uint64_t bytes = 0;
+    for (const ArrayShape& array : arrays_) bytes += array.bytes();
+    return bytes;
+}
+
+void Mirror::count(std::uint64_t queries, std::uint64_t nanoseconds)
+{
+    searches_.fetch_add(queries, std::memory_order_relaxed);
+    batches_.fetch_add(1, std::memory_order_relaxed);
+    engine_ns_.fetch_add(nanoseconds, std::memory_order_relaxed);
+}
+
+MirrorStatus Mirror::status() const
+{
+    const auto current = snapshot();
+    MirrorStatus status{};
+    status.key = key_;
+    status.method = shape_.method;
+    status.on_cuda = on_cuda_ ? 1 : 0;
+    status.rows = rows_;
+    status.delta_rows = current->delta_rows();
+    status.dead_rows = current->dead->dead_rows;
+    for (const auto& entries : current->dead->log_entries) status.dead_rows += entries.size();
+    status.bytes = memory_bytes();
+    status.searches = searches_.load(std::memory_order_relaxed);
+    status.batches = batches_.load(std::memory_order_relaxed);
+    status.engine_ns = engine_ns_.load(std::memory_order_relaxed);
+    const auto idle = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - last_used());
+    status.idle_ms = static_cast<std::uint64_t>(std::max<std::int64_t>(idle.count(), 0));
+    return status;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,104 @@
+// A resident index: a method's searcher, the rows' heap addresses, delta rows, tombstones and their versions. A search
+// takes an immutable snapshot and holds no lock while it runs; additions make a new snapshot.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "engine/delta.h"
+#include "index/index.h"
+#include "protocol/messages.h"
+
+namespace pgwarp
+{
+
+using Clock = std::chrono::steady_clock;
+
+// What is dead: a bitmap over rows (bit i = row i) and sorted positions per delta log.
+struct Tombstones {
+    std::vector<std::uint64_t> rows;
+    std::array<std::vector<std::uint64_t>, delta_log_count> log_entries;
+    std::uint64_t dead_rows = 0;
+    std::uint64_t bytes() const;
+};
+
+struct MirrorSnapshot {
+    std::array<DeltaView, delta_log_count> logs;
+    std::shared_ptr<const Tombstones> dead;
+    std::uint64_t tombstone_version = 0;
+
+    std::uint64_t delta_rows() const;
+};
+
+class Mirror
+{
+public:
+    // Checks the shapes against each other; throws BadRequest.
+    Mirror(const MirrorKey& key, const IndexShape& shape, const ParameterList& options, std::uint64_t rows,
+           std::vector<ArrayShape> arrays, const MethodDescriptor& method, bool on_cuda);
+
+    const MirrorKey& key() const { return key_; }
+    const IndexShape& shape() const { return shape_; }
+    Metric metric() const { return static_cast<Metric>(shape_.metric); }
+    std::uint64_t rows() const { return rows_; }
+    bool on_cuda() const { return on_cuda_; }
+    const Searcher& searcher() const { return *searcher_; }
+    Tid tid(std::uint32_t row) const { return Tid{blocks_[row], offsets_[row], 0}; }
+
+    // Loading: pieces of an array, each byte once (a repeated or missing one is a BadRequest).
+    void write(std::uint32_t array, std::uint64_t offset, std::span<const std::byte> bytes);
+    void check_complete() const;
+    void finish_load(ThreadPool& pool);
+
+    // Additions, at any time.
+    void add_delta(std::uint32_t log, std::uint64_t first, std::span<const Tid> tids, std::span<const float> vectors);
+    void add_tombstones(std::uint64_t version, const Tombstones& more);
+
+    std::shared_ptr<const MirrorSnapshot> snapshot() const;
+    std::uint64_t memory_bytes() const;
+    // Bytes of the arrays as stored: what loading will take at least.
+    std::uint64_t stored_bytes() const;
+
+    // Statistics and recency, touched by every search.
+    void count(std::uint64_t queries, std::uint64_t nanoseconds);
+    void touch() { last_used_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed); }
+    Clock::time_point last_used() const
+    {
+        return Clock::time_point(Clock::duration(last_used_.load(std::memory_order_relaxed)));
+    }
+    MirrorStatus status() const;
+
+private:
+    struct Interval {
+        std::uint64_t begin;
+        std::uint64_t end;
+    };
+    void claim(std::uint32_t array, std::uint64_t offset, std::uint64_t length);
+
+    const MirrorKey key_;
+    const IndexShape shape_;
+    const std::uint64_t rows_;
+    const std::vector<ArrayShape> arrays_;
+    const bool on_cuda_;
+    std::unique_ptr<Searcher> searcher_;
+    std::vector<std::uint32_t> blocks_;
+    std::vector<std::uint16_t> offsets_;
+
+    mutable std::mutex mutex_;  // guards what follows; never held while a search runs
+    std::vector<std::vector<Interval>> written_;
+    std::shared_ptr<const MirrorSnapshot> snapshot_;
+    std::mutex extend_mutex_;  // one addition at a time
+
+    std::atomic<Clock::rep> last_used_;
+    std::atomic<std::uint64_t> searches_{0};
+    std::atomic<std::uint64_t> batches_{0};
+    std::atomic<std::uint64_t> engine_ns_{0};
+};
+
+}  // namespace pgwarp

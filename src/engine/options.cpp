@@ -1,0 +1,74 @@
+#include "engine/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <map>
+
+namespace pgwarp
+{
+
+std::optional<EngineOptions> parse_options(int argc, const char* const* argv, int& exit_code)
+{
+    EngineOptions options;
+    CLI::App app{"pgwarp-engine: searches and builds pgwarp indexes; started by PostgreSQL's pgwarp launcher"};
+    const std::map<std::string, DeviceChoice> devices{
+        {"auto", DeviceChoice::automatic}, {"cuda", DeviceChoice::cuda}, {"cpu", DeviceChoice::cpu}};
+    app.add_option("--socket", options.socket, "Socket to listen on");
+    app.add_option("--lock", options.lock, "Lock file: one engine holds it");
+    app.add_option("--device", options.device, "auto, cuda or cpu")->transform(CLI::CheckedTransformer(devices));
+    app.add_option("--gpus", options.gpus, "GPUs to use, comma-separated (default: all)");
+    app.add_option("--memory", options.memory, "Bytes that resident indexes may use (0: a share of what is free)");
+    app.add_option("--threads", options.threads, "Threads of a search or a build (0: all cores)")
+        ->check(CLI::Range(0, 1024));
+    app.add_option("--io-threads", options.io_threads, "Threads that serve connections")->check(CLI::Range(1, 64));
+    app.add_option("--parent-pid", options.parent_pid, "Exit when this process is no longer the parent");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        exit_code = app.exit(error);
+        return std::nullopt;
+    }
+    return options;
+}
+
+namespace
+{
+
+// Reads one number from a file; `fallback` when there is none ("max", no file).
+std::uint64_t read_number(const char* path, std::uint64_t fallback)
+{
+    std::ifstream file(path);
+    std::uint64_t value = 0;
+    return file >> value ? value : fallback;
+}
+
+std::uint64_t available_memory()
+{
+    std::ifstream file("/proc/meminfo");
+    std::string name;
+    std::string unit;
+    std::uint64_t value = 0;
+    while (file >> name >> value) {
+        std::getline(file, unit);
+        if (name == "MemAvailable:") return value * 1024;
+    }
+    return std::uint64_t{4} << 30;
+}
+
+}  // namespace
+
+std::uint64_t default_memory()
+{
+    constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t free_bytes = available_memory();
+    const std::uint64_t limit = read_number("/sys/fs/cgroup/memory.max", unlimited);
+    if (limit != unlimited) {
+        const std::uint64_t used = read_number("/sys/fs/cgroup/memory.current", 0);
+        free_bytes = std::min(free_bytes, limit > used ? limit - used : 0);
+    }
+    return std::max<std::uint64_t>(free_bytes / 4 * 3, std::uint64_t{64} << 20);
+}
+
+}  // namespace pgwarp

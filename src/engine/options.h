@@ -1,0 +1,33 @@
+// The command line of pgwarp-engine. Paths are relative to the working directory, which is the data directory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "protocol/messages.h"
+
+namespace pgwarp
+{
+
+enum class DeviceChoice { automatic, cuda, cpu };
+
+struct EngineOptions {
+    std::string socket = socket_path;
+    std::string lock = lock_path;
+    DeviceChoice device = DeviceChoice::automatic;
+    std::string gpus;          // device ordinals, comma-separated; empty = all
+    std::uint64_t memory = 0;  // bytes for mirrors; 0 = a share of what is free
+    std::size_t threads = 0;   // of a search or a build; 0 = all cores
+    std::size_t io_threads = 2;
+    int parent_pid = 0;  // exit with this parent; 0 = on one's own
+};
+
+// Parses the command line. Nothing: the process should exit with exit_code (help, or a mistake already explained).
+std::optional<EngineOptions> parse_options(int argc, const char* const* argv, int& exit_code);
+
+// Bytes that mirrors may use when none are given: three quarters of the memory that is free now, cgroup included.
+std::uint64_t default_memory();
+
+}  // namespace pgwarp

@@ -1,0 +1,255 @@
+#include "engine/residency.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace pgwarp
+{
+
+namespace
+{
+
+bool is_other_generation(MirrorKey other, const MirrorKey& key)
+{
+    if (other.generation == key.generation) return false;
+    other.generation = key.generation;
+    return other == key;
+}
+
+}  // namespace
+
+std::size_t MirrorKeyHash::operator()(const MirrorKey& key) const
+{
+    // Generations are random: they alone spread well.
+    std::uint64_t hash = key.generation ^ (std::uint64_t{key.relation} << 32 | key.database);
+    hash *= 0x9e3779b97f4a7c15ULL;
+    return hash ^ (hash >> 32);
+}
+
+Residency::Residency(std::uint64_t memory, Clock::duration keep) : memory_(memory), keep_(keep) {}
+
+Residency::Lookup Residency::find(const MirrorKey& key, Ticket ticket)
+{
+    std::lock_guard lock(mutex_);
+    const auto found = table_.find(key);
+    if (found == table_.end()) return {State::absent, nullptr};
+    if (found->second.mirror) return {State::resident, found->second.mirror};
+    found->second.waiters.push_back(ticket);
+    return {State::loading, nullptr};
+}
+
+std::shared_ptr<Mirror> Residency::find_any(const MirrorKey& key)
+{
+    std::lock_guard lock(mutex_);
+    const auto found = table_.find(key);
+    if (found == table_.end()) return nullptr;
+    return found->second.mirror ? found->second.mirror : found->second.load->mirror;
+}
+
+Residency::State Residency::begin_load(const MirrorKey& key, std::uint64_t connection, std::uint64_t bytes,
+                                       Ticket ticket)
+{
+    std::vector<Entry> dropped;
+    std::lock_guard lock(mutex_);
+    if (const auto found = table_.find(key); found != table_.end()) {
+        if (found->second.mirror) return State::resident;
+        if (found->second.load->connection == connection) throw BadRequest("the sender is loading this index already");
+        found->second.waiters.push_back(ticket);
+        return State::loading;
+    }
+    make_room_locked(bytes, nullptr, dropped);
+    Entry entry;
+    entry.load = std::make_unique<Load>(Load{connection, bytes, nullptr});
+    table_.emplace(key, std::move(entry));
+    return State::absent;
+}
+
+bool Residency::set_load(const MirrorKey& key, std::uint64_t connection, std::shared_ptr<Mirror> mirror)
+{
+    std::lock_guard lock(mutex_);
+    const auto found = table_.find(key);
+    if (found == table_.end() || !found->second.load || found->second.load->connection != connection) return false;
+    found->second.load->mirror = std::move(mirror);
+    return true;
+}
+
+std::shared_ptr<Mirror> Residency::find_load(const MirrorKey& key, std::uint64_t connection)
+{
+    std::lock_guard lock(mutex_);
+    const auto found = table_.find(key);
+    if (found == table_.end() || !found->second.load || found->second.load->connection != connection) return nullptr;
+    return found->second.load->mirror;
+}
+
+bool Residency::detach_load(const MirrorKey& key, std::uint64_t connection)
+{
+    std::lock_guard lock(mutex_);
+    const auto found = table_.find(key);
+    if (found == table_.end() || !found->second.load || found->second.load->connection != connection) return false;
+    found->second.load->connection = 0;
+    return true;
+}
+
+void Residency::publish(const MirrorKey& key, const std::shared_ptr<Mirror>& mirror)
+{
+    std::vector<Ticket> waiting;
+    std::vector<Entry> dropped;
+    {
+        std::lock_guard lock(mutex_);
+        const auto found = table_.find(key);
+        // The table may have been cleared meanwhile: then what was loaded is of another incarnation.
+        if (found == table_.end() || !found->second.load || found->second.load->mirror != mirror) return;
+        waiting = std::exchange(found->second.waiters, {});
+        found->second.load.reset();
+        found->second.mirror = mirror;
+        mirror->touch();
+        for (auto item = table_.begin(); item != table_.end();) {
+            if (item->second.mirror && is_other_generation(item->first, key)) {
+                dropped.push_back(std::move(item->second));
+                item = table_.erase(item);
+            } else {
+                ++item;
+            }
+        }
+    }
+    wake(waiting);
+}
+
+void Residency::abandon_load(const MirrorKey& key, const std::shared_ptr<Mirror>& mirror)
+{
+    std::vector<Ticket> waiting;
+    {
+        std::lock_guard lock(mutex_);
+        const auto found = table_.find(key);
+        if (found == table_.end() || !found->second.load || found->second.load->mirror != mirror) return;
+        waiting = std::move(found->second.waiters);
+        table_.erase(found);
+    }
+    wake(waiting);
+}
+
+void Residency::connection_closed(std::uint64_t connection)
+{
+    std::vector<Ticket> waiting;
+    {
+        std::lock_guard lock(mutex_);
+        for (auto item = table_.begin(); item != table_.end();) {
+            Entry& entry = item->second;
+            if (entry.load && entry.load->connection == connection) {
+                waiting.insert(waiting.end(), entry.waiters.begin(), entry.waiters.end());
+                item = table_.erase(item);
+            } else {
+                ++item;
+            }
+        }
+    }
+    wake(waiting);
+}
+
+void Residency::forget(const MirrorKey& key, Ticket ticket)
+{
+    std::lock_guard lock(mutex_);
+    if (const auto found = table_.find(key); found != table_.end()) std::erase(found->second.waiters, ticket);
+}
+
+std::uint64_t Residency::used_locked() const
+{
+    std::uint64_t bytes = 0;
+    for (const auto& [key, entry] : table_) bytes += entry.mirror ? entry.mirror->memory_bytes() : entry.load->bytes;
+    return bytes;
+}
+
+void Residency::make_room_locked(std::uint64_t bytes, const Mirror* except, std::vector<Entry>& dropped)
+{
+    if (memory_ == 0) return;
+    const auto now = Clock::now();
+    std::uint64_t used = used_locked();
+    while (used + bytes > memory_) {
+        auto oldest = table_.end();
+        for (auto item = table_.begin(); item != table_.end(); ++item) {
+            const auto& mirror = item->second.mirror;
+            if (!mirror || mirror.get() == except || now - mirror->last_used() < keep_) continue;
+            if (oldest == table_.end() || mirror->last_used() < oldest->second.mirror->last_used()) oldest = item;
+        }
+        if (oldest == table_.end()) {
+            throw OutOfMemory("no memory for " + std::to_string(bytes >> 20) + " MiB: " + std::to_string(used >> 20) +
+                              " of " + std::to_string(memory_ >> 20) + " MiB hold indexes that are in use");
+        }
+        used -= std::min(used, oldest->second.mirror->memory_bytes());
+        dropped.push_back(std::move(oldest->second));
+        table_.erase(oldest);
+    }
+}
+
+void Residency::make_room(std::uint64_t bytes, const Mirror* except)
+{
+    std::vector<Entry> dropped;
+    std::lock_guard lock(mutex_);
+    make_room_locked(bytes, except, dropped);
+}
+
+void Residency::release(const MirrorKey& key)
+{
+    Entry dropped;
+    std::lock_guard lock(mutex_);
+    const auto found = table_.find(key);
+    if (found == table_.end() || !found->second.mirror) return;
+    dropped = std::move(found->second);
+    table_.erase(found);
+}
+
+void Residency::clear()
+{
+    std::vector<Ticket> waiting;
+    Table dropped;
+    {
+        std::lock_guard lock(mutex_);
+        for (auto& [key, entry] : table_) waiting.insert(waiting.end(), entry.waiters.begin(), entry.waiters.end());
+        dropped.swap(table_);
+    }
+    wake(waiting);
+}
+
+void Residency::evict_idle()
+{
+    std::vector<Entry> dropped;
+    std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    for (auto item = table_.begin(); item != table_.end();) {
+        if (item->second.mirror && now - item->second.mirror->last_used() >= keep_) {
+            dropped.push_back(std::move(item->second));
+            item = table_.erase(item);
+        } else {
+            ++item;
+        }
+    }
+}
+
+std::uint64_t Residency::memory_used() const
+{
+    std::lock_guard lock(mutex_);
+    return used_locked();
+}
+
+std::vector<MirrorStatus> Residency::status() const
+{
+    std::lock_guard lock(mutex_);
+    std::vector<MirrorStatus> list;
+    list.reserve(table_.size());
+    for (const auto& [key, entry] : table_) {
+        MirrorStatus status{};
+        if (entry.mirror) {
+            status = entry.mirror->status();
+        } else {
+            if (entry.load->mirror) status = entry.load->mirror->status();
+            status.key = key;
+            status.bytes = entry.load->bytes;
+            status.loading = 1;
+        }
+        list.push_back(status);
+    }
+    return list;
+}
+
+}  // namespace pgwarp

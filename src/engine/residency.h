@@ -1,0 +1,88 @@
+// The table of mirrors: who is resident, who is being loaded and by whom, who waits for it, and what must go when
+// memory is short.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/error.h"
+#include "engine/mirror.h"
+#include "engine/ticket.h"
+
+namespace pgwarp
+{
+
+struct MirrorKeyHash {
+    std::size_t operator()(const MirrorKey& key) const;
+};
+
+class Residency
+{
+public:
+    // memory 0 = unlimited; a mirror used within `keep` is not evicted for a newcomer.
+    explicit Residency(std::uint64_t memory, Clock::duration keep = std::chrono::minutes(1));
+
+    enum class State { resident, loading, absent };
+    struct Lookup {
+        State state;
+        std::shared_ptr<Mirror> mirror;
+    };
+    // When it is loading, `ticket` is woken as soon as that ends, well or not.
+    Lookup find(const MirrorKey& key, Ticket ticket);
+    // Resident, or being loaded by whomever: for additions of delta rows and tombstones. May be null.
+    std::shared_ptr<Mirror> find_any(const MirrorKey& key);
+
+    // Makes `connection` the loader if nobody is, and finds room by eviction (or throws OutOfMemory). Returns `absent`
+    // when granted: the caller then makes the empty mirror and hands it over, or abandons the load.
+    State begin_load(const MirrorKey& key, std::uint64_t connection, std::uint64_t bytes, Ticket ticket);
+    bool set_load(const MirrorKey& key, std::uint64_t connection, std::shared_ptr<Mirror> mirror);
+    // The mirror that this connection is loading; null when it isn't.
+    std::shared_ptr<Mirror> find_load(const MirrorKey& key, std::uint64_t connection);
+    // From now on the load is the engine's own: its connection may go.
+    bool detach_load(const MirrorKey& key, std::uint64_t connection);
+    // The load is complete: publishes the mirror, drops other generations of the relation and wakes who waits.
+    void publish(const MirrorKey& key, const std::shared_ptr<Mirror>& mirror);
+    // The load failed; `mirror` is what set_load() got, or null.
+    void abandon_load(const MirrorKey& key, const std::shared_ptr<Mirror>& mirror);
+
+    // A connection is gone: its loads are dropped and those who wait may take over.
+    void connection_closed(std::uint64_t connection);
+    void forget(const MirrorKey& key, Ticket ticket);
+
+    // Finds room for more bytes of what is resident already (delta rows). Throws OutOfMemory.
+    void make_room(std::uint64_t bytes, const Mirror* except);
+    void release(const MirrorKey& key);
+    void clear();
+    // Drops all mirrors that nobody has used for a while; after an allocation failed.
+    void evict_idle();
+
+    std::uint64_t memory_used() const;
+    std::uint64_t memory_allowed() const { return memory_; }
+    std::vector<MirrorStatus> status() const;
+
+private:
+    struct Load {
+        std::uint64_t connection;  // 0 = detached
+        std::uint64_t bytes;
+        std::shared_ptr<Mirror> mirror;  // null until it is made
+    };
+    struct Entry {
+        std::shared_ptr<Mirror> mirror;
+        std::unique_ptr<Load> load;
+        std::vector<Ticket> waiters;
+    };
+    using Table = std::unordered_map<MirrorKey, Entry, MirrorKeyHash>;
+    std::uint64_t used_locked() const;
+    // What goes is put into `dropped`, to be freed after the lock.
+    void make_room_locked(std::uint64_t bytes, const Mirror* except, std::vector<Entry>& dropped);
+
+    const std::uint64_t memory_;
+    const Clock::duration keep_;
+    mutable std::mutex mutex_;
+    Table table_;
+};
+
+}  // namespace pgwarp

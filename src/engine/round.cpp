@@ -1,0 +1,162 @@
+// The searches that an I/O thread accepted in one round of its loop: put together by index and settings, answered at
+// once when they are small, and handed to the search queue when they are not.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/handlers.h"
+#include "engine/io_thread.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr double inline_cost = 2e6;         // float operations of a request that an I/O thread answers itself
+constexpr double inline_batch_cost = 16e6;  // of what it answers together
+
+std::uint64_t nanoseconds(Clock::duration duration)
+{
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(std::chrono::nanoseconds(duration).count(), 0));
+}
+
+// What follows the reply: the counts, padded to 8 bytes, and the results.
+void write_body(const SearchSlice& slice, std::vector<std::byte>& body)
+{
+    const std::size_t counts = (slice.counts.size_bytes() + 7) / 8 * 8;
+    body.assign(counts + slice.results.size_bytes(), std::byte{0});
+    std::memcpy(body.data(), slice.counts.data(), slice.counts.size_bytes());
+    if (!slice.results.empty()) std::memcpy(body.data() + counts, slice.results.data(), slice.results.size_bytes());
+}
+
+SearchReply make_reply(const SearchSlice& slice, const SearchSettings& settings, Clock::time_point received)
+{
+    const SearchAnswer& answer = slice.answer;
+    SearchReply reply{};
+    for (std::size_t i = 0; i < delta_log_count; ++i) reply.have_delta_end[i] = answer.snapshot->logs[i].end;
+    reply.have_tombstone_version = answer.snapshot->tombstone_version;
+    reply.queue_ns = nanoseconds(slice.started - received);
+    reply.batch_width = slice.batch_width;
+    reply.query_count = static_cast<std::uint32_t>(slice.counts.size());
+    reply.status = SearchStatus::answered;
+    reply.kind = answer.kind;
+    reply.on_cuda = settings.mirror->on_cuda() && !settings.force_cpu ? 1 : 0;
+    reply.resolved = answer.resolved;
+    reply.last = answer.last;
+    return reply;
+}
+
+}  // namespace
+
+void IoThread::answer_search(const ConnectionPtr& connection, std::uint64_t request_id, SearchReply& reply_struct,
+                             Clock::time_point received, Bytes body)
+{
+    reply_struct.engine_ns = nanoseconds(Clock::now() - received);
+    reply(connection, request_id, MessageType::reply, as_bytes(reply_struct), body);
+}
+
+void IoThread::run_round()
+{
+    while (!round_.empty()) {
+        std::vector<RoundSearch> group;
+        const auto others = std::stable_partition(round_.begin() + 1, round_.end(), [this](const RoundSearch& search) {
+            return can_share_batch(round_.front().settings, search.settings);
+        });
+        group.assign(std::make_move_iterator(round_.begin()), std::make_move_iterator(others));
+        round_.erase(round_.begin(), others);
+        run_group(group);
+    }
+}
+
+void IoThread::run_group(std::vector<RoundSearch>& group)
+{
+    double cost = 0;
+    try {
+        const RoundSearch& first = group.front();
+        cost = estimate_cost(first.settings, std::span(first.queries).first(first.queries.size() / first.count), 1);
+    } catch (...) {
+        const ErrorReply error = describe_exception();
+        for (RoundSearch& search : group) reply_error(search.connection, search.request_id, error);
+        return;
+    }
+    std::vector<RoundSearch> together;
+    double together_cost = 0;
+    for (RoundSearch& search : group) {
+        const double own_cost = cost * static_cast<double>(search.count);
+        if (own_cost > inline_cost) {
+            queue_search(std::move(search));
+            continue;
+        }
+        if (!together.empty() && together_cost + own_cost > inline_batch_cost) {
+            run_inline(together);
+            together.clear();
+            together_cost = 0;
+        }
+        together_cost += own_cost;
+        together.push_back(std::move(search));
+    }
+    if (!together.empty()) run_inline(together);
+}
+
+void IoThread::run_inline(std::vector<RoundSearch>& group)
+{
+    thread_local std::vector<std::byte> body;
+    const auto started = Clock::now();
+    std::size_t queries = 0;
+    try {
+        std::span<const float> all = group.front().queries;
+        for (const RoundSearch& search : group) queries += search.count;
+        if (group.size() > 1) {
+            batch_queries_.clear();
+            for (const RoundSearch& search : group) {
+                batch_queries_.insert(batch_queries_.end(), search.queries.begin(), search.queries.end());
+            }
+            all = batch_queries_;
+        }
+        const SearchSettings& settings = group.front().settings;
+        run_search(settings, all, queries, nullptr, engine_.inline_pool, answer_);
+        settings.mirror->count(queries, nanoseconds(Clock::now() - started));
+    } catch (...) {
+        const ErrorReply error = describe_exception();
+        for (RoundSearch& search : group) reply_error(search.connection, search.request_id, error);
+        return;
+    }
+    deliver(group, answer_, static_cast<std::uint32_t>(queries), started,
+            [this](RoundSearch& search, const SearchSlice& slice) {
+                SearchReply reply = make_reply(slice, search.settings, search.received);
+                write_body(slice, body);
+                answer_search(search.connection, search.request_id, reply, search.received, body);
+            });
+    answer_.snapshot.reset();
+}
+
+void IoThread::queue_search(RoundSearch&& search)
+{
+    const ConnectionPtr connection = search.connection;
+    if (connection->closed()) return;
+    const std::uint64_t number = ++connection->next_search;
+    const std::uint64_t id = search.request_id;
+    const auto received = search.received;
+    QueuedSearch queued;
+    queued.settings = search.settings;
+    queued.queries = std::move(search.queries);
+    queued.count = search.count;
+    queued.answered = [this, connection, number, id, received, settings = search.settings](const SearchSlice& slice) {
+        auto body = std::make_shared<std::vector<std::byte>>();
+        write_body(slice, *body);
+        post([this, connection, number, id, received, body, reply = make_reply(slice, settings, received)]() mutable {
+            connection->searches.erase(number);
+            answer_search(connection, id, reply, received, *body);
+        });
+    };
+    queued.failed = [this, connection, number, id](const ErrorReply& error) {
+        post([this, connection, number, id, error] {
+            connection->searches.erase(number);
+            reply_error(connection, id, error);
+        });
+    };
+    // The answer comes through the mailbox: never before this thread has noted the search.
+    connection->searches.emplace(number, engine_.searches.submit(std::move(queued)));
+}
+
+}  // namespace pgwarp

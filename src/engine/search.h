@@ -1,0 +1,43 @@
+// One search: the method's answer over the rows of the index merged with the exact answer over the delta.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/mirror.h"
+
+namespace pgwarp
+{
+
+// What searches must have in common to be answered as one batch.
+struct SearchSettings {
+    std::shared_ptr<Mirror> mirror;
+    std::uint32_t k = 0;
+    std::int64_t effort = 0;
+    ParameterList parameters;
+    SearchMode mode = SearchMode::normal;
+    SearchCursor after{};
+    bool force_cpu = false;
+};
+// Continuations are never put together: each has its own cursor.
+bool can_share_batch(const SearchSettings& a, const SearchSettings& b);
+
+struct SearchAnswer {
+    std::vector<std::uint32_t> counts;  // per query
+    std::vector<Result> results;        // of all queries, one after the other
+    SearchCursor last{};                // of the last result
+    ResultKind kind = ResultKind::exact;
+    ParameterList resolved;
+    std::shared_ptr<const MirrorSnapshot> snapshot;
+};
+
+// Float operations that a query will take, about.
+double estimate_cost(const SearchSettings& settings, std::span<const float> queries, std::size_t count);
+
+// Answers `count` queries on the caller's thread and `pool`. Throws Cancelled, BadRequest, std::bad_alloc.
+void run_search(const SearchSettings& settings, std::span<const float> queries, std::size_t count,
+                const CancelToken* cancel, ThreadPool& pool, SearchAnswer& answer);
+
+}  // namespace pgwarp

@@ -1,0 +1,21 @@
+// Checks and changes that vectors undergo on their way in.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "numeric/metric.h"
+
+namespace pgwarp
+{
+
+// Whether all values are finite.
+bool all_finite(std::span<const float> values);
+
+// Refuses NaN and infinities; normalises rows when the metric is cosine, and refuses zero vectors there (BadRequest).
+void prepare_vectors(Metric metric, std::span<float> vectors, std::size_t dimensions);
+
+// The norm that score_error_bound() asks for, rounded up: L1 for l1, L2 otherwise.
+float bound_norm(Metric metric, std::span<const float> vector);
+
+}  // namespace pgwarp

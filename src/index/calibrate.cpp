@@ -1,0 +1,88 @@
+#include "index/calibrate.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "numeric/distance.h"
+#include "numeric/sample.h"
+#include "numeric/top_k.h"
+
+namespace pgwarp {
+
+std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::span<const float> rows,
+                                                          std::size_t dimensions,
+                                                          const std::vector<std::uint32_t>& sample, ThreadPool& pool,
+                                                          const CancelToken* cancel)
+{
+    constexpr std::size_t tile_rows = 512;
+    constexpr std::size_t tile_queries = 16;
+    const std::size_t count = rows.size() / dimensions;
+    const std::size_t wanted = std::min<std::size_t>(Calibration::ks[3] + 1, count);
+    const std::vector<float> queries = gather_rows(rows.data(), dimensions, sample);
+    std::vector<float> norms(count);
+    pool.parallel_for(count, 4096, [&](std::size_t begin, std::size_t end) {
+        squared_norms(rows.data() + begin * dimensions, end - begin, dimensions, norms.data() + begin);
+    });
+    std::vector<std::vector<std::uint32_t>> truth(sample.size());
+    pool.parallel_for(sample.size(), tile_queries, [&](std::size_t first, std::size_t last) {
+        std::vector<TopK> best(last - first, TopK(wanted));
+        std::vector<float> tile((last - first) * tile_rows);
+        for (std::size_t begin = 0; begin < count; begin += tile_rows) {
+            if (cancel != nullptr) cancel->check();
+            const std::size_t width = std::min(tile_rows, count - begin);
+            score_tile(metric, queries.data() + first * dimensions, last - first, rows.data() + begin * dimensions,
+                       norms.data() + begin, width, dimensions, tile.data());
+            for (std::size_t q = 0; q < last - first; ++q) {
+                best[q].push_block(tile.data() + q * width, width, static_cast<std::uint32_t>(begin));
+            }
+        }
+        for (std::size_t q = first; q < last; ++q) {
+            for (const Candidate& candidate : best[q - first].take_sorted()) {
+                if (candidate.row != sample[q] && truth[q].size() + 1 <= Calibration::ks[3]) truth[q].push_back(candidate.row);
+            }
+        }
+    });
+    return truth;
+}
+
+void RecallCurve::add(std::int64_t effort, const std::vector<std::array<float, 4>>& shares_of_queries)
+{
+    constexpr double one_sided_95 = 1.645;
+    if (points_.count == Calibration::capacity) return;
+    CalibrationPoint& point = points_.points[points_.count++];
+    point.effort = effort;
+    for (std::size_t k = 0; k < 4; ++k) {
+        double sum = 0;
+        double squares = 0;
+        std::size_t measured = 0;
+        for (const auto& shares : shares_of_queries) {
+            if (shares[k] < 0) continue;
+            sum += shares[k];
+            squares += static_cast<double>(shares[k]) * shares[k];
+            ++measured;
+        }
+        if (measured == 0) {
+            point.recall[k] = -1;
+            continue;
+        }
+        const double n = static_cast<double>(measured);
+        const double mean = sum / n;
+        const double deviation = std::sqrt(std::max(0.0, squares / n - mean * mean) / n);
+        point.recall[k] = static_cast<float>(std::max(0.0, mean - one_sided_95 * deviation));
+    }
+}
+
+Calibration RecallCurve::calibration() const
+{
+    Calibration result = points_;
+    result.sample = static_cast<std::uint32_t>(queries_);
+    for (std::uint32_t i = 1; i < result.count; ++i) {
+        for (std::size_t k = 0; k < 4; ++k) {
+            result.points[i].recall[k] = std::max(result.points[i].recall[k], result.points[i - 1].recall[k]);
+        }
+    }
+    return result;
+}
+
+}  // namespace pgwarp

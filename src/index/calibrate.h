@@ -1,0 +1,35 @@
+// Calibration at build: how the recall of sample rows grows with effort, for k = 1, 10, 100, 1,000.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "index/index.h"
+
+namespace pgwarp {
+
+// The nearest rows of each sample row, itself left out: [sample][at most 1,000], nearest first, in full precision.
+std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::span<const float> rows,
+                                                          std::size_t dimensions,
+                                                          const std::vector<std::uint32_t>& sample, ThreadPool& pool,
+                                                          const CancelToken* cancel);
+
+// Recall of one query at each measured k: found(rank) tells whether the true neighbour of that rank (0 = nearest) was found
+// at position limit k. Judged over queries by the lower confidence bound (one-sided 95 %, normal approximation).
+class RecallCurve {
+public:
+    explicit RecallCurve(std::size_t queries) : queries_(queries) {}
+    // shares[k] = share of the k true neighbours found by one query, negative when k isn't measured.
+    void add(std::int64_t effort, const std::vector<std::array<float, 4>>& shares_of_queries);
+    // Points in growing effort; recall made monotone.
+    Calibration calibration() const;
+
+private:
+    std::size_t queries_;
+    Calibration points_;
+};
+
+}  // namespace pgwarp

@@ -1,0 +1,50 @@
+#include "index/arrays.h"
+#include "index/exact/exact.h"
+
+namespace pgwarp {
+
+namespace {
+
+// Stores the rows as they are.
+class ExactBuilder : public Builder {
+public:
+    ExactBuilder(const IndexShape& shape, const ParameterList& options) : dimensions_(shape.dimensions), options_(options) {}
+
+    void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool&) override
+    {
+        progress.report("writing rows", 0, rows.size());
+        vectors_ = rows.vectors();
+        rows_ = rows.size();
+    }
+    std::vector<ArrayShape> arrays() const override
+    {
+        return {make_array_shape("vectors", ArrayType::f32, rows_, dimensions_)};
+    }
+    void read(const std::string&, std::uint64_t offset, std::span<std::byte> out) const override
+    {
+        read_piece(std::span<const float>(vectors_), offset, out);
+    }
+    Calibration calibration() const override
+    {
+        Calibration calibration;
+        calibration.count = 1;
+        std::fill_n(calibration.points[0].recall, 4, 1.0F);
+        return calibration;
+    }
+    ParameterList effective_options() const override { return options_; }
+
+private:
+    std::size_t dimensions_;
+    ParameterList options_;
+    std::span<float> vectors_;
+    std::size_t rows_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Builder> make_exact_builder(const IndexShape& shape, const ParameterList& options)
+{
+    return std::make_unique<ExactBuilder>(shape, options);
+}
+
+}  // namespace pgwarp

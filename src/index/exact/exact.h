@@ -1,0 +1,15 @@
+// Exact search over resident vectors (Faiss paper, section 5.1, on the CPU). Array: vectors f32 [rows][dimensions].
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "index/index.h"
+
+namespace pgwarp {
+
+std::unique_ptr<Builder> make_exact_builder(const IndexShape& shape, const ParameterList& options);
+std::unique_ptr<Searcher> make_exact_searcher(const IndexShape& shape, const ParameterList& options,
+                                              std::span<const ArrayShape> arrays);
+
+}  // namespace pgwarp

@@ -1,0 +1,276 @@
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+#include "index/arrays.h"
+#include "index/bounds.h"
+#include "index/exact/exact.h"
+#include "index/ordered_scan.h"
+#include "numeric/distance.h"
+#include "numeric/half_codec.h"
+#include "numeric/top_k.h"
+
+namespace pgwarp {
+
+namespace {
+
+constexpr std::size_t block_rows = 512;
+constexpr std::size_t piece_rows = 8192;
+constexpr std::size_t tile_queries = 16;
+constexpr std::size_t tile_threshold = 8;  // queries from which a matrix product beats scanning for each
+
+// Proposes by fast scores, proves by their error bound that no better row was left out, and answers with canonical distances.
+class ExactSearcher : public Searcher {
+public:
+    ExactSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays)
+        : metric_(static_cast<Metric>(shape.metric)),
+          dimensions_(shape.dimensions),
+          use_half_(options.get("vectors", 0) == 1 && metric_ != Metric::l1)
+    {
+        const ArrayShape* vectors = find_array(arrays, "vectors");
+        rows_ = vectors != nullptr ? vectors->rows : 0;
+        if (vectors != nullptr) require_array(arrays, "vectors", ArrayType::f32, rows_, dimensions_);
+        vectors_.resize(rows_ * dimensions_);
+    }
+
+    void write(const std::string&, std::uint64_t offset, std::span<const std::byte> bytes) override
+    {
+        write_piece(std::span<float>(vectors_), offset, bytes);
+    }
+
+    void finish_load(ThreadPool& pool) override
+    {
+        norms_.resize(rows_);
+        pool.parallel_for(rows_, piece_rows, [&](std::size_t begin, std::size_t end) {
+            squared_norms(row(begin), end - begin, dimensions_, norms_.data() + begin);
+        });
+        for (const float norm : norms_) largest_norm_ = std::max(largest_norm_, std::sqrt(norm) * (1 + 1e-5F));
+        if (metric_ == Metric::l1) largest_norm_ *= std::sqrt(static_cast<float>(dimensions_));
+        if (use_half_) make_halves(pool);
+    }
+
+    std::uint64_t memory_bytes() const override
+    {
+        return vectors_.size() * sizeof(float) + norms_.size() * sizeof(float) + halves_.size() * sizeof(half_bits);
+    }
+    ResultKind result_kind() const override
+    {
+        return metric_ == Metric::cosine ? ResultKind::lower_bound : ResultKind::exact;
+    }
+    double search_cost(const SearchBatch& batch) const override
+    {
+        return 2.0 * static_cast<double>(batch.count) * static_cast<double>(rows_) * static_cast<double>(dimensions_);
+    }
+    ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
+
+    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override;
+    void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
+                      std::vector<RowResult>& results, ThreadPool& pool) const override
+    {
+        const float* query = batch.queries.data();
+        results = scan_in_order(
+            rows_, batch, after_distance, after_row,
+            [&](std::size_t position) {
+                return RowResult{value(query, position), static_cast<std::uint32_t>(position)};
+            },
+            pool);
+    }
+
+private:
+    const float* row(std::size_t i) const { return vectors_.data() + i * dimensions_; }
+
+    // What is emitted for a row.
+    double value(const float* query, std::size_t i) const
+    {
+        const double distance = canonical_distance(metric_, query, row(i), dimensions_);
+        return metric_ == Metric::cosine ? lower_bound(metric_, distance, 0, 1) : distance;
+    }
+
+    void make_halves(ThreadPool& pool);
+    float proof_threshold(float score, float query_norm) const;
+    float query_norm(const float* query) const;
+    std::vector<Candidate> propose(const SearchBatch& batch, const float* query, std::size_t count, ThreadPool& pool) const;
+    void propose_tile(const SearchBatch& batch, std::size_t first, std::size_t queries, std::vector<TopK>& best) const;
+    void rank(const SearchBatch& batch, const float* query, std::vector<Candidate> candidates, std::size_t asked,
+              std::vector<RowResult>& result, ThreadPool& pool) const;
+    void push_scores(const SearchBatch& batch, const float* scores, std::size_t count, std::size_t first, TopK& best) const;
+
+    Metric metric_;
+    std::size_t dimensions_;
+    bool use_half_;
+    std::size_t rows_ = 0;
+    std::vector<float> vectors_;
+    std::vector<float> norms_;    // squared L2
+    float largest_norm_ = 0;      // L2, or a bound of the L1 norm for l1
+    HalfCodec codec_;
+    std::vector<half_bits> halves_;
+    float half_error_ = 0;
+};
+
+void ExactSearcher::make_halves(ThreadPool& pool)
+{
+    codec_ = HalfCodec::train(vectors_, dimensions_);
+    halves_.resize(rows_ * dimensions_);
+    std::mutex mutex;
+    pool.parallel_for(rows_, piece_rows, [&](std::size_t begin, std::size_t end) {
+        float worst = 0;
+        for (std::size_t i = begin; i < end; ++i) {
+            codec_.encode(row(i), halves_.data() + i * dimensions_);
+            worst = std::max(worst, codec_.error(row(i)));
+        }
+        const std::lock_guard lock(mutex);
+        half_error_ = std::max(half_error_, worst);
+    });
+}
+
+float ExactSearcher::query_norm(const float* query) const
+{
+    if (metric_ != Metric::l1) return static_cast<float>(canonical_norm(query, dimensions_)) * (1 + 1e-6F);
+    double sum = 0;
+    for (std::size_t d = 0; d < dimensions_; ++d) sum += std::fabs(query[d]);
+    return static_cast<float>(sum) * (1 + 1e-6F);
+}
+
+// Rows with a score above this can't be among the k nearest, when `score` is the k-th smallest.
+float ExactSearcher::proof_threshold(float score, float query_norm) const
+{
+    const double error = 2.0 * score_error_bound(metric_, dimensions_, query_norm, largest_norm_);
+    if (!use_half_) return static_cast<float>(score + error) + std::fabs(score) * 1e-6F;
+    if (metric_ == Metric::l2) {
+        // Scores are squared distances to rows moved by at most half_error_.
+        const double distance = std::sqrt(std::max(0.0, score + error)) + 2.0 * half_error_;
+        return static_cast<float>((distance * distance + error) * (1 + 1e-6));
+    }
+    return static_cast<float>(score + error + 2.0 * query_norm * half_error_) + std::fabs(score) * 1e-6F;
+}
+
+// Push a block of scores, the dead left out.
+void ExactSearcher::push_scores(const SearchBatch& batch, const float* scores, std::size_t count, std::size_t first,
+                                TopK& best) const
+{
+    if (batch.dead.empty()) return best.push_block(scores, count, static_cast<std::uint32_t>(first));
+    for (std::size_t i = 0; i < count; ++i) {
+        if (scores[i] < best.threshold() && !bit_is_set(batch.dead, first + i)) {
+            best.push(scores[i], static_cast<std::uint32_t>(first + i));
+        }
+    }
+}
+
+// The `count` rows of smallest score for one query.
+std::vector<Candidate> ExactSearcher::propose(const SearchBatch& batch, const float* query, std::size_t count,
+                                              ThreadPool& pool) const
+{
+    std::vector<float> moved;
+    float factor = 1;
+    if (use_half_) {
+        // Into the codec's space: l2 there is l2 here times scale^2; dot products need the mean's share added, a constant.
+        moved.assign(query, query + dimensions_);
+        if (metric_ == Metric::l2) {
+            for (std::size_t d = 0; d < dimensions_; ++d) moved[d] = (query[d] - codec_.mean[d]) * codec_.scale;
+            factor = 1 / codec_.scale / codec_.scale;
+        } else {
+            factor = 1 / codec_.scale;
+        }
+    }
+    const float shift = use_half_ && metric_ != Metric::l2
+                            ? static_cast<float>(-canonical_dot(query, codec_.mean.data(), dimensions_))
+                            : 0.0F;
+    TopK best(count);
+    std::mutex mutex;
+    pool.parallel_for(rows_, piece_rows, [&](std::size_t begin, std::size_t end) {
+        if (batch.cancel != nullptr) batch.cancel->check();
+        TopK local(count);
+        float block[block_rows];
+        for (std::size_t first = begin; first < end; first += block_rows) {
+            const std::size_t width = std::min(block_rows, end - first);
+            if (use_half_) {
+                half_scores(metric_, moved.data(), halves_.data() + first * dimensions_, width, dimensions_, block);
+                for (std::size_t i = 0; i < width; ++i) block[i] = block[i] * factor + shift;
+            } else {
+                scores(metric_, query, row(first), width, dimensions_, block);
+            }
+            push_scores(batch, block, width, first, local);
+        }
+        const std::lock_guard lock(mutex);
+        best.merge(local);
+    });
+    return best.take_sorted();
+}
+
+// Canonical distances of the candidates; more candidates when the proof fails.
+void ExactSearcher::rank(const SearchBatch& batch, const float* query, std::vector<Candidate> candidates,
+                         std::size_t asked, std::vector<RowResult>& result, ThreadPool& pool) const
+{
+    const float norm = query_norm(query);
+    // Scores beyond float's range are no proposals at all.
+    const bool in_range = std::isfinite((norm + largest_norm_) * (norm + largest_norm_) * 2);
+    while ((candidates.size() == asked && asked < rows_) || !in_range) {
+        if (in_range && candidates.back().score > proof_threshold(candidates[batch.k - 1].score, norm)) break;
+        asked = std::min(rows_, asked * 4);
+        if (!in_range || asked * 4 >= rows_) {
+            result = scan_in_order(rows_, batch, -HUGE_VAL, 0, [&](std::size_t position) {
+                return RowResult{value(query, position), static_cast<std::uint32_t>(position)};
+            }, pool);
+            return;
+        }
+        candidates = propose(batch, query, asked, pool);
+    }
+    FirstRows first(batch.k);
+    for (const Candidate& candidate : candidates) first.offer({value(query, candidate.row), candidate.row});
+    result = first.take_sorted();
+}
+
+// Proposals of a few queries at once, by matrix products.
+void ExactSearcher::propose_tile(const SearchBatch& batch, std::size_t first, std::size_t queries,
+                                 std::vector<TopK>& best) const
+{
+    std::vector<float> tile(queries * block_rows);
+    for (std::size_t begin = 0; begin < rows_; begin += block_rows) {
+        if (batch.cancel != nullptr) batch.cancel->check();
+        const std::size_t width = std::min(block_rows, rows_ - begin);
+        score_tile(metric_, batch.queries.data() + first * dimensions_, queries, row(begin), norms_.data() + begin, width,
+                   dimensions_, tile.data());
+        for (std::size_t q = 0; q < queries; ++q) push_scores(batch, tile.data() + q * width, width, begin, best[q]);
+    }
+}
+
+void ExactSearcher::search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const
+{
+    results.assign(batch.count, {});
+    if (rows_ == 0 || batch.k == 0) return;
+    const std::size_t asked = std::min<std::size_t>(rows_, batch.k + 16);
+    const std::size_t k = std::min<std::size_t>(batch.k, rows_);
+    SearchBatch bounded = batch;
+    bounded.k = static_cast<std::uint32_t>(k);
+    if (batch.count < tile_threshold || use_half_) {
+        for (std::size_t q = 0; q < batch.count; ++q) {
+            const float* query = batch.queries.data() + q * dimensions_;
+            rank(bounded, query, propose(batch, query, asked, pool), asked, results[q], pool);
+        }
+        return;
+    }
+    pool.parallel_for(batch.count, tile_queries, [&](std::size_t begin, std::size_t end) {
+        std::vector<TopK> best(end - begin, TopK(asked));
+        propose_tile(batch, begin, end - begin, best);
+        for (std::size_t q = begin; q < end; ++q) {
+            const float* query = batch.queries.data() + q * dimensions_;
+            std::vector<Candidate> candidates = best[q - begin].take_sorted();
+            // Tile scores of l2 lack the query's own norm; the proof compares like with like once it is added.
+            if (metric_ == Metric::l2) {
+                const float own = squared_norm(query, dimensions_);
+                for (Candidate& candidate : candidates) candidate.score += own;
+            }
+            rank(bounded, query, std::move(candidates), asked, results[q], pool);
+        }
+    });
+}
+
+}  // namespace
+
+std::unique_ptr<Searcher> make_exact_searcher(const IndexShape& shape, const ParameterList& options,
+                                              std::span<const ArrayShape> arrays)
+{
+    return std::make_unique<ExactSearcher>(shape, options, arrays);
+}
+
+}  // namespace pgwarp

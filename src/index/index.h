@@ -1,0 +1,134 @@
+// What a method gives the engine: a Builder that turns rows into stored arrays, and a Searcher over loaded arrays.
+// Methods know nothing of PostgreSQL, sockets or residency. A new method adds a folder and one entry to find_method().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "numeric/metric.h"
+#include "numeric/parallel.h"
+#include "protocol/format.h"
+#include "protocol/parameters.h"
+
+namespace pgwarp {
+
+// Bit i set = row i is dead (tombstoned). Empty = none are.
+using RowBitmap = std::span<const std::uint64_t>;
+inline bool bit_is_set(RowBitmap bitmap, std::uint64_t i)
+{
+    return !bitmap.empty() && ((bitmap[i / 64] >> (i % 64)) & 1U) != 0;
+}
+
+// Thrown for requests that make no sense; becomes a clear error of that request alone.
+struct BadRequest : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+struct BuildProgress {
+    // phase is a static string ("training lists", "assigning rows", ...); called at least every 100 ms of work.
+    std::function<void(const char* phase, std::uint64_t done, std::uint64_t total)> report;
+    const CancelToken* cancel = nullptr;
+};
+
+// Row storage of a build: rows arrive in chunks from several connections, in any order.
+class RowBuffer {
+public:
+    explicit RowBuffer(std::size_t dimensions);
+    ~RowBuffer();
+    RowBuffer(const RowBuffer&) = delete;
+    RowBuffer& operator=(const RowBuffer&) = delete;
+
+    // Appends rows; thread-safe. Memory is reserved address space: growth never copies.
+    void append(std::span<const Tid> tids, std::span<const float> vectors);
+    // Brings rows into tid order in place (no second copy). Call once, after the last append.
+    void sort_by_tid();
+    std::size_t size() const;
+    std::size_t dimensions() const;
+    std::span<const Tid> tids() const;
+    std::span<float> vectors();
+    // Overwrites the floats by their fp16 form in place and gives the freed memory back; vectors() is gone afterwards.
+    // encode(row, out) is called in row order.
+    std::span<const std::uint16_t> compact_to_half(
+        const std::function<void(const float* row, std::uint16_t* out)>& encode);
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+class Builder {
+public:
+    virtual ~Builder() = default;
+    // Trains, encodes, calibrates. `rows` is sorted by tid, normalised already if the metric is cosine, holds no NaN.
+    // It stays alive and is owned by the caller; the builder may compact it. Zero rows are legal.
+    virtual void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) = 0;
+    // After run(): all arrays in the order in which they are to be written and loaded (small ones first).
+    virtual std::vector<ArrayShape> arrays() const = 0;
+    // Copies bytes [offset, offset + out.size()) of the array.
+    virtual void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const = 0;
+    virtual Calibration calibration() const = 0;
+    // The options as they came out (lists = 0 became a number, ...): stored with the index.
+    virtual ParameterList effective_options() const = 0;
+};
+
+// A batch of queries of one index with equal settings. Queries of a cosine index are normalised already.
+struct SearchBatch {
+    std::span<const float> queries;  // [count][dimensions]
+    std::size_t count = 0;
+    std::uint32_t k = 0;
+    ParameterList settings;  // method's own (probes, refine_factor; 0 or absent = from effort) ...
+    std::int64_t effort = 0;  // ... and the position on the schedule that calibration chose
+    RowBitmap dead;
+    const CancelToken* cancel = nullptr;
+};
+
+// A found row: row number and value. Value meaning: result_kind().
+struct RowResult {
+    double distance;
+    std::uint32_t row;
+};
+
+class Searcher {
+public:
+    virtual ~Searcher() = default;
+    // Loading: every array of the shape list, in that order, in pieces, each byte once. Thread-safe for different
+    // pieces of one array.
+    virtual void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
+    virtual void finish_load(ThreadPool& pool) = 0;
+    virtual std::uint64_t memory_bytes() const = 0;
+    virtual ResultKind result_kind() const = 0;
+
+    // results[i] gets at most k rows of query i, nearest first, ties by row; none dead. Thread-safe, const.
+    // `pool` may be used for fan-out; a pool of one thread means: run on the caller.
+    virtual void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const = 0;
+
+    // The exact answer by the best vectors that the index keeps, for continuations: at most k rows strictly after
+    // (after_distance, after_row) in order of (distance, row); after_distance = -infinity starts at the front.
+    virtual void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
+                              std::vector<RowResult>& results, ThreadPool& pool) const = 0;
+
+    // A guess of what search() costs in float operations for one query, to decide inline against fan-out.
+    virtual double search_cost(const SearchBatch& batch) const = 0;
+
+    // Name and value of the settings that a batch would use (probes, refine_factor ...), for EXPLAIN and the info view.
+    virtual ParameterList resolved_settings(const SearchBatch& batch) const = 0;
+};
+
+struct MethodDescriptor {
+    Method method;
+    const char* name;
+    // Throws BadRequest for options that make no sense together.
+    std::unique_ptr<Builder> (*make_builder)(const IndexShape& shape, const ParameterList& options);
+    std::unique_ptr<Searcher> (*make_searcher)(const IndexShape& shape, const ParameterList& options,
+                                               std::span<const ArrayShape> arrays);
+};
+
+// nullptr when this build doesn't know the method.
+const MethodDescriptor* find_method(Method method);
+
+}  // namespace pgwarp

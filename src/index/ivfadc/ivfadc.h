@@ -1,0 +1,57 @@
+// IVFADC (Faiss paper, sections 2 and 5; Jégou, Douze, Schmid, 2011): an inverted file over a coarse k-means, rows kept as
+// product-quantized residuals and, for exact re-ranking, as half or full vectors.
+//
+// Arrays, all in row order, small ones first:
+//   centroids f32 [lists][d], rotation f32 [d][d] (opq), codebooks f32 [256][d] (codes = pq), half_mean f32 [1][d],
+//   half_scale f32 [1][2] = {scale, largest error} (half vectors), list_of_row u32 [rows][1], codes u8 [rows][m],
+//   half f16 [rows][d], vectors f32 [rows][d].
+// Effort is the number of lists probed.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "index/index.h"
+
+namespace pgwarp {
+
+inline constexpr char array_centroids[] = "centroids";
+inline constexpr char array_rotation[] = "rotation";
+inline constexpr char array_codebooks[] = "codebooks";
+inline constexpr char array_half_mean[] = "half_mean";
+inline constexpr char array_half_scale[] = "half_scale";
+inline constexpr char array_list_of_row[] = "list_of_row";
+inline constexpr char array_codes[] = "codes";
+inline constexpr char array_half[] = "half";
+inline constexpr char array_vectors[] = "vectors";
+
+enum class IvfRefine { none = 0, half = 1, full = 2 };
+
+// Options with every 0 resolved to a number.
+struct IvfOptions {
+    std::size_t lists = 1;
+    bool product_codes = true;  // codes = pq; otherwise half vectors alone
+    std::size_t subquantizers = 1;
+    bool opq = false;
+    IvfRefine refine = IvfRefine::half;
+
+    bool keeps_half() const { return !product_codes || refine == IvfRefine::half; }
+    bool keeps_full() const { return refine == IvfRefine::full; }
+
+    // Throws BadRequest for what makes no sense for these dimensions.
+    static IvfOptions resolve(const ParameterList& options, std::size_t rows, std::size_t dimensions);
+    ParameterList as_parameters() const;
+};
+
+// The metric by which rows and queries are compared with centroids.
+Metric coarse_metric(Metric metric);
+
+// Numbers of probes worth measuring, up to `lists`.
+std::vector<std::int64_t> probe_schedule(std::size_t lists);
+
+std::unique_ptr<Builder> make_ivfadc_builder(const IndexShape& shape, const ParameterList& options);
+std::unique_ptr<Searcher> make_ivfadc_searcher(const IndexShape& shape, const ParameterList& options,
+                                               std::span<const ArrayShape> arrays);
+
+}  // namespace pgwarp

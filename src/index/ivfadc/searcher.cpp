@@ -1,0 +1,279 @@
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+#include "index/arrays.h"
+#include "index/ivfadc/row_store.h"
+#include "index/ordered_scan.h"
+#include "numeric/distance.h"
+#include "numeric/top_k.h"
+
+namespace pgwarp {
+
+namespace {
+
+constexpr std::size_t block_rows = 256;
+constexpr double fan_out_cost = 2e7;  // float operations from which one query is spread over threads
+
+struct Probe {
+    float score;
+    std::uint32_t list;
+    bool operator<(const Probe& other) const { return score != other.score ? score < other.score : list < other.list; }
+};
+
+// Probes the nearest lists, compares their rows as the store keeps them, and ranks the best by the store's values.
+class IvfadcSearcher : public Searcher {
+public:
+    IvfadcSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays);
+
+    void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
+    {
+        if (array == array_centroids) {
+            write_piece(std::span<float>(centroids_), offset, bytes);
+        } else if (array == array_list_of_row) {
+            write_piece(lists_.list_of_row(), offset, bytes);
+        } else {
+            // What this device has no use for is left out.
+            store_->write(array, offset, bytes, lists_);
+        }
+    }
+    void finish_load(ThreadPool& pool) override
+    {
+        lists_.arrange();
+        store_->finish_load(lists_, pool);
+        lists_.finish();
+    }
+    std::uint64_t memory_bytes() const override
+    {
+        return store_->memory_bytes() + lists_.memory_bytes() + centroids_.size() * sizeof(float);
+    }
+    ResultKind result_kind() const override { return store_->result_kind(); }
+    double search_cost(const SearchBatch& batch) const override;
+    ParameterList resolved_settings(const SearchBatch& batch) const override
+    {
+        ParameterList settings;
+        settings.set("probes", static_cast<std::int64_t>(probes_of(batch)));
+        return settings;
+    }
+    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override;
+    void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
+                      std::vector<RowResult>& results, ThreadPool& pool) const override;
+
+private:
+    std::size_t probes_of(const SearchBatch& batch) const;
+    std::vector<Probe> nearest_lists(const float* query, std::size_t probes) const;
+    void scan_list(const SearchBatch& batch, const PreparedQuery& query, const Probe& probe, TopK& best) const;
+    std::vector<Candidate> scan_lists(const SearchBatch& batch, const PreparedQuery& query, const std::vector<Probe>& probes,
+                                      std::size_t wanted, ThreadPool& pool) const;
+    std::vector<RowResult> search_one(const SearchBatch& batch, const float* query, ThreadPool& pool) const;
+    std::size_t list_at(std::size_t position) const;
+
+    Metric metric_;
+    std::size_t dimensions_;
+    std::size_t rows_;
+    IvfOptions options_;
+    std::vector<float> centroids_;
+    InvertedLists lists_;
+    std::unique_ptr<RowStore> store_;
+};
+
+std::size_t rows_of(std::span<const ArrayShape> arrays)
+{
+    const ArrayShape* lists = find_array(arrays, array_list_of_row);
+    return lists != nullptr ? lists->rows : 0;
+}
+
+// Lists as stored; an index without rows has none of the arrays.
+std::size_t lists_of(std::span<const ArrayShape> arrays)
+{
+    const ArrayShape* centroids = find_array(arrays, array_centroids);
+    return centroids != nullptr ? centroids->rows : 1;
+}
+
+std::unique_ptr<RowStore> make_store(Metric metric, std::size_t dimensions, std::size_t rows, const IvfOptions& options,
+                                     std::span<const ArrayShape> arrays, std::span<const float> centroids)
+{
+    if (options.keeps_full()) {
+        if (rows > 0) require_array(arrays, array_vectors, ArrayType::f32, rows, dimensions);
+        return make_full_store(metric, dimensions, rows);
+    }
+    if (options.keeps_half()) {
+        if (rows > 0) {
+            require_array(arrays, array_half, ArrayType::f16, rows, dimensions);
+            require_array(arrays, array_half_mean, ArrayType::f32, 1, dimensions);
+            require_array(arrays, array_half_scale, ArrayType::f32, 1, 2);
+        }
+        return make_half_store(metric, dimensions, rows);
+    }
+    if (rows > 0) {
+        require_array(arrays, array_codes, ArrayType::u8, rows, options.subquantizers);
+        require_array(arrays, array_codebooks, ArrayType::f32, 256, dimensions);
+        if (options.opq) require_array(arrays, array_rotation, ArrayType::f32, dimensions, dimensions);
+    }
+    return make_code_store(metric, dimensions, rows, options, centroids);
+}
+
+IvfadcSearcher::IvfadcSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays)
+    : metric_(static_cast<Metric>(shape.metric)),
+      dimensions_(shape.dimensions),
+      rows_(rows_of(arrays)),
+      options_(IvfOptions::resolve(options, rows_, shape.dimensions)),
+      centroids_(lists_of(arrays) * shape.dimensions),
+      lists_(lists_of(arrays), rows_)
+{
+    if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
+    if (rows_ > 0) require_array(arrays, array_centroids, ArrayType::f32, lists_of(arrays), dimensions_);
+    store_ = make_store(metric_, dimensions_, rows_, options_, arrays, centroids_);
+}
+
+std::size_t IvfadcSearcher::probes_of(const SearchBatch& batch) const
+{
+    std::int64_t probes = batch.settings.get("probes", 0);
+    if (probes <= 0) probes = batch.effort;
+    // An index too small to be calibrated is searched whole.
+    if (probes <= 0) probes = static_cast<std::int64_t>(lists_.lists());
+    return std::min<std::size_t>(static_cast<std::size_t>(probes), lists_.lists());
+}
+
+double IvfadcSearcher::search_cost(const SearchBatch& batch) const
+{
+    const double width = static_cast<double>(dimensions_);
+    const double lists = static_cast<double>(lists_.lists());
+    const double scanned = static_cast<double>(rows_) * static_cast<double>(probes_of(batch)) / lists;
+    return 2 * static_cast<double>(batch.count) * (lists + scanned) * width;
+}
+
+std::vector<Probe> IvfadcSearcher::nearest_lists(const float* query, std::size_t probes) const
+{
+    thread_local std::vector<float> distance;
+    const std::size_t lists = lists_.lists();
+    distance.resize(lists);
+    scores(coarse_metric(metric_), query, centroids_.data(), lists, dimensions_, distance.data());
+    std::vector<Probe> nearest(lists);
+    for (std::size_t i = 0; i < lists; ++i) nearest[i] = {distance[i], static_cast<std::uint32_t>(i)};
+    if (probes < lists) {
+        std::nth_element(nearest.begin(), nearest.begin() + static_cast<std::ptrdiff_t>(probes), nearest.end());
+        nearest.resize(probes);
+    }
+    std::sort(nearest.begin(), nearest.end());
+    return nearest;
+}
+
+void IvfadcSearcher::scan_list(const SearchBatch& batch, const PreparedQuery& query, const Probe& probe, TopK& best) const
+{
+    float block[block_rows];
+    const std::size_t end = lists_.end(probe.list);
+    for (std::size_t begin = lists_.begin(probe.list); begin < end; begin += block_rows) {
+        const std::size_t count = std::min(block_rows, end - begin);
+        store_->scores(query, probe.list, probe.score, begin, count, block);
+        if (batch.dead.empty()) {
+            best.push_block(block, count, static_cast<std::uint32_t>(begin));
+            continue;
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+            if (block[i] < best.threshold() && !bit_is_set(batch.dead, lists_.row_at(begin + i))) {
+                best.push(block[i], static_cast<std::uint32_t>(begin + i));
+            }
+        }
+    }
+}
+
+// Candidates carry positions.
+std::vector<Candidate> IvfadcSearcher::scan_lists(const SearchBatch& batch, const PreparedQuery& query,
+                                                  const std::vector<Probe>& probes, std::size_t wanted,
+                                                  ThreadPool& pool) const
+{
+    TopK best(wanted);
+    SearchBatch one = batch;
+    one.count = 1;
+    if (pool.threads() == 1 || search_cost(one) < fan_out_cost) {
+        for (std::size_t i = 0; i < probes.size(); ++i) {
+            if (batch.cancel != nullptr && i % 64 == 63) batch.cancel->check();
+            scan_list(batch, query, probes[i], best);
+        }
+        return best.take_sorted();
+    }
+    std::mutex mutex;
+    const std::size_t grain = std::max<std::size_t>(1, probes.size() / (4 * pool.threads()));
+    pool.parallel_for(probes.size(), grain, [&](std::size_t begin, std::size_t end) {
+        if (batch.cancel != nullptr) batch.cancel->check();
+        TopK local(wanted);
+        for (std::size_t i = begin; i < end; ++i) scan_list(batch, query, probes[i], local);
+        const std::lock_guard lock(mutex);
+        best.merge(local);
+    });
+    return best.take_sorted();
+}
+
+std::size_t IvfadcSearcher::list_at(std::size_t position) const
+{
+    std::size_t low = 0;
+    std::size_t high = lists_.lists();
+    while (high - low > 1) {
+        const std::size_t middle = (low + high) / 2;
+        (lists_.begin(middle) <= position ? low : high) = middle;
+    }
+    return low;
+}
+
+std::vector<RowResult> IvfadcSearcher::search_one(const SearchBatch& batch, const float* query, ThreadPool& pool) const
+{
+    const PreparedQuery prepared = store_->prepare(query);
+    const std::size_t probe_count = probes_of(batch);
+    // Scores in single precision may swap near ties: a few more than k are ranked by their values.
+    const std::size_t wanted = std::min<std::size_t>(rows_, batch.k + 8 + batch.k / 8);
+    const std::vector<Candidate> candidates = scan_lists(batch, prepared, nearest_lists(query, probe_count), wanted, pool);
+    if (candidates.size() < std::min<std::size_t>(batch.k, rows_) && probe_count == lists_.lists()) {
+        // Everything was probed: scores out of float's range may have hidden rows, values don't.
+        SearchBatch one = batch;
+        one.queries = std::span(query, dimensions_);
+        std::vector<RowResult> all;
+        search_exact(one, -HUGE_VAL, 0, all, pool);
+        return all;
+    }
+    FirstRows first(batch.k);
+    for (const Candidate& candidate : candidates) {
+        const double value = store_->value(prepared, list_at(candidate.row), candidate.row);
+        first.offer({value, lists_.row_at(candidate.row)});
+    }
+    return first.take_sorted();
+}
+
+void IvfadcSearcher::search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const
+{
+    results.assign(batch.count, {});
+    if (rows_ == 0 || batch.k == 0) return;
+    const auto run = [&](std::size_t begin, std::size_t end) {
+        for (std::size_t q = begin; q < end; ++q) {
+            if (batch.cancel != nullptr) batch.cancel->check();
+            results[q] = search_one(batch, batch.queries.data() + q * dimensions_, pool);
+        }
+    };
+    if (batch.count == 1) {
+        run(0, 1);
+    } else {
+        pool.parallel_for(batch.count, 1, run);
+    }
+}
+
+void IvfadcSearcher::search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
+                                  std::vector<RowResult>& results, ThreadPool& pool) const
+{
+    const PreparedQuery prepared = store_->prepare(batch.queries.data());
+    results = scan_in_order(
+        rows_, batch, after_distance, after_row,
+        [&](std::size_t position) {
+            return RowResult{store_->value(prepared, list_at(position), position), lists_.row_at(position)};
+        },
+        pool);
+}
+
+}  // namespace
+
+std::unique_ptr<Searcher> make_ivfadc_searcher(const IndexShape& shape, const ParameterList& options,
+                                               std::span<const ArrayShape> arrays)
+{
+    return std::make_unique<IvfadcSearcher>(shape, options, arrays);
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,139 @@
+// Rows of a build in reserved address space: growth never copies, sorting and compaction happen in place.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <numeric>
+
+#include "index/index.h"
+
+namespace pgwarp {
+
+namespace {
+
+constexpr std::size_t most_rows = std::size_t{1} << 32;
+constexpr std::size_t most_bytes = std::size_t{1} << 44;
+
+// An anonymous mapping that takes memory only where it is touched.
+class Reservation {
+public:
+    explicit Reservation(std::size_t bytes) : bytes_(bytes)
+    {
+        base_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (base_ == MAP_FAILED) throw std::bad_alloc();
+        // Huge pages would be split by nobody here and save most of the page faults.
+        ::madvise(base_, bytes, MADV_HUGEPAGE);
+    }
+    ~Reservation() { ::munmap(base_, bytes_); }
+    Reservation(const Reservation&) = delete;
+    Reservation& operator=(const Reservation&) = delete;
+
+    void* base() const { return base_; }
+    // Give back whole pages of [from, to).
+    void release(std::size_t from, std::size_t to)
+    {
+        const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+        from = (from + page - 1) / page * page;
+        to = std::min(to, bytes_) / page * page;
+        if (from < to) ::madvise(static_cast<char*>(base_) + from, to - from, MADV_DONTNEED);
+    }
+
+private:
+    void* base_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+}  // namespace
+
+struct RowBuffer::State {
+    explicit State(std::size_t given)
+        : dimensions(given),
+          tids(most_rows / 64 * sizeof(Tid)),
+          vectors(std::min(most_bytes, most_rows / 64 * given * sizeof(float)))
+    {
+    }
+    Tid* tid() const { return static_cast<Tid*>(tids.base()); }
+    float* vector() const { return static_cast<float*>(vectors.base()); }
+
+    std::size_t dimensions;
+    std::mutex mutex;
+    std::size_t size = 0;
+    bool compacted = false;
+    Reservation tids;
+    Reservation vectors;
+};
+
+RowBuffer::RowBuffer(std::size_t dimensions) : state_(std::make_unique<State>(dimensions)) {}
+RowBuffer::~RowBuffer() = default;
+
+std::size_t RowBuffer::size() const { return state_->size; }
+std::size_t RowBuffer::dimensions() const { return state_->dimensions; }
+std::span<const Tid> RowBuffer::tids() const { return {state_->tid(), state_->size}; }
+std::span<float> RowBuffer::vectors()
+{
+    if (state_->compacted) return {};
+    return {state_->vector(), state_->size * state_->dimensions};
+}
+
+void RowBuffer::append(std::span<const Tid> tids, std::span<const float> vectors)
+{
+    if (vectors.size() != tids.size() * state_->dimensions) throw BadRequest("rows and addresses differ in number");
+    const std::lock_guard lock(state_->mutex);
+    if (state_->size + tids.size() > most_rows / 64) throw BadRequest("too many rows for one build");
+    std::memcpy(state_->tid() + state_->size, tids.data(), tids.size_bytes());
+    std::memcpy(state_->vector() + state_->size * state_->dimensions, vectors.data(), vectors.size_bytes());
+    state_->size += tids.size();
+}
+
+// Follow the cycles of the permutation with one row of scratch.
+void RowBuffer::sort_by_tid()
+{
+    Tid* tids = state_->tid();
+    float* vectors = state_->vector();
+    const std::size_t size = state_->size;
+    const std::size_t width = state_->dimensions;
+    if (std::is_sorted(tids, tids + size)) return;
+    std::vector<std::uint32_t> source(size);
+    std::iota(source.begin(), source.end(), 0U);
+    std::sort(source.begin(), source.end(), [tids](auto a, auto b) {
+        return tids[a] == tids[b] ? a < b : tids[a] < tids[b];
+    });
+    std::vector<float> scratch(width);
+    for (std::size_t start = 0; start < size; ++start) {
+        if (source[start] == start) continue;
+        const Tid tid = tids[start];
+        std::copy_n(vectors + start * width, width, scratch.begin());
+        std::size_t at = start;
+        while (source[at] != start) {
+            const std::size_t from = source[at];
+            tids[at] = tids[from];
+            std::copy_n(vectors + from * width, width, vectors + at * width);
+            source[at] = static_cast<std::uint32_t>(at);
+            at = from;
+        }
+        tids[at] = tid;
+        std::copy_n(scratch.begin(), width, vectors + at * width);
+        source[at] = static_cast<std::uint32_t>(at);
+    }
+}
+
+std::span<const std::uint16_t> RowBuffer::compact_to_half(
+    const std::function<void(const float* row, std::uint16_t* out)>& encode)
+{
+    const std::size_t width = state_->dimensions;
+    auto* halves = static_cast<std::uint16_t*>(state_->vectors.base());
+    std::vector<std::uint16_t> encoded(width);
+    // Row i's halves end at or before its floats begin, but for row 0: hence the detour over `encoded`.
+    for (std::size_t i = 0; i < state_->size; ++i) {
+        encode(state_->vector() + i * width, encoded.data());
+        std::memcpy(halves + i * width, encoded.data(), width * sizeof(std::uint16_t));
+    }
+    state_->vectors.release(state_->size * width * sizeof(std::uint16_t), state_->size * width * sizeof(float));
+    state_->compacted = true;
+    return {halves, state_->size * width};
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,27 @@
+// Half-precision storage of rows: fp16 of (x - mean) times a power-of-two scale. Centring and scaling keep the error
+// small for data far from zero or of tiny or huge magnitude; a power of two loses no bits.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "numeric/distance.h"
+
+namespace pgwarp {
+
+struct HalfCodec {
+    std::vector<float> mean;  // [dimensions]
+    float scale = 1.0F;       // power of two; stored = fp16((x - mean) * scale), never infinite for the rows trained on
+
+    // Chooses mean and scale from rows [count][dimensions].
+    static HalfCodec train(std::span<const float> rows, std::size_t dimensions);
+
+    void encode(const float* row, half_bits* out) const;
+    void decode(const half_bits* row, float* out) const;
+
+    // ||x - decode(encode(x))||, rounded up: the bound that makes a lower bound of a true distance.
+    float error(const float* row) const;
+};
+
+}  // namespace pgwarp

@@ -1,0 +1,16 @@
+// A deterministic mixing function: samples and seeds are drawn by it, never from a clock.
+#pragma once
+
+#include <cstdint>
+
+namespace pgwarp {
+
+inline std::uint64_t mix_hash(std::uint64_t value)
+{
+    value += 0x9e3779b97f4a7c15ULL;
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
+    return value ^ (value >> 31);
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,261 @@
+#include "numeric/kmeans.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "numeric/distance.h"
+#include "numeric/nearest.h"
+
+namespace pgwarp {
+
+namespace {
+
+constexpr std::size_t tile_rows = 240;  // rows assigned at a time; a multiple of what the kernel takes at once
+constexpr float largest = 1e15F;        // squares and their sums stay finite
+
+std::uint64_t mix(std::uint64_t value)
+{
+    value += 0x9e3779b97f4a7c15ULL;
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
+    return value ^ (value >> 31);
+}
+
+// A space in which assignment is precise: moved so that the centroids surround the origin, scaled down if huge.
+struct Frame {
+    std::vector<float> origin;
+    float scale = 1.0F;
+
+    void apply(const float* in, std::size_t dimensions, float* out) const
+    {
+        for (std::size_t d = 0; d < dimensions; ++d) {
+            const float value = in[d] * scale - origin[d];
+            out[d] = std::min(std::max(value, -largest), largest);
+        }
+    }
+};
+
+Frame make_frame(std::span<const float> centroids, std::size_t dimensions, bool centred)
+{
+    Frame frame;
+    frame.origin.assign(dimensions, 0.0F);
+    float highest = 0;
+    for (const float value : centroids) highest = std::max(highest, std::fabs(value));
+    if (highest > largest) frame.scale = std::ldexp(1.0F, -std::ilogb(highest / largest) - 2);
+    const std::size_t count = centroids.size() / dimensions;
+    if (!centred || count == 0) return frame;
+    std::vector<double> sum(dimensions, 0.0);
+    for (std::size_t i = 0; i < centroids.size(); ++i) sum[i % dimensions] += centroids[i];
+    for (std::size_t d = 0; d < dimensions; ++d)
+        frame.origin[d] = static_cast<float>(sum[d] / static_cast<double>(count)) * frame.scale;
+    return frame;
+}
+
+// Assign rows in the frame by smallest |c|^2/2 - c.row.
+void assign_l2(std::span<const float> rows, std::size_t dimensions, std::span<const float> centroids,
+               std::span<std::uint32_t> assignment, std::span<float> scores, ThreadPool& pool,
+               const CancelToken* cancel)
+{
+    const Frame frame = make_frame(centroids, dimensions, true);
+    std::vector<float> moved(centroids.size());
+    for (std::size_t i = 0; i < centroids.size(); i += dimensions)
+        frame.apply(centroids.data() + i, dimensions, moved.data() + i);
+    const PackedCentroids packed(moved, dimensions);
+    pool.parallel_for(assignment.size(), tile_rows, [&](std::size_t begin, std::size_t end) {
+        if (cancel != nullptr) cancel->check();
+        thread_local std::vector<float> tile;
+        thread_local std::vector<float> values;
+        tile.resize(tile_rows * dimensions);
+        values.resize(tile_rows);
+        for (std::size_t i = begin; i < end; ++i)
+            frame.apply(rows.data() + i * dimensions, dimensions, tile.data() + (i - begin) * dimensions);
+        find_nearest(packed, tile.data(), end - begin, dimensions, assignment.data() + begin, values.data());
+        if (scores.empty()) return;
+        for (std::size_t i = begin; i < end; ++i) {
+            const float* centroid = centroids.data() + std::size_t{assignment[i]} * dimensions;
+            scores[i] = score(Metric::l2, rows.data() + i * dimensions, centroid, dimensions);
+        }
+    });
+}
+
+// Assign by largest inner product: the same search over centroids that claim to have no norm.
+void assign_dot(Metric metric, std::span<const float> rows, std::size_t dimensions, std::span<const float> centroids,
+                std::span<std::uint32_t> assignment, std::span<float> out_scores, ThreadPool& pool,
+                const CancelToken* cancel)
+{
+    const std::size_t count = centroids.size() / dimensions;
+    pool.parallel_for(assignment.size(), 64, [&](std::size_t begin, std::size_t end) {
+        if (cancel != nullptr) cancel->check();
+        std::vector<float> tile((end - begin) * count);
+        score_tile(metric, rows.data() + begin * dimensions, end - begin, centroids.data(), nullptr, count, dimensions,
+                   tile.data());
+        for (std::size_t i = begin; i < end; ++i) {
+            const float* values = tile.data() + (i - begin) * count;
+            const auto best = static_cast<std::size_t>(std::min_element(values, values + count) - values);
+            assignment[i] = static_cast<std::uint32_t>(best);
+            if (!out_scores.empty()) out_scores[i] = values[best];
+        }
+    });
+}
+
+// One training run: rows, the centroids as they move, and who belongs to whom.
+class Trainer {
+public:
+    Trainer(std::span<const float> rows, std::size_t dimensions, const KMeansOptions& options, ThreadPool& pool)
+        : rows_(rows),
+          dimensions_(dimensions),
+          count_(rows.size() / dimensions),
+          options_(options),
+          pool_(pool),
+          centroids_(options.clusters * dimensions, 0.0F),
+          assignment_(count_, std::numeric_limits<std::uint32_t>::max())
+    {
+    }
+
+    std::vector<float> run()
+    {
+        choose_first();
+        if (count_ > options_.clusters) iterate();
+        return std::move(centroids_);
+    }
+
+private:
+    const float* row(std::size_t i) const { return rows_.data() + i * dimensions_; }
+    float* centroid(std::size_t c) { return centroids_.data() + c * dimensions_; }
+
+    // Start from rows picked by hash.
+    void choose_first()
+    {
+        if (count_ == 0) return;
+        std::vector<std::uint32_t> order(count_);
+        std::iota(order.begin(), order.end(), 0U);
+        const std::size_t wanted = std::min(count_, options_.clusters);
+        for (std::size_t i = 0; i < wanted; ++i) {
+            const std::size_t other = i + mix(options_.seed * 0x100000001b3ULL + i) % (count_ - i);
+            std::swap(order[i], order[other]);
+        }
+        for (std::size_t c = 0; c < options_.clusters; ++c)
+            std::copy_n(row(order[c % wanted]), dimensions_, centroid(c));
+        if (options_.spherical) normalise();
+    }
+
+    void iterate()
+    {
+        std::vector<std::uint32_t> previous(count_);
+        for (std::size_t iteration = 0; iteration < options_.iterations; ++iteration) {
+            if (options_.progress) options_.progress(iteration, options_.iterations);
+            previous = assignment_;
+            assign_l2(rows_, dimensions_, centroids_, assignment_, {}, pool_, options_.cancel);
+            group();
+            update();
+            fill_small(iteration + 1 == options_.iterations);
+            if (options_.spherical) normalise();
+            if (settled(previous)) break;
+        }
+        if (options_.progress) options_.progress(options_.iterations, options_.iterations);
+    }
+
+    bool settled(const std::vector<std::uint32_t>& previous) const
+    {
+        std::size_t changed = 0;
+        for (std::size_t i = 0; i < count_; ++i) changed += static_cast<std::size_t>(previous[i] != assignment_[i]);
+        return changed * 1000 < count_ && !moved_;
+    }
+
+    // Sort rows by cluster, in row order within one.
+    void group()
+    {
+        begin_.assign(options_.clusters + 1, 0);
+        for (const std::uint32_t c : assignment_) ++begin_[c + 1];
+        std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
+        members_.resize(count_);
+        std::vector<std::size_t> next(begin_.begin(), begin_.end() - 1);
+        for (std::size_t i = 0; i < count_; ++i) members_[next[assignment_[i]]++] = static_cast<std::uint32_t>(i);
+    }
+
+    std::size_t size(std::size_t c) const { return begin_[c + 1] - begin_[c]; }
+
+    // Sums run in row order within a cluster: the same bits for any number of threads.
+    void update()
+    {
+        pool_.parallel_for(options_.clusters, 16, [&](std::size_t first, std::size_t last) {
+            std::vector<double> sum(dimensions_);
+            for (std::size_t c = first; c < last; ++c) {
+                if (size(c) == 0) continue;
+                std::fill(sum.begin(), sum.end(), 0.0);
+                for (std::size_t i = begin_[c]; i < begin_[c + 1]; ++i) {
+                    const float* values = row(members_[i]);
+                    for (std::size_t d = 0; d < dimensions_; ++d) sum[d] += values[d];
+                }
+                const double inverse = 1.0 / static_cast<double>(size(c));
+                for (std::size_t d = 0; d < dimensions_; ++d)
+                    centroid(c)[d] = static_cast<float>(sum[d] * inverse);
+            }
+        });
+    }
+
+    // Move empty clusters (and, when balancing, small ones before the last iteration) to rows of the largest.
+    void fill_small(bool last)
+    {
+        moved_ = false;
+        const std::size_t average = count_ / options_.clusters;
+        const std::size_t small = options_.balanced && !last ? average / 4 : 0;
+        std::vector<std::uint32_t> order(options_.clusters);
+        std::iota(order.begin(), order.end(), 0U);
+        std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return size(a) > size(b); });
+        std::size_t donor = 0;
+        for (std::size_t at = order.size(); at-- > 0 && size(order[at]) <= small;) {
+            if (size(order[donor]) < 2 || donor >= at) break;
+            const std::size_t from = order[donor++];
+            const std::size_t pick = begin_[from] + mix(options_.seed + from * 31 + at) % size(from);
+            std::copy_n(row(members_[pick]), dimensions_, centroid(order[at]));
+            moved_ = true;
+            if (donor * 4 >= order.size()) donor = 0;
+        }
+    }
+
+    void normalise()
+    {
+        for (std::size_t c = 0; c < options_.clusters; ++c) {
+            const double norm = canonical_norm(centroid(c), dimensions_);
+            if (!(norm > 0)) continue;
+            for (std::size_t d = 0; d < dimensions_; ++d)
+                centroid(c)[d] = static_cast<float>(centroid(c)[d] / norm);
+        }
+    }
+
+    std::span<const float> rows_;
+    std::size_t dimensions_;
+    std::size_t count_;
+    const KMeansOptions& options_;
+    ThreadPool& pool_;
+    std::vector<float> centroids_;
+    std::vector<std::uint32_t> assignment_;
+    std::vector<std::size_t> begin_;
+    std::vector<std::uint32_t> members_;
+    bool moved_ = false;
+};
+
+}  // namespace
+
+std::vector<float> train_kmeans(std::span<const float> rows, std::size_t dimensions, const KMeansOptions& options,
+                                ThreadPool& pool)
+{
+    return Trainer(rows, dimensions, options, pool).run();
+}
+
+void assign_to_centroids(Metric metric, std::span<const float> rows, std::size_t dimensions,
+                         std::span<const float> centroids, std::span<std::uint32_t> assignment, std::span<float> scores,
+                         ThreadPool& pool, const CancelToken* cancel)
+{
+    if (centroids.empty() || assignment.empty()) return;
+    if (metric == Metric::l2) {
+        assign_l2(rows, dimensions, centroids, assignment, scores, pool, cancel);
+    } else {
+        assign_dot(metric, rows, dimensions, centroids, assignment, scores, pool, cancel);
+    }
+}
+
+}  // namespace pgwarp

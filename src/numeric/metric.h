@@ -1,0 +1,28 @@
+// The metrics and the canonical distance: the one routine whose value every method returns.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pgwarp {
+
+// Values are stored in index pages and sent over the protocol: never renumber.
+enum class Metric : std::uint8_t {
+    l2 = 1,             // operator <->
+    inner_product = 2,  // operator <#>, the negative inner product
+    cosine = 3,         // operator <=>
+    l1 = 4,             // operator <+>
+};
+
+// The distance the SQL operator returns, accumulated in float64 in an order that depends on `dimensions` alone,
+// so that every device, batch width and instruction set gives the same bits. Smaller is nearer for every metric.
+// cosine of a zero vector is NaN, as in pgvector.
+double canonical_distance(Metric metric, const float* a, const float* b, std::size_t dimensions);
+
+// The same pieces for callers that need them alone.
+double canonical_l2_squared(const float* a, const float* b, std::size_t dimensions);
+double canonical_dot(const float* a, const float* b, std::size_t dimensions);
+double canonical_l1(const float* a, const float* b, std::size_t dimensions);
+double canonical_norm(const float* a, std::size_t dimensions);
+
+}  // namespace pgwarp

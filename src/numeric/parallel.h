@@ -1,0 +1,50 @@
+// A fixed pool of threads for data-parallel loops, with cancellation.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+
+namespace pgwarp {
+
+// Thrown inside the engine when the request that asked for the work was cancelled or its client went away.
+struct Cancelled : std::runtime_error {
+    Cancelled() : std::runtime_error("cancelled") {}
+};
+
+// A flag shared by the connection that may cancel and the work that polls it (between chunks of at most a few ms).
+class CancelToken {
+public:
+    void cancel() { flag_.store(true, std::memory_order_relaxed); }
+    bool cancelled() const { return flag_.load(std::memory_order_relaxed); }
+    void check() const
+    {
+        if (cancelled()) throw Cancelled();
+    }
+
+private:
+    std::atomic<bool> flag_{false};
+};
+
+class ThreadPool {
+public:
+    explicit ThreadPool(std::size_t threads);  // 0 = number of cores; 1 = everything runs on the caller
+    ~ThreadPool();
+    ThreadPool(const ThreadPool&) = delete;
+    ThreadPool& operator=(const ThreadPool&) = delete;
+
+    std::size_t threads() const;
+
+    // Runs body(begin, end) over [0, count) in pieces of `grain`; the caller takes part and returns when all is
+    // done. Pieces are handed out in order. The first exception is rethrown. Nested calls run on the caller alone.
+    // Safe to call from several threads at once.
+    void parallel_for(std::size_t count, std::size_t grain, const std::function<void(std::size_t, std::size_t)>& body);
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace pgwarp

@@ -1,0 +1,54 @@
+// Product quantizer of 8-bit codes (Faiss paper, section 2.1; Jégou et al.). A vector is split into `subquantizers`
+// parts of nearly equal width: part widths differ by at most one when subquantizers does not divide dimensions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "numeric/parallel.h"
+
+namespace pgwarp {
+
+class ProductQuantizer {
+public:
+    static constexpr std::size_t codewords = 256;
+
+    // 1 <= subquantizers <= dimensions.
+    ProductQuantizer(std::size_t dimensions, std::size_t subquantizers);
+
+    // Trains on residuals [count][dimensions]; fewer than 256 rows repeat codewords.
+    void train(std::span<const float> rows, std::uint64_t seed, ThreadPool& pool, const CancelToken* cancel = nullptr);
+
+    std::size_t dimensions() const { return dimensions_; }
+    std::size_t subquantizers() const { return subquantizers_; }
+    std::size_t part_begin(std::size_t part) const;  // first dimension of the part; part_begin(m) == dimensions
+
+    // Flat codebooks: for part p, [256][width(p)] floats, parts after each other: 256 * dimensions floats in all.
+    std::span<const float> codebooks() const { return codebooks_; }
+    std::span<float> codebooks() { return codebooks_; }
+    const float* codebook(std::size_t part) const { return codebooks_.data() + part_begin(part) * codewords; }
+
+    void encode(const float* row, std::uint8_t* code) const;                                       // one row
+    void encode_rows(std::span<const float> rows, std::span<std::uint8_t> codes, ThreadPool& pool) const;
+    void decode(const std::uint8_t* code, float* row) const;
+
+    // table[p * 256 + c] = squared distance of query's part p to codeword c (l2) or -dot (dot form).
+    void l2_table(const float* query, float* table) const;
+    void dot_table(const float* query, float* table) const;
+
+private:
+    std::size_t dimensions_;
+    std::size_t subquantizers_;
+    std::vector<float> codebooks_;
+};
+
+// An orthogonal rotation learnt so that the product quantizer loses less (OPQ, parametric initialisation followed by
+// alternating Procrustes steps). [dimensions][dimensions] row-major; rotated = R * x.
+std::vector<float> train_rotation(std::span<const float> rows, std::size_t dimensions, std::size_t subquantizers,
+                                  std::uint64_t seed, ThreadPool& pool, const CancelToken* cancel = nullptr);
+void rotate_rows(std::span<const float> rotation, std::size_t dimensions, std::span<const float> rows,
+                 std::span<float> out, ThreadPool& pool);
+
+}  // namespace pgwarp

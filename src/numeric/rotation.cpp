@@ -1,0 +1,105 @@
+// OPQ (Ge et al., Optimized Product Quantization): parametric initialisation, then alternating Procrustes steps.
+#include <Eigen/Dense>
+#include <algorithm>
+#include <numeric>
+
+#include "numeric/distance.h"
+#include "numeric/product_quantizer.h"
+
+namespace pgwarp {
+
+namespace {
+
+using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using View = Eigen::Map<const Matrix>;
+
+constexpr std::size_t small_chunk = 1024;
+
+// Sum of outer products of rows, pieces summed in order.
+Matrix covariance(const View& rows)
+{
+    const Eigen::RowVectorXf mean = rows.colwise().mean();
+    Matrix sum = Matrix::Zero(rows.cols(), rows.cols());
+    for (Eigen::Index i = 0; i < rows.rows(); i += small_chunk) {
+        const Eigen::Index count = std::min<Eigen::Index>(small_chunk, rows.rows() - i);
+        const Matrix centred = rows.middleRows(i, count).rowwise() - mean;
+        sum.noalias() += centred.transpose() * centred;
+    }
+    return sum;
+}
+
+// Deal the principal directions out to the parts so that the products of their variances come out even.
+Matrix parametric_rotation(const Matrix& covariance_matrix, const ProductQuantizer& quantizer)
+{
+    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXf> solver(covariance_matrix);
+    const auto dimensions = static_cast<std::size_t>(covariance_matrix.rows());
+    std::vector<double> weight(quantizer.subquantizers(), 0.0);
+    std::vector<std::size_t> filled(quantizer.subquantizers(), 0);
+    Matrix rotation(covariance_matrix.rows(), covariance_matrix.cols());
+    const double floor = std::max(1e-20, 1e-9 * static_cast<double>(solver.eigenvalues().maxCoeff()));
+    for (std::size_t taken = 0; taken < dimensions; ++taken) {
+        const auto from = static_cast<Eigen::Index>(dimensions - 1 - taken);
+        std::size_t best = quantizer.subquantizers();
+        for (std::size_t part = 0; part < quantizer.subquantizers(); ++part) {
+            const std::size_t width = quantizer.part_begin(part + 1) - quantizer.part_begin(part);
+            if (filled[part] < width && (best == quantizer.subquantizers() || weight[part] < weight[best])) best = part;
+        }
+        const std::size_t to = quantizer.part_begin(best) + filled[best]++;
+        rotation.row(static_cast<Eigen::Index>(to)) = solver.eigenvectors().col(from).transpose();
+        weight[best] += std::log(std::max<double>(solver.eigenvalues()[from], floor) / floor) + 1e-6;
+    }
+    return rotation;
+}
+
+std::size_t alternations(std::size_t dimensions)
+{
+    if (dimensions <= 256) return 6;
+    if (dimensions <= 512) return 3;
+    return dimensions <= 1024 ? 1 : 0;
+}
+
+}  // namespace
+
+std::vector<float> train_rotation(std::span<const float> rows, std::size_t dimensions, std::size_t subquantizers,
+                                  std::uint64_t seed, ThreadPool& pool, const CancelToken* cancel)
+{
+    const auto size = static_cast<Eigen::Index>(dimensions);
+    const auto count = static_cast<Eigen::Index>(rows.size() / dimensions);
+    Matrix rotation = Matrix::Identity(size, size);
+    ProductQuantizer quantizer(dimensions, subquantizers);
+    if (count > 1) {
+        const View view(rows.data(), count, size);
+        rotation = parametric_rotation(covariance(view), quantizer);
+        std::vector<float> rotated(rows.size());
+        std::vector<float> decoded(rows.size());
+        std::vector<std::uint8_t> codes(static_cast<std::size_t>(count) * subquantizers);
+        for (std::size_t step = 0; step < alternations(dimensions); ++step) {
+            if (cancel != nullptr) cancel->check();
+            rotate_rows({rotation.data(), dimensions * dimensions}, dimensions, rows, rotated, pool);
+            quantizer.train(rotated, seed + step, pool, cancel);
+            quantizer.encode_rows(rotated, codes, pool);
+            for (Eigen::Index i = 0; i < count; ++i)
+                quantizer.decode(codes.data() + static_cast<std::size_t>(i) * subquantizers,
+                                 decoded.data() + static_cast<std::size_t>(i) * dimensions);
+            // The rotation nearest to mapping each row onto what is stored of it.
+            const Eigen::MatrixXf cross = View(decoded.data(), count, size).transpose() * view;
+            const Eigen::BDCSVD<Eigen::MatrixXf> svd(cross, Eigen::ComputeFullU | Eigen::ComputeFullV);
+            rotation = svd.matrixU() * svd.matrixV().transpose();
+        }
+    }
+    return {rotation.data(), rotation.data() + dimensions * dimensions};
+}
+
+void rotate_rows(std::span<const float> rotation, std::size_t dimensions, std::span<const float> rows,
+                 std::span<float> out, ThreadPool& pool)
+{
+    pool.parallel_for(rows.size() / dimensions, 256, [&](std::size_t first, std::size_t last) {
+        // -(row . rotation row) by the tile kernel, then the sign back.
+        float* target = out.data() + first * dimensions;
+        score_tile(Metric::inner_product, rows.data() + first * dimensions, last - first, rotation.data(), nullptr,
+                   dimensions, dimensions, target);
+        for (std::size_t i = 0; i < (last - first) * dimensions; ++i) target[i] = -target[i];
+    });
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,11 @@
+// Phases of a build as pg_stat_progress_create_index shows them: one number holds the phase and its percentage.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+namespace pgwarp
+{
+
+void report_build_phase(const char* phase, uint64 done, uint64 total);
+
+}  // namespace pgwarp

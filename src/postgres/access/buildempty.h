@@ -1,0 +1,11 @@
+// ambuildempty: the init fork of an UNLOGGED index.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+namespace pgwarp
+{
+
+void pgwarp_ambuildempty(Relation index);
+
+}  // namespace pgwarp

@@ -1,0 +1,124 @@
+#include "postgres/access/engine_build.h"
+
+#include "postgres/access/build_phases.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr uint32 inline_read_bytes = 1U << 20;
+
+// Show what the engine reports in pg_stat_progress_create_index.
+void show_progress(const ProgressReply* progress, void*)
+{
+    report_build_phase(progress->phase, progress->done, progress->total);
+}
+
+// Raise an error for a reply that is shorter than it says.
+[[noreturn]] void report_short_reply()
+{
+    ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("pgwarp-engine sent a reply that is too short")));
+}
+
+// Read one piece of an array: into the buffer when there is one, else out of the reply. Returns where it lies.
+const char* read_piece(const EngineBuild* build, const TransferBuffer* buffer, uint32 array, uint64 offset,
+                       uint64 length)
+{
+    BuildReadRequest request = {};
+    request.token = build->token;
+    request.array = array;
+    request.buffer = buffer->map != nullptr ? buffer->id : no_buffer;
+    request.offset = offset;
+    request.length = length;
+    const RequestPiece piece = {&request, sizeof(request)};
+    const EngineReply reply = engine_request(MessageType::build_read, &piece, 1, false);
+    if (buffer->map != nullptr) return buffer->map;
+    if (reply.payload_bytes < length) report_short_reply();
+    return reply.payload;
+}
+
+}  // namespace
+
+void begin_engine_build(EngineBuild* build)
+{
+    BuildBeginRequest request = {};
+    request.shape = build->shape;
+    request.options = build->options;
+    request.expected_rows = build->expected_rows > 0 ? static_cast<uint64>(build->expected_rows) : 0;
+    const RequestPiece piece = {&request, sizeof(request)};
+    // Nothing is lost yet: a restarted engine may begin it as well.
+    const EngineReply reply = engine_request(MessageType::build_begin, &piece, 1, true);
+    if (reply.payload_bytes < sizeof(BuildBeginReply)) report_short_reply();
+    BuildBeginReply begun;
+    memcpy(&begun, reply.payload, sizeof(begun));
+    build->token = begun.token;
+    build->epoch = engine_connection_epoch();
+    build->begun = true;
+}
+
+BuildRunReply* run_engine_build(const EngineBuild* build)
+{
+    const BuildRequest request = {build->token};
+    const RequestPiece piece = {&request, sizeof(request)};
+    const EngineReply reply = engine_request(MessageType::build_run, &piece, 1, false, show_progress, nullptr);
+    if (reply.payload_bytes < sizeof(BuildRunReply)) report_short_reply();
+    auto* result = static_cast<BuildRunReply*>(palloc(reply.payload_bytes));
+    memcpy(result, reply.payload, reply.payload_bytes);
+    if (reply.payload_bytes < sizeof(BuildRunReply) + sizeof(ArrayShape) * uint64{result->array_count}) {
+        report_short_reply();
+    }
+    return result;
+}
+
+void store_built_arrays(const EngineBuild* build, const BuildRunReply* result, IndexWriter* writer)
+{
+    const auto* shapes = reinterpret_cast<const ArrayShape*>(result + 1);
+    uint64 total = 0;
+    uint64 done = 0;
+    for (uint32 i = 0; i < result->array_count; ++i) total += shapes[i].bytes();
+    TransferBuffer buffer = lease_transfer_buffer(BufferPurpose::bulk);
+    const uint64 piece_bytes = buffer.map != nullptr ? buffer.bytes : inline_read_bytes;
+    for (uint32 i = 0; i < result->array_count; ++i) {
+        add_index_array(writer, shapes[i]);
+        const uint64 bytes = shapes[i].bytes();
+        for (uint64 offset = 0; offset < bytes;) {
+            const uint64 length = Min(piece_bytes, bytes - offset);
+            write_index_array(writer, read_piece(build, &buffer, i, offset, length), length);
+            offset += length;
+            done += length;
+            report_build_phase("writing pages", done, total);
+        }
+    }
+    if (buffer.map != nullptr) return_transfer_buffer(&buffer);
+}
+
+void end_engine_build(EngineBuild* build)
+{
+    const BuildRequest request = {build->token};
+    const RequestPiece piece = {&request, sizeof(request)};
+    build->begun = false;
+    engine_request(MessageType::build_end, &piece, 1, false);
+}
+
+void abandon_engine_build(EngineBuild* build)
+{
+    // On another connection the engine has freed it already.
+    if (!build->begun || build->epoch != engine_connection_epoch()) return;
+    MemoryContext context = CurrentMemoryContext;
+    HOLD_INTERRUPTS();
+    PG_TRY();
+    {
+        end_engine_build(build);
+    }
+    PG_CATCH();
+    {
+        MemoryContextSwitchTo(context);
+        FlushErrorState();
+    }
+    PG_END_TRY();
+    RESUME_INTERRUPTS();
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,28 @@
+// One build inside the engine, seen from the backend that leads it.
+#pragma once
+
+#include "postgres/access/row_sink.h"
+#include "postgres/storage/build_pages.h"
+
+namespace pgwarp
+{
+
+struct EngineBuild {
+    IndexShape shape;
+    ParameterList options;
+    double expected_rows;
+    bool begun;
+    uint64 token;
+    uint64 epoch;  // of the connection: the engine frees the build when that closes
+};
+
+void begin_engine_build(EngineBuild* build);
+// Trains and encodes, showing progress; returns a palloc'ed copy of the reply followed by its array shapes.
+BuildRunReply* run_engine_build(const EngineBuild* build);
+// Copies every array from the engine into pages.
+void store_built_arrays(const EngineBuild* build, const BuildRunReply* result, IndexWriter* writer);
+void end_engine_build(EngineBuild* build);
+// Frees the build after an error, if the engine still has it. Raises nothing.
+void abandon_engine_build(EngineBuild* build);
+
+}  // namespace pgwarp

@@ -1,0 +1,75 @@
+#include "postgres/access/heap_distance.h"
+
+#include "postgres/types/vector.h"
+
+extern "C" {
+#include "executor/executor.h"
+}
+
+namespace pgwarp
+{
+
+HeapReader* open_heap_reader(Relation heap, Relation index, Snapshot snapshot)
+{
+    auto* reader = static_cast<HeapReader*>(palloc0(sizeof(HeapReader)));
+    reader->heap = heap;
+    reader->snapshot = snapshot;
+    reader->info = BuildIndexInfo(index);
+    reader->estate = CreateExecutorState();
+    reader->slot = table_slot_create(heap, nullptr);
+    reader->fetch = table_index_fetch_begin(heap);
+    reader->row_context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp heap row", ALLOCSET_DEFAULT_SIZES);
+    return reader;
+}
+
+void close_heap_reader(HeapReader* reader)
+{
+    table_index_fetch_end(reader->fetch);
+    ExecDropSingleTupleTableSlot(reader->slot);
+    FreeExecutorState(reader->estate);
+    MemoryContextDelete(reader->row_context);
+    pfree(reader);
+}
+
+const float* slot_vector(HeapReader* reader, TupleTableSlot* slot, uint32 dimensions)
+{
+    Datum values[INDEX_MAX_KEYS];
+    bool nulls[INDEX_MAX_KEYS];
+    MemoryContextReset(reader->row_context);
+    ExprContext* expression = GetPerTupleExprContext(reader->estate);
+    ResetExprContext(expression);
+    expression->ecxt_scantuple = slot;
+    FormIndexDatum(reader->info, slot, reader->estate, values, nulls);
+    if (nulls[0]) return nullptr;
+    MemoryContext outer = MemoryContextSwitchTo(reader->row_context);
+    const Vector* vector = datum_get_vector(values[0]);
+    MemoryContextSwitchTo(outer);
+    if (static_cast<uint32>(vector->dim) != dimensions) return nullptr;
+    return vector->x;
+}
+
+const float* fetch_row_vector(HeapReader* reader, Tid tid, uint32 dimensions)
+{
+    ItemPointerData pointer;
+    ItemPointerSet(&pointer, tid.block, tid.offset);
+    bool again = false;
+    bool all_dead = false;
+    ExecClearTuple(reader->slot);
+    do {
+        if (table_index_fetch_tuple(reader->fetch, &pointer, reader->snapshot, reader->slot, &again, &all_dead)) {
+            return slot_vector(reader, reader->slot, dimensions);
+        }
+    } while (again);
+    return nullptr;
+}
+
+bool fetch_row_distance(HeapReader* reader, Tid tid, Metric metric, const float* query, uint32 dimensions,
+                        double* distance)
+{
+    const float* vector = fetch_row_vector(reader, tid, dimensions);
+    if (vector == nullptr) return false;
+    *distance = canonical_distance(metric, query, vector, dimensions);
+    return true;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,42 @@
+// Canonical distances of heap rows, fetched as an index scan fetches them.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+#include "numeric/metric.h"
+#include "protocol/format.h"
+
+extern "C" {
+#include "nodes/execnodes.h"
+#include "utils/snapshot.h"
+}
+
+namespace pgwarp
+{
+
+// Fetches rows by the tids of an index. Lives in the memory context in which it was opened.
+struct HeapReader {
+    Relation heap;
+    Snapshot snapshot;
+    IndexInfo* info;
+    EState* estate;
+    TupleTableSlot* slot;
+    IndexFetchTableData* fetch;
+    MemoryContext row_context;
+};
+
+HeapReader* open_heap_reader(Relation heap, Relation index, Snapshot snapshot);
+void close_heap_reader(HeapReader* reader);
+
+// The vector of the row that is visible at `tid`: null when there is none or it isn't indexed. Valid until the next
+// call.
+const float* fetch_row_vector(HeapReader* reader, Tid tid, uint32 dimensions);
+
+// The canonical distance of the visible row at `tid`; false when there is none.
+bool fetch_row_distance(HeapReader* reader, Tid tid, Metric metric, const float* query, uint32 dimensions,
+                        double* distance);
+
+// The indexed value of a row in a slot of the heap, as above.
+const float* slot_vector(HeapReader* reader, TupleTableSlot* slot, uint32 dimensions);
+
+}  // namespace pgwarp

@@ -1,0 +1,131 @@
+#include "postgres/access/index_options.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// What rd_options points to: one slot for each option, in the order of the method's table.
+struct StoredOptions {
+    int32 length;  // varlena header
+    int32 values[max_method_options];
+};
+
+relopt_kind option_kinds[16];  // by Method; 0 = not registered yet
+
+// Turns the choices of an option into the form that PostgreSQL keeps for the process's life.
+relopt_enum_elt_def* make_choices(const MethodOption& option)
+{
+    int count = 0;
+    while (option.choices[count] != nullptr) ++count;
+    auto* members = static_cast<relopt_enum_elt_def*>(
+        MemoryContextAllocZero(TopMemoryContext, sizeof(relopt_enum_elt_def) * (count + 1)));
+    for (int i = 0; i < count; ++i) {
+        members[i].string_val = option.choices[i];
+        members[i].symbol_val = i;
+    }
+    return members;
+}
+
+// Registers the method's options with PostgreSQL, once in a process.
+relopt_kind register_options(const AccessMethod& method)
+{
+    relopt_kind& kind = option_kinds[static_cast<int>(method.method)];
+    if (kind != 0) return kind;
+    kind = add_reloption_kind();
+    for (int i = 0; i < method.option_count; ++i) {
+        const MethodOption& option = method.options[i];
+        switch (option.kind) {
+            case OptionKind::integer:
+                add_int_reloption(kind, option.name, option.description, option.default_value, option.minimum,
+                                  option.maximum, AccessExclusiveLock);
+                break;
+            case OptionKind::boolean:
+                add_bool_reloption(kind, option.name, option.description, option.default_value != 0,
+                                   AccessExclusiveLock);
+                break;
+            case OptionKind::choice:
+                add_enum_reloption(kind, option.name, option.description, make_choices(option), option.default_value,
+                                   option.valid_values, AccessExclusiveLock);
+                break;
+        }
+    }
+    return kind;
+}
+
+relopt_type stored_type(OptionKind kind)
+{
+    switch (kind) {
+        case OptionKind::boolean:
+            return RELOPT_TYPE_BOOL;
+        case OptionKind::choice:
+            return RELOPT_TYPE_ENUM;
+        default:
+            return RELOPT_TYPE_INT;
+    }
+}
+
+}  // namespace
+
+bytea* parse_method_options(const AccessMethod& method, Datum options, bool validate)
+{
+    const relopt_kind kind = register_options(method);
+    relopt_parse_elt table[max_method_options] = {};
+    for (int i = 0; i < method.option_count; ++i) {
+        table[i].optname = method.options[i].name;
+        table[i].opttype = stored_type(method.options[i].kind);
+        table[i].offset = static_cast<int>(offsetof(StoredOptions, values) + sizeof(int32) * i);
+    }
+    return static_cast<bytea*>(
+        build_reloptions(options, validate, kind, sizeof(StoredOptions), table, method.option_count));
+}
+
+Metric index_metric(Relation index)
+{
+    FmgrInfo* support = index_getprocinfo(index, 1, 1);
+    return static_cast<Metric>(DatumGetInt32(FunctionCall1Coll(support, InvalidOid, PointerGetDatum(nullptr))));
+}
+
+IndexShape index_shape(Relation index)
+{
+    const Form_pg_attribute column = TupleDescAttr(RelationGetDescr(index), 0);
+    if (column->atttypmod < 1) {
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("column does not have dimensions"),
+                        errhint("Give the column a fixed number of dimensions, such as vector(128), or index an "
+                                "expression with a cast to one.")));
+    }
+    IndexShape shape = {};
+    shape.method = access_method_of(index).method;
+    shape.element = ElementType::float32;
+    shape.metric = static_cast<uint8>(index_metric(index));
+    shape.dimensions = static_cast<uint32>(column->atttypmod);
+    return shape;
+}
+
+ParameterList index_stored_options(const AccessMethod& method, Relation index)
+{
+    const auto* stored = reinterpret_cast<const StoredOptions*>(index->rd_options);
+    ParameterList list;
+    for (int i = 0; i < method.option_count; ++i) {
+        const MethodOption& option = method.options[i];
+        int64 value = option.default_value;
+        if (stored != nullptr) {
+            // A boolean takes only the first byte of its slot.
+            value = option.kind == OptionKind::boolean ? *reinterpret_cast<const bool*>(&stored->values[i])
+                                                       : stored->values[i];
+        }
+        list.set(option.name, value);
+    }
+    return list;
+}
+
+ParameterList index_build_options(Relation index)
+{
+    const AccessMethod& method = access_method_of(index);
+    const ParameterList options = index_stored_options(method, index);
+    method.check_options(options, index_shape(index).dimensions);
+    return options;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,12 @@
+// aminsert: a new row goes to a delta log; neither the engine nor the method takes part.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+namespace pgwarp
+{
+
+bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer tid, Relation heap,
+                     IndexUniqueCheck unique, bool unchanged, IndexInfo* info);
+
+}  // namespace pgwarp

@@ -1,0 +1,156 @@
+#include "postgres/access/methods.h"
+
+#include <cmath>
+
+#include "postgres/access/callbacks.h"
+#include "postgres/access/index_options.h"
+#include "postgres/settings.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// The two callbacks that PostgreSQL calls without an index, made for each method.
+template <Method method>
+bytea* parse_options(Datum options, bool validate)
+{
+    return parse_method_options(access_method(method), options, validate);
+}
+
+template <Method method>
+void estimate_cost(PlannerInfo* root, IndexPath* path, double loop_count, Cost* startup_cost, Cost* total_cost,
+                   Selectivity* selectivity, double* correlation, double* pages)
+{
+    estimate_method_cost(access_method(method), root, path, loop_count, startup_cost, total_cost, selectivity,
+                         correlation, pages);
+}
+
+void no_checks(const ParameterList&, uint32) {}
+void no_settings(ParameterList*) {}
+
+// --- exact ---
+
+const char* const exact_vectors[] = {"full", "half", nullptr};
+const MethodOption exact_options[] = {
+    {"vectors", "Precision in which candidates are found", OptionKind::choice, 0, 0, 0, exact_vectors,
+     "Valid values are \"full\" and \"half\"."},
+};
+
+ResultKind exact_result_kind(const ParameterList&)
+{
+    return ResultKind::exact;
+}
+double exact_compared_rows(const SearchCostInput& input)
+{
+    return input.rows;
+}
+
+// --- ivfadc ---
+
+const char* const ivfadc_codes[] = {"pq", "half", nullptr};
+const char* const ivfadc_refine[] = {"none", "half", "full", nullptr};
+const MethodOption ivfadc_options[] = {
+    {"lists", "Number of inverted lists, 0 = chosen from the number of rows", OptionKind::integer, 0, 0, 65536, nullptr,
+     nullptr},
+    {"codes", "What the lists hold", OptionKind::choice, 0, 0, 0, ivfadc_codes,
+     "Valid values are \"pq\" and \"half\"."},
+    {"subquantizers", "Bytes of a product quantizer code, 0 = chosen from the dimensions", OptionKind::integer, 0, 0,
+     static_cast<int>(max_dimensions), nullptr, nullptr},
+    {"opq", "Rotate vectors so that the product quantizer loses less", OptionKind::boolean, 0, 0, 1, nullptr, nullptr},
+    {"refine", "Vectors kept to re-rank the best candidates", OptionKind::choice, 1, 0, 0, ivfadc_refine,
+     "Valid values are \"none\", \"half\" and \"full\"."},
+};
+
+constexpr uint32 ivfadc_most_opq_dimensions = 2048;  // the rotation is a square matrix
+
+void ivfadc_check_options(const ParameterList& options, uint32 dimensions)
+{
+    const int64 subquantizers = options.get("subquantizers", 0);
+    if (subquantizers > static_cast<int64>(dimensions)) {
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("subquantizers (" INT64_FORMAT ") must not exceed the number of dimensions (%u)",
+                               subquantizers, dimensions)));
+    }
+    if (options.get("opq", 0) != 0 && dimensions > ivfadc_most_opq_dimensions) {
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("opq is for at most %u dimensions, not %u", ivfadc_most_opq_dimensions, dimensions)));
+    }
+}
+
+void ivfadc_add_settings(ParameterList* settings)
+{
+    if (setting_ivfadc_probes > 0) settings->set("probes", setting_ivfadc_probes);
+    if (setting_refine_factor > 0) settings->set("refine_factor", setting_refine_factor);
+}
+
+ResultKind ivfadc_result_kind(const ParameterList& options)
+{
+    switch (options.get("refine", 1)) {
+        case 0:
+            return options.get("codes", 0) == 1 ? ResultKind::lower_bound : ResultKind::approximate;
+        case 1:
+            return ResultKind::lower_bound;
+        default:
+            return ResultKind::exact;
+    }
+}
+
+double ivfadc_compared_rows(const SearchCostInput& input)
+{
+    double lists = static_cast<double>(input.options.get("lists", 0));
+    if (lists <= 0) lists = std::floor(2.0 * std::sqrt(input.rows));
+    lists = Max(1.0, Min(lists, input.rows));
+    double probes = setting_ivfadc_probes;
+    if (probes <= 0) probes = Max(1.0, lists * 0.05);
+    return lists + 0.5 * input.rows * Min(1.0, probes / lists);
+}
+
+}  // namespace
+
+const AccessMethod access_methods[] = {
+    {Method::exact, "exact", exact_options, lengthof(exact_options), no_checks, no_settings, exact_result_kind,
+     exact_compared_rows, true, parse_options<Method::exact>, estimate_cost<Method::exact>},
+    {Method::ivfadc, "ivfadc", ivfadc_options, lengthof(ivfadc_options), ivfadc_check_options, ivfadc_add_settings,
+     ivfadc_result_kind, ivfadc_compared_rows, false, parse_options<Method::ivfadc>, estimate_cost<Method::ivfadc>},
+};
+const int access_method_count = lengthof(access_methods);
+
+const AccessMethod& access_method(Method method)
+{
+    for (const AccessMethod& entry : access_methods) {
+        if (entry.method == method) return entry;
+    }
+    elog(ERROR, "unknown access method %d", static_cast<int>(method));
+}
+
+const AccessMethod* find_access_method(amoptions_function parse_options)
+{
+    for (const AccessMethod& entry : access_methods) {
+        if (entry.parse_options == parse_options) return &entry;
+    }
+    return nullptr;
+}
+
+const AccessMethod* find_access_method_by_name(const char* name)
+{
+    for (const AccessMethod& entry : access_methods) {
+        if (strcmp(entry.name, name) == 0) return &entry;
+    }
+    return nullptr;
+}
+
+const AccessMethod& access_method_of(Relation index)
+{
+    const AccessMethod* found = index->rd_rel->relkind == RELKIND_INDEX && index->rd_indam != nullptr
+                                    ? find_access_method(index->rd_indam->amoptions)
+                                    : nullptr;
+    if (found == nullptr) {
+        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                        errmsg("\"%s\" is not an index of pgwarp", RelationGetRelationName(index))));
+    }
+    return *found;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,68 @@
+// The backend's table of access methods: what differs between them. A new method is a new entry in methods.cpp.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+#include "numeric/metric.h"
+#include "protocol/format.h"
+#include "protocol/parameters.h"
+
+extern "C" {
+#include "nodes/pathnodes.h"
+}
+
+namespace pgwarp
+{
+
+enum class OptionKind { integer, boolean, choice };
+
+// An option of CREATE INDEX ... WITH (...). Choices are stored by their position in `choices`.
+struct MethodOption {
+    const char* name;
+    const char* description;
+    OptionKind kind;
+    int default_value;
+    int minimum;
+    int maximum;
+    const char* const* choices;  // ends with nullptr
+    const char* valid_values;    // shown when a choice is none of them
+};
+
+// What a cost function may look at: no page of the index.
+struct SearchCostInput {
+    double rows;
+    ParameterList options;
+};
+
+struct AccessMethod {
+    Method method;
+    const char* name;
+    const MethodOption* options;
+    int option_count;
+    // Raises an error for options that make no sense together or for the column.
+    void (*check_options)(const ParameterList& options, uint32 dimensions);
+    // Adds the settings (GUCs) that override the calibration.
+    void (*add_settings)(ParameterList* settings);
+    // What results of an index with these options are.
+    ResultKind (*result_kind)(const ParameterList& options);
+    // Rows' worth of distance computations that one search takes.
+    double (*compared_rows)(const SearchCostInput& input);
+    // normal searches are complete and in the order of continuations
+    bool complete;
+    // PostgreSQL passes these two no index: each method has its own.
+    amoptions_function parse_options;
+    amcostestimate_function estimate_cost;
+};
+
+inline constexpr int max_method_options = 8;
+
+extern const AccessMethod access_methods[];
+extern const int access_method_count;
+
+const AccessMethod& access_method(Method method);
+const AccessMethod& access_method_of(Relation index);
+// nullptr when the access method is not one of ours.
+const AccessMethod* find_access_method(amoptions_function parse_options);
+const AccessMethod* find_access_method_by_name(const char* name);
+
+}  // namespace pgwarp

@@ -1,0 +1,153 @@
+// ambeginscan, amrescan, amgettuple, amendscan: rows in order of distance.
+#include "postgres/access/scan.h"
+
+#include <cmath>
+
+#include "postgres/access/callbacks.h"
+#include "postgres/settings.h"
+#include "postgres/types/vector.h"
+
+extern "C" {
+#include "pgstat.h"
+#include "utils/snapmgr.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+ScanState* state_of(IndexScanDesc scan)
+{
+    return static_cast<ScanState*>(scan->opaque);
+}
+
+// The scan can't go wrong quietly: it has an order, and a snapshot under which dead rows' tids aren't reused.
+void check_scan(IndexScanDesc scan)
+{
+    if (scan->numberOfOrderBys != 1 || scan->orderByData == nullptr) {
+        elog(ERROR, "cannot scan %s index without order", access_method_of(scan->indexRelation).name);
+    }
+    if (!IsMVCCSnapshot(scan->xs_snapshot)) {
+        elog(ERROR, "non-MVCC snapshots are not supported with %s", access_method_of(scan->indexRelation).name);
+    }
+}
+
+// Copy the query, and the form of it that the engine gets.
+void take_query(Progress* now, const ScanKeyData& key)
+{
+    const size_t bytes = sizeof(float) * now->dimensions;
+    now->query = static_cast<float*>(palloc0(bytes));
+    now->sent = static_cast<float*>(palloc0(bytes));
+    now->null_query = (key.sk_flags & SK_ISNULL) != 0;
+    now->arbitrary = now->null_query;
+    if (!now->null_query) {
+        const Vector* vector = datum_get_vector(key.sk_argument);
+        if (static_cast<uint32>(vector->dim) != now->dimensions) {
+            ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION), errmsg("different vector dimensions %d and %d",
+                                                                    static_cast<int>(now->dimensions), vector->dim)));
+        }
+        memcpy(now->query, vector->x, bytes);
+        memcpy(now->sent, vector->x, bytes);
+    }
+    if (now->metric != Metric::cosine) return;
+    const double norm = canonical_norm(now->query, now->dimensions);
+    if (norm == 0) {
+        now->arbitrary = true;
+        now->sent[0] = 1.0F;
+        return;
+    }
+    for (uint32 i = 0; i < now->dimensions; ++i) now->sent[i] = static_cast<float>(now->query[i] / norm);
+}
+
+// Begin the search proper, with the first tuple that is asked for.
+void start(IndexScanDesc scan)
+{
+    ScanState* state = state_of(scan);
+    check_scan(scan);
+    pgstat_count_index_scan(scan->indexRelation);
+#if PG_VERSION_NUM >= 180000
+    if (scan->instrument != nullptr) scan->instrument->nsearches++;
+#endif
+    const IndexShape shape = read_metapage(scan->indexRelation).shape;
+    state->now.metric = static_cast<Metric>(shape.metric);
+    state->now.dimensions = shape.dimensions;
+    take_query(&state->now, scan->orderByData[0]);
+}
+
+// Hand one row to the executor.
+void emit(IndexScanDesc scan, const Candidate& candidate)
+{
+    if (setting_verify_results) verify_candidate(scan, candidate);
+    ItemPointerSet(&scan->xs_heaptid, candidate.tid.block, candidate.tid.offset);
+    scan->xs_recheck = false;
+    scan->xs_recheckorderby = candidate.recheck;
+    scan->xs_orderbyvals[0] = Float8GetDatum(candidate.value);
+    scan->xs_orderbynulls[0] = state_of(scan)->now.null_query;
+}
+
+// The next row: of the batch, of a new one, or at the very end of those found too late.
+const Candidate* next_candidate(IndexScanDesc scan)
+{
+    Progress& now = state_of(scan)->now;
+    if (now.batch.next == now.batch.count && !now.exhausted) fetch_batch(scan);
+    if (now.batch.next < now.batch.count) return &now.batch.items[now.batch.next++];
+    if (now.late.next == 0) sort_candidates(&now.late);
+    if (now.late.next < now.late.count) return &now.late.items[now.late.next++];
+    return nullptr;
+}
+
+}  // namespace
+
+IndexScanDesc begin_scan(Relation index, int key_count, int order_by_count)
+{
+    IndexScanDesc scan = RelationGetIndexScan(index, key_count, order_by_count);
+    auto* state = static_cast<ScanState*>(palloc0(sizeof(ScanState)));
+    state->scan_context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp scan", ALLOCSET_SMALL_SIZES);
+    state->context = AllocSetContextCreate(state->scan_context, "pgwarp rescan", ALLOCSET_DEFAULT_SIZES);
+    state->hint = take_limit_hint(RelationGetRelid(index));
+    scan->opaque = state;
+    // PostgreSQL leaves these to the access method.
+    scan->xs_orderbyvals = static_cast<Datum*>(palloc0(sizeof(Datum) * Max(1, order_by_count)));
+    scan->xs_orderbynulls = static_cast<bool*>(palloc0(sizeof(bool) * Max(1, order_by_count)));
+    return scan;
+}
+
+void rescan(IndexScanDesc scan, ScanKey keys, int, ScanKey order_bys, int)
+{
+    ScanState* state = state_of(scan);
+    MemoryContextReset(state->context);
+    memset(&state->now, 0, sizeof(state->now));
+    if (state->heap != nullptr) table_index_fetch_reset(state->heap->fetch);
+    if (keys != nullptr && scan->numberOfKeys > 0) {
+        memmove(scan->keyData, keys, sizeof(ScanKeyData) * scan->numberOfKeys);
+    }
+    if (order_bys != nullptr && scan->numberOfOrderBys > 0) {
+        memmove(scan->orderByData, order_bys, sizeof(ScanKeyData) * scan->numberOfOrderBys);
+    }
+}
+
+bool next_tuple(IndexScanDesc scan, ScanDirection)
+{
+    ScanState* state = state_of(scan);
+    MemoryContext outer = MemoryContextSwitchTo(state->context);
+    if (state->now.query == nullptr) start(scan);
+    const Candidate* candidate = next_candidate(scan);
+    if (candidate != nullptr) emit(scan, *candidate);
+    MemoryContextSwitchTo(outer);
+    return candidate != nullptr;
+}
+
+void end_scan(IndexScanDesc scan)
+{
+    ScanState* state = state_of(scan);
+    if (state->heap != nullptr) close_heap_reader(state->heap);
+    MemoryContextDelete(state->scan_context);
+    pfree(scan->xs_orderbyvals);
+    pfree(scan->xs_orderbynulls);
+    pfree(state);
+    scan->opaque = nullptr;
+}
+
+}  // namespace pgwarp

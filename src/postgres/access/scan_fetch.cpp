@@ -1,0 +1,140 @@
+// The searches of a scan: the method's own for the first rows, again for twice as many while they are few, then exact
+// continuations until every row was offered.
+#include <limits>
+
+#include "postgres/access/scan.h"
+#include "postgres/settings.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr uint32 first_rows = 64;        // without a LIMIT to know
+constexpr uint32 continue_after = 1024;  // rows; from there on the exact scan costs less
+constexpr uint32 first_chunk = 1024;
+
+constexpr SearchCursor front = {-std::numeric_limits<double>::infinity(), 0};
+
+ScanState* state_of(IndexScanDesc scan)
+{
+    return static_cast<ScanState*>(scan->opaque);
+}
+
+// Rows that the first search is for.
+uint32 first_wanted(const ScanState* state)
+{
+    const int64 rows = limit_hint_rows(state->hint);
+    if (rows <= 0) return first_rows;
+    if (state->hint.filtered) return static_cast<uint32>(Min(Max(rows * 2, int64{first_rows}), int64{max_k}));
+    return static_cast<uint32>(Min(rows, int64{max_k}));
+}
+
+// True when the index has no row at all: then no engine is asked.
+bool is_empty(const IndexState& state)
+{
+    if (state.directory->rows > 0) return false;
+    for (uint32 i = 0; i < delta_log_count; ++i) {
+        if (state.delta_end[i] > state.meta.logs[i].start) return false;
+    }
+    return true;
+}
+
+// From the second search on, rows of the first must be known.
+void remember_first_batch(ScanState* state)
+{
+    Progress& now = state->now;
+    if (now.first_done || !now.started) return;
+    init_tid_set(&now.returned, state->context);
+    for (uint32 i = 0; i < now.batch.count; ++i) add_tid(&now.returned, now.batch.items[i].tid);
+    now.first_done = true;
+}
+
+// Start over on a new generation; rows offered before are left out.
+void follow_generation(Progress* now, uint64 generation)
+{
+    if (now->generation != generation) now->cursor = front;
+    now->generation = generation;
+}
+
+// Describe the next search.
+void plan_search(IndexScanDesc scan, const IndexState& state, SearchRequest* request)
+{
+    const Progress& now = state_of(scan)->now;
+    request->query_count = 1;
+    request->dimensions = now.dimensions;
+    request->load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
+    request->fault = static_cast<uint16>(setting_fault);
+    if (now.continuation) {
+        // From the front, what was offered comes again.
+        const uint64 again = now.cursor.distance == front.distance ? now.returned.count : 0;
+        request->mode = SearchMode::continuation;
+        request->after = now.cursor;
+        request->k = static_cast<uint32>(Min(uint64{now.wanted} + again, uint64{max_k}));
+        return;
+    }
+    plan_normal_search(scan->indexRelation, state, now.wanted, request);
+}
+
+// Decide what the search after this one will be.
+void advance(Progress* now, const AccessMethod& method, const SearchRequest& request, const SearchResults& found)
+{
+    const bool dry = found.count < request.k;
+    if (now->continuation) {
+        now->exhausted = dry;
+        now->cursor = found.header.last;
+        now->wanted = Min(now->wanted * 2, max_k);
+    } else if (method.complete) {
+        now->exhausted = dry;
+        now->continuation = true;
+        now->cursor = found.header.last;
+        now->wanted = Max(first_chunk, Min(now->wanted * 2, max_k));
+    } else if (dry || now->wanted >= continue_after) {
+        now->continuation = true;
+        now->cursor = front;
+        now->wanted = first_chunk;
+    } else {
+        now->wanted *= 2;
+    }
+}
+
+}  // namespace
+
+bool fetch_batch(IndexScanDesc scan)
+{
+    ScanState* state = state_of(scan);
+    Progress& now = state->now;
+    Relation index = scan->indexRelation;
+    if (now.started) {
+        remember_first_batch(state);
+    } else {
+        now.wanted = first_wanted(state);
+        now.cursor = front;
+        now.floor = -std::numeric_limits<double>::infinity();
+    }
+    while (!now.exhausted) {
+        CHECK_FOR_INTERRUPTS();
+        const IndexState seen = read_index_state(index);
+        if (is_empty(seen)) break;
+        follow_generation(&now, seen.meta.generation);
+        SearchRequest request = {};
+        plan_search(scan, seen, &request);
+        elog(DEBUG2, "searching index \"%s\" for %u rows%s", RelationGetRelationName(index), request.k,
+             now.continuation ? ", exactly" : "");
+        const SearchResults found = read_search_reply(engine_search(index, seen, &request, now.sent));
+        if (request.key.generation != now.generation && now.continuation)
+            continue;  // rebuilt: the cursor means nothing
+        take_results(scan, found);
+        advance(&now, access_method(seen.meta.shape.method), request, found);
+        pfree(found.results);
+        now.started = true;
+        if (now.batch.count > 0) return true;
+        remember_first_batch(state);
+    }
+    now.exhausted = true;
+    now.started = true;
+    return false;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,139 @@
+// From the engine's results to rows that may be emitted.
+#include <cmath>
+
+#include "postgres/access/scan.h"
+#include "postgres/settings.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+ScanState* state_of(IndexScanDesc scan)
+{
+    return static_cast<ScanState*>(scan->opaque);
+}
+
+// Order by value, ties by heap address.
+int compare_candidates(const void* a, const void* b)
+{
+    const auto* left = static_cast<const Candidate*>(a);
+    const auto* right = static_cast<const Candidate*>(b);
+    if (left->value != right->value) return left->value < right->value ? -1 : 1;
+    if (left->tid == right->tid) return 0;
+    return left->tid < right->tid ? -1 : 1;
+}
+
+// The distance of the heap row of a result; false when the row is invisible.
+bool heap_distance(IndexScanDesc scan, Tid tid, double* distance)
+{
+    const Progress& now = state_of(scan)->now;
+    return fetch_row_distance(scan_heap(scan), tid, now.metric, now.query, now.dimensions, distance);
+}
+
+// Make the row that a result stands for; false when no snapshot of this scan can see it.
+bool make_candidate(IndexScanDesc scan, const Result& result, ResultKind kind, Candidate* candidate)
+{
+    const Progress& now = state_of(scan)->now;
+    if (now.arbitrary) {
+        *candidate = {result.tid, 0.0, false};
+        return true;
+    }
+    if (kind != ResultKind::approximate) {
+        *candidate = safe_candidate(result, kind, now.metric);
+        return true;
+    }
+    *candidate = {result.tid, 0.0, false};
+    return heap_distance(scan, result.tid, &candidate->value);
+}
+
+// Decide about a row whose value is below what was emitted: a bound may only seem late. True when it goes into the
+// batch.
+bool place_late_row(IndexScanDesc scan, Candidate* candidate)
+{
+    ScanState* state = state_of(scan);
+    if (setting_iterative == static_cast<int>(IterativeSetting::relaxed)) return true;
+    if (candidate->recheck) {
+        double distance = 0;
+        if (!heap_distance(scan, candidate->tid, &distance)) return false;
+        if (distance >= state->now.floor) {
+            candidate->value = state->now.floor;
+            return true;
+        }
+        candidate->value = distance;
+        candidate->recheck = false;
+    }
+    push_candidate(&state->now.late, *candidate, state->context);
+    return false;
+}
+
+}  // namespace
+
+HeapReader* scan_heap(IndexScanDesc scan)
+{
+    ScanState* state = state_of(scan);
+    if (state->heap == nullptr) {
+        MemoryContext outer = MemoryContextSwitchTo(state->scan_context);
+        state->heap = open_heap_reader(scan->heapRelation, scan->indexRelation, scan->xs_snapshot);
+        MemoryContextSwitchTo(outer);
+    }
+    return state->heap;
+}
+
+void push_candidate(CandidateList* list, const Candidate& candidate, MemoryContext context)
+{
+    if (list->count == list->capacity) {
+        const uint32 capacity = list->capacity == 0 ? 64 : list->capacity * 2;
+        const Size bytes = sizeof(Candidate) * capacity;
+        list->items = static_cast<Candidate*>(list->items == nullptr ? MemoryContextAllocHuge(context, bytes)
+                                                                     : repalloc_huge(list->items, bytes));
+        list->capacity = capacity;
+    }
+    list->items[list->count++] = candidate;
+}
+
+void sort_candidates(CandidateList* list)
+{
+    for (uint32 i = 1; i < list->count; ++i) {
+        if (list->items[i].value < list->items[i - 1].value) {
+            qsort(list->items, list->count, sizeof(Candidate), compare_candidates);
+            return;
+        }
+    }
+}
+
+void take_results(IndexScanDesc scan, const SearchResults& found)
+{
+    ScanState* state = state_of(scan);
+    Progress& now = state->now;
+    now.batch.count = 0;
+    now.batch.next = 0;
+    for (uint32 i = 0; i < found.count; ++i) {
+        const Result& result = found.results[i];
+        if (now.first_done && !add_tid(&now.returned, result.tid)) continue;
+        Candidate candidate;
+        if (!make_candidate(scan, result, found.header.kind, &candidate)) continue;
+        const bool late = !now.arbitrary && candidate.value < now.floor;
+        if (late && !place_late_row(scan, &candidate)) continue;
+        push_candidate(&now.batch, candidate, state->context);
+    }
+    sort_candidates(&now.batch);
+    if (now.batch.count > 0) now.floor = Max(now.floor, now.batch.items[now.batch.count - 1].value);
+}
+
+void verify_candidate(IndexScanDesc scan, const Candidate& candidate)
+{
+    const Progress& now = state_of(scan)->now;
+    double truth = 0;
+    if (now.arbitrary || !heap_distance(scan, candidate.tid, &truth)) return;
+    const double tolerance = 1e-9 * Max(std::fabs(truth), std::fabs(candidate.value));
+    const bool right = candidate.recheck ? candidate.value <= truth : std::fabs(candidate.value - truth) <= tolerance;
+    if (right) return;
+    ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+                    errmsg("index \"%s\" returned a wrong distance for row (%u,%u): %s %.17g, the row's own is %.17g",
+                           RelationGetRelationName(scan->indexRelation), candidate.tid.block, candidate.tid.offset,
+                           candidate.recheck ? "lower bound" : "distance", candidate.value, truth)));
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,79 @@
+// What a scan asks the engine for.
+#include "postgres/access/scan.h"
+
+#include <cmath>
+
+#include "postgres/settings.h"
+#include "protocol/calibration.h"
+
+extern "C" {
+#include "nodes/pg_list.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// Cosine rows are stored normalised in single precision: that is how far a value may be from the operator's.
+constexpr double cosine_slack = 1e-6;
+constexpr double rounding_slack = 1e-12;
+
+List* reported_indexes = NIL;  // whose recall was said to be out of reach, in this session
+
+// Say once that the recall asked for is beyond what the index was measured to reach.
+void report_unreached(Relation index, const EffortChoice& choice)
+{
+    const Oid oid = RelationGetRelid(index);
+    if (list_member_oid(reported_indexes, oid)) return;
+    MemoryContext outer = MemoryContextSwitchTo(TopMemoryContext);
+    reported_indexes = lappend_oid(reported_indexes, oid);
+    MemoryContextSwitchTo(outer);
+    ereport(NOTICE, (errmsg("index \"%s\" cannot reach a recall of %g", RelationGetRelationName(index), setting_recall),
+                     errdetail("The best that was measured is %.4f.", choice.attained)));
+}
+
+// How many results to ask the engine for, so that `wanted` rows can be emitted: bounds need a few more to be released,
+// approximate ones are ranked by the heap.
+uint32 search_width(ResultKind kind, Metric metric, uint32 wanted)
+{
+    uint64 width = wanted;
+    switch (kind) {
+        case ResultKind::approximate:
+            width = Max(uint64{4} * wanted, uint64{64});
+            break;
+        case ResultKind::lower_bound:
+            width = uint64{wanted} + wanted / 4 + 8;
+            break;
+        case ResultKind::exact:
+            width = metric == Metric::cosine ? uint64{wanted} + 4 : uint64{wanted};
+            break;
+    }
+    return static_cast<uint32>(Min(width, uint64{max_k}));
+}
+
+}  // namespace
+
+void plan_normal_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
+{
+    const Calibration& calibration = state.directory->calibration;
+    const ResultKind kind = access_method(state.meta.shape.method).result_kind(state.directory->options);
+    request->mode = SearchMode::normal;
+    request->k = search_width(kind, static_cast<Metric>(state.meta.shape.metric), wanted);
+    access_method_of(index).add_settings(&request->settings);
+    const EffortChoice choice = choose_effort(calibration, wanted, setting_recall);
+    request->effort = choice.effort;
+    if (calibration.count > 0 && !choice.reached && request->settings.count == 0) report_unreached(index, choice);
+}
+
+Candidate safe_candidate(const Result& result, ResultKind kind, Metric metric)
+{
+    Candidate candidate = {result.tid, result.distance, false};
+    if (kind == ResultKind::exact && metric != Metric::cosine) return candidate;
+    candidate.recheck = true;
+    candidate.value -= metric == Metric::cosine ? cosine_slack : rounding_slack * std::fabs(result.distance);
+    return candidate;
+}
+
+}  // namespace pgwarp

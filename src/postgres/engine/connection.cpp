@@ -1,0 +1,275 @@
+#include "postgres/engine/connection.h"
+
+#include "postgres/engine/engine_socket.h"
+#include "postgres/engine/launcher.h"
+#include "postgres/engine/request.h"
+#include "postgres/engine/shared_slot.h"
+#include "postgres/settings.h"
+
+#include <unistd.h>
+
+extern "C" {
+#include "storage/ipc.h"
+#include "utils/timestamp.h"
+}
+
+#ifndef PGWARP_BUILD
+#define PGWARP_BUILD "0.1.0"
+#endif
+
+namespace pgwarp {
+
+namespace {
+
+constexpr int64 availability_lifetime_us = USECS_PER_SEC;
+constexpr long longest_connect_delay_ms = 20;
+constexpr int most_version_mismatches = 2;
+constexpr int most_unsent = 5;
+
+struct Connection {
+    EngineSocket socket;
+    uint64 epoch;
+    uint64 next_request;
+    bool exit_registered;
+};
+
+Connection connection = {{PGINVALID_SOCKET, nullptr, 0, 0, nullptr, 0, 0, 0}, 0, 1, false};
+
+void leave_engine(int, Datum) { release_retry_turn(); }
+
+RequestResult result_of(RequestOutcome outcome)
+{
+    return {outcome, {MessageType::error, nullptr, 0, -1}};
+}
+
+// What the frame just received says.
+RequestResult read_reply(const MessageHeader& header, int descriptor)
+{
+    RequestResult result;
+    result.outcome = RequestOutcome::replied;
+    result.reply = {static_cast<MessageType>(header.type), connection.socket.received + sizeof(MessageHeader),
+                    header.payload_bytes, descriptor};
+    if (result.reply.type == MessageType::reply || result.reply.type == MessageType::acknowledge) return result;
+    if (result.reply.type != MessageType::error || header.payload_bytes < sizeof(ErrorReply)) {
+        return result_of(RequestOutcome::lost);
+    }
+    const ErrorReply* error = reinterpret_cast<const ErrorReply*>(result.reply.payload);
+    result.outcome = error->code == ErrorCode::shutting_down ? RequestOutcome::unsent : RequestOutcome::refused;
+    return result;
+}
+
+// Send one request and receive its reply, passing progress on.
+RequestResult exchange(MessageType type, const RequestPiece* pieces, int piece_count, TimestampTz deadline,
+                       bool take_descriptor, ProgressCallback progress, void* progress_state)
+{
+    MessageHeader header;
+    memset(&header, 0, sizeof(header));
+    header.magic = protocol_magic;
+    header.type = static_cast<uint16>(type);
+    header.request_id = connection.next_request++;
+    for (int i = 0; i < piece_count; ++i) header.payload_bytes += pieces[i].length;
+    const uint64 id = header.request_id;
+    switch (send_frame(&connection.socket, header, pieces, piece_count)) {
+        case SendResult::sent: break;
+        case SendResult::nothing_sent: return result_of(RequestOutcome::unsent);
+        case SendResult::lost: return result_of(RequestOutcome::lost);
+    }
+    int descriptor = -1;
+    for (;;) {
+        if (!receive_frame(&connection.socket, &header, deadline, take_descriptor ? &descriptor : nullptr)) {
+            if (descriptor >= 0) close(descriptor);
+            return result_of(RequestOutcome::lost);
+        }
+        // An older one answers a request that nobody waits for.
+        if (header.request_id < id) continue;
+        if (header.request_id > id) return result_of(RequestOutcome::lost);
+        if (header.type != static_cast<uint16>(MessageType::progress)) return read_reply(header, descriptor);
+        if (progress == nullptr || header.payload_bytes < sizeof(ProgressReply)) continue;
+        ProgressReply news;
+        memcpy(&news, connection.socket.received + sizeof(MessageHeader), sizeof(news));
+        news.phase[sizeof(news.phase) - 1] = '\0';
+        progress(&news, progress_state);
+    }
+}
+
+// The same, closing the connection when it can't be used any more.
+RequestResult guarded_exchange(MessageType type, const RequestPiece* pieces, int piece_count, TimestampTz deadline,
+                               bool take_descriptor, ProgressCallback progress, void* progress_state)
+{
+    RequestResult result;
+    PG_TRY();
+    {
+        result = exchange(type, pieces, piece_count, deadline, take_descriptor, progress, progress_state);
+    }
+    PG_CATCH();
+    {
+        close_engine();
+        PG_RE_THROW();
+    }
+    PG_END_TRY();
+    if (result.outcome == RequestOutcome::unsent || result.outcome == RequestOutcome::lost) close_engine();
+    return result;
+}
+
+enum class OpenResult { opened, nobody, other_version };
+
+// Introduce ourselves on a fresh socket.
+OpenResult greet_engine(TimestampTz deadline)
+{
+    HelloRequest hello;
+    memset(&hello, 0, sizeof(hello));
+    hello.version = protocol_version;
+    hello.process_id = MyProcPid;
+    hello.incarnation = server_incarnation();
+    strlcpy(hello.build, PGWARP_BUILD, sizeof(hello.build));
+    const RequestPiece piece = {&hello, sizeof(hello)};
+    const RequestResult result = guarded_exchange(MessageType::hello, &piece, 1, deadline, false, nullptr, nullptr);
+    if (result.outcome == RequestOutcome::refused) {
+        const bool other = refusal(result)->code == ErrorCode::other_version;
+        if (!other) raise_refusal(result);
+        close_engine();
+        return OpenResult::other_version;
+    }
+    if (result.outcome != RequestOutcome::replied) return OpenResult::nobody;
+    if (result.reply.payload_bytes >= sizeof(HelloReply)) return OpenResult::opened;
+    close_engine();
+    return OpenResult::other_version;
+}
+
+OpenResult try_open(TimestampTz deadline)
+{
+    if (!connect_socket(&connection.socket)) return OpenResult::nobody;
+    return greet_engine(deadline);
+}
+
+// Let no other session repeat a request meanwhile: whose repetition ends the engine again is then known. Somebody whose
+// turn lasts too long isn't waited for.
+void wait_for_retry_turn()
+{
+    const TimestampTz deadline = GetCurrentTimestamp() + setting_engine_timeout_ms * INT64CONST(1000);
+    while (!claim_retry_turn() && GetCurrentTimestamp() < deadline) sleep_interruptibly(5);
+}
+
+[[noreturn]] void raise_no_engine()
+{
+    ereport(ERROR, (errcode(ERRCODE_CANNOT_CONNECT_NOW), errmsg("pgwarp-engine is not running and cannot be started"),
+                    errhint("It needs a free background worker: raise max_worker_processes, or add pgwarp to "
+                            "shared_preload_libraries.")));
+}
+
+[[noreturn]] void raise_no_answer(OpenResult last)
+{
+    if (last == OpenResult::other_version) {
+        ereport(ERROR, (errcode(ERRCODE_CANNOT_CONNECT_NOW),
+                        errmsg("pgwarp-engine and this session's pgwarp library are of different versions"),
+                        errhint("Connect again; if that does not help, restart the server.")));
+    }
+    ereport(ERROR, (errcode(ERRCODE_CANNOT_CONNECT_NOW),
+                    errmsg("pgwarp-engine did not answer within %d ms", setting_engine_timeout_ms),
+                    errhint("The server's log tells why it does not start; pgwarp.engine_timeout is how long to wait.")));
+}
+
+}  // namespace
+
+bool engine_is_open() { return connection.socket.descriptor != PGINVALID_SOCKET; }
+
+void close_engine() { close_socket(&connection.socket); }
+
+void open_engine()
+{
+    if (engine_is_open()) return;
+    if (!connection.exit_registered) {
+        before_shmem_exit(leave_engine, static_cast<Datum>(0));
+        connection.exit_registered = true;
+    }
+    const TimestampTz deadline = GetCurrentTimestamp() + setting_engine_timeout_ms * INT64CONST(1000);
+    int mismatches = 0;
+    for (long delay = 1;; delay = Min(delay * 2, longest_connect_delay_ms)) {
+        if (!ensure_launcher()) raise_no_engine();
+        const OpenResult result = try_open(deadline);
+        if (result == OpenResult::opened) break;
+        if (result == OpenResult::other_version) ++mismatches;
+        if (mismatches == most_version_mismatches || GetCurrentTimestamp() >= deadline) raise_no_answer(result);
+        sleep_interruptibly(delay);
+    }
+    connection.epoch++;
+}
+
+RequestResult try_request(MessageType type, const RequestPiece* pieces, int piece_count, bool take_descriptor,
+                          ProgressCallback progress, void* progress_state)
+{
+    return guarded_exchange(type, pieces, piece_count, 0, take_descriptor, progress, progress_state);
+}
+
+RequestResult try_request_alone(MessageType type, const RequestPiece* pieces, int piece_count,
+                                ProgressCallback progress, void* progress_state)
+{
+    RequestResult result;
+    wait_for_retry_turn();
+    PG_TRY();
+    {
+        open_engine();
+        result = try_request(type, pieces, piece_count, false, progress, progress_state);
+    }
+    PG_FINALLY();
+    {
+        release_retry_turn();
+    }
+    PG_END_TRY();
+    return result;
+}
+
+void post_request(MessageType type, const void* bytes, uint32 length)
+{
+    if (!engine_is_open()) return;
+    MessageHeader header;
+    memset(&header, 0, sizeof(header));
+    header.magic = protocol_magic;
+    header.type = static_cast<uint16>(type);
+    header.payload_bytes = length;
+    header.request_id = connection.next_request++;
+    const RequestPiece piece = {bytes, length};
+    if (!send_frame_at_once(&connection.socket, header, piece)) close_engine();
+}
+
+EngineReply engine_request(MessageType type, const RequestPiece* pieces, int piece_count, bool retry,
+                           ProgressCallback progress, void* progress_state)
+{
+    bool died = false;
+    for (int unsent = 0;;) {
+        const bool had_connection = engine_is_open();
+        open_engine();
+        const RequestResult result =
+            died ? try_request_alone(type, pieces, piece_count, progress, progress_state)
+                 : try_request(type, pieces, piece_count, false, progress, progress_state);
+        switch (result.outcome) {
+            case RequestOutcome::replied: return result.reply;
+            case RequestOutcome::refused: raise_refusal(result);
+            case RequestOutcome::unsent:
+                // Without `retry` the request refers to what the old connection had.
+                if ((!retry && had_connection) || ++unsent == most_unsent) raise_engine_lost();
+                break;
+            case RequestOutcome::lost:
+                if (!retry || died) raise_engine_lost();
+                died = true;
+                break;
+        }
+    }
+}
+
+uint64 engine_connection_epoch() { return connection.epoch; }
+
+bool engine_available()
+{
+    static TimestampTz asked_at = 0;
+    static bool available = false;
+    if (engine_is_open()) return true;
+    const TimestampTz now = GetCurrentTimestamp();
+    if (asked_at == 0 || now < asked_at || now - asked_at > availability_lifetime_us) {
+        available = ensure_launcher();
+        asked_at = now;
+    }
+    return available;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,43 @@
+// The engine as a child process of the launcher: start, log, stop.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+extern "C" {
+#include "datatype/timestamp.h"
+}
+
+namespace pgwarp {
+
+struct EngineProcess {
+    pid_t pid;     // 0 = none
+    int log_pipe;  // read end of its stderr; -1 = none
+    char line[1024];  // of the log, not yet ended
+    int line_length;
+    TimestampTz started_at;
+};
+
+// What the engine is started with; comparable by memcmp.
+struct EngineArguments {
+    char device[16];
+    char gpus[128];
+    char memory[32];
+    char threads[16];
+};
+
+void collect_engine_arguments(EngineArguments* arguments);
+
+// Spawns the engine in a process session of its own, with nothing of ours open but the pipe. False, with the reason in
+// the log, when there is no such program or no process to be had.
+bool start_engine_process(EngineProcess* engine);
+
+// Hands complete lines of the engine's stderr to the server's log. False at its end.
+bool forward_engine_log(EngineProcess* engine);
+
+// Collects a process that ended by itself and logs how.
+void report_engine_exit(EngineProcess* engine);
+
+// Asks the engine to end, insists after some seconds. Nothing when there is none.
+void stop_engine_process(EngineProcess* engine);
+
+}  // namespace pgwarp

@@ -1,0 +1,46 @@
+// The socket to pgwarp-engine and the frames on it. Waits obey interrupts; nothing here knows what the messages mean.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+extern "C" {
+#include "datatype/timestamp.h"
+#include "storage/latch.h"
+}
+
+#include "postgres/engine/connection.h"
+
+namespace pgwarp {
+
+struct EngineSocket {
+    pgsocket descriptor;     // PGINVALID_SOCKET = closed
+    WaitEventSet* events;    // latch, postmaster death and the socket
+    int socket_event;        // position of the socket in it
+    uint32 watched;          // what is waited for on the socket
+    char* received;          // the frame given out last, then what came after it
+    uint32 capacity;
+    uint32 filled;
+    uint32 given;            // bytes of the frame given out last
+};
+
+enum class SendResult { sent, nothing_sent, lost };
+
+// Tries once to connect to the socket in the data directory, and checks that our own user listens there.
+bool connect_socket(EngineSocket* socket);
+void close_socket(EngineSocket* socket);
+
+// Sends a header and the pieces. nothing_sent: the peer was gone before it could see a byte.
+SendResult send_frame(EngineSocket* socket, const MessageHeader& header, const RequestPiece* pieces, int piece_count);
+
+// The same without waiting; false unless the socket took it all.
+bool send_frame_at_once(EngineSocket* socket, const MessageHeader& header, const RequestPiece& piece);
+
+// Receives the next whole frame; false when the connection is lost or `deadline` (0 = none) has passed. The payload, at
+// socket->received behind the header, stays until the next call. A descriptor that came along is stored at
+// `descriptor` when that isn't null.
+bool receive_frame(EngineSocket* socket, MessageHeader* header, TimestampTz deadline, int* descriptor);
+
+// Sleeps a little, obeying interrupts.
+void sleep_interruptibly(long milliseconds);
+
+}  // namespace pgwarp

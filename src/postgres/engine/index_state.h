@@ -1,0 +1,10 @@
+#pragma once
+
+#include "postgres/engine/loader.h"
+
+namespace pgwarp {
+
+// A copy as one chunk of memory.
+Directory* copy_directory(const Directory& directory, MemoryContext context);
+
+}  // namespace pgwarp

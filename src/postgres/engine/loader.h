@@ -1,0 +1,26 @@
+// Searching through the engine: sends a request, and gives the engine what its mirror lacks (arrays, delta, tombstones).
+#pragma once
+
+#include "postgres/engine/connection.h"
+#include "postgres/storage/directory.h"
+
+namespace pgwarp {
+
+MirrorKey mirror_key(Relation index, const MetaPage& meta);
+
+// What a scan knows of the index, read after its snapshot was taken. The directory is cached in rd_amcache by generation.
+struct IndexState {
+    MetaPage meta;
+    uint64 delta_end[delta_log_count];
+    Directory* directory;  // lives as long as the relcache entry's cache context; copy what must live longer
+};
+IndexState read_index_state(Relation index);
+
+// Fills request.key, delta_end and tombstone_version from `state`, sends it with the queries (normalised by the caller
+// when the metric is cosine), loads what the engine asks for, and returns the answered reply.
+EngineReply engine_search(Relation index, const IndexState& state, SearchRequest* request, const float* queries);
+
+// Brings the mirror up to date without a search (pgwarp_prewarm). Returns its bytes.
+uint64 load_mirror(Relation index, const IndexState& state);
+
+}  // namespace pgwarp

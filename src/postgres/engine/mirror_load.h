@@ -1,0 +1,29 @@
+// Sending a mirror what it lacks, over the open connection.
+#pragma once
+
+#include "postgres/engine/loader.h"
+#include "postgres/engine/request.h"
+
+namespace pgwarp {
+
+enum class LoadOutcome {
+    done,
+    again,          // the index or its mirror changed meanwhile: look again
+    still_loading,  // by another session, for longer than pgwarp.load_wait
+    unsent,         // the engine was gone before
+    lost,           // the engine ended during a request
+};
+
+// Becomes the loader of the mirror, or waits for the one that is, and sends the whole index.
+LoadOutcome load_whole_mirror(Relation index, const IndexState& state);
+
+// Sends the entries of each log from `have` to the state's ends.
+LoadOutcome send_delta(Relation index, const IndexState& state, const uint64 have[delta_log_count]);
+
+// Sends all tombstones as of the state's version, which was read before them.
+LoadOutcome send_tombstones(Relation index, const IndexState& state);
+
+// Sends one piece of a load. `again` when the mirror is gone.
+LoadOutcome send_load_piece(MessageType type, const RequestPiece* pieces, int piece_count);
+
+}  // namespace pgwarp

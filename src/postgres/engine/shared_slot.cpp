@@ -1,0 +1,120 @@
+#include "postgres/engine/shared_slot.h"
+
+#include "postgres/engine/connection.h"
+#include "postgres/engine/launcher.h"
+#include "postgres/storage/page.h"
+
+extern "C" {
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "utils/timestamp.h"
+}
+
+namespace pgwarp {
+
+static SharedSlot* slot = nullptr;
+
+SharedSlot* shared_slot()
+{
+    if (slot != nullptr) return slot;
+    LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+    bool found;
+    SharedSlot* attached = static_cast<SharedSlot*>(ShmemInitStruct("pgwarp", sizeof(SharedSlot), &found));
+    if (!found) {
+        memset(static_cast<void*>(attached), 0, sizeof(*attached));
+        SpinLockInit(&attached->mutex);
+        attached->incarnation = random_number64();
+    }
+    LWLockRelease(AddinShmemInitLock);
+    slot = attached;
+    return slot;
+}
+
+void detach_shared_slot() { slot = nullptr; }
+
+bool launcher_is_running()
+{
+    SharedSlot* shared = shared_slot();
+    SpinLockAcquire(&shared->mutex);
+    const bool running = shared->launcher_pid != 0;
+    SpinLockRelease(&shared->mutex);
+    return running;
+}
+
+uint32 engine_start_count()
+{
+    SharedSlot* shared = shared_slot();
+    SpinLockAcquire(&shared->mutex);
+    const uint32 count = shared->engine_starts;
+    SpinLockRelease(&shared->mutex);
+    return count;
+}
+
+bool claim_retry_turn()
+{
+    SharedSlot* shared = shared_slot();
+    SpinLockAcquire(&shared->mutex);
+    const bool claim = shared->retrying_pid == 0 || shared->retrying_pid == MyProcPid;
+    if (claim) shared->retrying_pid = MyProcPid;
+    SpinLockRelease(&shared->mutex);
+    return claim;
+}
+
+void release_retry_turn()
+{
+    SharedSlot* shared = shared_slot();
+    SpinLockAcquire(&shared->mutex);
+    if (shared->retrying_pid == MyProcPid) shared->retrying_pid = 0;
+    SpinLockRelease(&shared->mutex);
+}
+
+uint64 server_incarnation() { return shared_slot()->incarnation; }
+
+// The entry of this index, or of the one that is free longest; the caller holds the mutex.
+static QuarantineEntry* quarantine_entry(SharedSlot* shared, const MirrorKey& key)
+{
+    QuarantineEntry* oldest = &shared->quarantine[0];
+    for (QuarantineEntry& entry : shared->quarantine) {
+        if (entry.key == key) return &entry;
+        if (entry.until < oldest->until) oldest = &entry;
+    }
+    return oldest;
+}
+
+bool index_is_quarantined(const MirrorKey& key)
+{
+    SharedSlot* shared = shared_slot();
+    // Read without the lock: one that is being set now counts from the next search on.
+    if (!*static_cast<volatile bool*>(&shared->any_quarantine)) return false;
+    TimestampTz until = 0;
+    SpinLockAcquire(&shared->mutex);
+    for (const QuarantineEntry& entry : shared->quarantine) {
+        if (entry.key == key) until = entry.until;
+    }
+    SpinLockRelease(&shared->mutex);
+    return until != 0 && GetCurrentTimestamp() < until;
+}
+
+void quarantine_index(const MirrorKey& key)
+{
+    constexpr int64 first_seconds = 30;
+    constexpr int longest_shift = 7;  // about an hour
+    const TimestampTz now = GetCurrentTimestamp();
+    SharedSlot* shared = shared_slot();
+    SpinLockAcquire(&shared->mutex);
+    QuarantineEntry* entry = quarantine_entry(shared, key);
+    if (!(entry->key == key)) {
+        entry->key = key;
+        entry->deaths = 0;
+    }
+    const int64 seconds = first_seconds << Min(entry->deaths, longest_shift);
+    entry->deaths++;
+    entry->until = now + seconds * USECS_PER_SEC;
+    shared->any_quarantine = true;
+    SpinLockRelease(&shared->mutex);
+    ereport(LOG, (errmsg("pgwarp: index with relation file %u is quarantined to the CPU device for " INT64_FORMAT
+                         " seconds, because its searches made the engine die twice",
+                         key.relation, seconds)));
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,48 @@
+// The few words that backends and the launcher share: who runs, the server's incarnation, quarantined indexes.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+extern "C" {
+#include "datatype/timestamp.h"
+#include "storage/spin.h"
+}
+
+#include "protocol/messages.h"
+
+namespace pgwarp {
+
+struct QuarantineEntry {
+    MirrorKey key;
+    TimestampTz until;
+    int32 deaths;
+};
+
+inline constexpr int quarantine_capacity = 64;
+
+struct SharedSlot {
+    slock_t mutex;
+    uint64 incarnation;  // random, made with the shared memory
+    pid_t launcher_pid;  // 0 = none
+    pid_t engine_pid;    // 0 = none
+    pid_t retrying_pid;  // whose turn it is to repeat a request that ended with the engine; 0 = nobody's
+    uint32 engine_starts;
+    int32 engine_exit;   // wait status of the last engine that ended by itself
+    bool any_quarantine;
+    TimestampTz registered_at;  // when a backend last asked for a launcher that hasn't come yet; 0 = nobody did
+    QuarantineEntry quarantine[quarantine_capacity];
+};
+
+// Attaches to the slot, making it if need be.
+SharedSlot* shared_slot();
+// Forgets an attachment to shared memory that is no more.
+void detach_shared_slot();
+
+bool launcher_is_running();
+uint32 engine_start_count();
+
+// The turn to repeat a request. False when it is another session's.
+bool claim_retry_turn();
+void release_retry_turn();
+
+}  // namespace pgwarp

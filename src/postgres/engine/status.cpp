@@ -1,0 +1,192 @@
+// SQL functions about the engine: pgwarp_status_engine(), pgwarp_prewarm(regclass), pgwarp_release(regclass).
+#include "postgres/access/methods.h"
+#include "postgres/engine/loader.h"
+#include "postgres/engine/request.h"
+#include "postgres/engine/shared_slot.h"
+#include "postgres/fmgr_cpp.h"
+#include "postgres/settings.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "catalog/pg_class.h"
+#include "funcapi.h"
+#include "utils/acl.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+}
+
+namespace pgwarp {
+
+namespace {
+
+constexpr int engine_columns = 8;
+constexpr int status_columns = 20;
+
+// The engine's status, copied; nullptr when none runs and none is on its way.
+StatusReply* fetch_status()
+{
+    if (!launcher_is_running()) return nullptr;
+    const EngineReply reply = engine_request(MessageType::status, nullptr, 0, true);
+    if (reply.payload_bytes < sizeof(StatusReply)) raise_engine_lost();
+    auto* status = static_cast<StatusReply*>(palloc(reply.payload_bytes));
+    memcpy(status, reply.payload, reply.payload_bytes);
+    status->device[sizeof(status->device) - 1] = '\0';
+    const uint32 most = static_cast<uint32>((reply.payload_bytes - sizeof(StatusReply)) / sizeof(MirrorStatus));
+    status->mirror_count = Min(status->mirror_count, most);
+    return status;
+}
+
+MirrorStatus* mirrors_of(StatusReply* status) { return reinterpret_cast<MirrorStatus*>(status + 1); }
+
+Datum milliseconds_interval(uint64 milliseconds)
+{
+    auto* interval = static_cast<Interval*>(palloc0(sizeof(Interval)));
+    interval->time = static_cast<TimeOffset>(milliseconds) * 1000;
+    return IntervalPGetDatum(interval);
+}
+
+Datum count_datum(uint64 count) { return Int64GetDatum(static_cast<int64>(Min(count, uint64{PG_INT64_MAX}))); }
+
+void fill_engine(const StatusReply& status, Datum* values)
+{
+    values[0] = Int32GetDatum(status.process_id);
+    values[1] = CStringGetTextDatum(status.device);
+    values[2] = count_datum(status.memory_used);
+    values[3] = count_datum(status.memory_allowed);
+    values[4] = milliseconds_interval(status.uptime_ms);
+    values[5] = Int32GetDatum(static_cast<int32>(status.connections));
+    values[6] = Int32GetDatum(static_cast<int32>(status.builds));
+    values[7] = Int32GetDatum(static_cast<int32>(engine_start_count()));
+}
+
+const char* method_name(Method method)
+{
+    for (int i = 0; i < access_method_count; ++i) {
+        if (access_methods[i].method == method) return access_methods[i].name;
+    }
+    return "unknown";
+}
+
+void fill_mirror(const MirrorStatus& mirror, Datum* values)
+{
+    values[8] = ObjectIdGetDatum(mirror.key.database);
+    values[9] = ObjectIdGetDatum(mirror.key.tablespace);
+    values[10] = ObjectIdGetDatum(mirror.key.relation);
+    values[11] = CStringGetTextDatum(method_name(mirror.method));
+    values[12] = CStringGetTextDatum(mirror.on_cuda ? "cuda" : "cpu");
+    values[13] = BoolGetDatum(mirror.loading != 0);
+    values[14] = count_datum(mirror.rows);
+    values[15] = count_datum(mirror.delta_rows);
+    values[16] = count_datum(mirror.dead_rows);
+    values[17] = count_datum(mirror.bytes);
+    values[18] = count_datum(mirror.searches);
+    values[19] = mirror.searches == 0
+                     ? static_cast<Datum>(0)
+                     : Float8GetDatum(static_cast<double>(mirror.engine_ns) / static_cast<double>(mirror.searches) / 1e6);
+}
+
+// Opens one of our indexes; only its owner gets past.
+Relation open_owned_index(Oid oid)
+{
+    Relation index = relation_open(oid, AccessShareLock);
+    const char* name = RelationGetRelationName(index);
+    if (index->rd_rel->relkind != RELKIND_INDEX || find_access_method(index->rd_indam->amoptions) == nullptr) {
+        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a pgwarp index", name)));
+    }
+#if PG_VERSION_NUM >= 160000
+    const bool owner = object_ownercheck(RelationRelationId, oid, GetUserId());
+#else
+    const bool owner = pg_class_ownercheck(oid, GetUserId());
+#endif
+    if (!owner) aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, name);
+    if (RELATION_IS_OTHER_TEMP(index)) {
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("cannot access temporary indexes of other sessions")));
+    }
+    return index;
+}
+
+// The resident mirror of the index, or nullptr.
+const MirrorStatus* find_mirror(StatusReply* status, const MirrorKey& key)
+{
+    if (status == nullptr) return nullptr;
+    for (uint32 i = 0; i < status->mirror_count; ++i) {
+        if (mirrors_of(status)[i].key == key) return &mirrors_of(status)[i];
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+uint64 load_mirror(Relation index, const IndexState& state)
+{
+    // A search, because the answer to it says what the mirror lacks.
+    const uint32 dimensions = state.meta.shape.dimensions;
+    float* query = static_cast<float*>(palloc0(sizeof(float) * dimensions));
+    query[0] = 1.0F;
+    SearchRequest request;
+    memset(static_cast<void*>(&request), 0, sizeof(request));
+    request.k = 1;
+    request.query_count = 1;
+    request.dimensions = dimensions;
+    request.load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
+    if (state.directory->calibration.count > 0) request.effort = state.directory->calibration.points[0].effort;
+    engine_search(index, state, &request, query);
+    pfree(query);
+    const MirrorStatus* mirror = find_mirror(fetch_status(), request.key);
+    return mirror != nullptr ? mirror->bytes : 0;
+}
+
+}  // namespace pgwarp
+
+// One row per resident index; one row without an index when none is; all null when no engine runs.
+PGWARP_FUNCTION(pgwarp_status_engine)
+{
+    using namespace pgwarp;
+    InitMaterializedSRF(fcinfo, 0);
+    auto* out = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    if (out->setDesc->natts != status_columns) elog(ERROR, "pgwarp_status_engine() has another row type");
+    Datum values[status_columns] = {};
+    bool nulls[status_columns];
+    memset(nulls, true, sizeof(nulls));
+    StatusReply* status = fetch_status();
+    if (status != nullptr) {
+        fill_engine(*status, values);
+        memset(nulls, false, engine_columns);
+    }
+    const uint32 count = status != nullptr ? status->mirror_count : 0;
+    if (count == 0) tuplestore_putvalues(out->setResult, out->setDesc, values, nulls);
+    for (uint32 i = 0; i < count; ++i) {
+        const MirrorStatus& mirror = mirrors_of(status)[i];
+        fill_mirror(mirror, values);
+        memset(nulls, false, sizeof(nulls));
+        nulls[status_columns - 1] = mirror.searches == 0;
+        tuplestore_putvalues(out->setResult, out->setDesc, values, nulls);
+    }
+    return static_cast<Datum>(0);
+}
+
+PGWARP_FUNCTION(pgwarp_prewarm)
+{
+    using namespace pgwarp;
+    Relation index = open_owned_index(PG_GETARG_OID(0));
+    const uint64 bytes = load_mirror(index, read_index_state(index));
+    relation_close(index, AccessShareLock);
+    PG_RETURN_INT64(static_cast<int64>(bytes));
+}
+
+// True when the index was resident.
+PGWARP_FUNCTION(pgwarp_release)
+{
+    using namespace pgwarp;
+    Relation index = open_owned_index(PG_GETARG_OID(0));
+    const MirrorRequest request = {mirror_key(index, read_metapage(index))};
+    const bool resident = find_mirror(fetch_status(), request.key) != nullptr;
+    if (resident) {
+        const RequestPiece piece = {&request, sizeof(request)};
+        engine_request(MessageType::release, &piece, 1, true);
+    }
+    relation_close(index, AccessShareLock);
+    PG_RETURN_BOOL(resident);
+}

@@ -1,0 +1,150 @@
+#include "postgres/executor/limit_hint.h"
+
+#include "postgres/access/methods.h"
+
+extern "C" {
+#include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// A node whose first execution will begin its scan.
+struct WatchedScan {
+    PlanState* node;
+    LimitHint hint;
+    WatchedScan* next;
+};
+
+ExecutorStart_hook_type previous_executor_start = nullptr;
+ExecProcNodeMtd execute_index_scan = nullptr;  // PostgreSQL's own
+WatchedScan* watched_scans = nullptr;          // of all running queries of this process
+Oid pending_index = InvalidOid;
+LimitHint pending_hint = {};
+
+// Forget the watched scans of a query whose memory goes away.
+void forget_scan(void* argument)
+{
+    for (WatchedScan** link = &watched_scans; *link != nullptr; link = &(*link)->next) {
+        if (*link == argument) {
+            *link = (*link)->next;
+            return;
+        }
+    }
+}
+
+// Execute a watched index scan: leave its hint for ambeginscan, which is called within the first execution.
+TupleTableSlot* execute_watched_scan(PlanState* node)
+{
+    auto* scan = castNode(IndexScanState, node);
+    for (const WatchedScan* watched = watched_scans; watched != nullptr; watched = watched->next) {
+        if (watched->node != node) continue;
+        pending_index = RelationGetRelid(scan->iss_RelationDesc);
+        pending_hint = watched->hint;
+        break;
+    }
+    TupleTableSlot* result = execute_index_scan(node);
+    pending_index = InvalidOid;
+    if (scan->iss_ScanDesc != nullptr) ExecSetExecProcNode(node, execute_index_scan);
+    return result;
+}
+
+// Watch an index scan of ours under a LIMIT.
+void watch_scan(IndexScanState* scan, const LimitHint& hint)
+{
+    Relation index = scan->iss_RelationDesc;
+    if (index == nullptr || scan->iss_ScanDesc != nullptr || scan->iss_NumOrderByKeys == 0) return;
+    if (find_access_method(index->rd_indam->amoptions) == nullptr) return;
+    PlanState* node = &scan->ss.ps;
+    if (execute_index_scan == nullptr) execute_index_scan = node->ExecProcNodeReal;
+    if (node->ExecProcNodeReal != execute_index_scan) return;  // someone else's wrapper
+    MemoryContext context = node->state->es_query_cxt;
+    auto* watched = static_cast<WatchedScan*>(MemoryContextAlloc(context, sizeof(WatchedScan)));
+    watched->node = node;
+    watched->hint = hint;
+    watched->hint.filtered = hint.filtered || node->qual != nullptr;
+    watched->next = watched_scans;
+    auto* callback = static_cast<MemoryContextCallback*>(MemoryContextAlloc(context, sizeof(MemoryContextCallback)));
+    callback->func = forget_scan;
+    callback->arg = watched;
+    MemoryContextRegisterResetCallback(context, callback);
+    watched_scans = watched;
+    ExecSetExecProcNode(node, execute_watched_scan);
+}
+
+// planstate_tree_walker callback; `state` is the hint from above, null outside of a LIMIT.
+bool visit_node(PlanState* node, void* state)
+{
+    LimitHint hint = {};
+    if (state != nullptr) hint = *static_cast<LimitHint*>(state);
+    LimitHint* below = nullptr;
+    switch (nodeTag(node)) {
+        case T_LimitState:
+            hint.limit = castNode(LimitState, node);
+            hint.filtered = false;
+            below = &hint;
+            break;
+        case T_SubqueryScanState:
+        case T_ResultState:
+        case T_LockRowsState:
+        case T_AppendState:
+        case T_MergeAppendState:
+            // One row in, at most one row out.
+            if (state != nullptr) {
+                if (node->qual != nullptr) hint.filtered = true;
+                below = &hint;
+            }
+            break;
+        case T_IndexScanState:
+            if (state != nullptr) watch_scan(castNode(IndexScanState, node), hint);
+            break;
+        default:
+            break;
+    }
+#if PG_VERSION_NUM >= 160000
+    return planstate_tree_walker(node, visit_node, below);
+#else
+    return planstate_tree_walker(node, reinterpret_cast<bool (*)()>(reinterpret_cast<void*>(visit_node)), below);
+#endif
+}
+
+// Find the index scans of ours under a LIMIT.
+void start_executor(QueryDesc* query, int flags)
+{
+    if (previous_executor_start != nullptr) {
+        previous_executor_start(query, flags);
+    } else {
+        standard_ExecutorStart(query, flags);
+    }
+    if ((flags & EXEC_FLAG_EXPLAIN_ONLY) != 0 || query->planstate == nullptr) return;
+    visit_node(query->planstate, nullptr);
+}
+
+}  // namespace
+
+void init_limit_hint()
+{
+    previous_executor_start = ExecutorStart_hook;
+    ExecutorStart_hook = start_executor;
+}
+
+LimitHint take_limit_hint(Oid index)
+{
+    LimitHint hint = {};
+    if (pending_index == index) hint = pending_hint;
+    pending_index = InvalidOid;
+    return hint;
+}
+
+int64 limit_hint_rows(const LimitHint& hint)
+{
+    if (hint.limit == nullptr || hint.limit->noCount || hint.limit->lstate == LIMIT_INITIAL) return 0;
+    const int64 rows = hint.limit->count + hint.limit->offset;
+    return rows > 0 ? rows : 0;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,19 @@
+// The library's entry point.
+#include "postgres/postgres_headers.h"
+
+#include "postgres/engine/launcher.h"
+#include "postgres/executor/limit_hint.h"
+#include "postgres/settings.h"
+
+extern "C" {
+PG_MODULE_MAGIC;
+PGDLLEXPORT void _PG_init(void);
+}
+
+// Define settings, hook into the executor, and start the launcher with the server when preloaded.
+void _PG_init(void)
+{
+    pgwarp::define_settings();
+    pgwarp::init_launcher();
+    pgwarp::init_limit_hint();
+}

@@ -1,0 +1,33 @@
+// PostgreSQL's headers as C++ sees them. Include first, before anything of the standard library that might be affected
+// by its macros.
+#pragma once
+
+// PostgreSQL 15 leaves this empty outside Windows; we compile with hidden visibility, so the module's magic needs it.
+#ifndef PGDLLEXPORT
+#define PGDLLEXPORT __attribute__((visibility("default")))
+#endif
+
+extern "C" {
+#include "postgres.h"
+
+#include "access/amapi.h"
+#include "access/genam.h"
+#include "access/generic_xlog.h"
+#include "access/relation.h"
+#include "access/reloptions.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/index.h"
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "storage/itemptr.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+}

@@ -1,0 +1,131 @@
+#include "postgres/storage/build_pages.h"
+
+#include "postgres/storage/delta_log.h"
+
+extern "C" {
+#include "access/xloginsert.h"
+}
+
+namespace pgwarp
+{
+
+struct IndexWriter {
+    Relation index;
+    ForkNumber fork;
+    MetaPage meta;
+    Directory directory;
+    ArrayWriter* current;
+    MemoryContext context;  // of the whole build
+};
+
+// Take block 0, which finish_index fills.
+static void reserve_metapage(Relation index, ForkNumber fork, uint64 generation)
+{
+    const Buffer buffer = extend_index(index, fork);
+    if (BufferGetBlockNumber(buffer) != metapage_block) {
+        UnlockReleaseBuffer(buffer);
+        elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
+    }
+    init_page(BufferGetPage(buffer), PageKind::meta, generation, 0);
+    MarkBufferDirty(buffer);
+    UnlockReleaseBuffer(buffer);
+}
+
+IndexWriter* begin_index(Relation index, ForkNumber fork, const IndexShape& shape)
+{
+    IndexWriter* writer = static_cast<IndexWriter*>(palloc0(sizeof(IndexWriter)));
+    writer->index = index;
+    writer->fork = fork;
+    writer->context = CurrentMemoryContext;
+    writer->meta.magic = meta_magic;
+    writer->meta.format_version = meta_format_version;
+    writer->meta.shape = shape;
+    writer->meta.generation = random_number64();
+    writer->directory.generation = writer->meta.generation;
+    writer->directory.segment_id = random_number64();
+    writer->directory.arrays = static_cast<StoredArray*>(palloc0(max_arrays * sizeof(StoredArray)));
+    reserve_metapage(index, fork, writer->meta.generation);
+    return writer;
+}
+
+static void close_current(IndexWriter* writer)
+{
+    if (writer->current == nullptr) return;
+    Directory* directory = &writer->directory;
+    if (directory->array_count == max_arrays) elog(ERROR, "an index cannot have more than %u arrays", max_arrays);
+    directory->arrays[directory->array_count++] = end_array(writer->current);
+    writer->current = nullptr;
+}
+
+void add_index_array(IndexWriter* writer, const ArrayShape& shape)
+{
+    MemoryContext old = MemoryContextSwitchTo(writer->context);
+    close_current(writer);
+    writer->current = begin_array(writer->index, writer->fork, PageKind::array, writer->directory.segment_id, shape);
+    MemoryContextSwitchTo(old);
+}
+
+void write_index_array(IndexWriter* writer, const void* bytes, uint64 length)
+{
+    write_array(writer->current, bytes, length);
+}
+
+// Lay down the bitmap of tombstones, all zero.
+static StoredArray write_tombstones(IndexWriter* writer, uint64 rows)
+{
+    ArrayShape shape;
+    memset(static_cast<void*>(&shape), 0, sizeof(shape));
+    strlcpy(shape.name, "tombstones", sizeof(shape.name));
+    shape.type = ArrayType::u64;
+    shape.rows = (rows + 63) / 64;
+    shape.width = 1;
+    ArrayWriter* array =
+        begin_array(writer->index, writer->fork, PageKind::tombstones, writer->directory.segment_id, shape);
+    char zeros[page_capacity];
+    memset(zeros, 0, sizeof(zeros));
+    uint64 left = shape.bytes();
+    while (left > 0) {
+        const uint64 piece = Min(left, static_cast<uint64>(sizeof(zeros)));
+        write_array(array, zeros, piece);
+        left -= piece;
+    }
+    return end_array(array);
+}
+
+static void write_metapage(IndexWriter* writer)
+{
+    const Buffer buffer = ReadBufferExtended(writer->index, writer->fork, metapage_block, RBM_NORMAL, nullptr);
+    LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+    writer->meta.crc = metapage_crc(writer->meta);
+    memcpy(page_content(BufferGetPage(buffer)), &writer->meta, sizeof(writer->meta));
+    set_page_content_bytes(BufferGetPage(buffer), sizeof(writer->meta));
+    MarkBufferDirty(buffer);
+    UnlockReleaseBuffer(buffer);
+}
+
+void finish_index(IndexWriter* writer, uint64 rows, const ParameterList& options, const Calibration& calibration)
+{
+    if (rows > max_rows) {
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("an index cannot have more than " UINT64_FORMAT " rows", max_rows)));
+    }
+    MemoryContext old = MemoryContextSwitchTo(writer->context);
+    close_current(writer);
+    writer->directory.rows = rows;
+    writer->directory.options = options;
+    writer->directory.calibration = calibration;
+    writer->directory.tombstones = write_tombstones(writer, rows);
+    for (uint32 i = 0; i < delta_log_count; ++i) {
+        writer->meta.logs[i].head = create_delta_log(writer->index, writer->fork, log_segment_id(writer->meta, i));
+    }
+    write_directory(writer->index, writer->fork, writer->directory, &writer->meta);
+    write_metapage(writer);
+    if (RelationNeedsWAL(writer->index) || writer->fork == INIT_FORKNUM) {
+        log_newpage_range(writer->index, writer->fork, 0, RelationGetNumberOfBlocksInFork(writer->index, writer->fork),
+                          true);
+    }
+    pfree(writer);
+    MemoryContextSwitchTo(old);
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,20 @@
+// Laying down a whole index at build: metapage, arrays, tombstones, logs, directory.
+#pragma once
+
+#include "postgres/storage/array_stream.h"
+
+namespace pgwarp
+{
+
+// An index being written. Begin puts the metapage's block and nothing else; finish writes the directory and the
+// metapage, then logs every page of the fork when the relation needs WAL (or the fork is INIT_FORKNUM). A failed build
+// leaves only pages that the aborted transaction drops with the relation.
+struct IndexWriter;
+IndexWriter* begin_index(Relation index, ForkNumber fork, const IndexShape& shape);
+// Arrays in load order, each begun, written and ended before the next.
+void add_index_array(IndexWriter* writer, const ArrayShape& shape);
+void write_index_array(IndexWriter* writer, const void* bytes, uint64 length);
+// Ends with an empty tombstone bitmap for `rows`, empty delta logs, a new random generation.
+void finish_index(IndexWriter* writer, uint64 rows, const ParameterList& options, const Calibration& calibration);
+
+}  // namespace pgwarp

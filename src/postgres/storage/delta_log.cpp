@@ -1,0 +1,227 @@
+// Creating delta logs and appending to them.
+#include "postgres/storage/delta_log.h"
+
+#include "postgres/storage/checksum.h"
+#include "postgres/storage/delta_pages.h"
+
+extern "C" {
+#include "storage/proc.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// A log whose head is locked exclusively, with its head's content as it will be, and the same for its page table from
+// the first page added.
+struct OpenLog {
+    Relation index;
+    uint64 segment_id;
+    Buffer head_buffer;
+    LogHead head;
+    Buffer samples_buffer;
+    LogSamples samples;
+};
+
+Buffer lock_page(const OpenLog& log, PageKind kind, BlockNumber block, uint32 ordinal)
+{
+    return read_page(log.index, block, kind, log.segment_id, ordinal, BUFFER_LOCK_EXCLUSIVE);
+}
+
+// The page that follows the stream's tail: one left over by a crash, or a new one, linked in the same record.
+BlockNumber add_stream_page(const OpenLog& log, PageKind kind, const LogStream& stream)
+{
+    const Buffer tail_buffer = lock_page(log, kind, stream.tail, stream.tail_ordinal);
+    const BlockNumber left_over = page_trailer(BufferGetPage(tail_buffer))->next;
+    if (left_over != InvalidBlockNumber) {
+        UnlockReleaseBuffer(tail_buffer);
+        return left_over;
+    }
+    const Buffer buffer = extend_index(log.index, MAIN_FORKNUM);
+    const BlockNumber block = BufferGetBlockNumber(buffer);
+    GenericXLogState* state = GenericXLogStart(log.index);
+    Page page = GenericXLogRegisterBuffer(state, buffer, GENERIC_XLOG_FULL_IMAGE);
+    init_page(page, kind, log.segment_id, stream.tail_ordinal + 1);
+    page_trailer(GenericXLogRegisterBuffer(state, tail_buffer, 0))->next = block;
+    GenericXLogFinish(state);
+    UnlockReleaseBuffer(buffer);
+    UnlockReleaseBuffer(tail_buffer);
+    return block;
+}
+
+// Lock the page table, once.
+LogSamples* open_samples(OpenLog* log)
+{
+    if (!BufferIsValid(log->samples_buffer)) {
+        log->samples_buffer = lock_page(*log, PageKind::log_head, log->head.samples, 1);
+        memcpy(&log->samples, page_content(BufferGetPage(log->samples_buffer)), sizeof(log->samples));
+        check_log_samples(log->index, log->head.samples, log->samples);
+    }
+    return &log->samples;
+}
+
+// Bring the stream's tail to the page with this ordinal: the present one or the next.
+void advance_tail(OpenLog* log, PageKind kind, uint64 ordinal)
+{
+    LogStream* stream = kind == PageKind::log_entries ? &log->head.entries : &log->head.values;
+    if (ordinal == stream->tail_ordinal) return;
+    if (ordinal != static_cast<uint64>(stream->tail_ordinal) + 1) {
+        report_corruption(log->index, BufferGetBlockNumber(log->head_buffer), "the head of a delta log is impossible");
+    }
+    LogSamples* samples = open_samples(log);
+    stream->tail = add_stream_page(*log, kind, *stream);
+    stream->tail_ordinal++;
+    note_page(kind == PageKind::log_entries ? &samples->entries : &samples->values, stream->tail_ordinal, stream->tail);
+}
+
+// Put bytes at `within` of a registered page; they end its content.
+void put_bytes(Page page, uint32 within, const void* bytes, uint32 length)
+{
+    memcpy(page_content(page) + within, bytes, length);
+    set_page_content_bytes(page, within + length);
+}
+
+// Write the value but its last piece, one record a page; the tail ends on the page of the last piece.
+// Returns the number of bytes written.
+uint32 write_leading_value(OpenLog* log, const char* bytes, uint32 length)
+{
+    uint32 written = 0;
+    for (;;) {
+        const uint64 position = log->head.value_end + written;
+        const uint32 within = static_cast<uint32>(position % page_capacity);
+        advance_tail(log, PageKind::log_values, position / page_capacity);
+        const uint32 room = page_capacity - within;
+        if (length - written <= room) return written;
+        const LogStream& stream = log->head.values;
+        const Buffer buffer = lock_page(*log, PageKind::log_values, stream.tail, stream.tail_ordinal);
+        GenericXLogState* state = GenericXLogStart(log->index);
+        put_bytes(GenericXLogRegisterBuffer(state, buffer, 0), within, bytes + written, room);
+        GenericXLogFinish(state);
+        UnlockReleaseBuffer(buffer);
+        written += room;
+    }
+}
+
+// Write the value's last piece, the entry, the head and the page table in one record: from then on the row is in the
+// log.
+void write_entry(OpenLog* log, DeltaEntry entry, const char* last_piece, uint32 last_length)
+{
+    LogHead* head = &log->head;
+    advance_tail(log, PageKind::log_entries, head->entry_end / entries_per_page);
+    const Buffer value_buffer = lock_page(*log, PageKind::log_values, head->values.tail, head->values.tail_ordinal);
+    const Buffer entry_buffer = lock_page(*log, PageKind::log_entries, head->entries.tail, head->entries.tail_ordinal);
+    const uint64 position = head->value_end + (entry.length - last_length);
+    GenericXLogState* state = GenericXLogStart(log->index);
+    put_bytes(GenericXLogRegisterBuffer(state, value_buffer, 0), static_cast<uint32>(position % page_capacity),
+              last_piece, last_length);
+    put_bytes(GenericXLogRegisterBuffer(state, entry_buffer, 0),
+              static_cast<uint32>(head->entry_end % entries_per_page * sizeof(entry)), &entry, sizeof(entry));
+    head->entry_end++;
+    head->value_end += entry.length;
+    head->crc = head_crc(*head);
+    memcpy(page_content(GenericXLogRegisterBuffer(state, log->head_buffer, 0)), head, sizeof(*head));
+    if (BufferIsValid(log->samples_buffer)) {
+        log->samples.crc = samples_crc(log->samples);
+        memcpy(page_content(GenericXLogRegisterBuffer(state, log->samples_buffer, 0)), &log->samples,
+               sizeof(log->samples));
+    }
+    GenericXLogFinish(state);
+    if (BufferIsValid(log->samples_buffer)) UnlockReleaseBuffer(log->samples_buffer);
+    UnlockReleaseBuffer(entry_buffer);
+    UnlockReleaseBuffer(value_buffer);
+}
+
+uint32 process_number()
+{
+#if PG_VERSION_NUM >= 170000
+    return static_cast<uint32>(MyProcNumber);
+#else
+    return static_cast<uint32>(MyProc->pgprocno);
+#endif
+}
+
+// Lock the head of some log: the one of this process's number unless it is busy and another is free.
+uint32 lock_some_head(Relation index, const MetaPage& meta, Buffer* buffer)
+{
+    const uint32 first = process_number() % delta_log_count;
+    for (uint32 i = 0; i < delta_log_count; ++i) {
+        const uint32 log = (first + i) % delta_log_count;
+        if (!block_exists(index, meta.logs[log].head)) {
+            report_corruption(index, meta.logs[log].head, "the block lies past the end of the index");
+        }
+        *buffer = ReadBuffer(index, meta.logs[log].head);
+        if (ConditionalLockBuffer(*buffer)) return log;
+        ReleaseBuffer(*buffer);
+    }
+    *buffer = ReadBuffer(index, meta.logs[first].head);
+    LockBuffer(*buffer, BUFFER_LOCK_EXCLUSIVE);
+    return first;
+}
+
+// Create a page with this content; returns its block.
+BlockNumber create_page(Relation index, ForkNumber fork, PageKind kind, uint64 segment_id, uint32 ordinal,
+                        const void* content, uint32 bytes)
+{
+    const Buffer buffer = extend_index(index, fork);
+    init_page(BufferGetPage(buffer), kind, segment_id, ordinal);
+    put_bytes(BufferGetPage(buffer), 0, content, bytes);
+    MarkBufferDirty(buffer);
+    const BlockNumber block = BufferGetBlockNumber(buffer);
+    UnlockReleaseBuffer(buffer);
+    return block;
+}
+
+// Create an empty stream's first page.
+void create_stream(Relation index, ForkNumber fork, PageKind kind, uint64 segment_id, LogStream* stream,
+                   StreamSamples* samples)
+{
+    stream->tail = create_page(index, fork, kind, segment_id, 0, "", 0);
+    samples->stride = 1;
+    note_page(samples, 0, stream->tail);
+}
+
+}  // namespace
+
+BlockNumber create_delta_log(Relation index, ForkNumber fork, uint64 segment_id)
+{
+    LogHead head;
+    LogSamples samples;
+    memset(&head, 0, sizeof(head));
+    memset(&samples, 0, sizeof(samples));
+    create_stream(index, fork, PageKind::log_entries, segment_id, &head.entries, &samples.entries);
+    create_stream(index, fork, PageKind::log_values, segment_id, &head.values, &samples.values);
+    samples.crc = samples_crc(samples);
+    head.samples = create_page(index, fork, PageKind::log_head, segment_id, 1, &samples, sizeof(samples));
+    head.crc = head_crc(head);
+    return create_page(index, fork, PageKind::log_head, segment_id, 0, &head, sizeof(head));
+}
+
+void append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const float* vector, uint32 dimensions)
+{
+    OpenLog log;
+    log.index = index;
+    log.samples_buffer = InvalidBuffer;
+    const uint32 number = lock_some_head(index, meta, &log.head_buffer);
+    log.segment_id = log_segment_id(meta, number);
+    check_page(index, log.head_buffer, PageKind::log_head, log.segment_id, 0);
+    memcpy(&log.head, page_content(BufferGetPage(log.head_buffer)), sizeof(log.head));
+    check_log_head(index, meta, number, log.head);
+
+    const char* bytes = reinterpret_cast<const char*>(vector);
+    DeltaEntry entry;
+    memset(&entry, 0, sizeof(entry));
+    entry.block = ItemPointerGetBlockNumber(tid);
+    entry.offset = ItemPointerGetOffsetNumber(tid);
+    entry.value_position = log.head.value_end;
+    entry.length = dimensions * static_cast<uint32>(sizeof(float));
+    entry.value_crc = bytes_crc(bytes, entry.length);
+    entry.crc = entry_crc(entry);
+
+    const uint32 leading = write_leading_value(&log, bytes, entry.length);
+    write_entry(&log, entry, bytes + leading, entry.length - leading);
+    UnlockReleaseBuffer(log.head_buffer);
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,44 @@
+// Delta logs: rows inserted since the build. Several logs, so that writers don't queue on one page. Each log is a head
+// page, a linked stream of entries and a linked stream of values. Ordinals count entries and are never reset. The head
+// page alone holds the end and is written last, so a record is wholly there or not at all.
+#pragma once
+
+#include "postgres/storage/metapage.h"
+
+namespace pgwarp
+{
+
+struct DeltaEntry {
+    uint32 block;
+    uint16 offset;
+    uint16 flags;           // delta_dead
+    uint64 value_position;  // byte position in the value stream
+    uint32 length;          // bytes of the value
+    uint32 value_crc;       // crc32c of the value's bytes
+    uint32 crc;             // crc32c of the entry but its flags and itself
+    uint32 reserved;
+};
+static_assert(sizeof(DeltaEntry) == 32);
+inline constexpr uint16 delta_dead = 1;
+
+// The segment id of a log's pages.
+uint64 log_segment_id(const MetaPage& meta, uint32 log);
+
+// Creates an empty log's pages at build; returns its head block.
+BlockNumber create_delta_log(Relation index, ForkNumber fork, uint64 segment_id);
+
+// Appends a row to one of the logs (chosen by process number). WAL-logged when the relation needs it.
+void append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const float* vector, uint32 dimensions);
+
+// The ends (ordinals) of all logs, to be read after the snapshot was taken.
+void read_delta_ends(Relation index, const MetaPage& meta, uint64 ends[delta_log_count]);
+
+// Sequential reader over entries [first, end) of one log. next_delta returns false at the end. vector (dimensions
+// floats) may be null when values aren't wanted. Checks the crc of what it reads; altered pages raise
+// ERRCODE_INDEX_CORRUPTED.
+struct DeltaReader;
+DeltaReader* begin_delta_read(Relation index, const MetaPage& meta, uint32 log, uint64 first, uint64 end);
+bool next_delta(DeltaReader* reader, DeltaEntry* entry, float* vector);
+void end_delta_read(DeltaReader* reader);
+
+}  // namespace pgwarp

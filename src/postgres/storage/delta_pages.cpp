@@ -1,0 +1,124 @@
+// Checksums and page tables of delta logs.
+#include "postgres/storage/delta_pages.h"
+
+#include <cstddef>
+#include <initializer_list>
+
+#include "postgres/storage/checksum.h"
+
+namespace pgwarp
+{
+
+uint32 entry_crc(const DeltaEntry& entry)
+{
+    DeltaEntry copy = entry;
+    copy.flags = 0;
+    copy.crc = 0;
+    return bytes_crc(&copy, sizeof(copy));
+}
+
+void check_entry(Relation index, BlockNumber block, const DeltaEntry& entry)
+{
+    if (entry.crc != entry_crc(entry) || (entry.flags & ~delta_dead) != 0) {
+        report_corruption(index, block, "the checksum of a delta entry does not match");
+    }
+}
+
+uint64 log_segment_id(const MetaPage& meta, uint32 log)
+{
+    return meta.generation + 1 + log;
+}
+
+uint32 head_crc(const LogHead& head)
+{
+    return bytes_crc(&head, offsetof(LogHead, crc));
+}
+
+uint32 samples_crc(const LogSamples& samples)
+{
+    return bytes_crc(&samples, offsetof(LogSamples, crc));
+}
+
+LogHead read_log_head(Relation index, const MetaPage& meta, uint32 log)
+{
+    const Buffer buffer =
+        read_page(index, meta.logs[log].head, PageKind::log_head, log_segment_id(meta, log), 0, BUFFER_LOCK_SHARE);
+    LogHead head;
+    memcpy(&head, page_content(BufferGetPage(buffer)), sizeof(head));
+    UnlockReleaseBuffer(buffer);
+    check_log_head(index, meta, log, head);
+    return head;
+}
+
+void check_log_head(Relation index, const MetaPage& meta, uint32 log, const LogHead& head)
+{
+    if (head.crc != head_crc(head)) {
+        report_corruption(index, meta.logs[log].head, "the checksum of a delta log's head does not match");
+    }
+    const uint64 entry_room = (static_cast<uint64>(head.entries.tail_ordinal) + 1) * entries_per_page;
+    const uint64 value_room = (static_cast<uint64>(head.values.tail_ordinal) + 1) * page_capacity;
+    if (head.entry_end > entry_room || head.value_end > value_room || head.entry_end < meta.logs[log].start) {
+        report_corruption(index, meta.logs[log].head, "the head of a delta log is impossible");
+    }
+}
+
+void check_log_samples(Relation index, BlockNumber block, const LogSamples& samples)
+{
+    if (samples.crc != samples_crc(samples)) {
+        report_corruption(index, block, "the checksum of a delta log's page table does not match");
+    }
+    for (const StreamSamples* stream : {&samples.entries, &samples.values}) {
+        if (stream->stride == 0 || stream->count == 0 || stream->count > log_samples) {
+            report_corruption(index, block, "the page table of a delta log is impossible");
+        }
+    }
+}
+
+void read_delta_ends(Relation index, const MetaPage& meta, uint64 ends[delta_log_count])
+{
+    for (uint32 log = 0; log < delta_log_count; ++log) ends[log] = read_log_head(index, meta, log).entry_end;
+}
+
+void note_page(StreamSamples* samples, uint32 ordinal, BlockNumber block)
+{
+    if (ordinal % samples->stride != 0) return;
+    if (samples->count == log_samples) {
+        for (uint32 i = 0; i < log_samples / 2; ++i) samples->blocks[i] = samples->blocks[2 * i];
+        samples->count = log_samples / 2;
+        samples->stride *= 2;
+        if (ordinal % samples->stride != 0) return;
+    }
+    samples->blocks[samples->count++] = block;
+}
+
+// The sample nearest before the ordinal; sets *at to its ordinal.
+static BlockNumber nearest_sample(Relation index, uint64 segment_id, PageKind kind, const LogHead& head, uint32 ordinal,
+                                  uint32* at)
+{
+    const Buffer buffer = read_page(index, head.samples, PageKind::log_head, segment_id, 1, BUFFER_LOCK_SHARE);
+    LogSamples samples;
+    memcpy(&samples, page_content(BufferGetPage(buffer)), sizeof(samples));
+    UnlockReleaseBuffer(buffer);
+    check_log_samples(index, head.samples, samples);
+    const StreamSamples& stream = kind == PageKind::log_entries ? samples.entries : samples.values;
+    const uint32 sample = Min(ordinal / stream.stride, stream.count - 1);
+    *at = sample * stream.stride;
+    return stream.blocks[sample];
+}
+
+BlockNumber find_stream_page(Relation index, uint64 segment_id, PageKind kind, const LogHead& head, uint32 ordinal)
+{
+    const LogStream& stream = kind == PageKind::log_entries ? head.entries : head.values;
+    if (ordinal == stream.tail_ordinal) return stream.tail;
+    uint32 at = 0;
+    BlockNumber block = nearest_sample(index, segment_id, kind, head, ordinal, &at);
+    for (; at < ordinal; ++at) {
+        CHECK_FOR_INTERRUPTS();
+        const Buffer buffer = read_page(index, block, kind, segment_id, at, BUFFER_LOCK_SHARE);
+        block = page_trailer(BufferGetPage(buffer))->next;
+        UnlockReleaseBuffer(buffer);
+    }
+    return block;
+}
+
+}  // namespace pgwarp

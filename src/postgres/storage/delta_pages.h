@@ -1,0 +1,62 @@
+// The pages of a delta log as laid out on disk: shared by appending, reading and sweeping.
+#pragma once
+
+#include "postgres/storage/delta_log.h"
+
+namespace pgwarp
+{
+
+inline constexpr uint32 entries_per_page = page_capacity / sizeof(DeltaEntry);
+inline constexpr uint32 log_samples = 960;
+
+// A linked stream of pages.
+struct LogStream {
+    BlockNumber tail;
+    uint32 tail_ordinal;
+};
+
+// Content of the log_head page with ordinal 0. Small, because every append compares and logs it.
+struct LogHead {
+    uint64 entry_end;
+    uint64 value_end;
+    LogStream entries;
+    LogStream values;
+    BlockNumber samples;  // the page of LogSamples
+    uint32 crc;           // crc32c of all before it
+};
+static_assert(sizeof(LogHead) == 40);
+
+// Where a reader starts who wants a page in the middle: blocks[i] is the block of page i * stride. When the table is
+// full the stride doubles.
+struct StreamSamples {
+    uint32 stride;
+    uint32 count;
+    BlockNumber blocks[log_samples];
+};
+
+// Content of the log_head page with ordinal 1. Changes when a page is added to a stream.
+struct LogSamples {
+    StreamSamples entries;
+    StreamSamples values;
+    uint32 crc;  // crc32c of all before it
+};
+static_assert(sizeof(LogSamples) <= page_capacity);
+
+uint32 head_crc(const LogHead& head);
+uint32 samples_crc(const LogSamples& samples);
+uint32 entry_crc(const DeltaEntry& entry);
+
+// Read and check. The content that a locked page holds is checked by the check functions.
+LogHead read_log_head(Relation index, const MetaPage& meta, uint32 log);
+void check_log_head(Relation index, const MetaPage& meta, uint32 log, const LogHead& head);
+void check_log_samples(Relation index, BlockNumber block, const LogSamples& samples);
+// Raises ERRCODE_INDEX_CORRUPTED unless the entry's checksum and flags are right.
+void check_entry(Relation index, BlockNumber block, const DeltaEntry& entry);
+
+// Remembers that the page of this ordinal is at this block.
+void note_page(StreamSamples* samples, uint32 ordinal, BlockNumber block);
+
+// Walks from the nearest sample to the page of this ordinal in the stream of log_entries or log_values.
+BlockNumber find_stream_page(Relation index, uint64 segment_id, PageKind kind, const LogHead& head, uint32 ordinal);
+
+}  // namespace pgwarp

@@ -1,0 +1,231 @@
+// The directory's bytes: a header, then each segment (a header, its arrays with their extents and chunk checksums, the
+// tombstones last), then the free extents. This release writes and reads one segment and no free extents.
+#include "postgres/storage/directory.h"
+
+#include "postgres/storage/checksum.h"
+
+extern "C" {
+#include "lib/stringinfo.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+struct DirectoryHeader {
+    ParameterList options;
+    Calibration calibration;
+    uint32 segment_count;
+    uint32 free_extent_count;
+};
+
+struct SegmentHeader {
+    uint64 segment_id;
+    uint64 rows;
+    uint32 array_count;
+    uint32 reserved;
+};
+
+struct ArrayHeader {
+    ArrayShape shape;
+    uint32 extent_count;
+    uint32 chunk_count;
+};
+
+// A cursor over the directory's bytes that never runs past their end.
+struct Reader {
+    Relation index;
+    BlockNumber block;
+    const char* bytes;
+    uint64 left;
+};
+
+void take(Reader* reader, void* out, uint64 length)
+{
+    if (length > reader->left) report_corruption(reader->index, reader->block, "the directory ends too early");
+    memcpy(out, reader->bytes, length);
+    reader->bytes += length;
+    reader->left -= length;
+}
+
+void append_array(StringInfo out, const StoredArray& array)
+{
+    ArrayHeader header;
+    memset(&header, 0, sizeof(header));
+    header.shape = array.shape;
+    header.extent_count = array.extent_count;
+    header.chunk_count = array.chunk_count;
+    appendBinaryStringInfo(out, reinterpret_cast<const char*>(&header), sizeof(header));
+    appendBinaryStringInfo(out, reinterpret_cast<const char*>(array.extents),
+                           static_cast<int>(array.extent_count * sizeof(Extent)));
+    appendBinaryStringInfo(out, reinterpret_cast<const char*>(array.chunk_crc),
+                           static_cast<int>(array.chunk_count * sizeof(uint32)));
+}
+
+// Read one array and check that its extents hold its bytes and lie within the relation.
+void take_array(Reader* reader, BlockNumber blocks, bool has_crc, StoredArray* array)
+{
+    ArrayHeader header;
+    take(reader, &header, sizeof(header));
+    const uint32 element = array_type_bytes(header.shape.type);
+    const uint64 limit = static_cast<uint64>(blocks) * page_capacity;
+    if (element == 0 || header.shape.rows > limit ||
+        (header.shape.rows > 0 && header.shape.width > limit / header.shape.rows) || header.shape.bytes() > limit ||
+        header.shape.name[sizeof(header.shape.name) - 1] != '\0') {
+        report_corruption(reader->index, reader->block, "the directory holds an impossible array");
+    }
+    const uint64 bytes = header.shape.bytes();
+    const uint64 chunks = has_crc ? (bytes + chunk_bytes - 1) / chunk_bytes : 0;
+    const uint64 lists = header.extent_count * sizeof(Extent) + header.chunk_count * sizeof(uint32);
+    if (header.chunk_count != chunks || lists > reader->left) {
+        report_corruption(reader->index, reader->block, "the directory holds an impossible array");
+    }
+    array->shape = header.shape;
+    array->extent_count = header.extent_count;
+    array->chunk_count = header.chunk_count;
+    array->extents = static_cast<Extent*>(palloc(Max(header.extent_count, 1U) * sizeof(Extent)));
+    array->chunk_crc = static_cast<uint32*>(palloc(Max(header.chunk_count, 1U) * sizeof(uint32)));
+    take(reader, array->extents, header.extent_count * sizeof(Extent));
+    take(reader, array->chunk_crc, header.chunk_count * sizeof(uint32));
+    uint64 pages = 0;
+    for (uint32 i = 0; i < array->extent_count; ++i) {
+        const Extent extent = array->extents[i];
+        if (extent.count > blocks || extent.start > blocks - extent.count) {
+            report_corruption(reader->index, reader->block, "an array lies past the end of the index");
+        }
+        pages += extent.count;
+    }
+    if (pages * page_capacity < bytes) {
+        report_corruption(reader->index, reader->block, "an array has too few pages");
+    }
+}
+
+void take_segment(Reader* reader, BlockNumber blocks, Directory* directory)
+{
+    SegmentHeader header;
+    take(reader, &header, sizeof(header));
+    if (header.array_count > max_arrays || header.rows > max_rows) {
+        report_corruption(reader->index, reader->block, "the directory holds an impossible segment");
+    }
+    directory->segment_id = header.segment_id;
+    directory->rows = header.rows;
+    directory->array_count = header.array_count;
+    directory->arrays = static_cast<StoredArray*>(palloc0(Max(header.array_count, 1U) * sizeof(StoredArray)));
+    for (uint32 i = 0; i < header.array_count; ++i) take_array(reader, blocks, true, &directory->arrays[i]);
+    take_array(reader, blocks, false, &directory->tombstones);
+    if (directory->tombstones.shape.bytes() < (header.rows + 63) / 64 * 8) {
+        report_corruption(reader->index, reader->block, "the tombstones are fewer than the rows");
+    }
+}
+
+// Read the directory's bytes from its linked pages.
+char* read_bytes(Relation index, const MetaPage& meta, BlockNumber blocks)
+{
+    if (meta.directory_bytes > static_cast<uint64>(blocks) * page_capacity || meta.directory_bytes > MaxAllocSize / 2) {
+        report_corruption(index, metapage_block, "the directory is longer than the index");
+    }
+    char* bytes = static_cast<char*>(palloc(Max(meta.directory_bytes, 1U)));
+    BlockNumber block = meta.directory_block;
+    uint32 filled = 0;
+    for (uint32 ordinal = 0; filled < meta.directory_bytes; ++ordinal) {
+        const Buffer buffer = read_page(index, block, PageKind::directory, meta.generation, ordinal, BUFFER_LOCK_SHARE);
+        Page page = BufferGetPage(buffer);
+        const uint32 length = Min(page_content_bytes(page), meta.directory_bytes - filled);
+        if (length == 0) report_corruption(index, block, "a directory page is empty");
+        memcpy(bytes + filled, page_content(page), length);
+        filled += length;
+        block = page_trailer(page)->next;
+        UnlockReleaseBuffer(buffer);
+        CHECK_FOR_INTERRUPTS();
+    }
+    return bytes;
+}
+
+}  // namespace
+
+Directory* read_directory(Relation index, const MetaPage& meta)
+{
+    const BlockNumber blocks = RelationGetNumberOfBlocks(index);
+    char* bytes = read_bytes(index, meta, blocks);
+    if (bytes_crc(bytes, meta.directory_bytes) != meta.directory_crc) {
+        report_corruption(index, meta.directory_block, "the directory's checksum does not match");
+    }
+    Reader reader = {index, meta.directory_block, bytes, meta.directory_bytes};
+    DirectoryHeader header;
+    take(&reader, &header, sizeof(header));
+    if (header.options.count > ParameterList::capacity || header.calibration.count > Calibration::capacity ||
+        header.segment_count != 1 || header.free_extent_count != 0) {
+        report_corruption(index, meta.directory_block, "the directory's header is impossible");
+    }
+    Directory* directory = static_cast<Directory*>(palloc0(sizeof(Directory)));
+    directory->generation = meta.generation;
+    directory->options = header.options;
+    directory->calibration = header.calibration;
+    take_segment(&reader, blocks, directory);
+    if (reader.left != 0) report_corruption(index, meta.directory_block, "the directory is too long");
+    pfree(bytes);
+    return directory;
+}
+
+// Lay the directory's bytes out.
+static void append_directory(StringInfo out, const Directory& directory)
+{
+    DirectoryHeader header;
+    memset(static_cast<void*>(&header), 0, sizeof(header));
+    header.options = directory.options;
+    header.calibration = directory.calibration;
+    header.segment_count = 1;
+    appendBinaryStringInfo(out, reinterpret_cast<const char*>(&header), sizeof(header));
+    SegmentHeader segment;
+    memset(&segment, 0, sizeof(segment));
+    segment.segment_id = directory.segment_id;
+    segment.rows = directory.rows;
+    segment.array_count = directory.array_count;
+    appendBinaryStringInfo(out, reinterpret_cast<const char*>(&segment), sizeof(segment));
+    for (uint32 i = 0; i < directory.array_count; ++i) append_array(out, directory.arrays[i]);
+    append_array(out, directory.tombstones);
+}
+
+void write_directory(Relation index, ForkNumber fork, const Directory& directory, MetaPage* meta)
+{
+    StringInfoData out;
+    initStringInfo(&out);
+    append_directory(&out, directory);
+
+    Buffer previous = InvalidBuffer;
+    uint32 written = 0;
+    for (uint32 ordinal = 0; written < static_cast<uint32>(out.len); ++ordinal) {
+        const Buffer buffer = extend_index(index, fork);
+        Page page = BufferGetPage(buffer);
+        init_page(page, PageKind::directory, meta->generation, ordinal);
+        const uint32 length = Min(page_capacity, static_cast<uint32>(out.len) - written);
+        memcpy(page_content(page), out.data + written, length);
+        set_page_content_bytes(page, length);
+        written += length;
+        MarkBufferDirty(buffer);
+        if (BufferIsValid(previous)) {
+            page_trailer(BufferGetPage(previous))->next = BufferGetBlockNumber(buffer);
+            MarkBufferDirty(previous);
+            UnlockReleaseBuffer(previous);
+        } else {
+            meta->directory_block = BufferGetBlockNumber(buffer);
+        }
+        previous = buffer;
+    }
+    UnlockReleaseBuffer(previous);
+    meta->directory_bytes = static_cast<uint32>(out.len);
+    meta->directory_crc = bytes_crc(out.data, static_cast<uint64>(out.len));
+    pfree(out.data);
+}
+
+const StoredArray* find_array(const Directory& directory, const char* name)
+{
+    for (uint32 i = 0; i < directory.array_count; ++i) {
+        if (strcmp(directory.arrays[i].shape.name, name) == 0) return &directory.arrays[i];
+    }
+    return nullptr;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,49 @@
+// The directory of an index: its arrays and where they lie, its options as they came out, its calibration.
+#pragma once
+
+#include "postgres/storage/metapage.h"
+#include "protocol/parameters.h"
+
+namespace pgwarp
+{
+
+inline constexpr uint32 chunk_bytes = 1U << 20;    // a crc32c is kept for each chunk of an array
+inline constexpr uint64 max_rows = PG_UINT32_MAX;  // of a segment: a row number is a u32
+inline constexpr uint32 max_arrays = 64;
+
+struct Extent {
+    BlockNumber start;
+    uint32 count;
+};
+
+// An array in pages: content bytes in order through its extents, page_capacity bytes a page, the last page partly used.
+struct StoredArray {
+    ArrayShape shape;
+    uint32 extent_count;
+    uint32 chunk_count;
+    Extent* extents;
+    uint32* chunk_crc;
+};
+
+struct Directory {
+    uint64 generation;  // of the metapage that named it
+    uint64 segment_id;
+    uint64 rows;
+    ParameterList options;
+    Calibration calibration;
+    uint32 array_count;
+    uint32 reserved;
+    StoredArray* arrays;     // in load order
+    StoredArray tombstones;  // u64 [ceil(rows / 64)][1], PageKind::tombstones, no crc (bits change in place)
+};
+
+// Reads, checks (crc, bounds; kinds and lengths of arrays are the method's to check) and returns the directory,
+// allocated in the current memory context.
+Directory* read_directory(Relation index, const MetaPage& meta);
+
+// Lays the directory down in new pages of `fork`; fills the meta's directory_* fields (the caller writes the metapage).
+void write_directory(Relation index, ForkNumber fork, const Directory& directory, MetaPage* meta);
+
+const StoredArray* find_array(const Directory& directory, const char* name);  // nullptr when absent
+
+}  // namespace pgwarp

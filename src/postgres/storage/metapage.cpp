@@ -1,0 +1,75 @@
+#include "postgres/storage/metapage.h"
+
+#include <cstddef>
+
+#include "postgres/storage/checksum.h"
+
+namespace pgwarp
+{
+
+static_assert(sizeof(MetaPage) <= page_capacity);
+
+uint32 metapage_crc(const MetaPage& meta)
+{
+    return bytes_crc(&meta, offsetof(MetaPage, crc));
+}
+
+// Raise an error unless the page's content is a metapage of a format that this library reads.
+static void check_metapage(Relation index, Page page, const MetaPage& meta)
+{
+    if (!page_is_sane(page) || page_trailer(page)->kind != static_cast<uint16>(PageKind::meta)) {
+        report_corruption(index, metapage_block, "block 0 is not a pgwarp metapage");
+    }
+    if (page_content_bytes(page) != sizeof(MetaPage) || meta.magic != meta_magic) {
+        report_corruption(index, metapage_block, "the metapage has a wrong magic number or length");
+    }
+    if (meta.format_version != meta_format_version) {
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("index \"%s\" has storage format %u, this pgwarp reads format %u",
+                               RelationGetRelationName(index), meta.format_version, meta_format_version),
+                        errhint("REINDEX it, or install the pgwarp release that wrote it.")));
+    }
+    if (meta.crc != metapage_crc(meta) || page_trailer(page)->segment_id != meta.generation) {
+        report_corruption(index, metapage_block, "the metapage's checksum does not match");
+    }
+    if (meta.shape.dimensions == 0 || meta.shape.dimensions > max_dimensions) {
+        report_corruption(index, metapage_block, "the metapage holds an impossible number of dimensions");
+    }
+}
+
+static Buffer lock_metapage(Relation index, int lock_mode)
+{
+    if (!block_exists(index, metapage_block)) report_corruption(index, metapage_block, "the index has no pages");
+    const Buffer buffer = ReadBuffer(index, metapage_block);
+    LockBuffer(buffer, lock_mode);
+    return buffer;
+}
+
+MetaPage read_metapage(Relation index)
+{
+    const Buffer buffer = lock_metapage(index, BUFFER_LOCK_SHARE);
+    Page page = BufferGetPage(buffer);
+    MetaPage meta;
+    memcpy(&meta, page_content(page), sizeof(meta));
+    check_metapage(index, page, meta);
+    UnlockReleaseBuffer(buffer);
+    return meta;
+}
+
+uint64 bump_tombstone_version(Relation index)
+{
+    const Buffer buffer = lock_metapage(index, BUFFER_LOCK_EXCLUSIVE);
+    GenericXLogState* state = GenericXLogStart(index);
+    Page page = GenericXLogRegisterBuffer(state, buffer, 0);
+    MetaPage meta;
+    memcpy(&meta, page_content(page), sizeof(meta));
+    check_metapage(index, page, meta);
+    meta.tombstone_version++;
+    meta.crc = metapage_crc(meta);
+    memcpy(page_content(page), &meta, sizeof(meta));
+    GenericXLogFinish(state);
+    UnlockReleaseBuffer(buffer);
+    return meta.tombstone_version;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,44 @@
+// The metapage (block 0): what the index is, and where its parts start.
+#pragma once
+
+#include "postgres/storage/page.h"
+#include "protocol/format.h"
+
+namespace pgwarp
+{
+
+inline constexpr uint32 meta_magic = 0x50475749;  // "PGWI"
+inline constexpr uint32 meta_format_version = 1;
+
+struct LogStart {
+    BlockNumber head;  // log_head page
+    uint32 reserved;
+    uint64 start;  // ordinal of the first entry that is not merged yet
+};
+
+// Content of the metapage; crc32c covers all before it.
+struct MetaPage {
+    uint32 magic;
+    uint32 format_version;
+    IndexShape shape;
+    uint64 generation;
+    uint64 tombstone_version;  // bumped by every ambulkdelete as its last record
+    BlockNumber directory_block;
+    uint32 directory_bytes;
+    uint32 directory_crc;
+    uint32 reserved;
+    LogStart logs[delta_log_count];
+    uint32 reserved2;
+    uint32 crc;
+};
+
+// Reads and checks the metapage: magic, format version (another one: error saying REINDEX or upgrade), crc.
+MetaPage read_metapage(Relation index);
+
+// Adds one to the tombstone version, as one WAL record of its own; returns the new version.
+uint64 bump_tombstone_version(Relation index);
+
+// The crc of a metapage's content.
+uint32 metapage_crc(const MetaPage& meta);
+
+}  // namespace pgwarp

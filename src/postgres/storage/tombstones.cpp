@@ -1,0 +1,237 @@
+#include "postgres/storage/tombstones.h"
+
+#include "postgres/storage/array_stream.h"
+#include "postgres/storage/delta_pages.h"
+
+extern "C" {
+#include "commands/vacuum.h"
+#include "port/pg_bitutils.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr uint64 rows_per_page = page_capacity / 8 * 64;  // bits of one bitmap page
+static_assert(page_capacity % 8 == 0);
+constexpr uint64 rows_per_step = chunk_bytes / sizeof(uint16);  // whole checksum chunks of both tid arrays
+
+struct Sweep {
+    Relation index;
+    const MetaPage* meta;
+    const Directory* directory;
+    IndexBulkDeleteCallback callback;
+    void* callback_state;
+    SweepCounts counts;
+};
+
+void delay_point()
+{
+#if PG_VERSION_NUM >= 180000
+    vacuum_delay_point(false);
+#else
+    vacuum_delay_point();
+#endif
+}
+
+void expect_done(Relation index, ReadResult result)
+{
+    if (result != ReadResult::done)
+        elog(ERROR, "index \"%s\" was rebuilt during a sweep", RelationGetRelationName(index));
+}
+
+bool is_dead(Sweep* sweep, BlockNumber block, uint16 offset)
+{
+    ItemPointerData tid;
+    ItemPointerSet(&tid, block, offset);
+    return sweep->callback(&tid, sweep->callback_state);
+}
+
+// Set bits of one bitmap page: `dead` are row numbers within it.
+void mark_rows(Sweep* sweep, BlockNumber block, uint32 ordinal, const uint32* dead, uint32 count)
+{
+    const Buffer buffer = read_page(sweep->index, block, PageKind::tombstones, sweep->directory->segment_id, ordinal,
+                                    BUFFER_LOCK_EXCLUSIVE);
+    GenericXLogState* state = GenericXLogStart(sweep->index);
+    uint64* words = reinterpret_cast<uint64*>(page_content(GenericXLogRegisterBuffer(state, buffer, 0)));
+    for (uint32 i = 0; i < count; ++i) words[dead[i] / 64] |= UINT64CONST(1) << (dead[i] % 64);
+    GenericXLogFinish(state);
+    UnlockReleaseBuffer(buffer);
+}
+
+// Sweep rows [first, first + count) of one bitmap page, whose tids are given.
+void sweep_bitmap_page(Sweep* sweep, uint64 first, uint64 count, const uint32* blocks, const uint16* offsets,
+                       const uint64* bitmap, uint32* dead)
+{
+    uint32 found = 0;
+    const uint64 page_first = first / rows_per_page * rows_per_page;
+    for (uint64 row = first; row < first + count; ++row) {
+        if ((bitmap[row / 64] >> (row % 64)) & 1) continue;
+        if (is_dead(sweep, blocks[row - first], offsets[row - first])) {
+            dead[found++] = static_cast<uint32>(row - page_first);
+        } else {
+            sweep->counts.live++;
+        }
+    }
+    if (found == 0) return;
+    const uint64 ordinal = page_first / rows_per_page;
+    mark_rows(sweep, array_page_block(sweep->directory->tombstones, ordinal), static_cast<uint32>(ordinal), dead,
+              found);
+    sweep->counts.removed += found;
+}
+
+void sweep_rows(Sweep* sweep)
+{
+    const uint64 rows = sweep->directory->rows;
+    if (rows == 0) return;
+    const StoredArray* block_array = find_array(*sweep->directory, array_tid_block);
+    const StoredArray* offset_array = find_array(*sweep->directory, array_tid_offset);
+    if (block_array == nullptr || offset_array == nullptr || block_array->shape.bytes() != rows * sizeof(uint32) ||
+        offset_array->shape.bytes() != rows * sizeof(uint16)) {
+        report_corruption(sweep->index, metapage_block, "the index has no heap addresses");
+    }
+    const uint64 step = Min(rows_per_step, rows);
+    uint32* blocks = static_cast<uint32*>(palloc(step * sizeof(uint32)));
+    uint16* offsets = static_cast<uint16*>(palloc(step * sizeof(uint16)));
+    uint32* dead = static_cast<uint32*>(palloc(rows_per_page * sizeof(uint32)));
+    uint64* bitmap = read_row_tombstones(sweep->index, *sweep->directory);
+    for (uint64 first = 0; first < rows; first += step) {
+        const uint64 count = Min(step, rows - first);
+        expect_done(sweep->index, read_array(sweep->index, *sweep->directory, *block_array, first * sizeof(uint32),
+                                             count * sizeof(uint32), blocks));
+        expect_done(sweep->index, read_array(sweep->index, *sweep->directory, *offset_array, first * sizeof(uint16),
+                                             count * sizeof(uint16), offsets));
+        for (uint64 row = first; row < first + count;) {
+            const uint64 page_end = Min((row / rows_per_page + 1) * rows_per_page, first + count);
+            delay_point();
+            sweep_bitmap_page(sweep, row, page_end - row, blocks + (row - first), offsets + (row - first), bitmap,
+                              dead);
+            row = page_end;
+        }
+    }
+    pfree(bitmap);
+    pfree(dead);
+    pfree(offsets);
+    pfree(blocks);
+}
+
+// Flag the dead entries of one entry page; ordinals [from, to) within it. Returns the next page's block.
+BlockNumber sweep_entry_page(Sweep* sweep, uint64 segment_id, BlockNumber block, uint32 ordinal, uint32 from, uint32 to)
+{
+    DeltaEntry entries[entries_per_page];
+    const Buffer buffer = read_page(sweep->index, block, PageKind::log_entries, segment_id, ordinal, BUFFER_LOCK_SHARE);
+    if (page_content_bytes(BufferGetPage(buffer)) < to * sizeof(DeltaEntry)) {
+        report_corruption(sweep->index, block, "an entry page is too short");
+    }
+    memcpy(entries, page_content(BufferGetPage(buffer)), to * sizeof(DeltaEntry));
+    const BlockNumber next = page_trailer(BufferGetPage(buffer))->next;
+    LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+
+    uint16 dead[entries_per_page];
+    uint32 found = 0;
+    for (uint32 i = from; i < to; ++i) {
+        check_entry(sweep->index, block, entries[i]);
+        if (entries[i].flags & delta_dead) continue;
+        if (is_dead(sweep, entries[i].block, entries[i].offset)) {
+            dead[found++] = static_cast<uint16>(i);
+        } else {
+            sweep->counts.live++;
+        }
+    }
+    if (found > 0) {
+        LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+        GenericXLogState* state = GenericXLogStart(sweep->index);
+        DeltaEntry* stored = reinterpret_cast<DeltaEntry*>(page_content(GenericXLogRegisterBuffer(state, buffer, 0)));
+        for (uint32 i = 0; i < found; ++i) stored[dead[i]].flags |= delta_dead;
+        GenericXLogFinish(state);
+        LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+        sweep->counts.removed += found;
+    }
+    ReleaseBuffer(buffer);
+    return next;
+}
+
+void sweep_log(Sweep* sweep, uint32 log)
+{
+    const LogHead head = read_log_head(sweep->index, *sweep->meta, log);
+    const uint64 start = sweep->meta->logs[log].start;
+    if (start >= head.entry_end) return;
+    uint32 ordinal = static_cast<uint32>(start / entries_per_page);
+    const uint64 segment_id = log_segment_id(*sweep->meta, log);
+    BlockNumber block = find_stream_page(sweep->index, segment_id, PageKind::log_entries, head, ordinal);
+    for (uint64 at = start; at < head.entry_end; ++ordinal) {
+        delay_point();
+        const uint64 page_first = static_cast<uint64>(ordinal) * entries_per_page;
+        const uint64 page_end = Min(page_first + entries_per_page, head.entry_end);
+        block = sweep_entry_page(sweep, segment_id, block, ordinal, static_cast<uint32>(at - page_first),
+                                 static_cast<uint32>(page_end - page_first));
+        at = page_end;
+    }
+}
+
+}  // namespace
+
+SweepCounts sweep_dead_tids(Relation index, IndexBulkDeleteCallback callback, void* callback_state)
+{
+    MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp sweep", ALLOCSET_DEFAULT_SIZES);
+    MemoryContext old = MemoryContextSwitchTo(context);
+    const MetaPage meta = read_metapage(index);
+    const Directory* directory = read_directory(index, meta);
+    Sweep sweep = {index, &meta, directory, callback, callback_state, {0, 0}};
+    sweep_rows(&sweep);
+    for (uint32 log = 0; log < delta_log_count; ++log) sweep_log(&sweep, log);
+    bump_tombstone_version(index);
+    MemoryContextSwitchTo(old);
+    MemoryContextDelete(context);
+    return sweep.counts;
+}
+
+uint64* read_row_tombstones(Relation index, const Directory& directory)
+{
+    const uint64 bytes = (directory.rows + 63) / 64 * 8;
+    uint64* bitmap = static_cast<uint64*>(MemoryContextAllocHuge(CurrentMemoryContext, Max(bytes, 8)));
+    expect_done(index, read_array(index, directory, directory.tombstones, 0, bytes, bitmap));
+    return bitmap;
+}
+
+static uint64 count_dead_rows(Relation index, const Directory& directory)
+{
+    uint64 dead = 0;
+    uint64* bitmap = read_row_tombstones(index, directory);
+    for (uint64 i = 0; i < (directory.rows + 63) / 64; ++i) dead += static_cast<uint64>(pg_popcount64(bitmap[i]));
+    pfree(bitmap);
+    return dead;
+}
+
+// Count the entries of all logs up to their present ends, and the dead ones among them.
+static uint64 count_entries(Relation index, const MetaPage& meta, uint64* dead)
+{
+    uint64 all = 0;
+    *dead = 0;
+    for (uint32 log = 0; log < delta_log_count; ++log) {
+        DeltaReader* reader = begin_delta_read(index, meta, log, meta.logs[log].start, PG_UINT64_MAX);
+        DeltaEntry entry;
+        for (; next_delta(reader, &entry, nullptr); ++all) *dead += (entry.flags & delta_dead) ? 1 : 0;
+        end_delta_read(reader);
+    }
+    return all;
+}
+
+void count_dead(Relation index, const MetaPage& meta, const Directory& directory, uint64* dead_rows, uint64* dead_delta)
+{
+    *dead_rows = count_dead_rows(index, directory);
+    count_entries(index, meta, dead_delta);
+}
+
+uint64 count_live(Relation index)
+{
+    const MetaPage meta = read_metapage(index);
+    const Directory* directory = read_directory(index, meta);
+    uint64 dead_delta = 0;
+    const uint64 entries = count_entries(index, meta, &dead_delta);
+    return directory->rows - count_dead_rows(index, *directory) + entries - dead_delta;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,118 @@
+// avg(vector). Its transition state is a float8[]: {count, sum of each element}, {0} when empty.
+#include "postgres/fmgr_cpp.h"
+#include "postgres/types/vector.h"
+
+#include <cmath>
+
+extern "C" {
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+#include "utils/float.h"
+}
+
+using pgwarp::check_dim;
+using pgwarp::check_element;
+using pgwarp::check_expected_dim;
+using pgwarp::make_vector;
+using pgwarp::Vector;
+
+namespace
+{
+
+struct State {
+    ArrayType* array;
+    int dim;
+    double* count;
+    double* sums;
+};
+
+State view_state(ArrayType* array)
+{
+    double* values = reinterpret_cast<double*>(ARR_DATA_PTR(array));
+    return {array, ARR_DIMS(array)[0] - 1, values, values + 1};
+}
+
+// View argument n as a state; anyone may call these functions with any array.
+State state_argument(FunctionCallInfo fcinfo, int n, const char* caller)
+{
+    ArrayType* array = PG_GETARG_ARRAYTYPE_P(n);
+    if (ARR_NDIM(array) != 1 || ARR_DIMS(array)[0] < 1 || ARR_HASNULL(array) || ARR_ELEMTYPE(array) != FLOAT8OID) {
+        elog(ERROR, "%s: expected state array", caller);
+    }
+    return view_state(array);
+}
+
+// Make a state of zeros in the current memory context.
+State make_state(int dim)
+{
+    const Size size = ARR_OVERHEAD_NONULLS(1) + sizeof(double) * (static_cast<Size>(dim) + 1);
+    ArrayType* array = static_cast<ArrayType*>(palloc0(size));
+    SET_VARSIZE(array, size);
+    array->ndim = 1;
+    array->dataoffset = 0;
+    array->elemtype = FLOAT8OID;
+    ARR_DIMS(array)[0] = dim + 1;
+    ARR_LBOUND(array)[0] = 1;
+    return view_state(array);
+}
+
+// Set sums = a + b; an overflow is an error.
+template <class Value>
+void add_sums(double* sums, const double* a, const Value* b, int dim)
+{
+    bool overflow = false;
+    for (int i = 0; i < dim; ++i) {
+        sums[i] = a[i] + b[i];
+        overflow |= std::isinf(sums[i]);
+    }
+    if (overflow) float_overflow_error();
+}
+
+}  // namespace
+
+// Take one vector into the state.
+PGWARP_FUNCTION(vector_accum)
+{
+    const State old = state_argument(fcinfo, 0, "vector_accum");
+    const Vector* value = PG_GETARG_VECTOR(1);
+    if (old.dim > 0) check_expected_dim(old.dim, value->dim);
+    // An aggregate's own state may be changed in place.
+    const bool in_place = old.dim > 0 && AggCheckCallContext(fcinfo, nullptr) != 0;
+    const State next = in_place ? old : make_state(value->dim);
+    add_sums(next.sums, old.dim > 0 ? old.sums : next.sums, value->x, value->dim);
+    *next.count = *old.count + 1;
+    PG_RETURN_ARRAYTYPE_P(next.array);
+}
+
+// Combine the states of two workers.
+PGWARP_FUNCTION(vector_combine)
+{
+    const State a = state_argument(fcinfo, 0, "vector_combine");
+    const State b = state_argument(fcinfo, 1, "vector_combine");
+    const bool empty_a = *a.count == 0;
+    const bool empty_b = *b.count == 0;
+    // Workers that saw no row are normal. Only a call by hand, as in pgvector, is refused without dimensions.
+    if (empty_a && empty_b && AggCheckCallContext(fcinfo, nullptr) != 0) PG_RETURN_ARRAYTYPE_P(a.array);
+    check_dim(empty_a ? b.dim : a.dim);
+    if (empty_a) PG_RETURN_ARRAYTYPE_P(b.array);
+    if (empty_b) PG_RETURN_ARRAYTYPE_P(a.array);
+    check_expected_dim(a.dim, b.dim);
+    const State sum = make_state(a.dim);
+    add_sums(sum.sums, a.sums, b.sums, a.dim);
+    *sum.count = *a.count + *b.count;
+    PG_RETURN_ARRAYTYPE_P(sum.array);
+}
+
+// Turn the state into the mean; the mean of no rows is NULL.
+PGWARP_FUNCTION(vector_avg)
+{
+    const State state = state_argument(fcinfo, 0, "vector_avg");
+    if (*state.count == 0) PG_RETURN_NULL();
+    check_dim(state.dim);
+    Vector* result = make_vector(state.dim);
+    for (int i = 0; i < state.dim; ++i) {
+        result->x[i] = static_cast<float>(state.sums[i] / *state.count);
+        check_element(result->x[i]);
+    }
+    PG_RETURN_VECTOR(result);
+}

@@ -1,0 +1,292 @@
+// Messages between backends and pgwarp-engine over a local stream socket: plain structs in host byte order, no
+// pointers. A frame is a MessageHeader and payload_bytes of payload; replies carry the request's id and may come in any
+// order. Anything malformed makes the engine drop that connection alone.
+#pragma once
+
+#include <cstdint>
+
+#include "protocol/format.h"
+#include "protocol/parameters.h"
+
+namespace pgwarp {
+
+inline constexpr std::uint32_t protocol_magic = 0x50475750;  // "PGWP"
+inline constexpr std::uint32_t protocol_version = 1;
+inline constexpr std::uint32_t max_payload = (1U << 20) + (1U << 16);  // 1 MiB of data and its struct
+inline constexpr std::uint64_t transfer_buffer_bytes = 4U << 20;
+inline constexpr std::uint32_t no_buffer = 0xffffffffU;  // data is inline, after the struct
+inline constexpr char socket_path[] = "pg_stat_tmp/pgwarp.sock";  // relative to the data directory
+inline constexpr char lock_path[] = "pg_stat_tmp/pgwarp.lock";
+
+enum class MessageType : std::uint16_t {
+    hello = 1,            // HelloRequest -> HelloReply; must be first
+    search = 2,           // SearchRequest, float queries[query_count][dimensions] -> SearchReply
+    load_begin = 3,       // LoadBeginRequest, ArrayShape[array_count] -> LoadBeginReply
+    load_chunk = 4,       // LoadChunkRequest[, data] -> acknowledge
+    load_end = 5,         // MirrorRequest -> acknowledge
+    load_delta = 6,       // LoadDeltaRequest, Tid[count], float[count][dimensions] -> acknowledge
+    load_tombstones = 7,  // LoadTombstonesRequest, data -> acknowledge
+    build_begin = 8,      // BuildBeginRequest -> BuildBeginReply
+    build_rows = 9,       // BuildRowsRequest[, Tid[count], float[count][dimensions]] -> acknowledge
+    build_run = 10,       // BuildRequest -> progress ..., BuildRunReply
+    build_read = 11,      // BuildReadRequest -> acknowledge[, data]
+    build_end = 12,       // BuildRequest -> acknowledge
+    lease_buffer = 13,    // LeaseBufferRequest -> LeaseBufferReply with a file descriptor (SCM_RIGHTS)
+    return_buffer = 14,   // ReturnBufferRequest -> acknowledge
+    status = 15,          // no payload -> StatusReply
+    release = 16,         // MirrorRequest -> acknowledge
+    acknowledge = 32,     // reply without payload (or data of build_read)
+    progress = 33,        // ProgressReply; the final reply is still to come
+    error = 34,           // ErrorReply
+    reply = 35,           // the reply struct of the request's type
+};
+
+struct MessageHeader {
+    std::uint32_t magic;
+    std::uint16_t type;  // MessageType
+    std::uint16_t reserved;
+    std::uint32_t payload_bytes;
+    std::uint32_t reserved2;
+    std::uint64_t request_id;
+};
+static_assert(sizeof(MessageHeader) == 24);
+
+struct HelloRequest {
+    std::uint32_t version;
+    std::int32_t process_id;
+    std::uint64_t incarnation;  // of the server; another one than before drops every mirror
+    char build[32];
+};
+
+struct HelloReply {
+    std::uint32_t version;
+    std::int32_t process_id;
+    char build[32];
+    char device[64];  // "cpu (AVX3_ZEN4, 2 threads)"
+};
+
+// Which index, exactly: an in-place rebuild changes the generation.
+struct MirrorKey {
+    std::uint32_t tablespace;
+    std::uint32_t database;
+    std::uint32_t relation;      // relfilenode
+    std::int32_t temp_backend;   // -1 for permanent and unlogged relations
+    std::uint64_t generation;
+    friend bool operator==(const MirrorKey&, const MirrorKey&) = default;
+};
+static_assert(sizeof(MirrorKey) == 24);
+
+enum class SearchMode : std::uint8_t {
+    normal = 0,        // the method's own search at `effort` / `settings`
+    continuation = 1,  // exact order, rows after the cursor; one query
+};
+
+// Faults that a build with PGWARP_FAULTS honours, for tests; refused as malformed otherwise when not none.
+enum class Fault : std::uint16_t { none = 0, crash = 1, sleep = 2 /* 10 s, cancellable */, out_of_memory = 3 };
+
+struct SearchCursor {
+    double distance;        // -infinity = from the front
+    std::uint64_t ordinal;  // source << 48 | number; source 0 = row of the index, 1 + i = delta log i
+};
+
+struct SearchRequest {
+    MirrorKey key;
+    std::uint64_t delta_end[delta_log_count];  // at least these many entries of each log must be searched
+    std::uint64_t tombstone_version;           // at least this version
+    std::uint64_t incarnation_check;           // 0, reserved
+    std::uint32_t k;
+    std::uint32_t query_count;
+    std::uint32_t dimensions;
+    std::uint32_t load_wait_ms;  // how long the request may be parked while another connection loads the mirror
+    std::int64_t effort;
+    SearchCursor after;  // continuation only
+    SearchMode mode;
+    std::uint8_t force_cpu;  // quarantine
+    std::uint16_t fault;     // Fault
+    std::uint32_t reserved;
+    ParameterList settings;
+};
+
+enum class SearchStatus : std::uint8_t {
+    answered = 0,
+    need_load = 1,        // no mirror: the sender is asked to load it (load_begin decides who does)
+    need_delta = 2,       // mirror ends at have_delta_end
+    need_tombstones = 3,  // mirror has have_tombstone_version
+    still_loading = 4,    // load_wait_ms passed
+};
+
+// Followed, when answered, by uint32 counts[query_count] (padded to 8 bytes), Result[sum of counts].
+struct SearchReply {
+    std::uint64_t have_delta_end[delta_log_count];
+    std::uint64_t have_tombstone_version;
+    std::uint64_t engine_ns;  // from the request's last byte read to the reply's first byte written
+    std::uint64_t queue_ns;   // of that, waiting
+    std::uint32_t batch_width;
+    std::uint32_t query_count;
+    SearchCursor last;  // of the last result, for a continuation (one query)
+    SearchStatus status;
+    ResultKind kind;
+    std::uint8_t on_cuda;
+    std::uint8_t reserved[5];
+    ParameterList resolved;  // settings as used
+};
+
+struct MirrorRequest {
+    MirrorKey key;
+};
+
+struct LoadBeginRequest {
+    MirrorKey key;
+    IndexShape shape;
+    ParameterList options;
+    std::uint64_t rows;
+    std::uint64_t tombstone_version;  // of the tombstones that will be sent before load_end (0 = none are needed)
+    std::uint32_t array_count;
+    std::uint32_t wait_ms;  // how long to be parked when another connection is the loader
+};
+
+enum class LoadGrant : std::uint8_t { granted = 0, already_loaded = 1, still_loading = 2 };
+
+struct LoadBeginReply {
+    LoadGrant grant;
+    std::uint8_t reserved[7];
+};
+
+struct LoadChunkRequest {
+    MirrorKey key;
+    std::uint32_t array;   // index into the shapes of load_begin
+    std::uint32_t buffer;  // leased buffer, or no_buffer
+    std::uint64_t buffer_offset;
+    std::uint64_t offset;  // in bytes of the array
+    std::uint64_t length;
+};
+
+// Entries [first, first + count) of one log. What the mirror has already is ignored; a gap is an error.
+struct LoadDeltaRequest {
+    MirrorKey key;
+    std::uint64_t first;
+    std::uint32_t log;
+    std::uint32_t count;
+};
+
+// Staged by connection until `final`, then takes effect at once with `version`.
+struct LoadTombstonesRequest {
+    MirrorKey key;
+    std::uint64_t version;
+    std::uint64_t first;   // source 0: index of the first 64-bit word; source 1 + i: unused
+    std::uint32_t source;  // 0: words of the row bitmap follow; 1 + i: u64 ordinals of dead entries of log i follow
+    std::uint32_t count;   // words or ordinals
+    std::uint8_t final;
+    std::uint8_t reserved[7];
+};
+
+struct BuildBeginRequest {
+    IndexShape shape;
+    ParameterList options;
+    std::uint64_t expected_rows;  // estimate, for sizing only
+};
+
+struct BuildBeginReply {
+    std::uint64_t token;  // random; lets other connections (parallel workers) append rows
+};
+
+struct BuildRequest {
+    std::uint64_t token;
+};
+
+struct BuildRowsRequest {
+    std::uint64_t token;
+    std::uint32_t count;
+    std::uint32_t buffer;           // or no_buffer: Tid[count], float[count][dimensions] follow inline
+    std::uint64_t tids_offset;      // in the buffer
+    std::uint64_t vectors_offset;   // in the buffer; vectors are normalised by the engine when the metric is cosine
+};
+
+struct ProgressReply {
+    char phase[32];
+    std::uint64_t done;
+    std::uint64_t total;
+};
+
+// Followed by ArrayShape[array_count].
+struct BuildRunReply {
+    std::uint64_t rows;
+    Calibration calibration;
+    ParameterList options;  // effective
+    std::uint32_t array_count;
+    std::uint32_t reserved;
+};
+
+struct BuildReadRequest {
+    std::uint64_t token;
+    std::uint32_t array;
+    std::uint32_t buffer;  // or no_buffer: at most 1 MiB comes back inline
+    std::uint64_t buffer_offset;
+    std::uint64_t offset;
+    std::uint64_t length;
+};
+
+enum class BufferPurpose : std::uint32_t { bulk = 0, query = 1 };
+
+struct LeaseBufferRequest {
+    BufferPurpose purpose;
+    std::uint32_t wait_ms;
+};
+
+struct LeaseBufferReply {
+    std::uint32_t buffer;  // no_buffer when none came free in time; then no descriptor is attached
+    std::uint32_t reserved;
+    std::uint64_t bytes;
+};
+
+struct ReturnBufferRequest {
+    std::uint32_t buffer;
+    std::uint32_t reserved;
+};
+
+struct MirrorStatus {
+    MirrorKey key;
+    Method method;
+    std::uint8_t on_cuda;
+    std::uint8_t loading;
+    std::uint8_t reserved[5];
+    std::uint64_t rows;
+    std::uint64_t delta_rows;
+    std::uint64_t dead_rows;
+    std::uint64_t bytes;
+    std::uint64_t searches;  // queries answered
+    std::uint64_t batches;
+    std::uint64_t engine_ns;  // spent on them
+    std::uint64_t idle_ms;    // since the last one
+};
+
+// Followed by MirrorStatus[mirror_count].
+struct StatusReply {
+    char device[64];
+    std::int32_t process_id;
+    std::uint32_t mirror_count;
+    std::uint64_t memory_used;
+    std::uint64_t memory_allowed;  // 0 = unlimited
+    std::uint64_t uptime_ms;
+    std::uint32_t connections;
+    std::uint32_t builds;
+};
+
+enum class ErrorCode : std::uint32_t {
+    bad_request = 1,    // what was asked makes no sense (the request's own fault)
+    internal = 2,
+    cancelled = 3,
+    out_of_memory = 4,
+    unknown_build = 5,
+    unknown_mirror = 6,
+    other_version = 7,
+    shutting_down = 8,
+};
+
+struct ErrorReply {
+    ErrorCode code;
+    char message[256];
+    char hint[124];
+};
+
+}  // namespace pgwarp

@@ -1,0 +1,95 @@
+SET client_min_messages = warning;
+SET jit = off;
+
+CREATE TABLE items (id integer PRIMARY KEY, kind integer, v vector(3));
+INSERT INTO items SELECT i, i % 100, ARRAY[i % 17, i % 101, i % 1009]::vector FROM generate_series(1, 20000) i;
+CREATE INDEX items_exact ON items USING exact (v);
+VACUUM ANALYZE items;
+
+-- nearest rows of a big table: the index
+EXPLAIN (COSTS OFF) SELECT id FROM items ORDER BY v <-> '[1,2,3]' LIMIT 10;
+-- an unselective filter: still
+EXPLAIN (COSTS OFF) SELECT id FROM items WHERE kind < 50 ORDER BY v <-> '[1,2,3]' LIMIT 10;
+-- a selective primary key: that one
+EXPLAIN (COSTS OFF) SELECT id FROM items WHERE id = 5 ORDER BY v <-> '[1,2,3]' LIMIT 10;
+EXPLAIN (COSTS OFF) SELECT id FROM items WHERE id BETWEEN 5 AND 20 ORDER BY v <-> '[1,2,3]' LIMIT 10;
+-- no LIMIT: a sort
+EXPLAIN (COSTS OFF) SELECT id FROM items ORDER BY v <-> '[1,2,3]';
+-- no order that the index gives
+EXPLAIN (COSTS OFF) SELECT count(*) FROM items;
+EXPLAIN (COSTS OFF) SELECT id FROM items ORDER BY v <=> '[1,2,3]' LIMIT 10;
+EXPLAIN (COSTS OFF) SELECT id FROM items ORDER BY v <-> '[1,2,3]' DESC LIMIT 10;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT count(*) FROM items WHERE v IS NOT NULL;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+-- a generic plan
+SET plan_cache_mode = force_generic_plan;
+PREPARE nearest(vector, bigint) AS SELECT id FROM items ORDER BY v <-> $1 LIMIT $2;
+EXPLAIN (COSTS OFF) EXECUTE nearest('[1,2,3]', 10);
+EXECUTE nearest('[1,2,3]', 0);
+SELECT count(*) FROM (SELECT id FROM items ORDER BY v <-> '[1,2,3]' LIMIT 10 OFFSET 5) s;
+RESET plan_cache_mode;
+-- a lateral join
+EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM (SELECT * FROM items WHERE id < 5) q
+	CROSS JOIN LATERAL (SELECT id FROM items ORDER BY items.v <-> q.v LIMIT 3) n;
+DROP INDEX items_exact;
+
+CREATE INDEX items_ivfadc ON items USING ivfadc (v);
+EXPLAIN (COSTS OFF) SELECT id FROM items ORDER BY v <-> '[1,2,3]' LIMIT 10;
+EXPLAIN (COSTS OFF) SELECT id FROM items WHERE id = 5 ORDER BY v <-> '[1,2,3]' LIMIT 10;
+EXPLAIN (COSTS OFF) SELECT id FROM items ORDER BY v <-> '[1,2,3]';
+DROP INDEX items_ivfadc;
+
+-- a partial index
+CREATE INDEX items_partial ON items USING exact (v) WHERE kind < 50;
+ANALYZE items;
+EXPLAIN (COSTS OFF) SELECT id FROM items WHERE kind < 50 ORDER BY v <-> '[1,2,3]' LIMIT 10;
+EXPLAIN (COSTS OFF) SELECT id FROM items ORDER BY v <-> '[1,2,3]' LIMIT 10;
+DROP TABLE items;
+
+-- a tiny table
+CREATE TABLE tiny (id integer, v vector(3));
+INSERT INTO tiny SELECT i, ARRAY[i, i, i]::vector FROM generate_series(1, 20) i;
+CREATE INDEX ON tiny USING exact (v);
+ANALYZE tiny;
+EXPLAIN (COSTS OFF) SELECT id FROM tiny ORDER BY v <-> '[1,2,3]' LIMIT 3;
+DROP TABLE tiny;
+
+-- partitions
+CREATE TABLE parts (id integer, v vector(3)) PARTITION BY RANGE (id);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10000);
+CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (10000) TO (20000);
+INSERT INTO parts SELECT i, ARRAY[i % 17, i % 101, i % 1009]::vector FROM generate_series(0, 19999) i;
+CREATE INDEX ON parts USING exact (v);
+VACUUM ANALYZE parts;
+EXPLAIN (COSTS OFF) SELECT id FROM parts ORDER BY v <-> '[1,2,3]' LIMIT 10;
+SET pgwarp.verify_results = on;
+CREATE TABLE got AS SELECT id, v <-> '[1,2,3]' AS d FROM parts ORDER BY v <-> '[1,2,3]' LIMIT 25;
+SET enable_indexscan = off;
+CREATE TABLE truth AS SELECT id, v <-> '[1,2,3]' AS d FROM parts ORDER BY v <-> '[1,2,3]' LIMIT 25;
+RESET enable_indexscan;
+SELECT (SELECT array_agg(d ORDER BY d) FROM got) = (SELECT array_agg(d ORDER BY d) FROM truth) AS same;
+DROP TABLE got, truth, parts;
+
+-- many indexes
+CREATE TABLE many (id integer, v vector(3));
+INSERT INTO many SELECT i, ARRAY[i, i, i]::vector FROM generate_series(1, 2000) i;
+DO $$ BEGIN
+	FOR i IN 1..500 LOOP
+		EXECUTE format('CREATE INDEX ON many USING exact (v) WHERE id > %s', 2000 + i);
+	END LOOP;
+END $$;
+CREATE FUNCTION planning_time(statement text) RETURNS double precision AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (SUMMARY ON, FORMAT JSON) ' || statement INTO plan;
+	RETURN (plan->0->>'Planning Time')::double precision;
+END
+$$ LANGUAGE plpgsql;
+SELECT planning_time($$SELECT id FROM many WHERE id > 3000 ORDER BY v <-> '[1,2,3]' LIMIT 10$$) > 0 AS planned;
+SELECT planning_time($$SELECT id FROM many WHERE id > 3000 ORDER BY v <-> '[1,2,3]' LIMIT 10$$) < 500 AS planned_fast;
+DROP FUNCTION planning_time;
+DROP TABLE many;

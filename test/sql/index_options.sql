@@ -1,0 +1,86 @@
+CREATE TABLE t (val vector(3));
+
+CREATE INDEX ON t USING exact (val) WITH (vectors = quarter);
+CREATE INDEX ON t USING exact (val) WITH (lists = 3);
+CREATE INDEX ON t USING ivfadc (val) WITH (lists = -1);
+CREATE INDEX ON t USING ivfadc (val) WITH (lists = 65537);
+CREATE INDEX ON t USING ivfadc (val) WITH (codes = int4);
+CREATE INDEX ON t USING ivfadc (val) WITH (refine = more);
+CREATE INDEX ON t USING ivfadc (val) WITH (opq = maybe);
+CREATE INDEX ON t USING ivfadc (val) WITH (subquantizers = -1);
+CREATE INDEX ON t USING ivfadc (val) WITH (subquantizers = 4);
+CREATE INDEX ON t USING ivfadc ((array_fill(0, ARRAY[2049])::vector(2049))) WITH (opq = on);
+CREATE INDEX ON t USING exact (val, val);
+CREATE UNIQUE INDEX ON t USING exact (val);
+CREATE INDEX ON t USING exact (val) INCLUDE (val);
+CREATE INDEX ON t USING exact (val DESC);
+
+-- no index was left behind
+SELECT count(*) FROM pg_index WHERE indrelid = 't'::regclass;
+
+CREATE INDEX t_exact ON t USING exact (val) WITH (vectors = half);
+CREATE INDEX t_ivfadc ON t USING ivfadc (val) WITH (lists = 10, codes = half, subquantizers = 3, opq = on, refine = full);
+SELECT relname, reloptions FROM pg_class WHERE relname IN ('t_exact', 't_ivfadc') ORDER BY relname;
+SELECT options FROM pgwarp_index_info('t_exact');
+DROP TABLE t;
+
+-- columns without dimensions
+
+CREATE TABLE t (val vector);
+CREATE INDEX ON t USING exact (val);
+CREATE INDEX ON t USING ivfadc (val);
+INSERT INTO t VALUES ('[1,2,3]'), ('[1,2]');
+CREATE INDEX ON t USING exact ((val::vector(3))) WHERE vector_dims(val) = 3;
+CREATE INDEX ON t USING exact ((val::vector(3)));
+DROP TABLE t;
+
+-- other types
+
+CREATE TABLE t (val real[], n integer);
+CREATE INDEX ON t USING exact (val);
+CREATE INDEX ON t USING ivfadc (n);
+DROP TABLE t;
+
+-- settings
+
+SHOW pgwarp.recall;
+SET pgwarp.recall = 0;
+SET pgwarp.recall = 1.5;
+SET pgwarp.ivfadc_probes = -1;
+SET pgwarp.refine_factor = -1;
+SET pgwarp.iterative = sometimes;
+SET pgwarp.unknown = 1;
+
+-- operator classes
+
+SELECT am.amname, opc.opcname, opc.opcdefault, amvalidate(opc.oid)
+	FROM pg_opclass opc JOIN pg_am am ON am.oid = opc.opcmethod
+	WHERE am.amname IN ('exact', 'ivfadc') ORDER BY 1, 2;
+SELECT a.amname, p.name, pg_indexam_has_property(a.oid, p.name)
+	FROM pg_am a, unnest(array['can_order', 'can_unique', 'can_multi_col', 'can_exclude', 'can_include']) p(name)
+	WHERE a.amname = 'exact' ORDER BY 2;
+
+-- functions refuse other indexes
+
+CREATE TABLE t (id integer PRIMARY KEY, val vector(3));
+CREATE INDEX t_val ON t USING exact (val);
+SELECT pgwarp_index_info('t_pkey');
+SELECT pgwarp_index_info('t');
+SELECT pgwarp_recall('t_pkey');
+SELECT pgwarp_recall('t_val', 0);
+SELECT pgwarp_recall('t_val', 10, 0);
+SELECT pgwarp_recall('t_val');
+
+CREATE ROLE pgwarp_nobody;
+SET ROLE pgwarp_nobody;
+SELECT pgwarp_index_info('t_val');
+SELECT pgwarp_recall('t_val');
+RESET ROLE;
+GRANT SELECT ON t TO pgwarp_nobody;
+ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+SET ROLE pgwarp_nobody;
+SELECT method, rows FROM pgwarp_index_info('t_val');
+SELECT pgwarp_recall('t_val');
+RESET ROLE;
+DROP TABLE t;
+DROP ROLE pgwarp_nobody;

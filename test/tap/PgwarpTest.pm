@@ -1,0 +1,121 @@
+# Clusters for pgwarp's TAP tests: PostgreSQL::Test::Cluster with the extension found where scripts/check staged it.
+#   PGWARP_DESTDIR             staging folder of `make install DESTDIR=...` (unset: installed in the system)
+#   PGWARP_WAL_CONSISTENCY=1   every cluster runs with wal_consistency_checking = all
+package PgwarpTest;
+
+use strict;
+use warnings FATAL => 'all';
+
+use Exporter 'import';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(configure new_cluster load_grid recall_at_10 engine_pid wait_for_engine same_rows index_pages flip_bytes);
+
+# Append what every pgwarp cluster needs to the node's configuration.
+sub configure
+{
+	my ($node, %settings) = @_;
+	my $destdir = $ENV{PGWARP_DESTDIR};
+	$node->append_conf('postgresql.conf', "extension_destdir = '$destdir'") if $destdir;
+	$node->append_conf('postgresql.conf', "wal_consistency_checking = 'all'") if $ENV{PGWARP_WAL_CONSISTENCY};
+	# A custom setting of a library that isn't loaded yet is kept as a placeholder and takes effect with the library.
+	$node->append_conf('postgresql.conf', "pgwarp.verify_results = on");
+	$node->append_conf('postgresql.conf', "$_ = $settings{$_}") for sort keys %settings;
+	return;
+}
+
+# A started cluster with the extension created in database postgres.
+sub new_cluster
+{
+	my ($name, %settings) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+	$node->init(allows_streaming => 1);
+	configure($node, %settings);
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION pgwarp');
+	return $node;
+}
+
+# A table of $rows deterministic rows of 16 dimensions.
+sub load_grid
+{
+	my ($node, $table, $rows, $kind) = @_;
+	$kind //= '';
+	$node->safe_psql('postgres', qq{
+		CREATE $kind TABLE $table (id int PRIMARY KEY, v vector(16));
+		INSERT INTO $table SELECT i, ARRAY(
+			SELECT (hashint8(i::bigint * 31 + d) % 1000)::real / 100 FROM generate_series(1, 16) d)::vector(16)
+		FROM generate_series(1, $rows) i;
+	});
+	return;
+}
+
+# Mean recall@10 of index scans against sequential scans over $queries rows used as queries.
+sub recall_at_10
+{
+	my ($node, $table, $queries) = @_;
+	$queries //= 50;
+	return $node->safe_psql('postgres', qq{
+		CREATE OR REPLACE FUNCTION pg_temp.nearest(q vector) RETURNS int[] LANGUAGE sql AS
+			'SELECT array_agg(id) FROM (SELECT id FROM $table ORDER BY v <-> q LIMIT 10) s';
+		SET enable_seqscan = on; SET enable_indexscan = off;
+		CREATE TEMP TABLE truth AS SELECT id, v, pg_temp.nearest(v) ids FROM $table ORDER BY id LIMIT $queries;
+		SET enable_seqscan = off; SET enable_indexscan = on;
+		DISCARD PLANS;
+		SELECT avg(cardinality(ARRAY(SELECT unnest(ids) INTERSECT SELECT unnest(pg_temp.nearest(v))))) / 10.0 FROM truth;
+	});
+}
+
+# The engine's process id as the server tells it, or an empty string.
+sub engine_pid
+{
+	my ($node) = @_;
+	return $node->safe_psql('postgres', 'SELECT DISTINCT engine_pid FROM pgwarp_status');
+}
+
+# Run one search so that an engine is there, and return its process id.
+sub wait_for_engine
+{
+	my ($node, $table) = @_;
+	$node->safe_psql('postgres', "SET enable_seqscan = off; SELECT id FROM $table ORDER BY v <-> (SELECT v FROM $table WHERE id = 1) LIMIT 1");
+	return engine_pid($node);
+}
+
+# Compare the ten nearest of some rows by index and by sequential scan (exact indexes: must be equal).
+sub same_rows
+{
+	my ($node, $table, $name) = @_;
+	my $query = qq{
+		SELECT q.id, (SELECT array_agg(d ORDER BY d) FROM (SELECT v <-> q.v AS d FROM $table ORDER BY v <-> q.v LIMIT 10) s)
+		FROM (SELECT * FROM $table ORDER BY id LIMIT 20) q ORDER BY q.id};
+	my $expected = $node->safe_psql('postgres', "SET enable_indexscan = off; $query");
+	my $got = $node->safe_psql('postgres', "SET enable_seqscan = off; $query");
+	is($got, $expected, $name);
+	return;
+}
+
+# Path of the index's main fork, after a checkpoint.
+sub index_pages
+{
+	my ($node, $index) = @_;
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	return $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$index')");
+}
+
+# Invert $length bytes of a file at $offset.
+sub flip_bytes
+{
+	my ($path, $offset, $length) = @_;
+	open my $file, '+<:raw', $path or die "$path: $!";
+	seek $file, $offset, 0;
+	my $bytes;
+	read $file, $bytes, $length;
+	seek $file, $offset, 0;
+	print {$file} ~$bytes;
+	close $file;
+	return;
+}
+
+1;

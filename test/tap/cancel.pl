@@ -1,0 +1,82 @@
+# Cancel, statement_timeout and a killed client end a search and a build at once, and the engine serves on.
+# Needs an engine built with PGWARP_FAULTS (fault 2 = a search that sleeps).
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PgwarpTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time usleep);
+
+my $node = new_cluster('cancel');
+load_grid($node, 'items', 2000);
+$node->safe_psql('postgres', 'CREATE INDEX items_v ON items USING exact (v)');
+my $engine = wait_for_engine($node, 'items');
+my $search = 'SELECT id FROM items ORDER BY v <-> (SELECT v FROM items WHERE id = 1) LIMIT 1';
+
+my ($rc, $out, $err) = $node->psql('postgres', "SET enable_seqscan = off; SET pgwarp.fault = 2; SET statement_timeout = 100; $search");
+if ($err =~ /built without fault points/)
+{
+	plan skip_all => 'the engine was built without fault points';
+}
+like($err, qr/statement timeout/, 'a search that takes long obeys statement_timeout');
+is($node->safe_psql('postgres', "SET enable_seqscan = off; $search"), 1, 'the next search is answered');
+
+# Start psql in the background on a statement, and return the harness and its backend's pid.
+sub start_statement
+{
+	my ($name, $sql) = @_;
+	my ($stdin, $stdout, $stderr) = ('', '', '');
+	my $handle = IPC::Run::start(
+		[ 'psql', '-X', '-q', '-A', '-t', '-d', $node->connstr('postgres') . " application_name=$name", '-c', 'SET enable_seqscan = off', '-c', 'SET pgwarp.fault = 2', '-c', $sql ],
+		'<', \$stdin, '>', \$stdout, '2>', \$stderr, IPC::Run::timeout(60));
+	$node->poll_query_until('postgres',
+		"SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = '$name' AND query NOT LIKE 'SET%' AND state = 'active'");
+	usleep(200_000);
+	my $pid = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = '$name'");
+	return ($handle, $pid, \$stderr);
+}
+
+# pg_cancel_backend and pg_terminate_backend during a search.
+for my $how ('pg_cancel_backend', 'pg_terminate_backend')
+{
+	my ($handle, $pid, $stderr) = start_statement($how, $search);
+	my $start = time;
+	$node->safe_psql('postgres', "SELECT $how($pid)");
+	$handle->finish;
+	cmp_ok(time - $start, '<', 2, "$how ends a search at once");
+	like($$stderr, qr/canceling statement due to user request|terminating connection/, "$how: says so");
+	is($node->safe_psql('postgres', "SET enable_seqscan = off; $search"), 1, "$how: others are served");
+}
+
+# A client that vanishes during a search.
+{
+	my ($handle, $pid) = start_statement('vanished', $search);
+	$handle->kill_kill;
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+	is($node->safe_psql('postgres', "SET enable_seqscan = off; $search"), 1, 'killed client: others are served');
+}
+
+# The same for a build, long enough to be caught.
+$node->safe_psql('postgres', q{
+	CREATE TABLE big (v vector(128));
+	INSERT INTO big SELECT ARRAY(SELECT random() FROM generate_series(1, 128) d WHERE i > 0)::real[]::vector FROM generate_series(1, 40000) i});
+($rc, $out, $err) = $node->psql('postgres', 'SET statement_timeout = 150; CREATE INDEX big_v ON big USING ivfadc (v) WITH (lists = 2000, opq = on)');
+like($err, qr/statement timeout/, 'a build obeys statement_timeout');
+is($node->safe_psql('postgres', "SET enable_seqscan = off; $search"), 1, 'searches go on after a cancelled build');
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname = 'big_v'"), 0, 'no index is left');
+{
+	my ($handle, $pid) = start_statement('build', 'CREATE INDEX big_v ON big USING ivfadc (v) WITH (lists = 2000, opq = on)');
+	my $start = time;
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+	$handle->finish;
+	cmp_ok(time - $start, '<', 2, 'a terminated build ends at once');
+}
+is($node->safe_psql('postgres', "SET enable_seqscan = off; $search"), 1, 'searches go on after a terminated build');
+is(engine_pid($node), $engine, 'it was one engine all the time');
+
+$node->stop;
+done_testing();

@@ -1,0 +1,84 @@
+# Altered pages of every kind are reported, never believed, and REINDEX mends them.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PgwarpTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_cluster('corruption', 'autovacuum' => 'off');
+my $page = 8192;
+
+# The kind of a page, from its trailer (see src/postgres/storage/page.h).
+sub page_kinds
+{
+	my ($path) = @_;
+	my %blocks;
+	open my $file, '<:raw', $path or die $!;
+	for (my $block = 0; read($file, my $bytes, $page) == $page; $block++)
+	{
+		my ($kind, $id) = unpack('S x4 S', substr($bytes, $page - 8, 8));
+		push @{ $blocks{$kind} }, $block if $id == 0xF9A7;
+	}
+	close $file;
+	return \%blocks;
+}
+
+my %names = (1 => 'metapage', 2 => 'directory', 3 => 'array', 4 => 'log head', 5 => 'log entries', 6 => 'log values',
+	7 => 'tombstones');
+
+load_grid($node, 'items', 2000);
+for my $kind (sort keys %names)
+{
+	for my $where ('content', 'trailer')
+	{
+		$node->safe_psql('postgres', "DROP INDEX IF EXISTS items_v; CREATE INDEX items_v ON items USING exact (v);
+			INSERT INTO items SELECT 2000 + coalesce(max(id), 0) + 1, array_fill(3, ARRAY[16])::vector FROM items;
+			DELETE FROM items WHERE id > 4000 AND id % 2 = 0;");
+		$node->safe_psql('postgres', 'VACUUM items');
+		my $path = index_pages($node, 'items_v');
+		my $blocks = page_kinds($path);
+		ok($blocks->{$kind}, "$names{$kind}: such a page exists") or next;
+		$node->stop;
+		for my $block (@{ $blocks->{$kind} })
+		{
+			# Content starts after the page header; a bitmap of tombstones has no crc, only its trailer is checked.
+			my $offset = $where eq 'content' ? 24 + 4 : $page - 24;
+			flip_bytes($path, $block * $page + $offset, 8);
+		}
+		$node->start;
+		my ($rc, $out, $err) = $node->psql('postgres',
+			"SET enable_seqscan = off; SELECT id FROM items ORDER BY v <-> (SELECT v FROM items WHERE id = 1) LIMIT 3");
+		if ($kind == 7 && $where eq 'content')
+		{
+			is($rc, 0, "$names{$kind} $where: answered");
+		}
+		else
+		{
+			isnt($rc, 0, "$names{$kind} $where: refused");
+			like($err, qr/ERROR:.*(corrupt|not a pgwarp|unexpected|checksum|damaged)/i, "$names{$kind} $where: says so");
+			like($err, qr/REINDEX/, "$names{$kind} $where: hints at REINDEX");
+		}
+		$node->safe_psql('postgres', 'REINDEX INDEX items_v');
+		same_rows($node, 'items', "$names{$kind} $where: REINDEX mends");
+	}
+}
+
+# A truncated index.
+{
+	my $path = index_pages($node, 'items_v');
+	$node->stop;
+	truncate($path, $page * 2) or die $!;
+	$node->start;
+	my ($rc, $out, $err) = $node->psql('postgres',
+		"SET enable_seqscan = off; SELECT id FROM items ORDER BY v <-> (SELECT v FROM items WHERE id = 1) LIMIT 3");
+	isnt($rc, 0, 'truncated index: refused');
+	$node->safe_psql('postgres', 'REINDEX INDEX items_v');
+	same_rows($node, 'items', 'truncated index: REINDEX mends');
+}
+
+$node->stop;
+done_testing();

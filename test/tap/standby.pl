@@ -1,0 +1,52 @@
+# A hot standby answers from its own engine with the same rows, also after promotion.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PgwarpTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+$ENV{PGWARP_WAL_CONSISTENCY} = 1;
+my $primary = new_cluster('primary', 'max_wal_senders' => 4);
+my $backup = 'base';
+$primary->backup($backup);
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, $backup, has_streaming => 1);
+$standby->start;
+
+load_grid($primary, 'items', 2000);
+$primary->safe_psql('postgres', "CREATE INDEX items_exact ON items USING exact (v); CREATE INDEX items_ivfadc ON items USING ivfadc (v vector_cosine_ops)");
+
+my %queries = (
+	exact => "SET enable_seqscan = off; SELECT id, v <-> (SELECT v FROM items ORDER BY id LIMIT 1) FROM items ORDER BY v <-> (SELECT v FROM items ORDER BY id LIMIT 1) LIMIT 30",
+	ivfadc => "SET enable_seqscan = off; SELECT id FROM items ORDER BY v <=> (SELECT v FROM items ORDER BY id LIMIT 1) LIMIT 30");
+
+for my $cycle (1 .. 5)
+{
+	my $base = 10000 * $cycle;
+	$primary->safe_psql('postgres', "DELETE FROM items WHERE id % 5 = $cycle % 5");
+	$primary->safe_psql('postgres', "VACUUM items");
+	$primary->safe_psql('postgres', "INSERT INTO items SELECT $base + i, ARRAY(SELECT random() * 10 FROM generate_series(1, 16) d WHERE i > 0)::real[]::vector FROM generate_series(1, 300) i");
+	$primary->safe_psql('postgres', "REINDEX TABLE items") if $cycle == 4;
+	$primary->wait_for_catchup($standby);
+	for my $method (sort keys %queries)
+	{
+		is($standby->safe_psql('postgres', $queries{$method}), $primary->safe_psql('postgres', $queries{$method}),
+			"$method: standby equals primary, cycle $cycle");
+	}
+}
+my $standby_engine = $standby->safe_psql('postgres', 'SELECT DISTINCT engine_pid FROM pgwarp_status');
+isnt($standby_engine, $primary->safe_psql('postgres', 'SELECT DISTINCT engine_pid FROM pgwarp_status'), 'the standby has an engine of its own');
+
+my %before = map { $_ => $standby->safe_psql('postgres', $queries{$_}) } keys %queries;
+$primary->stop;
+$standby->promote;
+is($standby->safe_psql('postgres', $queries{$_}), $before{$_}, "$_: the same after promotion") for sort keys %queries;
+$standby->safe_psql('postgres', "INSERT INTO items VALUES (-1, array_fill(1000, ARRAY[16])::vector)");
+is($standby->safe_psql('postgres', "SET enable_seqscan = off; SELECT id FROM items ORDER BY v <-> array_fill(1000, ARRAY[16])::vector LIMIT 1"),
+	-1, 'the promoted server takes rows');
+$standby->stop;
+done_testing();

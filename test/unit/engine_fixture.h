@@ -1,0 +1,109 @@
+// A live server in this process on a socket of its own, with a method that is easy to predict, and helpers that build,
+// load and search as a backend does.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "engine/log.h"
+#include "engine/server.h"
+#include "engine_client.h"
+
+namespace pgwarp
+{
+
+// Counts what the test method was given, and slows it down on demand.
+struct TestMethodState {
+    std::atomic<std::uint64_t> bytes_written{0};
+    std::atomic<int> searches{0};
+    std::atomic<int> searchers{0};
+    std::atomic<int> cancelled{0};
+    std::atomic<int> slow_ms{0};         // a search polls its cancel token for so long
+    std::atomic<int> build_ms{0};        // and a build
+    std::atomic<double> cost{1.0};       // what search_cost() says
+    std::atomic<std::size_t> widest{0};  // queries of the widest batch
+};
+TestMethodState& test_method_state();
+
+// Brute force by canonical distance; served as Method::graph, which this engine doesn't have otherwise.
+const MethodDescriptor& test_method();
+
+class TestDevice : public Device
+{
+public:
+    const MethodDescriptor* method(Method method, bool& on_cuda) const override;
+};
+
+class TestServer
+{
+public:
+    explicit TestServer(EngineOptions options = {});
+    ~TestServer();
+    const std::string& path() const { return path_; }
+    Server& server() { return *server_; }
+    Engine& engine() { return server_->engine(); }
+    // Waits until run() has returned.
+    void join();
+
+private:
+    std::filesystem::path folder_;
+    std::string path_;
+    TestDevice device_;
+    std::unique_ptr<Server> server_;
+    std::thread thread_;
+};
+
+struct TestIndex {
+    IndexShape shape{};
+    ParameterList options;
+    MirrorKey key{};
+    std::vector<Tid> tids;
+    std::vector<float> vectors;
+    std::size_t rows() const { return tids.size(); }
+
+    static TestIndex random(std::size_t rows, std::uint32_t dimensions, Metric metric, Method method = Method::graph,
+                            std::uint32_t seed = 1);
+    const float* row(std::size_t i) const { return vectors.data() + i * shape.dimensions; }
+    std::vector<float> random_rows(std::size_t count, std::uint32_t seed) const;
+};
+
+struct BuiltIndex {
+    BuildRunReply reply;
+    std::vector<ArrayShape> arrays;
+    std::vector<std::vector<std::byte>> bytes;
+};
+
+// Steps as a backend takes them. All throw EngineError where the engine refuses.
+std::uint64_t begin_build(EngineClient& client, const TestIndex& index);
+void send_rows(EngineClient& client, const TestIndex& index, std::uint64_t token);
+BuiltIndex read_build(EngineClient& client, std::uint64_t token, const ClientReply& run);
+BuiltIndex build(EngineClient& client, const TestIndex& index);
+
+LoadGrant begin_load(EngineClient& client, const TestIndex& index, const BuiltIndex& built,
+                     std::uint32_t wait_ms = 10000);
+void send_arrays(EngineClient& client, const TestIndex& index, const BuiltIndex& built);
+void end_load(EngineClient& client, const TestIndex& index);
+void load(EngineClient& client, const TestIndex& index, const BuiltIndex& built);
+void send_delta(EngineClient& client, const TestIndex& index, std::uint32_t log, std::uint64_t first,
+                const std::vector<Tid>& tids, const std::vector<float>& vectors);
+
+struct SearchOutcome {
+    SearchReply reply;
+    std::vector<std::uint32_t> counts;
+    std::vector<Result> results;
+};
+SearchRequest search_request(const TestIndex& index, std::uint32_t k, std::uint32_t count = 1);
+SearchOutcome search(EngineClient& client, const SearchRequest& request, const std::vector<float>& queries);
+SearchOutcome decode_outcome(const ClientReply& reply);
+
+// Nearest rows by float64 brute force, ties by row; rows in `dead` left out.
+std::vector<std::pair<double, std::size_t>> brute_force(const TestIndex& index, const float* query, std::size_t k,
+                                                        const std::vector<bool>& dead = {});
+
+}  // namespace pgwarp

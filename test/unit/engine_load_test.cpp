@@ -1,0 +1,254 @@
+// Who loads a mirror, who waits for it, and what happens when the loader goes away.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "engine_fixture.h"
+
+namespace pgwarp
+{
+namespace
+{
+
+TEST(EngineLoad, SixtyFourSessionsLoadEachByteOnce)
+{
+    TestServer server;
+    const TestIndex index = TestIndex::random(2000, 16, Metric::l2);
+    EngineClient first(server.path());
+    const BuiltIndex built = build(first, index);
+    test_method_state().bytes_written = 0;
+    std::atomic<int> loaders{0};
+    std::atomic<int> answered{0};
+    std::vector<std::thread> sessions;
+    for (int i = 0; i < 64; ++i) {
+        sessions.emplace_back([&, i] {
+            EngineClient client(server.path());
+            const auto query = index.random_rows(1, static_cast<std::uint32_t>(i));
+            SearchOutcome outcome = search(client, search_request(index, 5), query);
+            while (outcome.reply.status == SearchStatus::need_load) {
+                if (begin_load(client, index, built) == LoadGrant::granted) {
+                    ++loaders;
+                    send_arrays(client, index, built);
+                    end_load(client, index);
+                }
+                outcome = search(client, search_request(index, 5), query);
+            }
+            if (outcome.reply.status == SearchStatus::answered && outcome.results.size() == 5) ++answered;
+        });
+    }
+    for (auto& session : sessions) session.join();
+    EXPECT_EQ(loaders, 1);
+    EXPECT_EQ(answered, 64);
+    EXPECT_EQ(test_method_state().bytes_written, index.vectors.size() * sizeof(float));
+}
+
+TEST(EngineLoad, WaitersTakeOverWhenTheLoaderDies)
+{
+    TestServer server;
+    const TestIndex index = TestIndex::random(1000, 4, Metric::l2);
+    EngineClient builder(server.path());
+    const BuiltIndex built = build(builder, index);
+    auto loader = std::make_unique<EngineClient>(server.path());
+    ASSERT_EQ(begin_load(*loader, index, built), LoadGrant::granted);
+    send_arrays(*loader, index, built);
+
+    EngineClient searching(server.path());
+    const std::vector<float> query(4);
+    const std::uint64_t parked_search = searching.send(
+        MessageType::search, EngineClient::bytes_of(search_request(index, 3)), EngineClient::bytes_of_all(query));
+    std::atomic<int> granted{0};
+    std::atomic<int> loaded{0};
+    std::vector<std::thread> others;
+    for (int i = 0; i < 4; ++i) {
+        others.emplace_back([&] {
+            EngineClient client(server.path());
+            const LoadGrant grant = begin_load(client, index, built);
+            if (grant == LoadGrant::granted) {
+                ++granted;
+                send_arrays(client, index, built);
+                end_load(client, index);
+            }
+            if (grant == LoadGrant::already_loaded) ++loaded;
+        });
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(granted, 0);
+    loader.reset();
+    for (auto& other : others) other.join();
+    EXPECT_EQ(granted, 1);
+    EXPECT_EQ(loaded, 3);
+    // The parked search is told to load, or answered if the load was done by then.
+    const SearchStatus status = decode_outcome(searching.wait(parked_search)).reply.status;
+    EXPECT_TRUE(status == SearchStatus::need_load || status == SearchStatus::answered);
+    EXPECT_EQ(search(searching, search_request(index, 3), query).reply.status, SearchStatus::answered);
+}
+
+TEST(EngineLoad, WaitsEnd)
+{
+    TestServer server;
+    const TestIndex index = TestIndex::random(10, 4, Metric::l2);
+    EngineClient loader(server.path());
+    const BuiltIndex built = build(loader, index);
+    ASSERT_EQ(begin_load(loader, index, built), LoadGrant::granted);
+    EngineClient client(server.path());
+    SearchRequest request = search_request(index, 3);
+    request.load_wait_ms = 30;
+    const auto start = Clock::now();
+    EXPECT_EQ(search(client, request, std::vector<float>(4)).reply.status, SearchStatus::still_loading);
+    EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(30));
+    EXPECT_EQ(begin_load(client, index, built, 30), LoadGrant::still_loading);
+    request.load_wait_ms = 0;
+    EXPECT_EQ(search(client, request, std::vector<float>(4)).reply.status, SearchStatus::still_loading);
+}
+
+TEST(EngineLoad, RefusesWrongLoads)
+{
+    TestServer server;
+    const TestIndex index = TestIndex::random(100, 4, Metric::l2);
+    EngineClient client(server.path());
+    EngineClient other(server.path());
+    BuiltIndex built = build(client, index);
+    EXPECT_THROW(send_arrays(client, index, built), EngineError) << "no load was begun";
+    EXPECT_THROW(end_load(client, index), EngineError);
+    // Without the rows' addresses.
+    BuiltIndex bare = built;
+    bare.arrays.erase(bare.arrays.begin());
+    EXPECT_THROW(begin_load(client, index, bare), EngineError);
+    BuiltIndex unknown = built;
+    TestIndex strange = index;
+    strange.shape.method = Method::matchcount;
+    EXPECT_THROW(begin_load(client, strange, unknown), EngineError);
+    ASSERT_EQ(begin_load(client, index, built), LoadGrant::granted) << "a failed load is no obstacle";
+    EXPECT_THROW(begin_load(client, index, built), EngineError);
+    EXPECT_THROW(send_arrays(other, index, built), EngineError) << "another one's load";
+    EXPECT_THROW(end_load(client, index), EngineError) << "nothing was sent";
+    send_arrays(client, index, built);
+    EXPECT_THROW(send_arrays(client, index, built), EngineError) << "sent twice";
+    LoadChunkRequest past{index.key, 2, no_buffer, 0, index.vectors.size() * 4 - 4, 8};
+    const std::vector<std::byte> data(8);
+    EXPECT_THROW(client.call(MessageType::load_chunk, EngineClient::bytes_of(past), data), EngineError);
+    // Delta rows before the load has ended.
+    send_delta(client, index, 0, 0, {{9999, 1, 0}}, std::vector<float>(4));
+    end_load(client, index);
+    const SearchOutcome outcome = search(client, search_request(index, 1), std::vector<float>(4));
+    ASSERT_EQ(outcome.results.size(), 1U);
+    EXPECT_EQ(outcome.results[0].tid.block, 9999U);
+    EXPECT_THROW(send_delta(client, index, 0, 1, {{1, 1, 0}}, std::vector<float>(5)), EngineError)
+        << "wrong dimensions";
+    TestIndex gone = index;
+    gone.key.generation = 5;
+    try {
+        send_delta(client, gone, 0, 0, {{1, 1, 0}}, std::vector<float>(4));
+        FAIL();
+    } catch (const EngineError& error) {
+        EXPECT_EQ(error.code, ErrorCode::unknown_mirror);
+    }
+}
+
+TEST(EngineLoad, ANewerGenerationReplacesTheOlder)
+{
+    TestServer server;
+    EngineClient client(server.path());
+    TestIndex index = TestIndex::random(10, 4, Metric::l2);
+    const BuiltIndex built = build(client, index);
+    load(client, index, built);
+    TestIndex other = index;
+    other.key.relation = 77;
+    load(client, other, built);
+    TestIndex newer = index;
+    newer.key.generation = 4711;
+    load(client, newer, built);
+    const std::vector<float> query(4);
+    EXPECT_EQ(search(client, search_request(index, 1), query).reply.status, SearchStatus::need_load);
+    EXPECT_EQ(search(client, search_request(other, 1), query).reply.status, SearchStatus::answered);
+    EXPECT_EQ(search(client, search_request(newer, 1), query).reply.status, SearchStatus::answered);
+}
+
+TEST(EngineLoad, MemoryBudget)
+{
+    EngineOptions options;
+    options.memory = 300 << 10;
+    TestServer server(options);
+    EngineClient client(server.path());
+    const TestIndex index = TestIndex::random(10000, 4, Metric::l2);  // 160 kB of vectors, 60 kB of addresses
+    const BuiltIndex built = build(client, index);
+    load(client, index, built);
+    TestIndex second = index;
+    second.key.relation = 77;
+    try {
+        load(client, second, built);
+        FAIL() << "loaded beyond the budget";
+    } catch (const EngineError& error) {
+        EXPECT_EQ(error.code, ErrorCode::out_of_memory);
+    }
+    EXPECT_EQ(search(client, search_request(index, 1), std::vector<float>(4)).reply.status, SearchStatus::answered);
+    client.call(MessageType::release, EngineClient::bytes_of(MirrorRequest{index.key}));
+    load(client, second, built);
+    EXPECT_EQ(search(client, search_request(second, 1), std::vector<float>(4)).reply.status, SearchStatus::answered);
+}
+
+std::shared_ptr<Mirror> load_into(Residency& residency, const TestIndex& index)
+{
+    std::vector<ArrayShape> arrays(3);
+    std::strcpy(arrays[0].name, array_tid_block);
+    arrays[0].type = ArrayType::u32;
+    std::strcpy(arrays[1].name, array_tid_offset);
+    arrays[1].type = ArrayType::u16;
+    std::strcpy(arrays[2].name, "vectors");
+    arrays[2].type = ArrayType::f32;
+    for (ArrayShape& array : arrays) {
+        array.rows = index.rows();
+        array.width = 1;
+    }
+    arrays[2].width = index.shape.dimensions;
+    std::uint64_t bytes = 0;
+    for (const ArrayShape& array : arrays) bytes += array.bytes();
+    EXPECT_EQ(residency.begin_load(index.key, 1, bytes, {}), Residency::State::absent);
+    auto mirror =
+        std::make_shared<Mirror>(index.key, index.shape, ParameterList{}, index.rows(), arrays, test_method(), false);
+    EXPECT_TRUE(residency.set_load(index.key, 1, mirror));
+    residency.publish(index.key, mirror);
+    return mirror;
+}
+
+TEST(EngineResidency, EvictsTheLeastRecentlyUsed)
+{
+    Residency residency(100000, std::chrono::milliseconds(50));
+    TestIndex index = TestIndex::random(1500, 4, Metric::l2);  // 33 kB each
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        index.key.relation = i;
+        load_into(residency, index);
+    }
+    index.key.relation = 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    residency.find(index.key, {}).mirror->touch();
+    index.key.relation = 3;
+    load_into(residency, index);
+    const auto state = [&](std::uint32_t relation) {
+        MirrorKey key = index.key;
+        key.relation = relation;
+        return residency.find(key, {}).state;
+    };
+    EXPECT_EQ(state(0), Residency::State::resident);
+    EXPECT_EQ(state(1), Residency::State::absent) << "the one used longest ago goes";
+    EXPECT_EQ(state(2), Residency::State::resident);
+    EXPECT_EQ(state(3), Residency::State::resident);
+    EXPECT_LE(residency.memory_used(), 100000U);
+}
+
+TEST(EngineResidency, WhatIsUsedStays)
+{
+    Residency residency(100000, std::chrono::minutes(1));
+    TestIndex index = TestIndex::random(1500, 4, Metric::l2);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        index.key.relation = i;
+        load_into(residency, index);
+    }
+    index.key.relation = 3;
+    EXPECT_THROW(residency.begin_load(index.key, 1, 33000, {}), OutOfMemory);
+    residency.evict_idle();
+    EXPECT_EQ(residency.status().size(), 3U);
+}
+
+}  // namespace
+}  // namespace pgwarp

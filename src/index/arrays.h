@@ -8,7 +8,8 @@
 
 #include "index/index.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 inline ArrayShape make_array_shape(const char* name, ArrayType type, std::uint64_t rows, std::uint64_t width)
 {

@@ -6,10 +6,11 @@
 
 #include "numeric/metric.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-// Unit vectors are rounded to float32 when stored, rows and query alike: each is off by at most half a unit in the last place an
-// element, so their cosine by less than this.
+// Unit vectors are rounded to float32 when stored, rows and query alike: each is off by at most half a unit in the last
+// place an element, so their cosine by less than this.
 inline constexpr double cosine_slack = 4e-7;
 
 // A lower bound of the operator's distance, when the stored row lies within `error` (L2) of the indexed one.
@@ -18,10 +19,14 @@ inline double lower_bound(Metric metric, double value, double error, double quer
 {
     constexpr double rounding = 1e-12;
     switch (metric) {
-        case Metric::l2: return std::max(0.0, value * (1 - rounding) - error);
-        case Metric::inner_product: return value - query_norm * error - std::fabs(value) * rounding;
-        case Metric::cosine: return value - error - cosine_slack;
-        case Metric::l1: return value;
+        case Metric::l2:
+            return std::max(0.0, value * (1 - rounding) - error);
+        case Metric::inner_product:
+            return value - query_norm * error - std::fabs(value) * rounding;
+        case Metric::cosine:
+            return value - error - cosine_slack;
+        case Metric::l1:
+            return value;
     }
     return value;
 }

@@ -8,7 +8,8 @@
 #include "numeric/sample.h"
 #include "numeric/top_k.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::span<const float> rows,
                                                           std::size_t dimensions,
@@ -39,7 +40,8 @@ std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::sp
         }
         for (std::size_t q = first; q < last; ++q) {
             for (const Candidate& candidate : best[q - first].take_sorted()) {
-                if (candidate.row != sample[q] && truth[q].size() + 1 <= Calibration::ks[3]) truth[q].push_back(candidate.row);
+                if (candidate.row != sample[q] && truth[q].size() + 1 <= Calibration::ks[3])
+                    truth[q].push_back(candidate.row);
             }
         }
     });

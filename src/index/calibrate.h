@@ -9,7 +9,8 @@
 
 #include "index/index.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 // The nearest rows of each sample row, itself left out: [sample][at most 1,000], nearest first, in full precision.
 std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::span<const float> rows,
@@ -17,9 +18,10 @@ std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::sp
                                                           const std::vector<std::uint32_t>& sample, ThreadPool& pool,
                                                           const CancelToken* cancel);
 
-// Recall of one query at each measured k: found(rank) tells whether the true neighbour of that rank (0 = nearest) was found
-// at position limit k. Judged over queries by the lower confidence bound (one-sided 95 %, normal approximation).
-class RecallCurve {
+// Recall of one query at each measured k: found(rank) tells whether the true neighbour of that rank (0 = nearest) was
+// found at position limit k. Judged over queries by the lower confidence bound (one-sided 95 %, normal approximation).
+class RecallCurve
+{
 public:
     explicit RecallCurve(std::size_t queries) : queries_(queries) {}
     // shares[k] = share of the k true neighbours found by one query, negative when k isn't measured.

@@ -15,7 +15,8 @@
 #include "protocol/format.h"
 #include "protocol/parameters.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 // Bit i set = row i is dead (tombstoned). Empty = none are.
 using RowBitmap = std::span<const std::uint64_t>;
@@ -36,7 +37,8 @@ struct BuildProgress {
 };
 
 // Row storage of a build: rows arrive in chunks from several connections, in any order.
-class RowBuffer {
+class RowBuffer
+{
 public:
     explicit RowBuffer(std::size_t dimensions);
     ~RowBuffer();
@@ -61,7 +63,8 @@ private:
     std::unique_ptr<State> state_;
 };
 
-class Builder {
+class Builder
+{
 public:
     virtual ~Builder() = default;
     // Trains, encodes, calibrates. `rows` is sorted by tid, normalised already if the metric is cosine, holds no NaN.
@@ -81,7 +84,7 @@ struct SearchBatch {
     std::span<const float> queries;  // [count][dimensions]
     std::size_t count = 0;
     std::uint32_t k = 0;
-    ParameterList settings;  // method's own (probes, refine_factor; 0 or absent = from effort) ...
+    ParameterList settings;   // method's own (probes, refine_factor; 0 or absent = from effort) ...
     std::int64_t effort = 0;  // ... and the position on the schedule that calibration chose
     RowBitmap dead;
     const CancelToken* cancel = nullptr;
@@ -93,7 +96,8 @@ struct RowResult {
     std::uint32_t row;
 };
 
-class Searcher {
+class Searcher
+{
 public:
     virtual ~Searcher() = default;
     // Loading: every array of the shape list, in that order, in pieces, each byte once. Thread-safe for different
@@ -105,7 +109,8 @@ public:
 
     // results[i] gets at most k rows of query i, nearest first, ties by row; none dead. Thread-safe, const.
     // `pool` may be used for fan-out; a pool of one thread means: run on the caller.
-    virtual void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const = 0;
+    virtual void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
+                        ThreadPool& pool) const = 0;
 
     // The exact answer by the best vectors that the index keeps, for continuations: at most k rows strictly after
     // (after_distance, after_row) in order of (distance, row); after_distance = -infinity starts at the front.

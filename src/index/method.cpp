@@ -3,7 +3,8 @@
 #include "index/index.h"
 #include "index/ivfadc/ivfadc.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 static const MethodDescriptor methods[] = {
     {Method::exact, "exact", make_exact_builder, make_exact_searcher},

@@ -8,7 +8,8 @@
 
 #include "index/index.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 inline bool comes_before(const RowResult& a, const RowResult& b)
 {
@@ -16,7 +17,8 @@ inline bool comes_before(const RowResult& a, const RowResult& b)
 }
 
 // Keeps the k first of what is offered.
-class FirstRows {
+class FirstRows
+{
 public:
     explicit FirstRows(std::size_t k) : k_(k) {}
 

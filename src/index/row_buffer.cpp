@@ -10,15 +10,18 @@
 
 #include "index/index.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 constexpr std::size_t most_rows = std::size_t{1} << 32;
 constexpr std::size_t most_bytes = std::size_t{1} << 44;
 
 // An anonymous mapping that takes memory only where it is touched.
-class Reservation {
+class Reservation
+{
 public:
     explicit Reservation(std::size_t bytes) : bytes_(bytes)
     {
@@ -69,9 +72,18 @@ struct RowBuffer::State {
 RowBuffer::RowBuffer(std::size_t dimensions) : state_(std::make_unique<State>(dimensions)) {}
 RowBuffer::~RowBuffer() = default;
 
-std::size_t RowBuffer::size() const { return state_->size; }
-std::size_t RowBuffer::dimensions() const { return state_->dimensions; }
-std::span<const Tid> RowBuffer::tids() const { return {state_->tid(), state_->size}; }
+std::size_t RowBuffer::size() const
+{
+    return state_->size;
+}
+std::size_t RowBuffer::dimensions() const
+{
+    return state_->dimensions;
+}
+std::span<const Tid> RowBuffer::tids() const
+{
+    return {state_->tid(), state_->size};
+}
 std::span<float> RowBuffer::vectors()
 {
     if (state_->compacted) return {};
@@ -98,9 +110,8 @@ void RowBuffer::sort_by_tid()
     if (std::is_sorted(tids, tids + size)) return;
     std::vector<std::uint32_t> source(size);
     std::iota(source.begin(), source.end(), 0U);
-    std::sort(source.begin(), source.end(), [tids](auto a, auto b) {
-        return tids[a] == tids[b] ? a < b : tids[a] < tids[b];
-    });
+    std::sort(source.begin(), source.end(),
+              [tids](auto a, auto b) { return tids[a] == tids[b] ? a < b : tids[a] < tids[b]; });
     std::vector<float> scratch(width);
     for (std::size_t start = 0; start < size; ++start) {
         if (source[start] == start) continue;

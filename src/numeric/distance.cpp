@@ -16,9 +16,11 @@
 #include "numeric/score_kernel-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace pgwarp::HWY_NAMESPACE {
+namespace pgwarp::HWY_NAMESPACE
+{
 namespace hn = hwy::HWY_NAMESPACE;
-namespace {
+namespace
+{
 
 // Choose the operation of the metric.
 template <class Element, bool gathered, class RowAt>
@@ -26,7 +28,8 @@ HWY_INLINE void score_by_metric(Metric metric, const float* query, std::size_t c
                                 float* out, RowAt row_at)
 {
     switch (metric) {
-        case Metric::l2: return score_rows<SquaredDifference, Element, gathered>(query, count, dimensions, out, row_at);
+        case Metric::l2:
+            return score_rows<SquaredDifference, Element, gathered>(query, count, dimensions, out, row_at);
         case Metric::inner_product:
         case Metric::cosine:
             return score_rows<NegativeProduct, Element, gathered>(query, count, dimensions, out, row_at);
@@ -102,14 +105,18 @@ void half_to_floats(const half_bits* in, std::size_t count, float* out)
     for (; i < count; ++i) out[i] = load_one(in + i);
 }
 
-const char* target_name() { return hwy::TargetName(HWY_TARGET); }
+const char* target_name()
+{
+    return hwy::TargetName(HWY_TARGET);
+}
 
 }  // namespace
 }  // namespace pgwarp::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace pgwarp {
+namespace pgwarp
+{
 
 HWY_EXPORT(scores_float);
 HWY_EXPORT(scores_half);
@@ -172,7 +179,10 @@ void from_half(const half_bits* in, std::size_t count, float* out)
     HWY_DYNAMIC_DISPATCH(half_to_floats)(in, count, out);
 }
 
-const char* simd_target() { return HWY_DYNAMIC_DISPATCH(target_name)(); }
+const char* simd_target()
+{
+    return HWY_DYNAMIC_DISPATCH(target_name)();
+}
 
 // Notation: u = 2^-24, gamma(m) = m u / (1 - m u); n dimensions; q and r the norms. A value that goes through m
 // roundings is off by a factor within 1 +- gamma(m) (Higham, Accuracy and Stability of Numerical Algorithms,

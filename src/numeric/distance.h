@@ -10,7 +10,8 @@
 
 #include "numeric/metric.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 using half_bits = std::uint16_t;  // an IEEE binary16 value
 

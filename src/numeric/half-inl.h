@@ -17,9 +17,11 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace pgwarp::HWY_NAMESPACE {
+namespace pgwarp::HWY_NAMESPACE
+{
 namespace hn = hwy::HWY_NAMESPACE;
-namespace {
+namespace
+{
 
 // Convert the bits of halves to floats: exact.
 template <class D>

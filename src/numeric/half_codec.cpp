@@ -4,9 +4,11 @@
 #include <cmath>
 #include <limits>
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 constexpr std::size_t block = 256;  // values converted at a time, in a buffer on the stack
 constexpr float largest_half = 65504.0F;

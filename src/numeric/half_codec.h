@@ -8,7 +8,8 @@
 
 #include "numeric/distance.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 struct HalfCodec {
     std::vector<float> mean;  // [dimensions]

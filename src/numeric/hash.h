@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 inline std::uint64_t mix_hash(std::uint64_t value)
 {

@@ -8,9 +8,11 @@
 #include "numeric/distance.h"
 #include "numeric/nearest.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 constexpr std::size_t tile_rows = 240;  // rows assigned at a time; a multiple of what the kernel takes at once
 constexpr float largest = 1e15F;        // squares and their sums stay finite
@@ -101,7 +103,8 @@ void assign_dot(Metric metric, std::span<const float> rows, std::size_t dimensio
 }
 
 // One training run: rows, the centroids as they move, and who belongs to whom.
-class Trainer {
+class Trainer
+{
 public:
     Trainer(std::span<const float> rows, std::size_t dimensions, const KMeansOptions& options, ThreadPool& pool)
         : rows_(rows),
@@ -190,8 +193,7 @@ private:
                     for (std::size_t d = 0; d < dimensions_; ++d) sum[d] += values[d];
                 }
                 const double inverse = 1.0 / static_cast<double>(size(c));
-                for (std::size_t d = 0; d < dimensions_; ++d)
-                    centroid(c)[d] = static_cast<float>(sum[d] * inverse);
+                for (std::size_t d = 0; d < dimensions_; ++d) centroid(c)[d] = static_cast<float>(sum[d] * inverse);
             }
         });
     }
@@ -221,8 +223,7 @@ private:
         for (std::size_t c = 0; c < options_.clusters; ++c) {
             const double norm = canonical_norm(centroid(c), dimensions_);
             if (!(norm > 0)) continue;
-            for (std::size_t d = 0; d < dimensions_; ++d)
-                centroid(c)[d] = static_cast<float>(centroid(c)[d] / norm);
+            for (std::size_t d = 0; d < dimensions_; ++d) centroid(c)[d] = static_cast<float>(centroid(c)[d] / norm);
         }
     }
 

@@ -10,7 +10,8 @@
 #include "numeric/metric.h"
 #include "numeric/parallel.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 struct KMeansOptions {
     std::size_t clusters = 0;

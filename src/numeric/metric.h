@@ -4,7 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 // Values are stored in index pages and sent over the protocol: never renumber.
 enum class Metric : std::uint8_t {

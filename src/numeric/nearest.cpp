@@ -11,14 +11,15 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace pgwarp::HWY_NAMESPACE {
+namespace pgwarp::HWY_NAMESPACE
+{
 namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::CappedTag<float, 16>;
 using Indices = hn::RebindToUnsigned<Floats>;
 constexpr std::size_t kLanes = hn::MaxLanes(Floats());
-constexpr std::size_t kStep = 2 * kLanes;                // centroids at a time
-constexpr std::size_t kRows = kLanes == 16 ? 8 : 6;      // rows at a time: all sums stay in registers
+constexpr std::size_t kStep = 2 * kLanes;            // centroids at a time
+constexpr std::size_t kRows = kLanes == 16 ? 8 : 6;  // rows at a time: all sums stay in registers
 static_assert(PackedCentroids::block % kStep == 0);
 
 struct Best {
@@ -71,8 +72,8 @@ HWY_INLINE void reduce_row(hn::Vec<Floats> score, hn::Vec<Indices> index, std::u
     hn::Store(score, Floats(), lane_score);
     hn::Store(index, Indices(), lane_index);
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
-        const bool better = lane_score[lane] < result_score ||
-                            (lane_score[lane] == result_score && lane_index[lane] < result);
+        const bool better =
+            lane_score[lane] < result_score || (lane_score[lane] == result_score && lane_index[lane] < result);
         if (!better) continue;
         result_score = lane_score[lane];
         result = lane_index[lane];
@@ -125,7 +126,8 @@ void fill_table(const float* values, const float* norms, std::size_t dimensions,
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace pgwarp {
+namespace pgwarp
+{
 
 HWY_EXPORT(nearest);
 HWY_EXPORT(fill_table);

@@ -6,10 +6,12 @@
 #include <span>
 #include <vector>
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 // Centroids laid out for the kernel: blocks of 32, dimension by dimension, with half their squared norms.
-class PackedCentroids {
+class PackedCentroids
+{
 public:
     static constexpr std::size_t block = 32;
 

@@ -13,9 +13,11 @@
 #include <thread>
 #include <vector>
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 constexpr std::chrono::microseconds spin_time{20};
 
@@ -83,7 +85,8 @@ struct Job {
 thread_local bool inside_parallel_for = false;
 
 // Mark the thread as inside a loop, so that nested loops run on it alone.
-class InsideScope {
+class InsideScope
+{
 public:
     InsideScope() { inside_parallel_for = true; }
     ~InsideScope() { inside_parallel_for = false; }
@@ -208,7 +211,10 @@ ThreadPool::ThreadPool(std::size_t threads) : state_(std::make_unique<State>())
 
 ThreadPool::~ThreadPool() = default;
 
-std::size_t ThreadPool::threads() const { return state_->threads.size() + 1; }
+std::size_t ThreadPool::threads() const
+{
+    return state_->threads.size() + 1;
+}
 
 void ThreadPool::parallel_for(std::size_t count, std::size_t grain,
                               const std::function<void(std::size_t, std::size_t)>& body)

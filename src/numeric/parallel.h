@@ -7,7 +7,8 @@
 #include <memory>
 #include <stdexcept>
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 // Thrown inside the engine when the request that asked for the work was cancelled or its client went away.
 struct Cancelled : std::runtime_error {
@@ -15,7 +16,8 @@ struct Cancelled : std::runtime_error {
 };
 
 // A flag shared by the connection that may cancel and the work that polls it (between chunks of at most a few ms).
-class CancelToken {
+class CancelToken
+{
 public:
     void cancel() { flag_.store(true, std::memory_order_relaxed); }
     bool cancelled() const { return flag_.load(std::memory_order_relaxed); }
@@ -28,7 +30,8 @@ private:
     std::atomic<bool> flag_{false};
 };
 
-class ThreadPool {
+class ThreadPool
+{
 public:
     explicit ThreadPool(std::size_t threads);  // 0 = number of cores; 1 = everything runs on the caller
     ~ThreadPool();

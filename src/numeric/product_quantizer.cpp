@@ -6,9 +6,11 @@
 #include "numeric/kmeans.h"
 #include "numeric/nearest.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 constexpr std::size_t training_iterations = 8;
 
@@ -46,7 +48,8 @@ void ProductQuantizer::train(std::span<const float> rows, std::uint64_t seed, Th
             options.seed = seed + part;
             options.cancel = cancel;
             const std::vector<float> trained = train_kmeans(values, width, options, alone);
-            std::copy(trained.begin(), trained.end(), codebooks_.begin() + static_cast<std::ptrdiff_t>(begin * codewords));
+            std::copy(trained.begin(), trained.end(),
+                      codebooks_.begin() + static_cast<std::ptrdiff_t>(begin * codewords));
         }
     });
 }

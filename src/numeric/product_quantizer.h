@@ -9,9 +9,11 @@
 
 #include "numeric/parallel.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-class ProductQuantizer {
+class ProductQuantizer
+{
 public:
     static constexpr std::size_t codewords = 256;
 
@@ -30,7 +32,7 @@ public:
     std::span<float> codebooks() { return codebooks_; }
     const float* codebook(std::size_t part) const { return codebooks_.data() + part_begin(part) * codewords; }
 
-    void encode(const float* row, std::uint8_t* code) const;                                       // one row
+    void encode(const float* row, std::uint8_t* code) const;  // one row
     void encode_rows(std::span<const float> rows, std::span<std::uint8_t> codes, ThreadPool& pool) const;
     void decode(const std::uint8_t* code, float* row) const;
 

@@ -6,9 +6,11 @@
 #include "numeric/distance.h"
 #include "numeric/product_quantizer.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using View = Eigen::Map<const Matrix>;

@@ -5,7 +5,8 @@
 
 #include "numeric/hash.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 std::vector<std::uint32_t> sample_rows(std::size_t count, std::size_t wanted, std::uint64_t seed)
 {
@@ -30,7 +31,8 @@ std::vector<float> gather_rows(const float* rows, std::size_t dimensions, const 
 {
     std::vector<float> gathered(numbers.size() * dimensions);
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-        std::copy_n(rows + std::size_t{numbers[i]} * dimensions, dimensions, gathered.begin() + static_cast<std::ptrdiff_t>(i * dimensions));
+        std::copy_n(rows + std::size_t{numbers[i]} * dimensions, dimensions,
+                    gathered.begin() + static_cast<std::ptrdiff_t>(i * dimensions));
     }
     return gathered;
 }

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 // `wanted` row numbers out of [0, count), chosen by hash, in growing order; all of them when wanted >= count.
 std::vector<std::uint32_t> sample_rows(std::size_t count, std::size_t wanted, std::uint64_t seed);

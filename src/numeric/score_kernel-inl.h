@@ -20,9 +20,11 @@
 #include "numeric/half-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace pgwarp::HWY_NAMESPACE {
+namespace pgwarp::HWY_NAMESPACE
+{
 namespace hn = hwy::HWY_NAMESPACE;
-namespace {
+namespace
+{
 
 using Floats = hn::ScalableTag<float>;
 using Vector = hn::Vec<Floats>;
@@ -61,8 +63,14 @@ struct SquaredValue {
     static HWY_INLINE float finish(float sum) { return sum; }
 };
 
-HWY_INLINE Vector load(const float* values) { return hn::LoadU(Floats(), values); }
-HWY_INLINE Vector load(const half_bits* values) { return half_to_float(Floats(), hn::LoadU(Words(), values)); }
+HWY_INLINE Vector load(const float* values)
+{
+    return hn::LoadU(Floats(), values);
+}
+HWY_INLINE Vector load(const half_bits* values)
+{
+    return half_to_float(Floats(), hn::LoadU(Words(), values));
+}
 
 // Load `count` < lane_count values and zeros; reads nothing beyond them. Only for targets with masked loads.
 HWY_INLINE Vector load_part(const float* values, std::size_t count)
@@ -74,7 +82,10 @@ HWY_INLINE Vector load_part(const half_bits* values, std::size_t count)
     return half_to_float(Floats(), hn::MaskedLoad(hn::FirstN(Words(), count), Words(), values));
 }
 
-HWY_INLINE float load_one(const float* value) { return *value; }
+HWY_INLINE float load_one(const float* value)
+{
+    return *value;
+}
 HWY_INLINE float load_one(const half_bits* value)
 {
     const hn::CappedTag<float, 1> one;

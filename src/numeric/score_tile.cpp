@@ -18,7 +18,8 @@
 
 #ifndef PGWARP_NUMERIC_SCORE_TILE_ONCE
 #define PGWARP_NUMERIC_SCORE_TILE_ONCE
-namespace pgwarp::tile {
+namespace pgwarp::tile
+{
 
 // What a tile computes from a product p: factor * p, plus the row's norm if there are norms.
 struct Product {
@@ -47,9 +48,11 @@ struct Buffers {
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace pgwarp::HWY_NAMESPACE {
+namespace pgwarp::HWY_NAMESPACE
+{
 namespace hn = hwy::HWY_NAMESPACE;
-namespace {
+namespace
+{
 
 using tile::Buffers;
 using tile::Product;
@@ -71,7 +74,10 @@ struct Slice {
 
 #if HWY_TARGET == HWY_SCALAR
 constexpr std::size_t square = 1;
-HWY_INLINE void transpose_square(const float* const (&rows)[1], std::size_t i, float* panel) { *panel = rows[0][i]; }
+HWY_INLINE void transpose_square(const float* const (&rows)[1], std::size_t i, float* panel)
+{
+    *panel = rows[0][i];
+}
 #else
 constexpr std::size_t square = 4;
 // Transpose four dimensions of four rows into the panel.
@@ -163,12 +169,17 @@ HWY_INLINE void multiply_group(std::size_t group, const float* queries, const fl
 {
     switch (group) {
 #if HWY_CAP_GE512 || HWY_TARGET == HWY_NEON
-        case 12: return multiply<12>(queries, panel, norms, factor, slice, out, out_stride);
+        case 12:
+            return multiply<12>(queries, panel, norms, factor, slice, out, out_stride);
 #endif
-        case 6: return multiply<6>(queries, panel, norms, factor, slice, out, out_stride);
-        case 4: return multiply<4>(queries, panel, norms, factor, slice, out, out_stride);
-        case 2: return multiply<2>(queries, panel, norms, factor, slice, out, out_stride);
-        default: return multiply<1>(queries, panel, norms, factor, slice, out, out_stride);
+        case 6:
+            return multiply<6>(queries, panel, norms, factor, slice, out, out_stride);
+        case 4:
+            return multiply<4>(queries, panel, norms, factor, slice, out, out_stride);
+        case 2:
+            return multiply<2>(queries, panel, norms, factor, slice, out, out_stride);
+        default:
+            return multiply<1>(queries, panel, norms, factor, slice, out, out_stride);
     }
 }
 
@@ -244,11 +255,13 @@ void multiply_tile(const Product& product, Buffers& buffers)
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace pgwarp {
+namespace pgwarp
+{
 
 HWY_EXPORT(multiply_tile);
 
-namespace {
+namespace
+{
 
 // Below this many queries transposing rows costs more than it saves.
 constexpr std::size_t fewest_queries = 6;

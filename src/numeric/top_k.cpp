@@ -14,7 +14,8 @@
 
 #ifndef PGWARP_NUMERIC_TOP_K_ONCE
 #define PGWARP_NUMERIC_TOP_K_ONCE
-namespace pgwarp::selection {
+namespace pgwarp::selection
+{
 
 // How far a scan for scores below a threshold came.
 struct Progress {
@@ -28,9 +29,11 @@ constexpr std::size_t batch = 256;  // candidates a scan finds before it returns
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace pgwarp::HWY_NAMESPACE {
+namespace pgwarp::HWY_NAMESPACE
+{
 namespace hn = hwy::HWY_NAMESPACE;
-namespace {
+namespace
+{
 
 using Floats = hn::ScalableTag<float>;
 using Words = hn::RebindToUnsigned<Floats>;
@@ -86,7 +89,8 @@ selection::Progress scan_below(const float* scores, std::size_t count, float thr
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace pgwarp {
+namespace pgwarp
+{
 
 HWY_EXPORT(scan_below);
 

@@ -6,7 +6,8 @@
 #include <limits>
 #include <vector>
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 struct Candidate {
     float score;
@@ -19,7 +20,8 @@ struct Candidate {
 
 // Keeps the k smallest candidates of a stream. Not a heap per push: candidates below the threshold are buffered and the
 // buffer is cut back with nth_element when full, so a push costs a compare almost always.
-class TopK {
+class TopK
+{
 public:
     explicit TopK(std::size_t k);
 

@@ -4,7 +4,8 @@
 
 #include <climits>
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 int setting_device = 0;
 int setting_engine_memory_mb = 0;
@@ -19,24 +20,22 @@ int setting_iterative = 0;
 bool setting_verify_results = false;
 int setting_fault = 0;
 
-static const config_enum_entry device_choices[] = {
-    {"auto", static_cast<int>(DeviceSetting::automatic), false},
-    {"cuda", static_cast<int>(DeviceSetting::cuda), false},
-    {"cpu", static_cast<int>(DeviceSetting::cpu), false},
-    {nullptr, 0, false}};
+static const config_enum_entry device_choices[] = {{"auto", static_cast<int>(DeviceSetting::automatic), false},
+                                                   {"cuda", static_cast<int>(DeviceSetting::cuda), false},
+                                                   {"cpu", static_cast<int>(DeviceSetting::cpu), false},
+                                                   {nullptr, 0, false}};
 
-static const config_enum_entry iterative_choices[] = {
-    {"strict", static_cast<int>(IterativeSetting::strict), false},
-    {"relaxed", static_cast<int>(IterativeSetting::relaxed), false},
-    {nullptr, 0, false}};
+static const config_enum_entry iterative_choices[] = {{"strict", static_cast<int>(IterativeSetting::strict), false},
+                                                      {"relaxed", static_cast<int>(IterativeSetting::relaxed), false},
+                                                      {nullptr, 0, false}};
 
 // Define what the engine process is started with; a reload restarts it.
 static void define_engine_settings()
 {
     DefineCustomEnumVariable("pgwarp.device", "Device that answers searches.",
                              "auto uses a GPU where there is one, cuda insists on it, cpu never does.", &setting_device,
-                             static_cast<int>(DeviceSetting::automatic), device_choices, PGC_SIGHUP, 0, nullptr, nullptr,
-                             nullptr);
+                             static_cast<int>(DeviceSetting::automatic), device_choices, PGC_SIGHUP, 0, nullptr,
+                             nullptr, nullptr);
     DefineCustomIntVariable("pgwarp.engine_memory", "Memory that resident indexes may use.",
                             "0 means a share of what is free when the engine starts.", &setting_engine_memory_mb, 0, 0,
                             INT_MAX, PGC_SIGHUP, GUC_UNIT_MB, nullptr, nullptr, nullptr);
@@ -65,14 +64,16 @@ static void define_search_settings()
     DefineCustomIntVariable("pgwarp.ivfadc_probes", "Lists that a search of an ivfadc index visits.",
                             "0 means as many as pgwarp.recall needs.", &setting_ivfadc_probes, 0, 0, 65536, PGC_USERSET,
                             0, nullptr, nullptr, nullptr);
-    DefineCustomIntVariable("pgwarp.refine_factor", "Candidates per wanted row that are ranked again by better vectors.",
+    DefineCustomIntVariable("pgwarp.refine_factor",
+                            "Candidates per wanted row that are ranked again by better vectors.",
                             "0 means as many as pgwarp.recall needs.", &setting_refine_factor, 0, 0, 10000, PGC_USERSET,
                             0, nullptr, nullptr, nullptr);
-    DefineCustomEnumVariable("pgwarp.iterative", "Order of rows that a scan finds late.",
-                             "strict keeps a row that is nearer than one already returned to the end of the scan, relaxed "
-                             "returns it at once.",
-                             &setting_iterative, static_cast<int>(IterativeSetting::strict), iterative_choices,
-                             PGC_USERSET, 0, nullptr, nullptr, nullptr);
+    DefineCustomEnumVariable(
+        "pgwarp.iterative", "Order of rows that a scan finds late.",
+        "strict keeps a row that is nearer than one already returned to the end of the scan, relaxed "
+        "returns it at once.",
+        &setting_iterative, static_cast<int>(IterativeSetting::strict), iterative_choices, PGC_USERSET, 0, nullptr,
+        nullptr, nullptr);
     DefineCustomBoolVariable("pgwarp.verify_results", "Compare every returned distance with the table row's own.",
                              "For tests: a difference is an error.", &setting_verify_results, false, PGC_USERSET, 0,
                              nullptr, nullptr, nullptr);

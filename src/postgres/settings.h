@@ -1,23 +1,25 @@
 // The extension's settings (GUCs), all with the reserved prefix pgwarp.
 #pragma once
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 enum class DeviceSetting : int { automatic = 0, cuda = 1, cpu = 2 };
 enum class IterativeSetting : int { strict = 0, relaxed = 1 };
 
-extern int setting_device;            // pgwarp.device, SIGHUP
-extern int setting_engine_memory_mb;  // pgwarp.engine_memory, SIGHUP, 0 = a share of what is free
-extern char* setting_gpus;            // pgwarp.gpus, SIGHUP
-extern int setting_engine_timeout_ms; // pgwarp.engine_timeout, USERSET, default 10 s
-extern int setting_load_wait_ms;      // pgwarp.load_wait, USERSET, default 60 s
-extern int setting_engine_threads;    // pgwarp.engine_threads, SIGHUP, 0 = all cores
-extern double setting_recall;         // pgwarp.recall, USERSET, default 0.95
-extern int setting_ivfadc_probes;     // pgwarp.ivfadc_probes, USERSET, 0 = calibration
-extern int setting_refine_factor;     // pgwarp.refine_factor, USERSET, 0 = calibration
-extern int setting_iterative;         // pgwarp.iterative, USERSET, strict
-extern bool setting_verify_results;   // pgwarp.verify_results, USERSET, off: compare each emitted distance with the heap row's
-extern int setting_fault;             // pgwarp.fault, SUSET, hidden: Fault sent with searches (test builds of the engine)
+extern int setting_device;             // pgwarp.device, SIGHUP
+extern int setting_engine_memory_mb;   // pgwarp.engine_memory, SIGHUP, 0 = a share of what is free
+extern char* setting_gpus;             // pgwarp.gpus, SIGHUP
+extern int setting_engine_timeout_ms;  // pgwarp.engine_timeout, USERSET, default 10 s
+extern int setting_load_wait_ms;       // pgwarp.load_wait, USERSET, default 60 s
+extern int setting_engine_threads;     // pgwarp.engine_threads, SIGHUP, 0 = all cores
+extern double setting_recall;          // pgwarp.recall, USERSET, default 0.95
+extern int setting_ivfadc_probes;      // pgwarp.ivfadc_probes, USERSET, 0 = calibration
+extern int setting_refine_factor;      // pgwarp.refine_factor, USERSET, 0 = calibration
+extern int setting_iterative;          // pgwarp.iterative, USERSET, strict
+extern bool
+    setting_verify_results;  // pgwarp.verify_results, USERSET, off: compare each emitted distance with the heap row's
+extern int setting_fault;    // pgwarp.fault, SUSET, hidden: Fault sent with searches (test builds of the engine)
 
 // Defines all settings and reserves the prefix. Called by _PG_init.
 void define_settings();

@@ -3,7 +3,8 @@
 
 #include "protocol/format.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 struct EffortChoice {
     std::int64_t effort;

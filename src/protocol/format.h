@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 enum class Method : std::uint8_t { exact = 1, ivfadc = 2, pqtree = 3, graph = 4, matchcount = 5 };
 
@@ -15,13 +16,20 @@ enum class ArrayType : std::uint8_t { u8 = 1, u16 = 2, u32 = 3, u64 = 4, f16 = 5
 constexpr std::uint32_t array_type_bytes(ArrayType type)
 {
     switch (type) {
-        case ArrayType::u8: return 1;
-        case ArrayType::u16: return 2;
-        case ArrayType::f16: return 2;
-        case ArrayType::u32: return 4;
-        case ArrayType::f32: return 4;
-        case ArrayType::u64: return 8;
-        case ArrayType::f64: return 8;
+        case ArrayType::u8:
+            return 1;
+        case ArrayType::u16:
+            return 2;
+        case ArrayType::f16:
+            return 2;
+        case ArrayType::u32:
+            return 4;
+        case ArrayType::f32:
+            return 4;
+        case ArrayType::u64:
+            return 8;
+        case ArrayType::f64:
+            return 8;
     }
     return 0;
 }

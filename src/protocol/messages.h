@@ -8,13 +8,14 @@
 #include "protocol/format.h"
 #include "protocol/parameters.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 inline constexpr std::uint32_t protocol_magic = 0x50475750;  // "PGWP"
 inline constexpr std::uint32_t protocol_version = 1;
 inline constexpr std::uint32_t max_payload = (1U << 20) + (1U << 16);  // 1 MiB of data and its struct
 inline constexpr std::uint64_t transfer_buffer_bytes = 4U << 20;
-inline constexpr std::uint32_t no_buffer = 0xffffffffU;  // data is inline, after the struct
+inline constexpr std::uint32_t no_buffer = 0xffffffffU;           // data is inline, after the struct
 inline constexpr char socket_path[] = "pg_stat_tmp/pgwarp.sock";  // relative to the data directory
 inline constexpr char lock_path[] = "pg_stat_tmp/pgwarp.lock";
 
@@ -69,8 +70,8 @@ struct HelloReply {
 struct MirrorKey {
     std::uint32_t tablespace;
     std::uint32_t database;
-    std::uint32_t relation;      // relfilenode
-    std::int32_t temp_backend;   // -1 for permanent and unlogged relations
+    std::uint32_t relation;     // relfilenode
+    std::int32_t temp_backend;  // -1 for permanent and unlogged relations
     std::uint64_t generation;
     friend bool operator==(const MirrorKey&, const MirrorKey&) = default;
 };
@@ -197,9 +198,9 @@ struct BuildRequest {
 struct BuildRowsRequest {
     std::uint64_t token;
     std::uint32_t count;
-    std::uint32_t buffer;           // or no_buffer: Tid[count], float[count][dimensions] follow inline
-    std::uint64_t tids_offset;      // in the buffer
-    std::uint64_t vectors_offset;   // in the buffer; vectors are normalised by the engine when the metric is cosine
+    std::uint32_t buffer;          // or no_buffer: Tid[count], float[count][dimensions] follow inline
+    std::uint64_t tids_offset;     // in the buffer
+    std::uint64_t vectors_offset;  // in the buffer; vectors are normalised by the engine when the metric is cosine
 };
 
 struct ProgressReply {
@@ -273,7 +274,7 @@ struct StatusReply {
 };
 
 enum class ErrorCode : std::uint32_t {
-    bad_request = 1,    // what was asked makes no sense (the request's own fault)
+    bad_request = 1,  // what was asked makes no sense (the request's own fault)
     internal = 2,
     cancelled = 3,
     out_of_memory = 4,

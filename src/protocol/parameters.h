@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 struct Parameter {
     char name[24];  // zero-terminated, padded with zeros

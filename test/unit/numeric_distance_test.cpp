@@ -11,8 +11,10 @@
 
 #include "numeric_reference.h"
 
-namespace pgwarp {
-namespace {
+namespace pgwarp
+{
+namespace
+{
 
 using reference::Unaligned;
 

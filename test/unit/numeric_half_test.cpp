@@ -11,8 +11,10 @@
 #include "numeric/half_codec.h"
 #include "numeric_reference.h"
 
-namespace pgwarp {
-namespace {
+namespace pgwarp
+{
+namespace
+{
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 

@@ -11,8 +11,10 @@
 #include <thread>
 #include <vector>
 
-namespace pgwarp {
-namespace {
+namespace pgwarp
+{
+namespace
+{
 
 // Run a loop and return how often each index was visited; check the pieces.
 std::vector<int> visits(ThreadPool& pool, std::size_t count, std::size_t grain)

@@ -16,7 +16,8 @@
 
 #include "numeric/distance.h"
 
-namespace pgwarp::reference {
+namespace pgwarp::reference
+{
 
 inline const std::vector<std::size_t> all_dimensions = {1,  2,   3,   7,   8,   15,  16,   17,   31,
                                                         64, 100, 127, 128, 129, 784, 1536, 16000};
@@ -43,7 +44,8 @@ void for_each_target(Body body)
 
 // Values at an odd multiple of their size, with nothing allocated behind the last: sanitizers see a read too far.
 template <class Element>
-class Unaligned {
+class Unaligned
+{
 public:
     explicit Unaligned(std::span<const Element> values) : storage_(new Element[values.size() + 1])
     {

@@ -11,8 +11,10 @@
 
 #include "numeric_reference.h"
 
-namespace pgwarp {
-namespace {
+namespace pgwarp
+{
+namespace
+{
 
 using Pairs = std::vector<std::pair<float, std::uint32_t>>;
 

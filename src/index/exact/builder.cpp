@@ -1,14 +1,20 @@
 #include "index/arrays.h"
 #include "index/exact/exact.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 // Stores the rows as they are.
-class ExactBuilder : public Builder {
+class ExactBuilder : public Builder
+{
 public:
-    ExactBuilder(const IndexShape& shape, const ParameterList& options) : dimensions_(shape.dimensions), options_(options) {}
+    ExactBuilder(const IndexShape& shape, const ParameterList& options)
+        : dimensions_(shape.dimensions), options_(options)
+    {
+    }
 
     void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool&) override
     {

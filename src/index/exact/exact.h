@@ -6,7 +6,8 @@
 
 #include "index/index.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 std::unique_ptr<Builder> make_exact_builder(const IndexShape& shape, const ParameterList& options);
 std::unique_ptr<Searcher> make_exact_searcher(const IndexShape& shape, const ParameterList& options,

@@ -10,17 +10,21 @@
 #include "numeric/half_codec.h"
 #include "numeric/top_k.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 constexpr std::size_t block_rows = 512;
 constexpr std::size_t piece_rows = 8192;
 constexpr std::size_t tile_queries = 16;
 constexpr std::size_t tile_threshold = 8;  // queries from which a matrix product beats scanning for each
 
-// Proposes by fast scores, proves by their error bound that no better row was left out, and answers with canonical distances.
-class ExactSearcher : public Searcher {
+// Proposes by fast scores, proves by their error bound that no better row was left out, and answers with canonical
+// distances.
+class ExactSearcher : public Searcher
+{
 public:
     ExactSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays)
         : metric_(static_cast<Metric>(shape.metric)),
@@ -63,7 +67,8 @@ public:
     }
     ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
 
-    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override;
+    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
+                ThreadPool& pool) const override;
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool& pool) const override
     {
@@ -89,19 +94,21 @@ private:
     void make_halves(ThreadPool& pool);
     float proof_threshold(float score, float query_norm) const;
     float query_norm(const float* query) const;
-    std::vector<Candidate> propose(const SearchBatch& batch, const float* query, std::size_t count, ThreadPool& pool) const;
+    std::vector<Candidate> propose(const SearchBatch& batch, const float* query, std::size_t count,
+                                   ThreadPool& pool) const;
     void propose_tile(const SearchBatch& batch, std::size_t first, std::size_t queries, std::vector<TopK>& best) const;
     void rank(const SearchBatch& batch, const float* query, std::vector<Candidate> candidates, std::size_t asked,
               std::vector<RowResult>& result, ThreadPool& pool) const;
-    void push_scores(const SearchBatch& batch, const float* scores, std::size_t count, std::size_t first, TopK& best) const;
+    void push_scores(const SearchBatch& batch, const float* scores, std::size_t count, std::size_t first,
+                     TopK& best) const;
 
     Metric metric_;
     std::size_t dimensions_;
     bool use_half_;
     std::size_t rows_ = 0;
     std::vector<float> vectors_;
-    std::vector<float> norms_;    // squared L2
-    float largest_norm_ = 0;      // L2, or a bound of the L1 norm for l1
+    std::vector<float> norms_;  // squared L2
+    float largest_norm_ = 0;    // L2, or a bound of the L1 norm for l1
     HalfCodec codec_;
     std::vector<half_bits> halves_;
     float half_error_ = 0;
@@ -163,7 +170,8 @@ std::vector<Candidate> ExactSearcher::propose(const SearchBatch& batch, const fl
     std::vector<float> moved;
     float factor = 1;
     if (use_half_) {
-        // Into the codec's space: l2 there is l2 here times scale^2; dot products need the mean's share added, a constant.
+        // Into the codec's space: l2 there is l2 here times scale^2; dot products need the mean's share added, a
+        // constant.
         moved.assign(query, query + dimensions_);
         if (metric_ == Metric::l2) {
             for (std::size_t d = 0; d < dimensions_; ++d) moved[d] = (query[d] - codec_.mean[d]) * codec_.scale;
@@ -208,9 +216,12 @@ void ExactSearcher::rank(const SearchBatch& batch, const float* query, std::vect
         if (in_range && candidates.back().score > proof_threshold(candidates[batch.k - 1].score, norm)) break;
         asked = std::min(rows_, asked * 4);
         if (!in_range || asked * 4 >= rows_) {
-            result = scan_in_order(rows_, batch, -HUGE_VAL, 0, [&](std::size_t position) {
-                return RowResult{value(query, position), static_cast<std::uint32_t>(position)};
-            }, pool);
+            result = scan_in_order(
+                rows_, batch, -HUGE_VAL, 0,
+                [&](std::size_t position) {
+                    return RowResult{value(query, position), static_cast<std::uint32_t>(position)};
+                },
+                pool);
             return;
         }
         candidates = propose(batch, query, asked, pool);
@@ -228,13 +239,14 @@ void ExactSearcher::propose_tile(const SearchBatch& batch, std::size_t first, st
     for (std::size_t begin = 0; begin < rows_; begin += block_rows) {
         if (batch.cancel != nullptr) batch.cancel->check();
         const std::size_t width = std::min(block_rows, rows_ - begin);
-        score_tile(metric_, batch.queries.data() + first * dimensions_, queries, row(begin), norms_.data() + begin, width,
-                   dimensions_, tile.data());
+        score_tile(metric_, batch.queries.data() + first * dimensions_, queries, row(begin), norms_.data() + begin,
+                   width, dimensions_, tile.data());
         for (std::size_t q = 0; q < queries; ++q) push_scores(batch, tile.data() + q * width, width, begin, best[q]);
     }
 }
 
-void ExactSearcher::search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const
+void ExactSearcher::search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
+                           ThreadPool& pool) const
 {
     results.assign(batch.count, {});
     if (rows_ == 0 || batch.k == 0) return;

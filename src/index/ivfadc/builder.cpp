@@ -13,17 +13,20 @@
 #include "numeric/product_quantizer.h"
 #include "numeric/sample.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 constexpr std::uint64_t seed = 0x70677761;
-constexpr std::size_t rows_per_list = 40;       // of the sample that trains the lists (gpu notes: about 39 suffice)
-constexpr std::size_t rows_per_codeword = 48;   // of the sample that trains the codebooks
+constexpr std::size_t rows_per_list = 40;      // of the sample that trains the lists (gpu notes: about 39 suffice)
+constexpr std::size_t rows_per_codeword = 48;  // of the sample that trains the codebooks
 constexpr std::size_t training_iterations = 8;
 constexpr std::size_t encode_step = 8192;
 
-class IvfadcBuilder : public Builder {
+class IvfadcBuilder : public Builder
+{
 public:
     IvfadcBuilder(const IndexShape& shape, const ParameterList& options)
         : shape_(shape), metric_(static_cast<Metric>(shape.metric)), dimensions_(shape.dimensions), asked_(options)
@@ -94,7 +97,9 @@ void IvfadcBuilder::train_lists(std::span<const float> vectors, ThreadPool& pool
     training.spherical = metric_ == Metric::cosine;
     training.balanced = true;
     training.cancel = progress_->cancel;
-    training.progress = [this](std::size_t done, std::size_t total) { progress_->report("training lists", done, total); };
+    training.progress = [this](std::size_t done, std::size_t total) {
+        progress_->report("training lists", done, total);
+    };
     progress_->report("training lists", 0, training_iterations);
     centroids_ = train_kmeans(sample, dimensions_, training, pool);
 }
@@ -113,8 +118,8 @@ void IvfadcBuilder::assign_rows(std::span<const float> vectors, ThreadPool& pool
 }
 
 // out[i] = row - its centroid, rotated when there is a rotation.
-void IvfadcBuilder::residuals(std::span<const float> vectors, std::size_t first, std::size_t count, std::span<float> out,
-                              ThreadPool& pool) const
+void IvfadcBuilder::residuals(std::span<const float> vectors, std::size_t first, std::size_t count,
+                              std::span<float> out, ThreadPool& pool) const
 {
     std::vector<float> plain(rotation_.empty() ? 0 : count * dimensions_);
     const std::span<float> target = rotation_.empty() ? out : std::span<float>(plain);
@@ -151,9 +156,8 @@ void IvfadcBuilder::make_codes(std::span<const float> vectors, ThreadPool& pool)
         const std::size_t count = std::min(encode_step, rows_ - first);
         const std::span<float> piece = std::span(step).first(count * dimensions_);
         residuals(vectors, first, count, piece, pool);
-        quantizer_->encode_rows(piece,
-                                std::span(codes_).subspan(first * options_.subquantizers, count * options_.subquantizers),
-                                pool);
+        quantizer_->encode_rows(
+            piece, std::span(codes_).subspan(first * options_.subquantizers, count * options_.subquantizers), pool);
     }
 }
 
@@ -176,8 +180,8 @@ void IvfadcBuilder::train_half(std::span<const float> vectors, ThreadPool& pool)
     half_scale_[1] = worst;
 }
 
-// Where rows are ranked by vectors they are kept as, recall is the share of true neighbours whose lists are probed: counted
-// for all numbers of probes at once. Where codes alone rank them, real searches are made.
+// Where rows are ranked by vectors they are kept as, recall is the share of true neighbours whose lists are probed:
+// counted for all numbers of probes at once. Where codes alone rank them, real searches are made.
 void IvfadcBuilder::calibrate(std::span<const float> vectors, ThreadPool& pool)
 {
     progress_->report("calibrating", 0, 1);
@@ -222,7 +226,8 @@ std::vector<std::array<float, 4>> IvfadcBuilder::measure(const Searcher& searche
         for (std::size_t q = 0; q < sample.size(); ++q) {
             const std::size_t true_count = std::min(k, truth[q].size());
             if (true_count == 0) continue;
-            std::vector<std::uint32_t> wanted(truth[q].begin(), truth[q].begin() + static_cast<std::ptrdiff_t>(true_count));
+            std::vector<std::uint32_t> wanted(truth[q].begin(),
+                                              truth[q].begin() + static_cast<std::ptrdiff_t>(true_count));
             std::sort(wanted.begin(), wanted.end());
             std::size_t seen = 0;
             std::size_t found = 0;
@@ -250,7 +255,8 @@ std::vector<ArrayShape> IvfadcBuilder::arrays() const
 {
     std::vector<ArrayShape> shapes;
     shapes.push_back(make_array_shape(array_centroids, ArrayType::f32, options_.lists, dimensions_));
-    if (!rotation_.empty()) shapes.push_back(make_array_shape(array_rotation, ArrayType::f32, dimensions_, dimensions_));
+    if (!rotation_.empty())
+        shapes.push_back(make_array_shape(array_rotation, ArrayType::f32, dimensions_, dimensions_));
     if (options_.product_codes) {
         shapes.push_back(make_array_shape(array_codebooks, ArrayType::f32, ProductQuantizer::codewords, dimensions_));
     }

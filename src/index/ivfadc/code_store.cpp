@@ -2,8 +2,8 @@
 //
 // For l2 and a row y = c + r, r quantized to r', the squared distance splits as in the Faiss paper's equation 11:
 //   |x - c - r'|^2 = |x - c|^2 + (|r'|^2 + 2 c.r') - 2 x.r'
-// The middle term depends on the row alone: one float a row, computed at load. So one table of x.codeword serves all lists.
-// For inner products the score is -(x.c) - (x.r').
+// The middle term depends on the row alone: one float a row, computed at load. So one table of x.codeword serves all
+// lists. For inner products the score is -(x.c) - (x.r').
 #include <algorithm>
 #include <cmath>
 
@@ -13,13 +13,16 @@
 #include "numeric/nearest.h"
 #include "numeric/product_quantizer.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 constexpr std::size_t codewords = ProductQuantizer::codewords;
 
-class CodeStore : public RowStore {
+class CodeStore : public RowStore
+{
 public:
     CodeStore(Metric metric, std::size_t dimensions, std::size_t rows, const IvfOptions& options,
               std::span<const float> centroids)
@@ -61,9 +64,9 @@ public:
                 const float* centroid = rotated.data() + list * dimensions_;
                 for (std::size_t position = lists.begin(list); position < lists.end(list); ++position) {
                     quantizer_.decode(code(position), decoded.data());
-                    row_terms_[position] = static_cast<float>(
-                        canonical_dot(decoded.data(), decoded.data(), dimensions_) +
-                        2 * canonical_dot(decoded.data(), centroid, dimensions_));
+                    row_terms_[position] =
+                        static_cast<float>(canonical_dot(decoded.data(), decoded.data(), dimensions_) +
+                                           2 * canonical_dot(decoded.data(), centroid, dimensions_));
                 }
             }
         });
@@ -136,7 +139,10 @@ public:
     }
 
 private:
-    const std::uint8_t* code(std::size_t position) const { return codes_.data() + position * quantizer_.subquantizers(); }
+    const std::uint8_t* code(std::size_t position) const
+    {
+        return codes_.data() + position * quantizer_.subquantizers();
+    }
 
     // out = R * query.
     void scores_of_rotation(const float* query, float* out) const
@@ -153,7 +159,8 @@ private:
             const std::size_t width = quantizer_.part_begin(part + 1) - begin;
             const float* codebook = quantizer_.codebook(part);
             for (std::size_t c = 0; c < codewords; ++c) {
-                for (std::size_t d = 0; d < width; ++d) transposed_[(begin + d) * codewords + c] = codebook[c * width + d];
+                for (std::size_t d = 0; d < width; ++d)
+                    transposed_[(begin + d) * codewords + c] = codebook[c * width + d];
             }
         }
     }

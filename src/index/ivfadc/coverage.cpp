@@ -5,11 +5,12 @@
 
 #include "numeric/distance.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-Coverage::Coverage(Metric coarse, std::span<const float> queries, std::size_t dimensions, std::span<const float> centroids,
-                   const std::vector<std::uint32_t>& list_of_row, const std::vector<std::vector<std::uint32_t>>& truth,
-                   ThreadPool& pool)
+Coverage::Coverage(Metric coarse, std::span<const float> queries, std::size_t dimensions,
+                   std::span<const float> centroids, const std::vector<std::uint32_t>& list_of_row,
+                   const std::vector<std::vector<std::uint32_t>>& truth, ThreadPool& pool)
     : rank_(truth.size())
 {
     const std::size_t lists = centroids.size() / dimensions;
@@ -20,9 +21,8 @@ Coverage::Coverage(Metric coarse, std::span<const float> queries, std::size_t di
         for (std::size_t q = begin; q < end; ++q) {
             scores(coarse, queries.data() + q * dimensions, centroids.data(), lists, dimensions, distance.data());
             std::iota(order.begin(), order.end(), 0U);
-            std::sort(order.begin(), order.end(), [&](auto a, auto b) {
-                return distance[a] != distance[b] ? distance[a] < distance[b] : a < b;
-            });
+            std::sort(order.begin(), order.end(),
+                      [&](auto a, auto b) { return distance[a] != distance[b] ? distance[a] < distance[b] : a < b; });
             for (std::size_t i = 0; i < lists; ++i) place[order[i]] = static_cast<std::uint32_t>(i);
             for (const std::uint32_t row : truth[q]) rank_[q].push_back(place[list_of_row[row]]);
         }

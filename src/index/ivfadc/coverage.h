@@ -8,9 +8,11 @@
 
 #include "index/index.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-class Coverage {
+class Coverage
+{
 public:
     Coverage(Metric coarse, std::span<const float> queries, std::size_t dimensions, std::span<const float> centroids,
              const std::vector<std::uint32_t>& list_of_row, const std::vector<std::vector<std::uint32_t>>& truth,

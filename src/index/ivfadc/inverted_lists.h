@@ -9,9 +9,11 @@
 
 #include "index/index.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-class InvertedLists {
+class InvertedLists
+{
 public:
     InvertedLists(std::size_t lists, std::size_t rows) : list_of_row_(rows), begin_(lists + 1, 0) {}
 
@@ -50,7 +52,10 @@ public:
     std::uint32_t end(std::size_t list) const { return begin_[list + 1]; }
     std::uint32_t row_at(std::size_t position) const { return row_at_[position]; }
     std::uint32_t position_of(std::size_t row) const { return position_of_[row]; }
-    std::uint64_t memory_bytes() const { return (begin_.size() + row_at_.size() + list_of_row_.size()) * sizeof(std::uint32_t); }
+    std::uint64_t memory_bytes() const
+    {
+        return (begin_.size() + row_at_.size() + list_of_row_.size()) * sizeof(std::uint32_t);
+    }
 
 private:
     std::vector<std::uint32_t> list_of_row_;  // while loading

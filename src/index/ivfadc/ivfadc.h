@@ -1,5 +1,5 @@
-// IVFADC (Faiss paper, sections 2 and 5; Jégou, Douze, Schmid, 2011): an inverted file over a coarse k-means, rows kept as
-// product-quantized residuals and, for exact re-ranking, as half or full vectors.
+// IVFADC (Faiss paper, sections 2 and 5; Jégou, Douze, Schmid, 2011): an inverted file over a coarse k-means, rows kept
+// as product-quantized residuals and, for exact re-ranking, as half or full vectors.
 //
 // Arrays, all in row order, small ones first:
 //   centroids f32 [lists][d], rotation f32 [d][d] (opq), codebooks f32 [256][d] (codes = pq), half_mean f32 [1][d],
@@ -14,7 +14,8 @@
 
 #include "index/index.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 inline constexpr char array_centroids[] = "centroids";
 inline constexpr char array_rotation[] = "rotation";

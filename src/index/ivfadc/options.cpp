@@ -4,9 +4,11 @@
 
 #include "index/ivfadc/ivfadc.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 constexpr std::size_t most_lists = 65536;
 
@@ -31,7 +33,8 @@ IvfOptions IvfOptions::resolve(const ParameterList& options, std::size_t rows, s
     const std::int64_t subquantizers = options.get("subquantizers", 0);
     const std::int64_t refine = options.get("refine", 1);
     const std::int64_t codes = options.get("codes", 0);
-    if (lists < 0 || lists > static_cast<std::int64_t>(most_lists)) throw BadRequest("lists must be between 0 and 65536");
+    if (lists < 0 || lists > static_cast<std::int64_t>(most_lists))
+        throw BadRequest("lists must be between 0 and 65536");
     if (subquantizers < 0 || subquantizers > static_cast<std::int64_t>(dimensions)) {
         throw BadRequest("subquantizers must not be more than the dimensions, " + std::to_string(dimensions));
     }
@@ -41,7 +44,8 @@ IvfOptions IvfOptions::resolve(const ParameterList& options, std::size_t rows, s
     resolved.lists = lists != 0 ? static_cast<std::size_t>(lists) : choose_lists(rows);
     resolved.lists = std::clamp<std::size_t>(resolved.lists, 1, std::max<std::size_t>(rows, 1));
     resolved.product_codes = codes == 0;
-    resolved.subquantizers = subquantizers != 0 ? static_cast<std::size_t>(subquantizers) : choose_subquantizers(dimensions);
+    resolved.subquantizers =
+        subquantizers != 0 ? static_cast<std::size_t>(subquantizers) : choose_subquantizers(dimensions);
     resolved.opq = resolved.product_codes && options.get("opq", 0) != 0;
     resolved.refine = static_cast<IvfRefine>(refine);
     if (resolved.opq && dimensions > 2048) throw BadRequest("opq is for at most 2048 dimensions");
@@ -59,7 +63,10 @@ ParameterList IvfOptions::as_parameters() const
     return list;
 }
 
-Metric coarse_metric(Metric metric) { return metric == Metric::l2 ? Metric::l2 : Metric::inner_product; }
+Metric coarse_metric(Metric metric)
+{
+    return metric == Metric::l2 ? Metric::l2 : Metric::inner_product;
+}
 
 std::vector<std::int64_t> probe_schedule(std::size_t lists)
 {

@@ -8,7 +8,8 @@
 #include "index/ivfadc/inverted_lists.h"
 #include "index/ivfadc/ivfadc.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 // What one query needs prepared once.
 struct PreparedQuery {
@@ -20,7 +21,8 @@ struct PreparedQuery {
     float shift = 0;
 };
 
-class RowStore {
+class RowStore
+{
 public:
     virtual ~RowStore() = default;
     // True when this array is the store's: then the piece is put in its place.
@@ -42,12 +44,14 @@ public:
 std::unique_ptr<RowStore> make_full_store(Metric metric, std::size_t dimensions, std::size_t rows);
 // Half rows; values are lower bounds. Arrays "half", "half_mean", "half_scale".
 std::unique_ptr<RowStore> make_half_store(Metric metric, std::size_t dimensions, std::size_t rows);
-// Codes; values are distances to the decoded rows. Arrays "codes", "codebooks", "rotation". `centroids` outlives the store.
+// Codes; values are distances to the decoded rows. Arrays "codes", "codebooks", "rotation". `centroids` outlives the
+// store.
 std::unique_ptr<RowStore> make_code_store(Metric metric, std::size_t dimensions, std::size_t rows,
                                           const IvfOptions& options, std::span<const float> centroids);
 
-// Copies bytes [offset, offset + bytes.size()) of a row-major array with rows of `row_bytes` to where the rows' positions are.
-void scatter_rows(std::span<const std::byte> bytes, std::uint64_t offset, std::size_t row_bytes, const InvertedLists& lists,
-                  std::byte* out);
+// Copies bytes [offset, offset + bytes.size()) of a row-major array with rows of `row_bytes` to where the rows'
+// positions are.
+void scatter_rows(std::span<const std::byte> bytes, std::uint64_t offset, std::size_t row_bytes,
+                  const InvertedLists& lists, std::byte* out);
 
 }  // namespace pgwarp

@@ -8,9 +8,11 @@
 #include "numeric/distance.h"
 #include "numeric/top_k.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 constexpr std::size_t block_rows = 256;
 constexpr double fan_out_cost = 2e7;  // float operations from which one query is spread over threads
@@ -22,7 +24,8 @@ struct Probe {
 };
 
 // Probes the nearest lists, compares their rows as the store keeps them, and ranks the best by the store's values.
-class IvfadcSearcher : public Searcher {
+class IvfadcSearcher : public Searcher
+{
 public:
     IvfadcSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays);
 
@@ -55,7 +58,8 @@ public:
         settings.set("probes", static_cast<std::int64_t>(probes_of(batch)));
         return settings;
     }
-    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override;
+    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
+                ThreadPool& pool) const override;
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool& pool) const override;
 
@@ -63,8 +67,8 @@ private:
     std::size_t probes_of(const SearchBatch& batch) const;
     std::vector<Probe> nearest_lists(const float* query, std::size_t probes) const;
     void scan_list(const SearchBatch& batch, const PreparedQuery& query, const Probe& probe, TopK& best) const;
-    std::vector<Candidate> scan_lists(const SearchBatch& batch, const PreparedQuery& query, const std::vector<Probe>& probes,
-                                      std::size_t wanted, ThreadPool& pool) const;
+    std::vector<Candidate> scan_lists(const SearchBatch& batch, const PreparedQuery& query,
+                                      const std::vector<Probe>& probes, std::size_t wanted, ThreadPool& pool) const;
     std::vector<RowResult> search_one(const SearchBatch& batch, const float* query, ThreadPool& pool) const;
     std::size_t list_at(std::size_t position) const;
 
@@ -113,7 +117,8 @@ std::unique_ptr<RowStore> make_store(Metric metric, std::size_t dimensions, std:
     return make_code_store(metric, dimensions, rows, options, centroids);
 }
 
-IvfadcSearcher::IvfadcSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays)
+IvfadcSearcher::IvfadcSearcher(const IndexShape& shape, const ParameterList& options,
+                               std::span<const ArrayShape> arrays)
     : metric_(static_cast<Metric>(shape.metric)),
       dimensions_(shape.dimensions),
       rows_(rows_of(arrays)),
@@ -159,7 +164,8 @@ std::vector<Probe> IvfadcSearcher::nearest_lists(const float* query, std::size_t
     return nearest;
 }
 
-void IvfadcSearcher::scan_list(const SearchBatch& batch, const PreparedQuery& query, const Probe& probe, TopK& best) const
+void IvfadcSearcher::scan_list(const SearchBatch& batch, const PreparedQuery& query, const Probe& probe,
+                               TopK& best) const
 {
     float block[block_rows];
     const std::size_t end = lists_.end(probe.list);
@@ -222,7 +228,8 @@ std::vector<RowResult> IvfadcSearcher::search_one(const SearchBatch& batch, cons
     const std::size_t probe_count = probes_of(batch);
     // Scores in single precision may swap near ties: a few more than k are ranked by their values.
     const std::size_t wanted = std::min<std::size_t>(rows_, batch.k + 8 + batch.k / 8);
-    const std::vector<Candidate> candidates = scan_lists(batch, prepared, nearest_lists(query, probe_count), wanted, pool);
+    const std::vector<Candidate> candidates =
+        scan_lists(batch, prepared, nearest_lists(query, probe_count), wanted, pool);
     if (candidates.size() < std::min<std::size_t>(batch.k, rows_) && probe_count == lists_.lists()) {
         // Everything was probed: scores out of float's range may have hidden rows, values don't.
         SearchBatch one = batch;
@@ -239,7 +246,8 @@ std::vector<RowResult> IvfadcSearcher::search_one(const SearchBatch& batch, cons
     return first.take_sorted();
 }
 
-void IvfadcSearcher::search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const
+void IvfadcSearcher::search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
+                            ThreadPool& pool) const
 {
     results.assign(batch.count, {});
     if (rows_ == 0 || batch.k == 0) return;

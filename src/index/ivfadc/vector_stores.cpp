@@ -9,10 +9,11 @@
 #include "numeric/distance.h"
 #include "numeric/half_codec.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-void scatter_rows(std::span<const std::byte> bytes, std::uint64_t offset, std::size_t row_bytes, const InvertedLists& lists,
-                  std::byte* out)
+void scatter_rows(std::span<const std::byte> bytes, std::uint64_t offset, std::size_t row_bytes,
+                  const InvertedLists& lists, std::byte* out)
 {
     std::size_t done = 0;
     while (done < bytes.size()) {
@@ -25,9 +26,11 @@ void scatter_rows(std::span<const std::byte> bytes, std::uint64_t offset, std::s
     }
 }
 
-namespace {
+namespace
+{
 
-class FullStore : public RowStore {
+class FullStore : public RowStore
+{
 public:
     FullStore(Metric metric, std::size_t dimensions, std::size_t rows)
         : metric_(metric), dimensions_(dimensions), vectors_(rows * dimensions)
@@ -61,7 +64,8 @@ public:
     }
     double value(const PreparedQuery& query, std::size_t, std::size_t position) const override
     {
-        const double distance = canonical_distance(metric_, query.query, vectors_.data() + position * dimensions_, dimensions_);
+        const double distance =
+            canonical_distance(metric_, query.query, vectors_.data() + position * dimensions_, dimensions_);
         return metric_ == Metric::cosine ? lower_bound(metric_, distance, 0, 1) : distance;
     }
 
@@ -71,7 +75,8 @@ private:
     std::vector<float> vectors_;
 };
 
-class HalfStore : public RowStore {
+class HalfStore : public RowStore
+{
 public:
     HalfStore(Metric metric, std::size_t dimensions, std::size_t rows)
         : metric_(metric), dimensions_(dimensions), halves_(rows * dimensions)
@@ -87,7 +92,8 @@ public:
             write_piece(std::span<float>(scale_), offset, bytes);
         } else if (array == array_half) {
             lists.arrange();
-            scatter_rows(bytes, offset, dimensions_ * sizeof(half_bits), lists, reinterpret_cast<std::byte*>(halves_.data()));
+            scatter_rows(bytes, offset, dimensions_ * sizeof(half_bits), lists,
+                         reinterpret_cast<std::byte*>(halves_.data()));
         } else {
             return false;
         }

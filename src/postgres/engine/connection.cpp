@@ -17,9 +17,11 @@ extern "C" {
 #define PGWARP_BUILD "0.1.0"
 #endif
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 constexpr int64 availability_lifetime_us = USECS_PER_SEC;
 constexpr long longest_connect_delay_ms = 20;
@@ -35,7 +37,10 @@ struct Connection {
 
 Connection connection = {{PGINVALID_SOCKET, nullptr, 0, 0, nullptr, 0, 0, 0}, 0, 1, false};
 
-void leave_engine(int, Datum) { release_retry_turn(); }
+void leave_engine(int, Datum)
+{
+    release_retry_turn();
+}
 
 RequestResult result_of(RequestOutcome outcome)
 {
@@ -70,9 +75,12 @@ RequestResult exchange(MessageType type, const RequestPiece* pieces, int piece_c
     for (int i = 0; i < piece_count; ++i) header.payload_bytes += pieces[i].length;
     const uint64 id = header.request_id;
     switch (send_frame(&connection.socket, header, pieces, piece_count)) {
-        case SendResult::sent: break;
-        case SendResult::nothing_sent: return result_of(RequestOutcome::unsent);
-        case SendResult::lost: return result_of(RequestOutcome::lost);
+        case SendResult::sent:
+            break;
+        case SendResult::nothing_sent:
+            return result_of(RequestOutcome::unsent);
+        case SendResult::lost:
+            return result_of(RequestOutcome::lost);
     }
     int descriptor = -1;
     for (;;) {
@@ -164,16 +172,23 @@ void wait_for_retry_turn()
                         errmsg("pgwarp-engine and this session's pgwarp library are of different versions"),
                         errhint("Connect again; if that does not help, restart the server.")));
     }
-    ereport(ERROR, (errcode(ERRCODE_CANNOT_CONNECT_NOW),
-                    errmsg("pgwarp-engine did not answer within %d ms", setting_engine_timeout_ms),
-                    errhint("The server's log tells why it does not start; pgwarp.engine_timeout is how long to wait.")));
+    ereport(ERROR,
+            (errcode(ERRCODE_CANNOT_CONNECT_NOW),
+             errmsg("pgwarp-engine did not answer within %d ms", setting_engine_timeout_ms),
+             errhint("The server's log tells why it does not start; pgwarp.engine_timeout is how long to wait.")));
 }
 
 }  // namespace
 
-bool engine_is_open() { return connection.socket.descriptor != PGINVALID_SOCKET; }
+bool engine_is_open()
+{
+    return connection.socket.descriptor != PGINVALID_SOCKET;
+}
 
-void close_engine() { close_socket(&connection.socket); }
+void close_engine()
+{
+    close_socket(&connection.socket);
+}
 
 void open_engine()
 {
@@ -239,12 +254,13 @@ EngineReply engine_request(MessageType type, const RequestPiece* pieces, int pie
     for (int unsent = 0;;) {
         const bool had_connection = engine_is_open();
         open_engine();
-        const RequestResult result =
-            died ? try_request_alone(type, pieces, piece_count, progress, progress_state)
-                 : try_request(type, pieces, piece_count, false, progress, progress_state);
+        const RequestResult result = died ? try_request_alone(type, pieces, piece_count, progress, progress_state)
+                                          : try_request(type, pieces, piece_count, false, progress, progress_state);
         switch (result.outcome) {
-            case RequestOutcome::replied: return result.reply;
-            case RequestOutcome::refused: raise_refusal(result);
+            case RequestOutcome::replied:
+                return result.reply;
+            case RequestOutcome::refused:
+                raise_refusal(result);
             case RequestOutcome::unsent:
                 // Without `retry` the request refers to what the old connection had.
                 if ((!retry && had_connection) || ++unsent == most_unsent) raise_engine_lost();
@@ -257,7 +273,10 @@ EngineReply engine_request(MessageType type, const RequestPiece* pieces, int pie
     }
 }
 
-uint64 engine_connection_epoch() { return connection.epoch; }
+uint64 engine_connection_epoch()
+{
+    return connection.epoch;
+}
 
 bool engine_available()
 {

@@ -1,5 +1,5 @@
-// This backend's connection to pgwarp-engine: opening (and asking the launcher for an engine), requests, waits that obey
-// cancel, statement_timeout, termination and postmaster death within milliseconds.
+// This backend's connection to pgwarp-engine: opening (and asking the launcher for an engine), requests, waits that
+// obey cancel, statement_timeout, termination and postmaster death within milliseconds.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -10,10 +10,11 @@ extern "C" {
 
 #include "protocol/messages.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-// True when an engine is reachable or could be started (a worker slot, not single-user mode); cheap enough for the planner:
-// remembers its answer for a while.
+// True when an engine is reachable or could be started (a worker slot, not single-user mode); cheap enough for the
+// planner: remembers its answer for a while.
 bool engine_available();
 
 // A reply to be read in place; valid until the next request on the connection.
@@ -26,10 +27,10 @@ struct EngineReply {
 
 using ProgressCallback = void (*)(const ProgressReply* progress, void* state);
 
-// Sends one request made of up to three pieces and waits for its reply. The engine's own errors are raised with a fitting
-// SQLSTATE and hint. When the engine dies meanwhile: if `retry` the request is sent once more, alone, after its
-// restart (at most pgwarp.engine_timeout); if it dies again a clear error is raised. On cancel the connection is closed, which
-// tells the engine; the next request opens a fresh one.
+// Sends one request made of up to three pieces and waits for its reply. The engine's own errors are raised with a
+// fitting SQLSTATE and hint. When the engine dies meanwhile: if `retry` the request is sent once more, alone, after its
+// restart (at most pgwarp.engine_timeout); if it dies again a clear error is raised. On cancel the connection is
+// closed, which tells the engine; the next request opens a fresh one.
 struct RequestPiece {
     const void* bytes;
     uint32 length;
@@ -37,8 +38,8 @@ struct RequestPiece {
 EngineReply engine_request(MessageType type, const RequestPiece* pieces, int piece_count, bool retry,
                            ProgressCallback progress = nullptr, void* progress_state = nullptr);
 
-// Number of times this backend's connection was (re)opened: state kept by the engine for a connection (leases, builds) is
-// gone when it changes.
+// Number of times this backend's connection was (re)opened: state kept by the engine for a connection (leases, builds)
+// is gone when it changes.
 uint64 engine_connection_epoch();
 
 // A transfer buffer leased from the engine, mapped into this process. map == nullptr: none could be had (send inline).

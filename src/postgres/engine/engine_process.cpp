@@ -17,9 +17,11 @@ extern "C" {
 #include "utils/timestamp.h"
 }
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 constexpr int stop_patience_ms = 5000;
 
@@ -44,9 +46,10 @@ bool engine_path(char* path)
 void close_descriptors()
 {
     rlimit limit;
-    const int most = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < 1048576
-                         ? static_cast<int>(limit.rlim_cur)
-                         : 65536;
+    const int most =
+        getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < 1048576
+            ? static_cast<int>(limit.rlim_cur)
+            : 65536;
 #if defined(__linux__) && defined(CLOSE_RANGE_UNSHARE)
     if (close_range(3, ~0U, 0) == 0) return;
 #endif
@@ -115,7 +118,8 @@ void log_engine_line(const char* line)
     static const struct {
         const char* prefix;
         int level;
-    } levels[] = {{"DEBUG: ", DEBUG1}, {"LOG: ", LOG}, {"WARNING: ", WARNING}, {"ERROR: ", WARNING}, {"FATAL: ", WARNING}};
+    } levels[] = {
+        {"DEBUG: ", DEBUG1}, {"LOG: ", LOG}, {"WARNING: ", WARNING}, {"ERROR: ", WARNING}, {"FATAL: ", WARNING}};
     for (const auto& level : levels) {
         const size_t length = strlen(level.prefix);
         if (strncmp(line, level.prefix, length) == 0) {
@@ -134,7 +138,8 @@ void collect_engine_arguments(EngineArguments* arguments)
     memset(arguments, 0, sizeof(*arguments));
     strlcpy(arguments->device, devices[setting_device], sizeof(arguments->device));
     strlcpy(arguments->gpus, setting_gpus != nullptr ? setting_gpus : "", sizeof(arguments->gpus));
-    snprintf(arguments->memory, sizeof(arguments->memory), "%lld", static_cast<long long>(setting_engine_memory_mb) << 20);
+    snprintf(arguments->memory, sizeof(arguments->memory), "%lld",
+             static_cast<long long>(setting_engine_memory_mb) << 20);
     snprintf(arguments->threads, sizeof(arguments->threads), "%d", setting_engine_threads);
 }
 
@@ -147,11 +152,16 @@ bool start_engine_process(EngineProcess* engine)
     char parent[16];
     snprintf(parent, sizeof(parent), "%d", static_cast<int>(getpid()));
     char* arguments[] = {path,
-                         const_cast<char*>("--device"), settings.device,
-                         const_cast<char*>("--memory"), settings.memory,
-                         const_cast<char*>("--threads"), settings.threads,
-                         const_cast<char*>("--parent-pid"), parent,
-                         settings.gpus[0] != '\0' ? const_cast<char*>("--gpus") : nullptr, settings.gpus,
+                         const_cast<char*>("--device"),
+                         settings.device,
+                         const_cast<char*>("--memory"),
+                         settings.memory,
+                         const_cast<char*>("--threads"),
+                         settings.threads,
+                         const_cast<char*>("--parent-pid"),
+                         parent,
+                         settings.gpus[0] != '\0' ? const_cast<char*>("--gpus") : nullptr,
+                         settings.gpus,
                          nullptr};
     int ends[2];
     if (pipe(ends) != 0) {
@@ -209,8 +219,8 @@ void report_engine_exit(EngineProcess* engine)
     while (waitpid(engine->pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (WIFSIGNALED(status)) {
-        ereport(WARNING, (errmsg("pgwarp-engine (process id %d) was terminated by signal %d", static_cast<int>(engine->pid),
-                                 WTERMSIG(status)),
+        ereport(WARNING, (errmsg("pgwarp-engine (process id %d) was terminated by signal %d",
+                                 static_cast<int>(engine->pid), WTERMSIG(status)),
                           errhint("It is started again; sessions go on.")));
     } else {
         ereport(LOG, (errmsg("pgwarp-engine (process id %d) exited with code %d", static_cast<int>(engine->pid),

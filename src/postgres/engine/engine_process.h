@@ -7,11 +7,12 @@ extern "C" {
 #include "datatype/timestamp.h"
 }
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 struct EngineProcess {
-    pid_t pid;     // 0 = none
-    int log_pipe;  // read end of its stderr; -1 = none
+    pid_t pid;        // 0 = none
+    int log_pipe;     // read end of its stderr; -1 = none
     char line[1024];  // of the log, not yet ended
     int line_length;
     TimestampTz started_at;

@@ -13,9 +13,11 @@ extern "C" {
 #include "utils/wait_event.h"
 }
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 constexpr uint32 first_capacity = 64 * 1024;
 constexpr int max_pieces = 3;
@@ -76,9 +78,8 @@ void reserve_bytes(EngineSocket* socket, uint32 bytes)
 {
     if (bytes <= socket->capacity) return;
     const uint32 capacity = Max(bytes, first_capacity);
-    socket->received = socket->received == nullptr
-                           ? static_cast<char*>(MemoryContextAlloc(TopMemoryContext, capacity))
-                           : static_cast<char*>(repalloc(socket->received, capacity));
+    socket->received = socket->received == nullptr ? static_cast<char*>(MemoryContextAlloc(TopMemoryContext, capacity))
+                                                   : static_cast<char*>(repalloc(socket->received, capacity));
     socket->capacity = capacity;
 }
 
@@ -133,7 +134,8 @@ bool receive_bytes(EngineSocket* socket, uint32 bytes, TimestampTz deadline, int
 bool connect_socket(EngineSocket* out)
 {
     if (!AcquireExternalFD()) {
-        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_RESOURCES), errmsg("out of file descriptors for pgwarp-engine: %m")));
+        ereport(ERROR,
+                (errcode(ERRCODE_INSUFFICIENT_RESOURCES), errmsg("out of file descriptors for pgwarp-engine: %m")));
     }
     const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     sockaddr_un address;

@@ -10,17 +10,18 @@ extern "C" {
 
 #include "postgres/engine/connection.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 struct EngineSocket {
-    pgsocket descriptor;     // PGINVALID_SOCKET = closed
-    WaitEventSet* events;    // latch, postmaster death and the socket
-    int socket_event;        // position of the socket in it
-    uint32 watched;          // what is waited for on the socket
-    char* received;          // the frame given out last, then what came after it
+    pgsocket descriptor;   // PGINVALID_SOCKET = closed
+    WaitEventSet* events;  // latch, postmaster death and the socket
+    int socket_event;      // position of the socket in it
+    uint32 watched;        // what is waited for on the socket
+    char* received;        // the frame given out last, then what came after it
     uint32 capacity;
     uint32 filled;
-    uint32 given;            // bytes of the frame given out last
+    uint32 given;  // bytes of the frame given out last
 };
 
 enum class SendResult { sent, nothing_sent, lost };

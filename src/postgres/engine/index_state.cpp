@@ -4,9 +4,11 @@
 
 #include "postgres/storage/delta_log.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 Size array_tail_bytes(const StoredArray& array)
 {

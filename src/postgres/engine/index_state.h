@@ -2,7 +2,8 @@
 
 #include "postgres/engine/loader.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 // A copy as one chunk of memory.
 Directory* copy_directory(const Directory& directory, MemoryContext context);

@@ -18,9 +18,11 @@ extern "C" {
 PGDLLEXPORT void pgwarp_launcher_main(Datum argument);
 }
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 constexpr int64 registration_patience_us = 5 * USECS_PER_SEC;
 constexpr long first_delay_ms = 50;
@@ -64,8 +66,8 @@ bool claim_registration(SharedSlot* slot)
 {
     const TimestampTz now = GetCurrentTimestamp();
     SpinLockAcquire(&slot->mutex);
-    const bool claim = slot->launcher_pid == 0 &&
-                       (slot->registered_at == 0 || now - slot->registered_at > registration_patience_us);
+    const bool claim =
+        slot->launcher_pid == 0 && (slot->registered_at == 0 || now - slot->registered_at > registration_patience_us);
     if (claim) slot->registered_at = now;
     SpinLockRelease(&slot->mutex);
     return claim;
@@ -114,7 +116,8 @@ void leave_launcher(int, Datum)
 // Wait for the engine's words, a signal or the delay's end. Returns whether the engine may have something to say.
 bool wait_for_event(long timeout_ms)
 {
-    const int events = WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | WL_TIMEOUT | (engine.log_pipe >= 0 ? WL_SOCKET_READABLE : 0);
+    const int events =
+        WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | WL_TIMEOUT | (engine.log_pipe >= 0 ? WL_SOCKET_READABLE : 0);
     const int happened = WaitLatchOrSocket(MyLatch, events, engine.log_pipe >= 0 ? engine.log_pipe : PGINVALID_SOCKET,
                                            timeout_ms, PG_WAIT_EXTENSION);
     if (happened & WL_LATCH_SET) {

@@ -4,7 +4,8 @@
 
 #include "postgres/postgres_headers.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 // Called by _PG_init: with shared_preload_libraries, registers the static worker and asks for shared memory.
 void init_launcher();

@@ -5,11 +5,13 @@
 #include "postgres/engine/request.h"
 #include "postgres/settings.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
-constexpr int most_rounds = 1000;     // of search and load, for one answer
+constexpr int most_rounds = 1000;  // of search and load, for one answer
 constexpr int most_load_deaths = 3;
 constexpr int most_unsent = 5;
 
@@ -44,11 +46,11 @@ void note_search_death(SearchRun* run)
 {
     if (++run->search_deaths < 2) return;
     quarantine_index(run->request->key);
-    ereport(ERROR, (errcode(ERRCODE_SYSTEM_ERROR),
-                    errmsg("pgwarp-engine ended twice during a search of index \"%s\"",
-                           RelationGetRelationName(run->index)),
-                    errhint("The server's log tells why. For a while, searches of this index are answered by the CPU "
-                            "device; REINDEX the index if it goes on.")));
+    ereport(ERROR,
+            (errcode(ERRCODE_SYSTEM_ERROR),
+             errmsg("pgwarp-engine ended twice during a search of index \"%s\"", RelationGetRelationName(run->index)),
+             errhint("The server's log tells why. For a while, searches of this index are answered by the CPU "
+                     "device; REINDEX the index if it goes on.")));
 }
 
 void note_load_death(SearchRun* run)
@@ -67,10 +69,11 @@ void note_unsent(SearchRun* run)
 
 [[noreturn]] void raise_still_loading(const SearchRun* run)
 {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
-                    errmsg("index \"%s\" is still being loaded by another session", RelationGetRelationName(run->index)),
-                    errdetail("The search waited for %d ms.", setting_load_wait_ms),
-                    errhint("Raise pgwarp.load_wait, or load indexes ahead with pgwarp_prewarm().")));
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_IN_USE),
+             errmsg("index \"%s\" is still being loaded by another session", RelationGetRelationName(run->index)),
+             errdetail("The search waited for %d ms.", setting_load_wait_ms),
+             errhint("Raise pgwarp.load_wait, or load indexes ahead with pgwarp_prewarm().")));
 }
 
 // Look at the index again: what is newer is as good for our snapshot. The directory is copied, because the relation
@@ -84,11 +87,18 @@ void refresh_state(SearchRun* run)
 void note_load(SearchRun* run, LoadOutcome outcome)
 {
     switch (outcome) {
-        case LoadOutcome::done: break;
-        case LoadOutcome::again: break;
-        case LoadOutcome::still_loading: raise_still_loading(run);
-        case LoadOutcome::unsent: note_unsent(run); break;
-        case LoadOutcome::lost: note_load_death(run); break;
+        case LoadOutcome::done:
+            break;
+        case LoadOutcome::again:
+            break;
+        case LoadOutcome::still_loading:
+            raise_still_loading(run);
+        case LoadOutcome::unsent:
+            note_unsent(run);
+            break;
+        case LoadOutcome::lost:
+            note_load_death(run);
+            break;
     }
 }
 
@@ -101,15 +111,19 @@ void supply(SearchRun* run, const SearchReply& reply)
     refresh_state(run);
     const bool same = seen.meta.generation == run->state.meta.generation;
     switch (reply.status) {
-        case SearchStatus::need_load: note_load(run, load_whole_mirror(run->index, run->state)); break;
+        case SearchStatus::need_load:
+            note_load(run, load_whole_mirror(run->index, run->state));
+            break;
         case SearchStatus::need_delta:
             if (same) note_load(run, send_delta(run->index, run->state, reply.have_delta_end));
             break;
         case SearchStatus::need_tombstones:
             if (same) note_load(run, send_tombstones(run->index, run->state));
             break;
-        case SearchStatus::still_loading: raise_still_loading(run);
-        case SearchStatus::answered: break;
+        case SearchStatus::still_loading:
+            raise_still_loading(run);
+        case SearchStatus::answered:
+            break;
     }
     MemoryContextSwitchTo(outer);
     MemoryContextDelete(loading);

@@ -1,14 +1,17 @@
-// Searching through the engine: sends a request, and gives the engine what its mirror lacks (arrays, delta, tombstones).
+// Searching through the engine: sends a request, and gives the engine what its mirror lacks (arrays, delta,
+// tombstones).
 #pragma once
 
 #include "postgres/engine/connection.h"
 #include "postgres/storage/directory.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 MirrorKey mirror_key(Relation index, const MetaPage& meta);
 
-// What a scan knows of the index, read after its snapshot was taken. The directory is cached in rd_amcache by generation.
+// What a scan knows of the index, read after its snapshot was taken. The directory is cached in rd_amcache by
+// generation.
 struct IndexState {
     MetaPage meta;
     uint64 delta_end[delta_log_count];

@@ -3,9 +3,11 @@
 #include "postgres/settings.h"
 #include "postgres/storage/array_stream.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 constexpr uint64 inline_limit = 256 * 1024;  // arrays that together are smaller need no transfer buffer
 
@@ -110,10 +112,14 @@ LoadOutcome send_load_piece(MessageType type, const RequestPiece* pieces, int pi
 {
     const RequestResult result = try_request(type, pieces, piece_count);
     switch (result.outcome) {
-        case RequestOutcome::replied: return LoadOutcome::done;
-        case RequestOutcome::unsent: return LoadOutcome::unsent;
-        case RequestOutcome::lost: return LoadOutcome::lost;
-        case RequestOutcome::refused: break;
+        case RequestOutcome::replied:
+            return LoadOutcome::done;
+        case RequestOutcome::unsent:
+            return LoadOutcome::unsent;
+        case RequestOutcome::lost:
+            return LoadOutcome::lost;
+        case RequestOutcome::refused:
+            break;
     }
     if (refusal(result)->code == ErrorCode::unknown_mirror) return LoadOutcome::again;
     raise_refusal(result);

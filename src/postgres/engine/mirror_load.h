@@ -4,7 +4,8 @@
 #include "postgres/engine/loader.h"
 #include "postgres/engine/request.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 enum class LoadOutcome {
     done,

@@ -4,9 +4,11 @@
 #include "postgres/storage/delta_log.h"
 #include "postgres/storage/tombstones.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 constexpr uint64 message_bytes = 1U << 20;
 constexpr uint32 values_per_message = 64 * 1024;  // bitmap words or ordinals

@@ -3,7 +3,8 @@
 
 #include "postgres/engine/connection.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 enum class RequestOutcome {
     replied,

@@ -1,6 +1,7 @@
 #include "postgres/engine/request.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 const ErrorReply* refusal(const RequestResult& result)
 {
@@ -10,14 +11,21 @@ const ErrorReply* refusal(const RequestResult& result)
 static int sqlstate_of(ErrorCode code)
 {
     switch (code) {
-        case ErrorCode::bad_request: return ERRCODE_INVALID_PARAMETER_VALUE;
-        case ErrorCode::cancelled: return ERRCODE_QUERY_CANCELED;
-        case ErrorCode::out_of_memory: return ERRCODE_OUT_OF_MEMORY;
-        case ErrorCode::unknown_build: return ERRCODE_SYSTEM_ERROR;
-        case ErrorCode::unknown_mirror: return ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+        case ErrorCode::bad_request:
+            return ERRCODE_INVALID_PARAMETER_VALUE;
+        case ErrorCode::cancelled:
+            return ERRCODE_QUERY_CANCELED;
+        case ErrorCode::out_of_memory:
+            return ERRCODE_OUT_OF_MEMORY;
+        case ErrorCode::unknown_build:
+            return ERRCODE_SYSTEM_ERROR;
+        case ErrorCode::unknown_mirror:
+            return ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
         case ErrorCode::other_version:
-        case ErrorCode::shutting_down: return ERRCODE_CANNOT_CONNECT_NOW;
-        case ErrorCode::internal: break;
+        case ErrorCode::shutting_down:
+            return ERRCODE_CANNOT_CONNECT_NOW;
+        case ErrorCode::internal:
+            break;
     }
     return ERRCODE_INTERNAL_ERROR;
 }

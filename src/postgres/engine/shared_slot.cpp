@@ -10,7 +10,8 @@ extern "C" {
 #include "utils/timestamp.h"
 }
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 static SharedSlot* slot = nullptr;
 
@@ -30,7 +31,10 @@ SharedSlot* shared_slot()
     return slot;
 }
 
-void detach_shared_slot() { slot = nullptr; }
+void detach_shared_slot()
+{
+    slot = nullptr;
+}
 
 bool launcher_is_running()
 {
@@ -68,7 +72,10 @@ void release_retry_turn()
     SpinLockRelease(&shared->mutex);
 }
 
-uint64 server_incarnation() { return shared_slot()->incarnation; }
+uint64 server_incarnation()
+{
+    return shared_slot()->incarnation;
+}
 
 // The entry of this index, or of the one that is free longest; the caller holds the mutex.
 static QuarantineEntry* quarantine_entry(SharedSlot* shared, const MirrorKey& key)

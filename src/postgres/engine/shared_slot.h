@@ -10,7 +10,8 @@ extern "C" {
 
 #include "protocol/messages.h"
 
-namespace pgwarp {
+namespace pgwarp
+{
 
 struct QuarantineEntry {
     MirrorKey key;
@@ -27,7 +28,7 @@ struct SharedSlot {
     pid_t engine_pid;    // 0 = none
     pid_t retrying_pid;  // whose turn it is to repeat a request that ended with the engine; 0 = nobody's
     uint32 engine_starts;
-    int32 engine_exit;   // wait status of the last engine that ended by itself
+    int32 engine_exit;  // wait status of the last engine that ended by itself
     bool any_quarantine;
     TimestampTz registered_at;  // when a backend last asked for a launcher that hasn't come yet; 0 = nobody did
     QuarantineEntry quarantine[quarantine_capacity];

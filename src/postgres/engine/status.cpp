@@ -16,9 +16,11 @@ extern "C" {
 #include "utils/tuplestore.h"
 }
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 constexpr int engine_columns = 8;
 constexpr int status_columns = 20;
@@ -37,7 +39,10 @@ StatusReply* fetch_status()
     return status;
 }
 
-MirrorStatus* mirrors_of(StatusReply* status) { return reinterpret_cast<MirrorStatus*>(status + 1); }
+MirrorStatus* mirrors_of(StatusReply* status)
+{
+    return reinterpret_cast<MirrorStatus*>(status + 1);
+}
 
 Datum milliseconds_interval(uint64 milliseconds)
 {
@@ -46,7 +51,10 @@ Datum milliseconds_interval(uint64 milliseconds)
     return IntervalPGetDatum(interval);
 }
 
-Datum count_datum(uint64 count) { return Int64GetDatum(static_cast<int64>(Min(count, uint64{PG_INT64_MAX}))); }
+Datum count_datum(uint64 count)
+{
+    return Int64GetDatum(static_cast<int64>(Min(count, uint64{PG_INT64_MAX})));
+}
 
 void fill_engine(const StatusReply& status, Datum* values)
 {
@@ -81,9 +89,10 @@ void fill_mirror(const MirrorStatus& mirror, Datum* values)
     values[16] = count_datum(mirror.dead_rows);
     values[17] = count_datum(mirror.bytes);
     values[18] = count_datum(mirror.searches);
-    values[19] = mirror.searches == 0
-                     ? static_cast<Datum>(0)
-                     : Float8GetDatum(static_cast<double>(mirror.engine_ns) / static_cast<double>(mirror.searches) / 1e6);
+    values[19] =
+        mirror.searches == 0
+            ? static_cast<Datum>(0)
+            : Float8GetDatum(static_cast<double>(mirror.engine_ns) / static_cast<double>(mirror.searches) / 1e6);
 }
 
 // Opens one of our indexes; only its owner gets past.
@@ -101,8 +110,8 @@ Relation open_owned_index(Oid oid)
 #endif
     if (!owner) aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, name);
     if (RELATION_IS_OTHER_TEMP(index)) {
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("cannot access temporary indexes of other sessions")));
+        ereport(ERROR,
+                (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("cannot access temporary indexes of other sessions")));
     }
     return index;
 }

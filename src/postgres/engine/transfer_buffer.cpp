@@ -9,9 +9,11 @@ extern "C" {
 #include "access/xact.h"
 }
 
-namespace pgwarp {
+namespace pgwarp
+{
 
-namespace {
+namespace
+{
 
 constexpr int max_leases = 16;
 constexpr uint32 lease_wait_ms = 1000;

@@ -3,8 +3,10 @@
 #include "postgres/types/vector.h"
 
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <system_error>
 
 extern "C" {
 #include "common/shortest_dec.h"
@@ -81,8 +83,12 @@ const char* skip_spaces(const char* at)
 }
 
 // Read one element at `at`; returns where it ends.
-const char* read_element(const char* literal, const char* at, float* value)
+const char* read_element(const char* literal, const char* at, const char* literal_end, float* value)
 {
+    // Plain numbers. All else (hexadecimal, a plus sign, out of range, no number) is strtof's to judge, as in real.
+    const std::from_chars_result plain = std::from_chars(at, literal_end, *value);
+    const bool ends = *plain.ptr == ',' || *plain.ptr == ']' || is_space(*plain.ptr);
+    if (plain.ec == std::errc() && ends && std::isfinite(*value)) return plain.ptr;
     char* end = nullptr;
     errno = 0;
     *value = strtof(at, &end);
@@ -99,6 +105,7 @@ const char* read_element(const char* literal, const char* at, float* value)
 // Read the elements between the brackets into `out`; returns the position after the closing bracket.
 const char* read_elements(const char* literal, const char* at, float* out, int* dim)
 {
+    const char* literal_end = literal + strlen(literal);
     *dim = 0;
     at = skip_spaces(at);
     if (*at == ']') ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION), errmsg("vector must have at least 1 dimension")));
@@ -106,7 +113,7 @@ const char* read_elements(const char* literal, const char* at, float* out, int* 
         if (*dim == vector_max_dim) check_dim(*dim + 1);
         at = skip_spaces(at);
         if (*at == '\0') syntax_error(literal, nullptr);
-        at = skip_spaces(read_element(literal, at, &out[(*dim)++]));
+        at = skip_spaces(read_element(literal, at, literal_end, &out[(*dim)++]));
         if (*at == ',') {
             ++at;
         } else if (*at == ']') {

@@ -32,7 +32,8 @@ std::vector<Method> all_methods(std::size_t rows, std::size_t k)
     const std::size_t recommended = std::max<std::size_t>(1, rows <= 1000000 ? rows / 1000 : square_root);
     const Knob ef_search = {"hnsw.ef_search", static_cast<int>(k), 1000};
     const auto probes = [](std::size_t lists) { return Knob{"ivfflat.probes", 1, static_cast<int>(lists)}; };
-    const Knob ivfadc_probes = {"pgwarp.ivfadc_probes", 1, static_cast<int>(std::max<std::size_t>(64, square_root))};
+    const Knob ivfadc_probes = {"pgwarp.ivfadc_probes", 1,
+                                static_cast<int>(std::max<std::size_t>(64, 4 * square_root))};
     return {
         {"seqscan", Server::pgwarp, "", "", {}, {{}}, ""},
         {"exact", Server::pgwarp, "exact", "", {}, {{}}, ""},

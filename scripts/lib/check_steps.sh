@@ -73,6 +73,8 @@ stage_tests()
 
 run_regress()
 {
+    # Tests copy files to results/ of the folder that make runs in, and from there.
+    mkdir -p "$root_dir/results"
     PATH="$pg_bin:$PATH" make -C "$root_dir" -s installcheck TAP_TESTS= PG_CONFIG="$pg_bin/pg_config" \
         EXTRA_REGRESS_OPTS="--outputdir=$work/regress" || { head -n 400 "$work/regress/regression.diffs"; return 1; }
 }

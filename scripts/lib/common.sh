@@ -4,6 +4,8 @@ root_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 PG_MAJOR=${PG_MAJOR:-15}
 pg_bin=/usr/lib/postgresql/$PG_MAJOR/bin
 jobs=${JOBS:-$(nproc)}
+# One cache for all build folders and checkouts.
+export CCACHE_BASEDIR=$root_dir CCACHE_NOHASHDIR=1
 
 # Say something on a line of its own.
 say() { printf '%s\n' "$*"; }
@@ -37,6 +39,14 @@ status_line()
     fi
 }
 
+running_step=
+
+# End the step that is running, with all its processes.
+stop_step()
+{
+    [ -z "$running_step" ] || kill -TERM -- "-$running_step" 2>/dev/null
+}
+
 # Run a command with its output in a log, showing that it is alive: step NAME COMMAND...
 # On a terminal the status is one line that changes; elsewhere a line every ten seconds.
 step()
@@ -48,8 +58,12 @@ step()
     started=$(now)
     [ -t 1 ] && every=1
     [ -t 1 ] || say "$name ..."
+    # A process group of its own, so that all of it can be ended.
+    set -m
     "$@" >"$log" 2>&1 </dev/null &
     pid=$!
+    set +m
+    running_step=$pid
     while kill -0 "$pid" 2>/dev/null; do
         sleep 0.2
         ticks=$((ticks + 1))
@@ -61,6 +75,7 @@ step()
         fi
     done
     wait "$pid" || rc=$?
+    running_step=
     [ -t 1 ] && printf '\r\033[K'
     if [ "$rc" -eq 0 ]; then
         say "$name: $(since "$started") s"

@@ -1,14 +1,16 @@
 #include "engine/process.h"
 
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <system_error>
 #include <thread>
@@ -22,6 +24,18 @@ namespace
 [[noreturn]] void fail(const std::string& what)
 {
     throw std::system_error(errno, std::generic_category(), what);
+}
+
+std::atomic<int> signal_event{-1};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+// Tells the main loop; all that a handler may do.
+void note_signal(int)
+{
+    const int saved = errno;
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(signal_event, &one, sizeof(one));
+    errno = saved;
 }
 
 }  // namespace
@@ -62,15 +76,15 @@ bool follow_parent(int parent_pid)
 
 FileDescriptor make_signal_descriptor()
 {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    if (const int error = ::pthread_sigmask(SIG_BLOCK, &signals, nullptr); error != 0) {
-        throw std::system_error(error, std::generic_category(), "cannot block signals");
-    }
-    FileDescriptor descriptor(::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
-    if (!descriptor) fail("cannot make a signal descriptor");
+    FileDescriptor descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    if (!descriptor) fail("cannot make an event descriptor");
+    signal_event = descriptor.get();
+    struct sigaction action {
+    };
+    action.sa_handler = note_signal;
+    action.sa_flags = SA_RESTART;
+    if (::sigaction(SIGTERM, &action, nullptr) != 0 || ::sigaction(SIGINT, &action, nullptr) != 0)
+        fail("cannot handle signals");
     return descriptor;
 }
 

@@ -32,7 +32,9 @@ void set_process_limits();
 // Asks for SIGTERM at the parent's death and checks that it is still there. False when it is not. 0 = no parent.
 bool follow_parent(int parent_pid);
 
-// Blocks SIGTERM and SIGINT for this thread and those it starts and returns a descriptor that becomes readable instead.
+// Returns a descriptor that becomes readable at SIGTERM and SIGINT. By handlers, not by blocking: libraries start
+// threads before main(), and one that doesn't block a signal would die of it for all. The descriptor outlives the
+// signals.
 FileDescriptor make_signal_descriptor();
 
 // Binds and listens on a socket of mode 0600; removes what lies at the path. Only for the holder of the lock.

@@ -17,7 +17,7 @@ public:
     Server(const EngineOptions& options, Device& device);
     ~Server();
 
-    // Serves until stop(), a version mismatch, or until `signals` (a signalfd, or -1) becomes readable. What was asked
+    // Serves until stop(), a version mismatch, or until `signals` (or -1) becomes readable. What was asked
     // before is answered, within limits of patience.
     void run(int signals);
     // From any thread.

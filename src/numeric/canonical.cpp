@@ -51,57 +51,62 @@ struct AbsoluteDifference {
     static double scalar(double a, double b) { return std::fabs(a - b); }
 };
 
-// Sum the accumulators pairwise, the elements beyond the last whole step included.
+// The accumulators of one sum.
 template <class Term>
-double finish(const hn::Vec<Doubles>* sums, const float* a, const float* b, std::size_t rest)
-{
-    HWY_ALIGN double parts[kAccumulators];
-    for (std::size_t v = 0; v < kVectors; ++v) hn::Store(sums[v], Doubles(), parts + v * kLanes);
-    for (std::size_t i = 0; i < rest; ++i) parts[i] += Term::scalar(a[i], b[i]);
-    return ((parts[0] + parts[4]) + (parts[1] + parts[5])) + ((parts[2] + parts[6]) + (parts[3] + parts[7]));
-}
+struct Sum {
+    hn::Vec<Doubles> sums[kVectors];
+
+    HWY_INLINE Sum()
+    {
+        for (auto& sum : sums) sum = hn::Zero(Doubles());
+    }
+
+    // Add the terms of kAccumulators elements.
+    HWY_INLINE void add(const float* a, const float* b)
+    {
+        for (std::size_t v = 0; v < kVectors; ++v) {
+            const auto left = hn::PromoteTo(Doubles(), hn::LoadU(Floats(), a + v * kLanes));
+            const auto right = hn::PromoteTo(Doubles(), hn::LoadU(Floats(), b + v * kLanes));
+            sums[v] = hn::Add(sums[v], Term::term(left, right));
+        }
+    }
+
+    // Add the elements beyond the last whole step, then sum the accumulators pairwise.
+    HWY_INLINE double total(const float* a, const float* b, std::size_t rest) const
+    {
+        HWY_ALIGN double parts[kAccumulators];
+        for (std::size_t v = 0; v < kVectors; ++v) hn::Store(sums[v], Doubles(), parts + v * kLanes);
+        for (std::size_t i = 0; i < rest; ++i) parts[i] += Term::scalar(a[i], b[i]);
+        return ((parts[0] + parts[4]) + (parts[1] + parts[5])) + ((parts[2] + parts[6]) + (parts[3] + parts[7]));
+    }
+};
 
 // Sum Term over all elements in the fixed order.
 template <class Term>
 double accumulate(const float* a, const float* b, std::size_t dimensions)
 {
-    const Doubles doubles;
-    const Floats floats;
-    hn::Vec<Doubles> sums[kVectors];
-    for (auto& sum : sums) sum = hn::Zero(doubles);
+    Sum<Term> sum;
     std::size_t i = 0;
-    for (; i + kAccumulators <= dimensions; i += kAccumulators) {
-        for (std::size_t v = 0; v < kVectors; ++v) {
-            const auto left = hn::PromoteTo(doubles, hn::LoadU(floats, a + i + v * kLanes));
-            const auto right = hn::PromoteTo(doubles, hn::LoadU(floats, b + i + v * kLanes));
-            sums[v] = hn::Add(sums[v], Term::term(left, right));
-        }
-    }
-    return finish<Term>(sums, a + i, b + i, dimensions - i);
+    for (; i + kAccumulators <= dimensions; i += kAccumulators) sum.add(a + i, b + i);
+    return sum.total(a + i, b + i, dimensions - i);
 }
 
 // What a cosine needs, in one pass: a.b, a.a and b.b, each with the bits that dot() gives.
 void dots(const float* a, const float* b, std::size_t dimensions, double* result)
 {
-    const Doubles doubles;
-    const Floats floats;
-    hn::Vec<Doubles> ab[kVectors];
-    hn::Vec<Doubles> aa[kVectors];
-    hn::Vec<Doubles> bb[kVectors];
-    for (std::size_t v = 0; v < kVectors; ++v) ab[v] = aa[v] = bb[v] = hn::Zero(doubles);
+    Sum<Product> ab;
+    Sum<Product> aa;
+    Sum<Product> bb;
     std::size_t i = 0;
     for (; i + kAccumulators <= dimensions; i += kAccumulators) {
-        for (std::size_t v = 0; v < kVectors; ++v) {
-            const auto left = hn::PromoteTo(doubles, hn::LoadU(floats, a + i + v * kLanes));
-            const auto right = hn::PromoteTo(doubles, hn::LoadU(floats, b + i + v * kLanes));
-            ab[v] = hn::Add(ab[v], Product::term(left, right));
-            aa[v] = hn::Add(aa[v], Product::term(left, left));
-            bb[v] = hn::Add(bb[v], Product::term(right, right));
-        }
+        ab.add(a + i, b + i);
+        aa.add(a + i, a + i);
+        bb.add(b + i, b + i);
     }
-    result[0] = finish<Product>(ab, a + i, b + i, dimensions - i);
-    result[1] = finish<Product>(aa, a + i, a + i, dimensions - i);
-    result[2] = finish<Product>(bb, b + i, b + i, dimensions - i);
+    const std::size_t rest = dimensions - i;
+    result[0] = ab.total(a + i, b + i, rest);
+    result[1] = aa.total(a + i, a + i, rest);
+    result[2] = bb.total(b + i, b + i, rest);
 }
 
 double l2_squared(const float* a, const float* b, std::size_t dimensions)

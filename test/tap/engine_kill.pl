@@ -25,7 +25,7 @@ $session->query_safe('SET enable_seqscan = off');
 my $backend = $session->query_safe('SELECT pg_backend_pid()');
 is($session->query_safe($query), $truth, 'answer before');
 my $last = engine_pid($node);
-for my $round (1 .. 5)
+for my $round (1 .. 3)
 {
 	kill 'KILL', $last;
 	is($session->query_safe($query), $truth, "round $round: killed while idle, the session is answered");
@@ -51,20 +51,23 @@ my $script = $node->basedir . '/search.sql';
 append_to_file($script, "SET enable_seqscan = off;\nSET pgwarp.engine_timeout = '60s';\n"
 	. "\\set i random(1, 20000)\nSELECT id FROM items ORDER BY v <-> (SELECT v FROM items WHERE id = 3 * :i / 3 + 1 OR id = 1 LIMIT 1) LIMIT 5;\n");
 my ($in, $out, $err) = ('', '', '');
-my $pgbench = IPC::Run::start([ 'pgbench', '-n', '-c', 8, '-j', 2, '-T', 12, '-f', $script, '-d', $node->connstr('postgres') ],
+my $pgbench = IPC::Run::start([ 'pgbench', '-n', '-c', 8, '-j', 2, '-T', 8, '-f', $script, '-d', $node->connstr('postgres') ],
 	'<', \$in, '>', \$out, '2>', \$err, IPC::Run::timeout(120));
 my $kills = 0;
-for (1 .. 4)
+for (1 .. 3)
 {
 	usleep(2_000_000);
 	my $pid = eval { engine_pid($node) };
 	$kills += kill 'KILL', $pid if $pid;
 }
 $pgbench->finish;
-cmp_ok($kills, '>=', 3, 'the engine was killed under load');
+cmp_ok($kills, '>=', 2, 'the engine was killed under load');
 unlike($err, qr/ERROR|aborted/, 'no query of pgbench failed') or diag($err);
 like($out, qr/number of failed transactions: 0 |number of transactions actually processed: [1-9]/, 'pgbench went through');
 is($node->safe_psql('postgres', "SET enable_seqscan = off; $query") ne '', 1, 'searches are answered');
+
+# A new launcher begins without the back-off that the deaths so far have earned.
+$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgwarp launcher'");
 
 # During a load that takes a while.
 $node->safe_psql('postgres', 'CREATE TABLE wide (id int, v vector(1000));
@@ -74,13 +77,13 @@ $node->safe_psql('postgres', 'CREATE TABLE wide (id int, v vector(1000));
 my $wide = 'SELECT id FROM wide ORDER BY v <-> (SELECT v FROM wide WHERE id = 5) LIMIT 3';
 my $data_dir = realpath($node->data_dir);
 my $wide_truth = $node->safe_psql('postgres', "SET enable_indexscan = off; $wide");
-for my $round (1 .. 8)
+for my $round (1 .. 4)
 {
 	kill 'KILL', engine_pid($node);
 	my ($o, $e) = ('', '');
 	my $psql = IPC::Run::start([ 'psql', '-X', '-q', '-A', '-t', '-d', $node->connstr('postgres'), '-c', 'SET enable_seqscan = off', '-c', $wide ],
 		'<', \undef, '>', \$o, '2>', \$e, IPC::Run::timeout(60));
-	usleep(15_000 * $round);
+	usleep(20_000 * $round);
 	for my $proc (glob '/proc/[0-9]*')
 	{
 		my $name = eval { slurp_file("$proc/cmdline") } // '';

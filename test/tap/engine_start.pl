@@ -144,7 +144,7 @@ $node->stop;
 # Preloaded: there from the start.
 my $preloaded = PostgreSQL::Test::Cluster->new('preloaded');
 $preloaded->init;
-configure($preloaded, 'shared_preload_libraries' => "'pgwarp'", 'restart_after_crash' => 'on');
+configure($preloaded, 'shared_preload_libraries' => q{'$libdir/pgwarp'}, 'restart_after_crash' => 'on');
 $preloaded->start;
 $deadline = time + 10;
 usleep(20_000) while !engines($preloaded) && time < $deadline;

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 $ENV{PGWARP_WAL_CONSISTENCY} = 1;
-my $primary = new_cluster('primary', 'max_wal_senders' => 4);
+my $primary = new_cluster('primary', 'max_wal_senders' => 4, 'wal_keep_size' => "'256MB'");
 my $backup = 'base';
 $primary->backup($backup);
 my $standby = PostgreSQL::Test::Cluster->new('standby');

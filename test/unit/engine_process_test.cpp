@@ -1,6 +1,9 @@
 // Options, lock, peers, the parser of frames.
 #include <gtest/gtest.h>
 
+#include <poll.h>
+
+#include <csignal>
 #include <filesystem>
 
 #include "engine/decode.h"
@@ -39,6 +42,18 @@ TEST(EngineProcess, OneHolderOfTheLock)
     EXPECT_TRUE(ProcessLock::acquire(path, std::chrono::milliseconds(0)));
     std::filesystem::remove(path);
     EXPECT_THROW(ProcessLock::acquire("/nonexistent/lock", std::chrono::milliseconds(0)), std::system_error);
+}
+
+TEST(EngineProcess, SignalsBecomeReadable)
+{
+    const FileDescriptor signals = make_signal_descriptor();
+    pollfd watched{signals.get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&watched, 1, 0), 0);
+    // Whichever thread gets it, also one that was there before.
+    ASSERT_EQ(::kill(::getpid(), SIGTERM), 0);
+    EXPECT_EQ(::poll(&watched, 1, 5000), 1);
+    std::signal(SIGTERM, SIG_DFL);
+    std::signal(SIGINT, SIG_DFL);
 }
 
 TEST(EngineProcess, Options)

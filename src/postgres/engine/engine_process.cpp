@@ -28,12 +28,7 @@ constexpr int stop_patience_ms = 5000;
 // The engine lies beside this library. False, and a word in the log, when it doesn't.
 bool engine_path(char* path)
 {
-    Dl_info info;
-    if (dladdr(reinterpret_cast<void*>(&collect_engine_arguments), &info) == 0 || info.dli_fname == nullptr) {
-        ereport(WARNING, (errmsg("could not find the folder of the pgwarp library")));
-        return false;
-    }
-    strlcpy(path, info.dli_fname, MAXPGPATH);
+    strlcpy(path, library_path(), MAXPGPATH);
     get_parent_directory(path);
     strlcat(path, "/pgwarp-engine", MAXPGPATH);
     if (access(path, X_OK) == 0) return true;
@@ -131,6 +126,13 @@ void log_engine_line(const char* line)
 }
 
 }  // namespace
+
+const char* library_path()
+{
+    Dl_info info;
+    const bool found = dladdr(reinterpret_cast<void*>(&collect_engine_arguments), &info) != 0;
+    return found && info.dli_fname != nullptr ? info.dli_fname : "";
+}
 
 void collect_engine_arguments(EngineArguments* arguments)
 {

@@ -26,6 +26,9 @@ struct EngineArguments {
     char threads[16];
 };
 
+// The file of this library; empty when the system doesn't tell. Valid as long as the library is loaded.
+const char* library_path();
+
 void collect_engine_arguments(EngineArguments* arguments);
 
 // Spawns the engine in a process session of its own, with nothing of ours open but the pipe. False, with the reason in

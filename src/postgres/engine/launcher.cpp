@@ -26,7 +26,7 @@ namespace
 
 constexpr int64 registration_patience_us = 5 * USECS_PER_SEC;
 constexpr long first_delay_ms = 50;
-constexpr long longest_delay_ms = 10000;
+constexpr long longest_delay_ms = 5000;  // shorter than pgwarp.engine_timeout: who waits sees the next engine
 constexpr int64 healthy_us = 60 * USECS_PER_SEC;
 constexpr long longest_wait_ms = 60000;
 
@@ -53,7 +53,10 @@ BackgroundWorker describe_launcher()
     memset(&worker, 0, sizeof(worker));
     strlcpy(worker.bgw_name, "pgwarp launcher", BGW_MAXLEN);
     strlcpy(worker.bgw_type, "pgwarp launcher", BGW_MAXLEN);
-    strlcpy(worker.bgw_library_name, "$libdir/pgwarp", sizeof(worker.bgw_library_name));
+    // This very file, wherever it was found, if its name fits.
+    const char* library = library_path();
+    const bool fits = library[0] == '/' && strlen(library) < sizeof(worker.bgw_library_name);
+    strlcpy(worker.bgw_library_name, fits ? library : "$libdir/pgwarp", sizeof(worker.bgw_library_name));
     strlcpy(worker.bgw_function_name, "pgwarp_launcher_main", BGW_MAXLEN);
     worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
     worker.bgw_start_time = BgWorkerStart_ConsistentState;

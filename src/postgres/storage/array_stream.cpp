@@ -60,6 +60,7 @@ static void pause_page(ArrayWriter* writer)
 {
     if (!BufferIsValid(writer->buffer)) return;
     set_page_content_bytes(BufferGetPage(writer->buffer), writer->page_filled);
+    if (writer->kind == PageKind::tombstones) seal_page(BufferGetPage(writer->buffer));
     MarkBufferDirty(writer->buffer);
     LockBuffer(writer->buffer, BUFFER_LOCK_UNLOCK);
 }
@@ -187,7 +188,8 @@ ReadResult read_array(Relation index, const Directory& directory, const StoredAr
         const uint32 piece =
             static_cast<uint32>(Min(offset + length - position, static_cast<uint64>(page_capacity - within)));
         const bool ours = page_is(page, kind, directory.segment_id, static_cast<uint32>(ordinal)) &&
-                          page_content_bytes(page) >= within + piece;
+                          page_content_bytes(page) >= within + piece &&
+                          (kind != PageKind::tombstones || page_is_sealed(page));
         if (ours) memcpy(to, page_content(page) + within, piece);
         UnlockReleaseBuffer(buffer);
         if (!ours) return unexpected_page(index, directory, block);

@@ -15,7 +15,7 @@ struct DeltaEntry {
     uint64 value_position;  // byte position in the value stream
     uint32 length;          // bytes of the value
     uint32 value_crc;       // crc32c of the value's bytes
-    uint32 crc;             // crc32c of the entry but its flags and itself
+    uint32 crc;             // crc32c of the entry but itself
     uint32 reserved;
 };
 static_assert(sizeof(DeltaEntry) == 32);

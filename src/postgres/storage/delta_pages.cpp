@@ -12,7 +12,6 @@ namespace pgwarp
 uint32 entry_crc(const DeltaEntry& entry)
 {
     DeltaEntry copy = entry;
-    copy.flags = 0;
     copy.crc = 0;
     return bytes_crc(&copy, sizeof(copy));
 }

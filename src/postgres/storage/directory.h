@@ -33,8 +33,9 @@ struct Directory {
     Calibration calibration;
     uint32 array_count;
     uint32 reserved;
-    StoredArray* arrays;     // in load order
-    StoredArray tombstones;  // u64 [ceil(rows / 64)][1], PageKind::tombstones, no crc (bits change in place)
+    StoredArray* arrays;  // in load order
+    StoredArray
+        tombstones;  // u64 [ceil(rows / 64)][1], PageKind::tombstones, a crc in each page (bits change in place)
 };
 
 // Reads, checks (crc, bounds; kinds and lengths of arrays are the method's to check) and returns the directory,

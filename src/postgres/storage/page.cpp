@@ -1,5 +1,7 @@
 #include "postgres/storage/page.h"
 
+#include "postgres/storage/checksum.h"
+
 extern "C" {
 #include "storage/lmgr.h"
 #include "storage/smgr.h"
@@ -16,8 +18,22 @@ void init_page(Page page, PageKind kind, uint64 segment_id, uint32 ordinal)
     trailer->ordinal = ordinal;
     trailer->next = InvalidBlockNumber;
     trailer->kind = static_cast<uint16>(kind);
-    trailer->reserved[0] = trailer->reserved[1] = 0;
+    trailer->crc[0] = trailer->crc[1] = 0;
     trailer->page_id = page_id;
+}
+
+void seal_page(Page page)
+{
+    const uint32 crc = bytes_crc(page_content(page), page_content_bytes(page));
+    page_trailer(page)->crc[0] = static_cast<uint16>(crc);
+    page_trailer(page)->crc[1] = static_cast<uint16>(crc >> 16);
+}
+
+bool page_is_sealed(Page page)
+{
+    const PageTrailer* trailer = page_trailer(page);
+    const uint32 stored = trailer->crc[0] | static_cast<uint32>(trailer->crc[1]) << 16;
+    return stored == bytes_crc(page_content(page), page_content_bytes(page));
 }
 
 bool page_is_sane(Page page)

@@ -31,7 +31,7 @@ struct PageTrailer {
     uint32 ordinal;    // place of the page in its stream
     BlockNumber next;  // next page of a linked stream; InvalidBlockNumber at its end and in extents
     uint16 kind;
-    uint16 reserved[2];
+    uint16 crc[2];  // tombstones: crc32c of the content, low half first (bits change in place); else 0
     uint16 page_id;
 };
 static_assert(sizeof(PageTrailer) == 24);
@@ -59,6 +59,10 @@ inline void set_page_content_bytes(Page page, uint32 bytes)
 // Whether the page has our layout: lengths within bounds, our page id. Other functions on content and trailer need
 // that.
 bool page_is_sane(Page page);
+
+// Sets and checks the crc of the content in the trailer, for pages of tombstones.
+void seal_page(Page page);
+bool page_is_sealed(Page page);
 
 // Initialises a page with an empty content and this trailer.
 void init_page(Page page, PageKind kind, uint64 segment_id, uint32 ordinal);

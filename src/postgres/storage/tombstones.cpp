@@ -54,9 +54,14 @@ void mark_rows(Sweep* sweep, BlockNumber block, uint32 ordinal, const uint32* de
 {
     const Buffer buffer = read_page(sweep->index, block, PageKind::tombstones, sweep->directory->segment_id, ordinal,
                                     BUFFER_LOCK_EXCLUSIVE);
+    if (!page_is_sealed(BufferGetPage(buffer))) {
+        report_corruption(sweep->index, block, "the checksum of a page of tombstones does not match");
+    }
     GenericXLogState* state = GenericXLogStart(sweep->index);
-    uint64* words = reinterpret_cast<uint64*>(page_content(GenericXLogRegisterBuffer(state, buffer, 0)));
+    Page page = GenericXLogRegisterBuffer(state, buffer, 0);
+    uint64* words = reinterpret_cast<uint64*>(page_content(page));
     for (uint32 i = 0; i < count; ++i) words[dead[i] / 64] |= UINT64CONST(1) << (dead[i] % 64);
+    seal_page(page);
     GenericXLogFinish(state);
     UnlockReleaseBuffer(buffer);
 }
@@ -144,7 +149,11 @@ BlockNumber sweep_entry_page(Sweep* sweep, uint64 segment_id, BlockNumber block,
         LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
         GenericXLogState* state = GenericXLogStart(sweep->index);
         DeltaEntry* stored = reinterpret_cast<DeltaEntry*>(page_content(GenericXLogRegisterBuffer(state, buffer, 0)));
-        for (uint32 i = 0; i < found; ++i) stored[dead[i]].flags |= delta_dead;
+        for (uint32 i = 0; i < found; ++i) {
+            DeltaEntry* entry = &stored[dead[i]];
+            entry->flags |= delta_dead;
+            entry->crc = entry_crc(*entry);
+        }
         GenericXLogFinish(state);
         LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
         sweep->counts.removed += found;

@@ -41,8 +41,12 @@ Vector* make_vector(int dim);
 void check_dim(int dim);
 // 22000 "expected %d dimensions, not %d" unless typmod is -1.
 void check_expected_dim(int32 typmod, int dim);
+[[noreturn]] void refuse_different_dims(const Vector* a, const Vector* b);
 // 22000 "different vector dimensions %d and %d".
-void check_same_dims(const Vector* a, const Vector* b);
+inline void check_same_dims(const Vector* a, const Vector* b)
+{
+    if (a->dim != b->dim) refuse_different_dims(a, b);
+}
 // 22000 for NaN and infinities.
 void check_element(float value);
 

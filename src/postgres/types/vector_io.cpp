@@ -44,12 +44,10 @@ void check_expected_dim(int32 typmod, int dim)
     }
 }
 
-void check_same_dims(const Vector* a, const Vector* b)
+void refuse_different_dims(const Vector* a, const Vector* b)
 {
-    if (a->dim != b->dim) {
-        ereport(ERROR,
-                (errcode(ERRCODE_DATA_EXCEPTION), errmsg("different vector dimensions %d and %d", a->dim, b->dim)));
-    }
+    ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION), errmsg("different vector dimensions %d and %d", a->dim, b->dim)));
+    pg_unreachable();
 }
 
 void check_element(float value)

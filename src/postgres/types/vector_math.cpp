@@ -51,11 +51,11 @@ double distance_of_arguments(FunctionCallInfo fcinfo, Metric metric)
 void check_overflow(const Vector* vector)
 {
     constexpr int32 magnitude = 0x7fffffff;
-    constexpr int32 infinity = 0x7f800000;
+    constexpr int32 largest_finite = 0x7f7fffff;
     const int dim = vector->dim;
-    int32 largest = 0;
-    for (int i = 0; i < dim; ++i) largest = Max(largest, std::bit_cast<int32>(vector->x[i]) & magnitude);
-    if (largest >= infinity) float_overflow_error();
+    int32 overflow = 0;
+    for (int i = 0; i < dim; ++i) overflow |= (std::bit_cast<int32>(vector->x[i]) & magnitude) > largest_finite ? 1 : 0;
+    if (overflow != 0) float_overflow_error();
 }
 
 // Apply `operation` to each pair of elements; an overflow is an error.

@@ -17,7 +17,10 @@ std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::sp
                                                           const CancelToken* cancel)
 {
     constexpr std::size_t tile_rows = 512;
-    constexpr std::size_t tile_queries = 16;
+    // Wide tiles: every group of queries reads all rows once.
+    constexpr std::size_t widest = 128;
+    const std::size_t share = (sample.size() + pool.threads() - 1) / pool.threads();
+    const std::size_t tile_queries = std::clamp<std::size_t>(share, 1, widest);
     const std::size_t count = rows.size() / dimensions;
     const std::size_t wanted = std::min<std::size_t>(Calibration::ks[3] + 1, count);
     const std::vector<float> queries = gather_rows(rows.data(), dimensions, sample);

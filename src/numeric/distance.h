@@ -35,7 +35,7 @@ void half_scores_gather(Metric metric, const float* query, const half_bits* rows
 // Tile of scores of `query_count` queries against `row_count` rows by matrix product: out is row-major
 // [query_count][row_count]. `row_norms` are squared L2 norms of the rows (used by l2 only; may be null otherwise).
 // l2 tiles hold |row|^2 - 2 query.row, without the query's own norm (it changes no order).
-// Error: bounded by tile_score_error().
+// Error: bounded by score_error_bound().
 void score_tile(Metric metric, const float* queries, std::size_t query_count, const float* rows, const float* row_norms,
                 std::size_t row_count, std::size_t dimensions, float* out);
 

@@ -33,7 +33,7 @@ Matrix covariance(const View& rows)
 // Deal the principal directions out to the parts so that the products of their variances come out even.
 Matrix parametric_rotation(const Matrix& covariance_matrix, const ProductQuantizer& quantizer)
 {
-    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXf> solver(covariance_matrix);
+    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(covariance_matrix.cast<double>());
     const auto dimensions = static_cast<std::size_t>(covariance_matrix.rows());
     std::vector<double> weight(quantizer.subquantizers(), 0.0);
     std::vector<std::size_t> filled(quantizer.subquantizers(), 0);
@@ -47,7 +47,7 @@ Matrix parametric_rotation(const Matrix& covariance_matrix, const ProductQuantiz
             if (filled[part] < width && (best == quantizer.subquantizers() || weight[part] < weight[best])) best = part;
         }
         const std::size_t to = quantizer.part_begin(best) + filled[best]++;
-        rotation.row(static_cast<Eigen::Index>(to)) = solver.eigenvectors().col(from).transpose();
+        rotation.row(static_cast<Eigen::Index>(to)) = solver.eigenvectors().col(from).transpose().cast<float>();
         weight[best] += std::log(std::max<double>(solver.eigenvalues()[from], floor) / floor) + 1e-6;
     }
     return rotation;
@@ -58,6 +58,22 @@ std::size_t alternations(std::size_t dimensions)
     if (dimensions <= 256) return 6;
     if (dimensions <= 512) return 3;
     return dimensions <= 1024 ? 1 : 0;
+}
+
+// The orthogonal factor U V^T of matrix = U S V^T, as matrix (matrix^T matrix)^(-1/2): a symmetric eigenproblem, which
+// the parametric start needs anyhow, instead of a singular value decomposition. False for a matrix too near to
+// singular.
+bool nearest_rotation(const Eigen::MatrixXf& matrix, Matrix& rotation)
+{
+    const Eigen::MatrixXd wide = matrix.cast<double>();
+    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(wide.transpose() * wide);
+    const Eigen::VectorXd& squares = solver.eigenvalues();
+    if (!(squares.minCoeff() > 1e-10 * squares.maxCoeff())) return false;
+    const Eigen::MatrixXd& vectors = solver.eigenvectors();
+    const Eigen::MatrixXd inverse_root =
+        vectors * squares.cwiseSqrt().cwiseInverse().asDiagonal() * vectors.transpose();
+    rotation = (wide * inverse_root).cast<float>();
+    return true;
 }
 
 }  // namespace
@@ -85,8 +101,7 @@ std::vector<float> train_rotation(std::span<const float> rows, std::size_t dimen
                                  decoded.data() + static_cast<std::size_t>(i) * dimensions);
             // The rotation nearest to mapping each row onto what is stored of it.
             const Eigen::MatrixXf cross = View(decoded.data(), count, size).transpose() * view;
-            const Eigen::BDCSVD<Eigen::MatrixXf> svd(cross, Eigen::ComputeFullU | Eigen::ComputeFullV);
-            rotation = svd.matrixU() * svd.matrixV().transpose();
+            if (!nearest_rotation(cross, rotation)) break;
         }
     }
     return {rotation.data(), rotation.data() + dimensions * dimensions};

@@ -59,6 +59,7 @@ private:
     void make_codes(std::span<const float> vectors, ThreadPool& pool);
     void train_half(std::span<const float> vectors, ThreadPool& pool);
     void calibrate(std::span<const float> vectors, ThreadPool& pool);
+    std::size_t calibration_sample() const;
     void keep_vectors(RowBuffer& rows);
     void residuals(std::span<const float> vectors, std::size_t first, std::size_t count, std::span<float> out,
                    ThreadPool& pool) const;
@@ -180,13 +181,20 @@ void IvfadcBuilder::train_half(std::span<const float> vectors, ThreadPool& pool)
     half_scale_[1] = worst;
 }
 
+// As many sample rows as keep the comparisons with all rows below a tenth of those that training and encoding take.
+std::size_t IvfadcBuilder::calibration_sample() const
+{
+    const std::size_t trained = training_iterations * rows_per_list * options_.lists * options_.lists / rows_;
+    return std::clamp<std::size_t>((options_.lists + trained + 4 * ProductQuantizer::codewords) / 20, 100, 500);
+}
+
 // Where rows are ranked by vectors they are kept as, recall is the share of true neighbours whose lists are probed:
 // counted for all numbers of probes at once. Where codes alone rank them, real searches are made.
 void IvfadcBuilder::calibrate(std::span<const float> vectors, ThreadPool& pool)
 {
     progress_->report("calibrating", 0, 1);
     if (rows_ < 2) return;
-    const std::size_t wanted = std::clamp<std::size_t>(options_.lists / 3, 100, 1000);
+    const std::size_t wanted = calibration_sample();
     const std::vector<std::uint32_t> sample = sample_rows(rows_, wanted, seed + 2);
     const auto truth = calibration_truth(metric_, vectors, dimensions_, sample, pool, progress_->cancel);
     const std::vector<float> queries = gather_rows(vectors.data(), dimensions_, sample);

@@ -68,6 +68,11 @@ public:
             canonical_distance(metric_, query.query, vectors_.data() + position * dimensions_, dimensions_);
         return metric_ == Metric::cosine ? lower_bound(metric_, distance, 0, 1) : distance;
     }
+    bool decode(std::size_t position, float* out) const override
+    {
+        std::copy_n(vectors_.data() + position * dimensions_, dimensions_, out);
+        return true;
+    }
 
 private:
     Metric metric_;
@@ -141,6 +146,11 @@ public:
             if (metric_ == Metric::cosine) distance += 1;
         }
         return lower_bound(metric_, distance, scale_[1], query.norm);
+    }
+    bool decode(std::size_t position, float* out) const override
+    {
+        codec_.decode(halves_.data() + position * dimensions_, out);
+        return true;
     }
 
 private:

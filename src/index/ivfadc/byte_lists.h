@@ -1,0 +1,92 @@
+// Rows of inverted lists as bytes, laid out so that one instruction advances sixteen rows by four dimensions. The CPU's
+// mirror derives this form from the stored vectors as it loads; it only proposes candidates.
+//
+// A row's residual r (to its list's centroid) is kept as scale * (byte - 128), the scale its own; a query's residual y
+// as step * (signed byte). Sums of products are exact integers, so every instruction set proposes the same rows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace pgwarp
+{
+
+// Memory on huge pages where the system has them: lists are read at random.
+class HugeBytes
+{
+public:
+    void resize(std::size_t bytes);
+    std::uint8_t* data() { return data_.get(); }
+    const std::uint8_t* data() const { return data_.get(); }
+    std::size_t size() const { return size_; }
+
+private:
+    struct Free {
+        void operator()(std::uint8_t* memory) const;
+    };
+    std::unique_ptr<std::uint8_t, Free> data_;
+    std::size_t size_ = 0;
+};
+
+// A query's vector (its residual to a list for l2) in bytes.
+struct ByteQuery {
+    std::vector<std::int8_t> values;  // padded with zeros to whole groups
+    float step = 0;
+    std::int32_t offset = 0;  // 128 * sum of the values
+    float squared_norm = 0;   // of the vector before rounding
+
+    // From a - b; b may be null.
+    void assign(const float* a, const float* b, std::size_t dimensions);
+};
+
+// What the scores of a block are made of.
+struct ByteTerms {
+    const std::int8_t* query;
+    std::int32_t offset;
+    float factor;
+    float base;
+};
+
+class ByteLists
+{
+public:
+    static constexpr std::size_t block = 16;
+
+    // sizes[list] rows each. squared: scores hold |r|^2 (l2), otherwise products alone.
+    void layout(const std::vector<std::uint32_t>& sizes, std::size_t dimensions, bool squared);
+
+    std::size_t lists() const { return begin_.size() - 1; }
+    std::size_t size(std::size_t list) const { return size_[list]; }
+    // Slots of a list, a multiple of the block: [begin, begin + padded size).
+    std::size_t begin(std::size_t list) const { return begin_[list]; }
+    std::size_t padded(std::size_t list) const { return begin_[list + 1] - begin_[list]; }
+    std::size_t slots() const { return begin_.back(); }
+    std::size_t longest() const { return longest_; }
+
+    // Stores a - b (b may be null) at a slot.
+    void set(std::size_t slot, const float* a, const float* b);
+
+    // out[i] = base + score of slot begin(list) + i, i < padded(list); infinite for padding. The score is
+    // |r|^2 - 2 y.r for squared lists and -y.r for others.
+    void score(std::size_t list, const ByteQuery& query, float base, float* out) const;
+
+    std::uint64_t memory_bytes() const;
+
+private:
+    std::size_t dimensions_ = 0;
+    std::size_t groups_ = 0;  // of four dimensions
+    bool squared_ = false;
+    std::size_t longest_ = 0;
+    std::vector<std::size_t> begin_{0};
+    std::vector<std::uint32_t> size_;
+    HugeBytes codes_;  // [slots / block][groups][block][4]
+    std::vector<float> scale_;
+    std::vector<float> bias_;
+};
+
+// The indices below `threshold` of scores[0, count), in order; returns how many. `out` holds count + 16.
+std::size_t select_below(const float* scores, std::size_t count, float threshold, std::uint32_t* out);
+
+}  // namespace pgwarp

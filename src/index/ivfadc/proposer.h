@@ -1,0 +1,39 @@
+// The proposing stage over bytes: ranks lists and rows by small exact integers, many rows an instruction.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "index/ivfadc/byte_lists.h"
+#include "index/ivfadc/inverted_lists.h"
+#include "index/ivfadc/row_store.h"
+#include "numeric/top_k.h"
+
+namespace pgwarp
+{
+
+class Proposer
+{
+public:
+    // Derives the bytes from what the store keeps; false, and nothing is done, when it keeps no vectors.
+    bool build(Metric metric, std::size_t dimensions, std::span<const float> centroids, const InvertedLists& lists,
+               const RowStore& store, ThreadPool& pool);
+
+    // The `probes` nearest lists, nearest first; fewer when the query is out of float's range.
+    std::vector<Candidate> nearest_lists(const float* query, std::size_t probes) const;
+
+    // Offers the positions of a list's live rows to `best`.
+    void scan(const float* query, std::uint32_t list, const InvertedLists& lists, RowBitmap dead, TopK& best) const;
+
+    std::uint64_t memory_bytes() const { return centres_.memory_bytes() + rows_.memory_bytes(); }
+
+private:
+    Metric metric_ = Metric::l2;
+    std::size_t dimensions_ = 0;
+    std::span<const float> centroids_;
+    std::vector<float> origin_;  // mean of the centroids: their bytes are relative to it
+    ByteLists centres_;          // one list of all centroids
+    ByteLists rows_;             // residuals to the centroids
+};
+
+}  // namespace pgwarp

@@ -17,11 +17,14 @@ double seconds_since(std::chrono::steady_clock::time_point start)
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The engine's process id, or 0.
-int engine_process(Database& database)
+// The process id of an engine that holds nothing: a small build starts it, and what others have loaded is released.
+int empty_engine(Database& database)
 {
-    const std::vector<std::string> ids = database.column("SELECT DISTINCT engine_pid FROM pgwarp_status");
-    return ids.empty() || ids[0].empty() ? 0 : std::stoi(ids[0]);
+    database.run("CREATE TEMP TABLE small AS SELECT '[1]'::vector(1) AS v");
+    database.run("CREATE INDEX ON small USING exact (v)");
+    database.run("DROP TABLE small");
+    database.run("SELECT pgwarp_release(index) FROM pgwarp_status WHERE index IS NOT NULL");
+    return std::stoi(database.value("SELECT DISTINCT engine_pid FROM pgwarp_status"));
 }
 
 // Build the index once more.
@@ -30,7 +33,7 @@ void build_once(const Options& options, const Dataset& data, Build& build, std::
     Database database(connection_of(options, build.method->server));
     database.run("DROP INDEX IF EXISTS " + build.method->index());
     database.run("CHECKPOINT");
-    const int engine = build.method->server == Server::pgwarp ? engine_process(database) : 0;
+    const int engine = build.method->server == Server::pgwarp ? empty_engine(database) : 0;
     MemorySampler memory(
         {{database.process_id(), MemorySampler::Kind::anonymous}, {engine, MemorySampler::Kind::resident}});
     const auto start = std::chrono::steady_clock::now();

@@ -111,10 +111,12 @@ check_regress()
 # TAP tests make their own clusters, so they run as the account that may: run_tap OUTPUT_DIR
 run_tap()
 {
-    cd "$work/test" &&
-        as_server env PATH="$pg_bin:$PATH" TESTDIR="$1" PGPORT=65432 PGWARP_DESTDIR="$work/stage" \
-            PGWARP_WAL_CONSISTENCY="${PGWARP_WAL_CONSISTENCY:-}" PG_REGRESS="$pgxs_dir/src/test/regress/pg_regress" \
-            PG_TEST_INITDB_EXTRA_OPTS= prove --timer --failures -I "$pgxs_dir/src/test/perl" tap/*.pl
+    local files
+    cd "$work/test" || return
+    if [ -n "${TAP:-}" ]; then read -ra files < <(printf 'tap/%s.pl ' $TAP); else files=(tap/*.pl); fi
+    as_server env PATH="$pg_bin:$PATH" TESTDIR="$1" PGPORT=65432 PGWARP_DESTDIR="$work/stage" \
+        PGWARP_WAL_CONSISTENCY="${PGWARP_WAL_CONSISTENCY:-}" PG_REGRESS="$pgxs_dir/src/test/regress/pg_regress" \
+        PG_TEST_INITDB_EXTRA_OPTS= prove --timer --failures -I "$pgxs_dir/src/test/perl" "${files[@]}"
 }
 
 # Run them and count assertions; a file that ends badly counts one failure at least: check_tap NAME

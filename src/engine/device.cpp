@@ -9,10 +9,6 @@
 #include "engine/log.h"
 #include "numeric/distance.h"
 
-#ifndef PGWARP_BUILD
-#define PGWARP_BUILD "0.1.0"
-#endif
-
 namespace pgwarp
 {
 
@@ -28,11 +24,6 @@ std::string module_path()
 }
 
 }  // namespace
-
-const char* engine_build()
-{
-    return PGWARP_BUILD;
-}
 
 std::unique_ptr<Device> Device::open(const EngineOptions& options, std::size_t threads)
 {
@@ -59,7 +50,7 @@ bool Device::open_module(const EngineOptions& options, std::string& why)
     }
     const auto entry = reinterpret_cast<PgwarpDeviceEntry>(::dlsym(library_, PGWARP_DEVICE_ENTRY));
     const PgwarpDeviceModule* module = entry != nullptr ? entry(PGWARP_DEVICE_ABI) : nullptr;
-    if (module == nullptr || module->abi != PGWARP_DEVICE_ABI || std::strcmp(module->build, engine_build()) != 0) {
+    if (module == nullptr || module->abi != PGWARP_DEVICE_ABI || std::strcmp(module->build, build_name) != 0) {
         why = "\"" + path + "\" belongs to another version";
         return false;
     }

@@ -11,9 +11,6 @@
 namespace pgwarp
 {
 
-// The engine's own build; backends and the device module must be of the same.
-const char* engine_build();
-
 class Device
 {
 public:

@@ -11,6 +11,7 @@
 #include "engine/builds.h"
 #include "engine/device.h"
 #include "engine/options.h"
+#include "engine/process.h"
 #include "engine/residency.h"
 #include "engine/search_queue.h"
 #include "engine/transfer_buffers.h"
@@ -50,6 +51,7 @@ public:
     std::atomic<std::uint32_t> in_flight{0};
     std::vector<std::unique_ptr<IoThread>> threads;  // fixed once serving
     std::function<void()> on_drain;                  // wakes the server; set before serving
+    std::function<bool()> was_replaced = executable_was_replaced;
 
 private:
     std::atomic<bool> draining_{false};

@@ -24,22 +24,26 @@ void reply_grant(IoThread& thread, const ConnectionPtr& connection, std::uint64_
     thread.reply(connection, request_id, MessageType::reply, as_bytes(reply));
 }
 
-std::shared_ptr<Mirror> require_load(IoThread& thread, const Request& request, const MirrorKey& key)
+std::shared_ptr<Mirror> or_refuse(IoThread& thread, const Request& request, std::shared_ptr<Mirror> mirror,
+                                  const char* why)
 {
-    auto mirror = thread.engine().residency.find_load(key, request.connection->id());
-    if (!mirror) throw BadRequest("the sender is not loading this index");
+    if (!mirror)
+        thread.reply_error(request.connection, request.header.request_id, make_error(ErrorCode::unknown_mirror, why));
     return mirror;
+}
+
+// The mirror that the sender is loading. Null: it has been told that it loads none (any more: it may have been
+// released).
+std::shared_ptr<Mirror> find_load(IoThread& thread, const Request& request, const MirrorKey& key)
+{
+    return or_refuse(thread, request, thread.engine().residency.find_load(key, request.connection->id()),
+                     "the sender is not loading this index");
 }
 
 // The mirror that more is to be added to. Null: the sender has been told that there is none.
 std::shared_ptr<Mirror> find_for_addition(IoThread& thread, const Request& request, const MirrorKey& key)
 {
-    auto mirror = thread.engine().residency.find_any(key);
-    if (!mirror) {
-        thread.reply_error(request.connection, request.header.request_id,
-                           make_error(ErrorCode::unknown_mirror, "the index is not resident"));
-    }
-    return mirror;
+    return or_refuse(thread, request, thread.engine().residency.find_any(key), "the index is not resident");
 }
 
 // Makes the empty mirror on another thread (it can be large) and tells the loader to go on.
@@ -73,9 +77,12 @@ void handle_load_begin(IoThread& thread, const Request& request)
     const MirrorKey& key = message.request.key;
     const Ticket ticket = thread.new_ticket();
     Residency& residency = thread.engine().residency;
-    switch (residency.begin_load(key, request.connection->id(), bytes, ticket)) {
+    const LoadRole role = message.request.role;
+    switch (residency.begin_load(key, request.connection->id(), role, bytes, ticket)) {
         case Residency::State::absent:
-            return begin_granted(thread, request, std::move(message));
+            if (role == LoadRole::load) return begin_granted(thread, request, std::move(message));
+            return reply_grant(thread, request.connection, request.header.request_id,
+                               role == LoadRole::claim ? LoadGrant::granted : LoadGrant::absent);
         case Residency::State::resident:
             return reply_grant(thread, request.connection, request.header.request_id, LoadGrant::already_loaded);
         case Residency::State::loading:
@@ -91,7 +98,8 @@ void handle_load_chunk(IoThread& thread, const Request& request)
 {
     const LoadChunkMessage message = decode_load_chunk(request.payload);
     const LoadChunkRequest& chunk = message.request;
-    const auto mirror = require_load(thread, request, chunk.key);
+    const auto mirror = find_load(thread, request, chunk.key);
+    if (!mirror) return;
     Bytes data = message.data;
     std::shared_ptr<BufferMapping> mapping;
     if (chunk.buffer != no_buffer) {
@@ -109,7 +117,8 @@ void handle_load_chunk(IoThread& thread, const Request& request)
 void handle_load_end(IoThread& thread, const Request& request)
 {
     const MirrorKey key = decode_mirror(request.payload);
-    const auto mirror = require_load(thread, request, key);
+    const auto mirror = find_load(thread, request, key);
+    if (!mirror) return;
     mirror->check_complete();
     Engine& engine = thread.engine();
     // Everything is here: the rest happens whether or not the loader stays.

@@ -75,11 +75,13 @@ void handle_hello(IoThread& thread, const Request& request)
 {
     const HelloRequest hello = decode_hello(request.payload);
     Engine& engine = thread.engine();
-    if (hello.version != protocol_version || std::strcmp(hello.build, engine_build()) != 0) {
-        thread.reply_error(request.connection, request.header.request_id,
-                           make_error(ErrorCode::other_version, "the engine is of another version of pgwarp",
-                                      "It restarts by itself; try again."));
-        return engine.drain("a backend is of another version");
+    if (hello.version != protocol_version || std::strcmp(hello.build, build_name) != 0) {
+        thread.reply_error(
+            request.connection, request.header.request_id,
+            make_error(ErrorCode::other_version, "the engine is of another version of pgwarp", "Connect again."));
+        // A session from before an upgrade must not end the engine from after it.
+        if (engine.was_replaced()) engine.drain("another version of pgwarp was installed");
+        return;
     }
     request.connection->greeted = true;
     request.connection->incarnation = hello.incarnation;
@@ -87,7 +89,7 @@ void handle_hello(IoThread& thread, const Request& request)
     HelloReply reply{};
     reply.version = protocol_version;
     reply.process_id = ::getpid();
-    copy_text(reply.build, sizeof(reply.build), engine_build());
+    copy_text(reply.build, sizeof(reply.build), build_name);
     copy_text(reply.device, sizeof(reply.device), engine.device.description());
     thread.reply(request.connection, request.header.request_id, MessageType::reply, as_bytes(reply));
 }

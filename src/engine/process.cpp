@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <system_error>
 #include <thread>
 
@@ -64,6 +65,16 @@ void set_process_limits()
         ::setrlimit(RLIMIT_NOFILE, &files);
     }
     std::signal(SIGPIPE, SIG_IGN);
+}
+
+bool executable_was_replaced()
+{
+    constexpr const char* self = "/proc/self/exe";
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::read_symlink(self, error);
+    if (error) return false;
+    // The link itself leads to the file that runs, also when its name is gone.
+    return !std::filesystem::equivalent(path, self, error);
 }
 
 bool follow_parent(int parent_pid)

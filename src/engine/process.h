@@ -29,6 +29,9 @@ private:
 // No core dumps, as many descriptors as allowed, SIGPIPE ignored.
 void set_process_limits();
 
+// Whether the file that this process runs from is not at its path any more: an upgrade put another there.
+bool executable_was_replaced();
+
 // Asks for SIGTERM at the parent's death and checks that it is still there. False when it is not. 0 = no parent.
 bool follow_parent(int parent_pid);
 

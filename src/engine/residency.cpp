@@ -47,20 +47,28 @@ std::shared_ptr<Mirror> Residency::find_any(const MirrorKey& key)
     return found->second.mirror ? found->second.mirror : found->second.load->mirror;
 }
 
-Residency::State Residency::begin_load(const MirrorKey& key, std::uint64_t connection, std::uint64_t bytes,
-                                       Ticket ticket)
+Residency::State Residency::begin_load(const MirrorKey& key, std::uint64_t connection, LoadRole role,
+                                       std::uint64_t bytes, Ticket ticket)
 {
     std::vector<Entry> dropped;
     std::lock_guard lock(mutex_);
     if (const auto found = table_.find(key); found != table_.end()) {
         if (found->second.mirror) return State::resident;
-        if (found->second.load->connection == connection) throw BadRequest("the sender is loading this index already");
+        Load& load = *found->second.load;
+        if (load.claimed && role == LoadRole::load) {
+            load.claimed = false;
+            load.connection = connection;
+            return State::absent;
+        }
+        if (load.connection == connection && role != LoadRole::watch)
+            throw BadRequest("the sender is loading this index already");
         found->second.waiters.push_back(ticket);
         return State::loading;
     }
+    if (role == LoadRole::watch) return State::absent;
     make_room_locked(bytes, nullptr, dropped);
     Entry entry;
-    entry.load = std::make_unique<Load>(Load{connection, bytes, nullptr});
+    entry.load = std::make_unique<Load>(Load{connection, role == LoadRole::claim, bytes, nullptr});
     table_.emplace(key, std::move(entry));
     return State::absent;
 }

@@ -35,9 +35,9 @@ public:
     // Resident, or being loaded by whomever: for additions of delta rows and tombstones. May be null.
     std::shared_ptr<Mirror> find_any(const MirrorKey& key);
 
-    // Makes `connection` the loader if nobody is, and finds room by eviction (or throws OutOfMemory). Returns `absent`
-    // when granted: the caller then makes the empty mirror and hands it over, or abandons the load.
-    State begin_load(const MirrorKey& key, std::uint64_t connection, std::uint64_t bytes, Ticket ticket);
+    // Gives `connection` the role if nobody has it, and finds room by eviction (or throws OutOfMemory). Returns
+    // `absent` when granted: the loader's caller then makes the empty mirror and hands it over, or abandons the load.
+    State begin_load(const MirrorKey& key, std::uint64_t connection, LoadRole role, std::uint64_t bytes, Ticket ticket);
     bool set_load(const MirrorKey& key, std::uint64_t connection, std::shared_ptr<Mirror> mirror);
     // The mirror that this connection is loading; null when it isn't.
     std::shared_ptr<Mirror> find_load(const MirrorKey& key, std::uint64_t connection);
@@ -66,6 +66,7 @@ public:
 private:
     struct Load {
         std::uint64_t connection;  // 0 = detached
+        bool claimed;              // whoever asks to be the loader becomes it
         std::uint64_t bytes;
         std::shared_ptr<Mirror> mirror;  // null until it is made
     };

@@ -40,6 +40,7 @@ SearchReply make_reply(const SearchSlice& slice, const SearchSettings& settings,
     reply.query_count = static_cast<std::uint32_t>(slice.counts.size());
     reply.status = SearchStatus::answered;
     reply.kind = answer.kind;
+    reply.bound_width = answer.bound_width;
     reply.on_cuda = settings.mirror->on_cuda() && !settings.force_cpu ? 1 : 0;
     reply.resolved = answer.resolved;
     reply.last = answer.last;

@@ -108,6 +108,7 @@ void run_search(const SearchSettings& settings, std::span<const float> queries, 
     answer.counts.clear();
     answer.results.clear();
     answer.last = settings.after;
+    answer.bound_width = 0;
     for (std::size_t i = 0; i < count; ++i) {
         const float* query = queries.data() + i * dimensions;
         if (settings.mode == SearchMode::continuation) {
@@ -116,6 +117,7 @@ void run_search(const SearchSettings& settings, std::span<const float> queries, 
             search_delta(mirror, snapshot, query, settings.k, cancel, delta);
         }
         append_merged(mirror, rows[i], delta, settings.k, answer);
+        answer.bound_width = std::max(answer.bound_width, mirror.searcher().bound_width(query));
     }
     answer.resolved = mirror.searcher().resolved_settings(batch);
     answer.kind = mirror.searcher().result_kind();

@@ -29,6 +29,7 @@ struct SearchAnswer {
     std::vector<Result> results;        // of all queries, one after the other
     SearchCursor last{};                // of the last result
     ResultKind kind = ResultKind::exact;
+    double bound_width = 0;  // the widest of the queries'
     ParameterList resolved;
     std::shared_ptr<const MirrorSnapshot> snapshot;
 };

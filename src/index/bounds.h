@@ -31,4 +31,20 @@ inline double lower_bound(Metric metric, double value, double error, double quer
     return value;
 }
 
+// How far the operator's distance may lie above its lower_bound(), but for rounding in double precision.
+inline double bound_width(Metric metric, double error, double query_norm)
+{
+    switch (metric) {
+        case Metric::l2:
+            return 2 * error;
+        case Metric::inner_product:
+            return 2 * query_norm * error;
+        case Metric::cosine:
+            return 2 * (error + cosine_slack);
+        case Metric::l1:
+            return 0;
+    }
+    return 0;
+}
+
 }  // namespace pgwarp

@@ -106,6 +106,8 @@ public:
     virtual void finish_load(ThreadPool& pool) = 0;
     virtual std::uint64_t memory_bytes() const = 0;
     virtual ResultKind result_kind() const = 0;
+    // Of lower bounds for this query: the operator's distance is at most so much more than the bound.
+    virtual double bound_width(const float*) const { return 0; }
 
     // results[i] gets at most k rows of query i, nearest first, ties by row; none dead. Thread-safe, const.
     // `pool` may be used for fan-out; a pool of one thread means: run on the caller.

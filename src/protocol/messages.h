@@ -13,6 +13,7 @@ namespace pgwarp
 
 inline constexpr std::uint32_t protocol_magic = 0x50475750;  // "PGWP"
 inline constexpr std::uint32_t protocol_version = 1;
+inline constexpr char build_name[] = "0.1.0";  // of the library, the engine and its device modules: all alike
 inline constexpr std::uint32_t max_payload = (1U << 20) + (1U << 16);  // 1 MiB of data and its struct
 inline constexpr std::uint64_t transfer_buffer_bytes = 4U << 20;
 inline constexpr std::uint32_t no_buffer = 0xffffffffU;           // data is inline, after the struct
@@ -122,6 +123,7 @@ struct SearchReply {
     std::uint64_t have_tombstone_version;
     std::uint64_t engine_ns;  // from the request's last byte read to the reply's first byte written
     std::uint64_t queue_ns;   // of that, waiting
+    double bound_width;       // of lower bounds: the distance is at most so much more than a result says
     std::uint32_t batch_width;
     std::uint32_t query_count;
     SearchCursor last;  // of the last result, for a continuation (one query)
@@ -136,6 +138,13 @@ struct MirrorRequest {
     MirrorKey key;
 };
 
+// What the sender of load_begin wants to be.
+enum class LoadRole : std::uint8_t {
+    load = 0,   // the loader, at once
+    claim = 1,  // keeps others from loading until another connection asks to be the loader in its place
+    watch = 2,  // waits for another's load to end
+};
+
 struct LoadBeginRequest {
     MirrorKey key;
     IndexShape shape;
@@ -144,9 +153,16 @@ struct LoadBeginRequest {
     std::uint64_t tombstone_version;  // of the tombstones that will be sent before load_end (0 = none are needed)
     std::uint32_t array_count;
     std::uint32_t wait_ms;  // how long to be parked when another connection is the loader
+    LoadRole role;
+    std::uint8_t reserved[7];
 };
 
-enum class LoadGrant : std::uint8_t { granted = 0, already_loaded = 1, still_loading = 2 };
+enum class LoadGrant : std::uint8_t {
+    granted = 0,
+    already_loaded = 1,
+    still_loading = 2,
+    absent = 3,  // to a watcher: nobody loads it (any more)
+};
 
 struct LoadBeginReply {
     LoadGrant grant;

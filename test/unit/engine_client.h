@@ -76,7 +76,7 @@ public:
         request.version = protocol_version;
         request.process_id = ::getpid();
         request.incarnation = incarnation;
-        std::strncpy(request.build, engine_build(), sizeof(request.build) - 1);
+        std::strncpy(request.build, build_name, sizeof(request.build) - 1);
         return call(MessageType::hello, bytes_of(request)).as<HelloReply>();
     }
 

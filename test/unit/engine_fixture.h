@@ -86,7 +86,7 @@ BuiltIndex read_build(EngineClient& client, std::uint64_t token, const ClientRep
 BuiltIndex build(EngineClient& client, const TestIndex& index);
 
 LoadGrant begin_load(EngineClient& client, const TestIndex& index, const BuiltIndex& built,
-                     std::uint32_t wait_ms = 10000);
+                     std::uint32_t wait_ms = 10000, LoadRole role = LoadRole::load);
 void send_arrays(EngineClient& client, const TestIndex& index, const BuiltIndex& built);
 void end_load(EngineClient& client, const TestIndex& index);
 void load(EngineClient& client, const TestIndex& index, const BuiltIndex& built);

@@ -261,9 +261,11 @@ BuiltIndex build(EngineClient& client, const TestIndex& index)
     return built;
 }
 
-LoadGrant begin_load(EngineClient& client, const TestIndex& index, const BuiltIndex& built, std::uint32_t wait_ms)
+LoadGrant begin_load(EngineClient& client, const TestIndex& index, const BuiltIndex& built, std::uint32_t wait_ms,
+                     LoadRole role)
 {
     LoadBeginRequest request{};
+    request.role = role;
     request.key = index.key;
     request.shape = index.shape;
     request.options = built.reply.options;

@@ -40,7 +40,7 @@ std::vector<std::byte> right_payload(MessageType type, const TestIndex& index, s
             HelloRequest hello{};
             hello.version = protocol_version;
             hello.incarnation = 1;
-            std::strcpy(hello.build, engine_build());
+            std::strcpy(hello.build, build_name);
             append(bytes, hello);
             break;
         }

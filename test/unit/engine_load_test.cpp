@@ -101,6 +101,46 @@ TEST(EngineLoad, WaitsEnd)
     EXPECT_EQ(search(client, request, std::vector<float>(4)).reply.status, SearchStatus::still_loading);
 }
 
+TEST(EngineLoad, AClaimIsTakenOver)
+{
+    TestServer server;
+    const TestIndex index = TestIndex::random(100, 4, Metric::l2);
+    EngineClient claimer(server.path());
+    EngineClient other(server.path());
+    EngineClient worker(server.path());
+    const BuiltIndex built = build(claimer, index);
+    EXPECT_EQ(begin_load(other, index, built, 0, LoadRole::watch), LoadGrant::absent);
+    ASSERT_EQ(begin_load(claimer, index, built, 0, LoadRole::claim), LoadGrant::granted);
+    EXPECT_EQ(begin_load(other, index, built, 0, LoadRole::claim), LoadGrant::still_loading);
+    EXPECT_EQ(begin_load(claimer, index, built, 0, LoadRole::watch), LoadGrant::still_loading);
+    EXPECT_THROW(send_arrays(claimer, index, built), EngineError) << "a claim is no load";
+    ASSERT_EQ(begin_load(worker, index, built, 0), LoadGrant::granted);
+    EXPECT_EQ(begin_load(claimer, index, built, 0), LoadGrant::still_loading) << "it was taken over";
+    send_arrays(worker, index, built);
+    end_load(worker, index);
+    EXPECT_EQ(begin_load(claimer, index, built, 1000, LoadRole::watch), LoadGrant::already_loaded);
+}
+
+TEST(EngineLoad, AClaimEndsWithItsConnection)
+{
+    TestServer server;
+    const TestIndex index = TestIndex::random(100, 4, Metric::l2);
+    auto claimer = std::make_unique<EngineClient>(server.path());
+    EngineClient watcher(server.path());
+    const BuiltIndex built = build(watcher, index);
+    ASSERT_EQ(begin_load(*claimer, index, built, 0, LoadRole::claim), LoadGrant::granted);
+    std::thread leaving([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        claimer.reset();
+    });
+    EXPECT_EQ(begin_load(watcher, index, built, 10000, LoadRole::watch), LoadGrant::absent);
+    leaving.join();
+    // A claim that nobody took over becomes its own connection's load.
+    ASSERT_EQ(begin_load(watcher, index, built, 0, LoadRole::claim), LoadGrant::granted);
+    load(watcher, index, built);
+    EXPECT_EQ(begin_load(watcher, index, built, 0), LoadGrant::already_loaded);
+}
+
 TEST(EngineLoad, RefusesWrongLoads)
 {
     TestServer server;
@@ -203,7 +243,7 @@ std::shared_ptr<Mirror> load_into(Residency& residency, const TestIndex& index)
     arrays[2].width = index.shape.dimensions;
     std::uint64_t bytes = 0;
     for (const ArrayShape& array : arrays) bytes += array.bytes();
-    EXPECT_EQ(residency.begin_load(index.key, 1, bytes, {}), Residency::State::absent);
+    EXPECT_EQ(residency.begin_load(index.key, 1, LoadRole::load, bytes, {}), Residency::State::absent);
     auto mirror =
         std::make_shared<Mirror>(index.key, index.shape, ParameterList{}, index.rows(), arrays, test_method(), false);
     EXPECT_TRUE(residency.set_load(index.key, 1, mirror));
@@ -245,7 +285,7 @@ TEST(EngineResidency, WhatIsUsedStays)
         load_into(residency, index);
     }
     index.key.relation = 3;
-    EXPECT_THROW(residency.begin_load(index.key, 1, 33000, {}), OutOfMemory);
+    EXPECT_THROW(residency.begin_load(index.key, 1, LoadRole::load, 33000, {}), OutOfMemory);
     residency.evict_idle();
     EXPECT_EQ(residency.status().size(), 3U);
 }

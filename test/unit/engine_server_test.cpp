@@ -405,19 +405,31 @@ TEST(EngineServer, AnotherIncarnationDropsEverything)
     EXPECT_EQ(search(after, search_request(index, 3), std::vector<float>(4)).reply.status, SearchStatus::answered);
 }
 
-TEST(EngineServer, AnotherVersionDrainsTheEngine)
+ErrorCode greet_with_another_version(EngineClient& client)
 {
-    TestServer server;
-    EngineClient client(server.path(), 1, false);
     HelloRequest hello{};
     hello.version = protocol_version + 1;
-    std::strcpy(hello.build, engine_build());
+    std::strcpy(hello.build, build_name);
     try {
         client.call(MessageType::hello, EngineClient::bytes_of(hello));
-        FAIL() << "the greeting was accepted";
     } catch (const EngineError& error) {
-        EXPECT_EQ(error.code, ErrorCode::other_version);
+        return error.code;
     }
+    return ErrorCode::internal;
+}
+
+TEST(EngineServer, AnotherVersionDrainsAnEngineThatWasReplaced)
+{
+    TestServer server;
+    EngineClient old(server.path(), 1, false);
+    EXPECT_EQ(greet_with_another_version(old), ErrorCode::other_version);
+    EXPECT_FALSE(server.engine().draining()) << "this engine is the one installed";
+    EngineClient current(server.path());
+    current.call(MessageType::status);
+
+    server.engine().was_replaced = [] { return true; };
+    EngineClient client(server.path(), 1, false);
+    EXPECT_EQ(greet_with_another_version(client), ErrorCode::other_version);
     server.join();
     EXPECT_TRUE(client.is_closed_within(1000));
 }

@@ -57,6 +57,10 @@ public:
     {
         return vectors_.size() * sizeof(float) + norms_.size() * sizeof(float) + halves_.size() * sizeof(half_bits);
     }
+    double bound_width(const float*) const override
+    {
+        return metric_ == Metric::cosine ? pgwarp::bound_width(metric_, 0, 1) : 0;
+    }
     ResultKind result_kind() const override
     {
         return metric_ == Metric::cosine ? ResultKind::lower_bound : ResultKind::exact;

@@ -36,6 +36,8 @@ public:
     // out[i] = score of position begin + i, which lies in `list`; coarse_score is that of the list's centroid.
     virtual void scores(const PreparedQuery& query, std::size_t list, float coarse_score, std::size_t begin,
                         std::size_t count, float* out) const = 0;
+    // How far the operator's distance may lie above an emitted lower bound.
+    virtual double bound_width(const float*) const { return 0; }
     // Writes the row as floats; false when the store keeps none, so that its own scores propose.
     virtual bool decode(std::size_t, float*) const { return false; }
     // The value to be emitted for a position.

@@ -48,6 +48,7 @@ public:
                centroids_.size() * sizeof(float);
     }
     ResultKind result_kind() const override { return store_->result_kind(); }
+    double bound_width(const float* query) const override { return store_->bound_width(query); }
     double search_cost(const SearchBatch& batch) const override;
     ParameterList resolved_settings(const SearchBatch& batch) const override
     {

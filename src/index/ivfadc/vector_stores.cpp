@@ -68,6 +68,10 @@ public:
             canonical_distance(metric_, query.query, vectors_.data() + position * dimensions_, dimensions_);
         return metric_ == Metric::cosine ? lower_bound(metric_, distance, 0, 1) : distance;
     }
+    double bound_width(const float*) const override
+    {
+        return metric_ == Metric::cosine ? pgwarp::bound_width(metric_, 0, 1) : 0;
+    }
     bool decode(std::size_t position, float* out) const override
     {
         std::copy_n(vectors_.data() + position * dimensions_, dimensions_, out);
@@ -146,6 +150,10 @@ public:
             if (metric_ == Metric::cosine) distance += 1;
         }
         return lower_bound(metric_, distance, scale_[1], query.norm);
+    }
+    double bound_width(const float* query) const override
+    {
+        return pgwarp::bound_width(metric_, scale_[1], canonical_norm(query, dimensions_));
     }
     bool decode(std::size_t position, float* out) const override
     {

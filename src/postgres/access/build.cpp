@@ -145,7 +145,6 @@ IndexBuildResult* build_index(Relation heap, Relation index, IndexInfo* info)
     build->options = index_build_options(index);
     build->expected_rows = expected_rows(heap);
     auto* result = static_cast<IndexBuildResult*>(palloc0(sizeof(IndexBuildResult)));
-    MemoryContext context = CurrentMemoryContext;
     PG_TRY();
     {
         const CollectedRows collected = run_build(heap, index, info, build);
@@ -154,11 +153,8 @@ IndexBuildResult* build_index(Relation heap, Relation index, IndexInfo* info)
     }
     PG_CATCH();
     {
-        MemoryContextSwitchTo(context);
-        ErrorData* error = CopyErrorData();
-        FlushErrorState();
         abandon_engine_build(build);
-        ReThrowError(error);
+        PG_RE_THROW();
     }
     PG_END_TRY();
     return result;

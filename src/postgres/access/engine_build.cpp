@@ -1,6 +1,7 @@
 #include "postgres/access/engine_build.h"
 
 #include "postgres/access/build_phases.h"
+#include "postgres/engine/request.h"
 
 namespace pgwarp
 {
@@ -104,21 +105,11 @@ void end_engine_build(EngineBuild* build)
 
 void abandon_engine_build(EngineBuild* build)
 {
-    // On another connection the engine has freed it already.
+    // On another connection, or with none, the engine has freed it already.
     if (!build->begun || build->epoch != engine_connection_epoch()) return;
-    MemoryContext context = CurrentMemoryContext;
-    HOLD_INTERRUPTS();
-    PG_TRY();
-    {
-        end_engine_build(build);
-    }
-    PG_CATCH();
-    {
-        MemoryContextSwitchTo(context);
-        FlushErrorState();
-    }
-    PG_END_TRY();
-    RESUME_INTERRUPTS();
+    const BuildRequest request = {build->token};
+    build->begun = false;
+    post_request(MessageType::build_end, &request, sizeof(request));
 }
 
 }  // namespace pgwarp

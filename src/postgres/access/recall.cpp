@@ -104,7 +104,7 @@ void search_ranked(RecallRun* run, const IndexState& state, SearchRequest* reque
     request->load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
     const SearchResults results = read_search_reply(engine_search(run->index, state, request, sent));
     for (uint32 i = 0; i < results.count; ++i) {
-        Candidate candidate = {results.results[i].tid, 0.0, false};
+        Candidate candidate = {results.results[i].tid, 0.0, 0.0, false};
         if (fetch_row_distance(run->reader, candidate.tid, metric, query, run->shape.dimensions, &candidate.value)) {
             push_candidate(found, candidate, CurrentMemoryContext);
         }
@@ -190,7 +190,7 @@ CandidateList* scan_truth(RecallRun* run, uint32 k)
         const Tid tid = {ItemPointerGetBlockNumber(&slot->tts_tid), ItemPointerGetOffsetNumber(&slot->tts_tid), 0};
         for (uint32 i = 0; i < run->queries; ++i) {
             const double value = canonical_distance(metric, query_of(run, i), vector, run->shape.dimensions);
-            if (!std::isnan(value)) offer(&truth[i], {tid, value, false}, k);
+            if (!std::isnan(value)) offer(&truth[i], {tid, value, value, false}, k);
         }
     }
     table_endscan(scan);

@@ -14,10 +14,12 @@ extern "C" {
 namespace pgwarp
 {
 
-// A row on its way out. `value` is its distance, or a lower bound of it when `recheck`.
+// A row on its way out: its distance lies in [value, upper]. The executor need not know it better unless other rows may
+// come between.
 struct Candidate {
     Tid tid;
     double value;
+    double upper;
     bool recheck;
 };
 
@@ -43,7 +45,8 @@ struct Progress {
     uint32 wanted;  // rows that the next search is for
     uint64 generation;
     SearchCursor cursor;
-    double floor;  // largest value emitted
+    double floor;    // largest value emitted
+    double ceiling;  // largest upper value emitted
     CandidateList batch;
     CandidateList late;  // nearer than rows already emitted; kept to the end
     TidSet returned;
@@ -63,8 +66,8 @@ bool fetch_batch(IndexScanDesc scan);
 // search_plan.cpp
 // Describes a method's own search for `wanted` rows: how many results, with which effort and settings.
 void plan_normal_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
-// The value of a result that is safe to emit, and whether the executor must re-check it.
-Candidate safe_candidate(const Result& result, ResultKind kind, Metric metric);
+// What a result says of its row's distance. bound_width: of the reply.
+Candidate make_bounded(const Result& result, ResultKind kind, double bound_width);
 
 // search_reply.cpp
 struct SearchResults {

@@ -112,6 +112,7 @@ bool fetch_batch(IndexScanDesc scan)
         now.wanted = first_wanted(state);
         now.cursor = front;
         now.floor = -std::numeric_limits<double>::infinity();
+        now.ceiling = now.floor;
     }
     while (!now.exhausted) {
         CHECK_FOR_INTERRUPTS();

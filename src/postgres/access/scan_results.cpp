@@ -33,19 +33,18 @@ bool heap_distance(IndexScanDesc scan, Tid tid, double* distance)
 }
 
 // Make the row that a result stands for; false when no snapshot of this scan can see it.
-bool make_candidate(IndexScanDesc scan, const Result& result, ResultKind kind, Candidate* candidate)
+bool make_candidate(IndexScanDesc scan, const Result& result, const SearchReply& reply, Candidate* candidate)
 {
     const Progress& now = state_of(scan)->now;
-    if (now.arbitrary) {
-        *candidate = {result.tid, 0.0, false};
+    *candidate = {result.tid, 0.0, 0.0, false};
+    if (now.arbitrary) return true;
+    if (reply.kind != ResultKind::approximate) {
+        *candidate = make_bounded(result, reply.kind, reply.bound_width);
         return true;
     }
-    if (kind != ResultKind::approximate) {
-        *candidate = safe_candidate(result, kind, now.metric);
-        return true;
-    }
-    *candidate = {result.tid, 0.0, false};
-    return heap_distance(scan, result.tid, &candidate->value);
+    if (!heap_distance(scan, result.tid, &candidate->value)) return false;
+    candidate->upper = candidate->value;
+    return true;
 }
 
 // Decide about a row whose value is below what was emitted: a bound may only seem late. True when it goes into the
@@ -54,18 +53,32 @@ bool place_late_row(IndexScanDesc scan, Candidate* candidate)
 {
     ScanState* state = state_of(scan);
     if (setting_iterative == static_cast<int>(IterativeSetting::relaxed)) return true;
-    if (candidate->recheck) {
+    if (candidate->value < candidate->upper) {
         double distance = 0;
         if (!heap_distance(scan, candidate->tid, &distance)) return false;
         if (distance >= state->now.floor) {
-            candidate->value = state->now.floor;
+            *candidate = {candidate->tid, state->now.floor, Max(distance, state->now.floor), false};
             return true;
         }
-        candidate->value = distance;
-        candidate->recheck = false;
+        *candidate = {candidate->tid, distance, distance, false};
     }
     push_candidate(&state->now.late, *candidate, state->context);
     return false;
+}
+
+// Mark the rows of the sorted batch whose place only their exact distance decides: those whose bounds overlap, with one
+// another or with what came before; and the last, because more may follow. Others are in order whatever they are.
+void mark_rechecks(Progress* now)
+{
+    CandidateList& batch = now->batch;
+    for (uint32 i = 0; i < batch.count; ++i) {
+        Candidate& candidate = batch.items[i];
+        if (candidate.value < candidate.upper) {
+            const bool may_follow = i + 1 == batch.count || batch.items[i + 1].value <= candidate.upper;
+            candidate.recheck = may_follow || candidate.value <= now->ceiling;
+        }
+        now->ceiling = Max(now->ceiling, candidate.upper);
+    }
 }
 
 }  // namespace
@@ -113,12 +126,13 @@ void take_results(IndexScanDesc scan, const SearchResults& found)
         const Result& result = found.results[i];
         if (now.first_done && !add_tid(&now.returned, result.tid)) continue;
         Candidate candidate;
-        if (!make_candidate(scan, result, found.header.kind, &candidate)) continue;
+        if (!make_candidate(scan, result, found.header, &candidate)) continue;
         const bool late = !now.arbitrary && candidate.value < now.floor;
         if (late && !place_late_row(scan, &candidate)) continue;
         push_candidate(&now.batch, candidate, state->context);
     }
     sort_candidates(&now.batch);
+    mark_rechecks(&now);
     if (now.batch.count > 0) now.floor = Max(now.floor, now.batch.items[now.batch.count - 1].value);
 }
 
@@ -128,12 +142,15 @@ void verify_candidate(IndexScanDesc scan, const Candidate& candidate)
     double truth = 0;
     if (now.arbitrary || !heap_distance(scan, candidate.tid, &truth)) return;
     const double tolerance = 1e-9 * Max(std::fabs(truth), std::fabs(candidate.value));
-    const bool right = candidate.recheck ? candidate.value <= truth : std::fabs(candidate.value - truth) <= tolerance;
+    const bool is_bound = candidate.value < candidate.upper;
+    const bool right = is_bound ? candidate.value <= truth && truth <= candidate.upper
+                                : std::fabs(candidate.value - truth) <= tolerance;
     if (right) return;
     ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
-                    errmsg("index \"%s\" returned a wrong distance for row (%u,%u): %s %.17g, the row's own is %.17g",
+                    errmsg("index \"%s\" returned a wrong distance for row (%u,%u): %.17g to %.17g, the row's own is "
+                           "%.17g",
                            RelationGetRelationName(scan->indexRelation), candidate.tid.block, candidate.tid.offset,
-                           candidate.recheck ? "lower bound" : "distance", candidate.value, truth)));
+                           candidate.value, candidate.upper, truth)));
 }
 
 }  // namespace pgwarp

@@ -16,9 +16,7 @@ namespace pgwarp
 namespace
 {
 
-// Cosine rows are stored normalised in single precision: that is how far a value may be from the operator's.
-constexpr double cosine_slack = 1e-6;
-constexpr double rounding_slack = 1e-12;
+constexpr double rounding_slack = 1e-11;  // of the arithmetic of bounds
 
 List* reported_indexes = NIL;  // whose recall was said to be out of reach, in this session
 
@@ -34,8 +32,8 @@ void report_unreached(Relation index, const EffortChoice& choice)
                      errdetail("The best that was measured is %.4f.", choice.attained)));
 }
 
-// How many results to ask the engine for, so that `wanted` rows can be emitted: bounds need a few more to be released,
-// approximate ones are ranked by the heap.
+// How many results to ask the engine for, so that `wanted` rows can be emitted: of bounds the last few may be out of
+// order, approximate ones are ranked by the heap.
 uint32 search_width(ResultKind kind, Metric metric, uint32 wanted)
 {
     uint64 width = wanted;
@@ -44,10 +42,10 @@ uint32 search_width(ResultKind kind, Metric metric, uint32 wanted)
             width = Max(uint64{4} * wanted, uint64{64});
             break;
         case ResultKind::lower_bound:
-            width = uint64{wanted} + wanted / 4 + 8;
+            width = uint64{wanted} + wanted / 8 + 3;
             break;
         case ResultKind::exact:
-            width = metric == Metric::cosine ? uint64{wanted} + 4 : uint64{wanted};
+            width = metric == Metric::cosine ? uint64{wanted} + 2 : uint64{wanted};
             break;
     }
     return static_cast<uint32>(Min(width, uint64{max_k}));
@@ -67,13 +65,11 @@ void plan_normal_search(Relation index, const IndexState& state, uint32 wanted, 
     if (calibration.count > 0 && !choice.reached && request->settings.count == 0) report_unreached(index, choice);
 }
 
-Candidate safe_candidate(const Result& result, ResultKind kind, Metric metric)
+Candidate make_bounded(const Result& result, ResultKind kind, double bound_width)
 {
-    Candidate candidate = {result.tid, result.distance, false};
-    if (kind == ResultKind::exact && metric != Metric::cosine) return candidate;
-    candidate.recheck = true;
-    candidate.value -= metric == Metric::cosine ? cosine_slack : rounding_slack * std::fabs(result.distance);
-    return candidate;
+    const bool is_bound = kind != ResultKind::exact && std::isfinite(result.distance);
+    const double slack = is_bound ? rounding_slack * (std::fabs(result.distance) + bound_width) : 0;
+    return {result.tid, result.distance - slack, result.distance + bound_width + slack, false};
 }
 
 }  // namespace pgwarp

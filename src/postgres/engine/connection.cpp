@@ -13,10 +13,6 @@ extern "C" {
 #include "utils/timestamp.h"
 }
 
-#ifndef PGWARP_BUILD
-#define PGWARP_BUILD "0.1.0"
-#endif
-
 namespace pgwarp
 {
 
@@ -129,7 +125,7 @@ OpenResult greet_engine(TimestampTz deadline)
     hello.version = protocol_version;
     hello.process_id = MyProcPid;
     hello.incarnation = server_incarnation();
-    strlcpy(hello.build, PGWARP_BUILD, sizeof(hello.build));
+    strlcpy(hello.build, build_name, sizeof(hello.build));
     const RequestPiece piece = {&hello, sizeof(hello)};
     const RequestResult result = guarded_exchange(MessageType::hello, &piece, 1, deadline, false, nullptr, nullptr);
     if (result.outcome == RequestOutcome::refused) {

@@ -4,6 +4,10 @@
 
 #include "postgres/postgres_headers.h"
 
+extern "C" {
+#include "postmaster/bgworker.h"
+}
+
 namespace pgwarp
 {
 
@@ -16,5 +20,8 @@ uint64 server_incarnation();
 // Makes sure that a launcher runs (registering a dynamic worker if need be). False when that can't be: no worker slot,
 // single-user mode. Doesn't wait for the engine's socket.
 bool ensure_launcher();
+
+// A worker of this library that runs at a consistent state and is restarted after a second.
+BackgroundWorker describe_worker(const char* name, const char* function);
 
 }  // namespace pgwarp

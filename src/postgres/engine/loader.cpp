@@ -69,11 +69,10 @@ void note_unsent(SearchRun* run)
 
 [[noreturn]] void raise_still_loading(const SearchRun* run)
 {
-    ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_IN_USE),
-             errmsg("index \"%s\" is still being loaded by another session", RelationGetRelationName(run->index)),
-             errdetail("The search waited for %d ms.", setting_load_wait_ms),
-             errhint("Raise pgwarp.load_wait, or load indexes ahead with pgwarp_prewarm().")));
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
+                    errmsg("index \"%s\" is still being loaded", RelationGetRelationName(run->index)),
+                    errdetail("The search waited for %d ms.", setting_load_wait_ms),
+                    errhint("Raise pgwarp.load_wait, or load indexes ahead with pgwarp_prewarm().")));
 }
 
 // Look at the index again: what is newer is as good for our snapshot. The directory is copied, because the relation

@@ -1,7 +1,13 @@
 #include "postgres/engine/mirror_load.h"
 
+#include "postgres/engine/loader_worker.h"
 #include "postgres/settings.h"
 #include "postgres/storage/array_stream.h"
+
+extern "C" {
+#include "miscadmin.h"
+#include "utils/timestamp.h"
+}
 
 namespace pgwarp
 {
@@ -11,8 +17,10 @@ namespace
 
 constexpr uint64 inline_limit = 256 * 1024;  // arrays that together are smaller need no transfer buffer
 
-// Ask to be the loader.
-LoadOutcome begin_load(const IndexState& state, const MirrorKey& key, LoadGrant* grant)
+constexpr long watch_ms = 200;  // between looks at the worker
+
+// Ask for a role in loading the mirror.
+LoadOutcome begin_load(const IndexState& state, const MirrorKey& key, LoadRole role, uint32 wait_ms, LoadGrant* grant)
 {
     const Directory& directory = *state.directory;
     LoadBeginRequest request;
@@ -23,7 +31,8 @@ LoadOutcome begin_load(const IndexState& state, const MirrorKey& key, LoadGrant*
     request.rows = directory.rows;
     request.tombstone_version = state.meta.tombstone_version;
     request.array_count = directory.array_count;
-    request.wait_ms = static_cast<uint32>(setting_load_wait_ms);
+    request.wait_ms = wait_ms;
+    request.role = role;
     ArrayShape* shapes = static_cast<ArrayShape*>(palloc0(Max(directory.array_count, 1U) * sizeof(ArrayShape)));
     for (uint32 i = 0; i < directory.array_count; ++i) shapes[i] = directory.arrays[i].shape;
     const RequestPiece pieces[2] = {{&request, sizeof(request)},
@@ -125,11 +134,11 @@ LoadOutcome send_load_piece(MessageType type, const RequestPiece* pieces, int pi
     raise_refusal(result);
 }
 
-LoadOutcome load_whole_mirror(Relation index, const IndexState& state)
+LoadOutcome load_mirror_here(Relation index, const IndexState& state, uint32 wait_ms)
 {
     const MirrorKey key = mirror_key(index, state.meta);
     LoadGrant grant = LoadGrant::still_loading;
-    LoadOutcome outcome = begin_load(state, key, &grant);
+    LoadOutcome outcome = begin_load(state, key, LoadRole::load, wait_ms, &grant);
     if (outcome != LoadOutcome::done) return outcome;
     if (grant == LoadGrant::already_loaded) return LoadOutcome::done;
     if (grant == LoadGrant::still_loading) return LoadOutcome::still_loading;
@@ -146,6 +155,44 @@ LoadOutcome load_whole_mirror(Relation index, const IndexState& state)
     PG_END_TRY();
     if (outcome == LoadOutcome::again) close_engine();
     return outcome;
+}
+
+// Wait for the worker's load, or for whoever took it over. `again`: the worker gave up.
+static LoadOutcome watch_load(const IndexState& state, const MirrorKey& key, BackgroundWorkerHandle* worker,
+                              TimestampTz deadline)
+{
+    for (;;) {
+        const bool ended = loader_worker_ended(worker);
+        const long remaining_ms = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
+        const uint32 wait_ms = ended ? 0 : static_cast<uint32>(Min(remaining_ms, watch_ms));
+        LoadGrant grant = LoadGrant::still_loading;
+        const LoadOutcome outcome = begin_load(state, key, LoadRole::watch, wait_ms, &grant);
+        if (outcome != LoadOutcome::done) return outcome;
+        if (grant == LoadGrant::already_loaded) return LoadOutcome::done;
+        if (grant == LoadGrant::absent || ended) return LoadOutcome::again;
+        if (remaining_ms == 0) return LoadOutcome::still_loading;
+        CHECK_FOR_INTERRUPTS();
+    }
+}
+
+LoadOutcome load_whole_mirror(Relation index, const IndexState& state)
+{
+    const MirrorKey key = mirror_key(index, state.meta);
+    const uint32 wait_ms = static_cast<uint32>(setting_load_wait_ms);
+    if (!worker_may_load(index, *state.directory)) return load_mirror_here(index, state, wait_ms);
+    const TimestampTz deadline = GetCurrentTimestamp() + setting_load_wait_ms * INT64CONST(1000);
+    LoadGrant grant = LoadGrant::still_loading;
+    const LoadOutcome claimed = begin_load(state, key, LoadRole::claim, wait_ms, &grant);
+    if (claimed != LoadOutcome::done) return claimed;
+    if (grant == LoadGrant::already_loaded) return LoadOutcome::done;
+    if (grant == LoadGrant::still_loading) return LoadOutcome::still_loading;
+    BackgroundWorkerHandle* worker = start_loader_worker(index, state.meta.generation);
+    if (worker != nullptr) {
+        const LoadOutcome outcome = watch_load(state, key, worker, deadline);
+        if (outcome != LoadOutcome::again) return outcome;
+    }
+    // No worker, or one that failed: here the reason shows.
+    return load_mirror_here(index, state, wait_ms);
 }
 
 }  // namespace pgwarp

@@ -15,8 +15,11 @@ enum class LoadOutcome {
     lost,           // the engine ended during a request
 };
 
-// Becomes the loader of the mirror, or waits for the one that is, and sends the whole index.
+// Has the whole index loaded, by a background worker if it is large; or waits for who loads it.
 LoadOutcome load_whole_mirror(Relation index, const IndexState& state);
+
+// Becomes the loader of the mirror, or waits for the one that is, and sends the whole index.
+LoadOutcome load_mirror_here(Relation index, const IndexState& state, uint32 wait_ms);
 
 // Sends the entries of each log from `have` to the state's ends.
 LoadOutcome send_delta(Relation index, const IndexState& state, const uint64 have[delta_log_count]);

@@ -1,0 +1,80 @@
+#include "device/context.h"
+
+#include "device/error.h"
+
+namespace pgwarp::cuda
+{
+
+namespace
+{
+
+constexpr double default_share = 0.8;  // of the free memory
+
+std::uint64_t budget_for(std::uint64_t asked)
+{
+    std::size_t free = 0;
+    std::size_t total = 0;
+    check(cudaMemGetInfo(&free, &total), "asking for free memory");
+    return asked != 0 ? asked : static_cast<std::uint64_t>(static_cast<double>(free) * default_share);
+}
+
+}  // namespace
+
+Stream::Stream(int, Priority priority)
+{
+    int least = 0;
+    int greatest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for stream priorities");
+    check(
+        cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority == Priority::search ? greatest : least),
+        "making a stream");
+}
+
+Stream::~Stream()
+{
+    (void)cudaStreamDestroy(stream_);
+}
+
+void Stream::synchronize() const
+{
+    check(cudaStreamSynchronize(stream_), "waiting for the device");
+}
+
+Context::Context(int device, std::uint64_t budget) : device_(device)
+{
+    check(cudaSetDevice(device), "choosing the device");
+    check(cudaGetDeviceProperties(&properties_, device), "asking for the device's properties");
+    pool_ = std::make_unique<MemoryPool>(device, budget_for(budget));
+}
+
+Context::~Context() = default;
+
+Context::Lease Context::lease(Priority priority)
+{
+    check(cudaSetDevice(device_), "choosing the device");
+    {
+        std::lock_guard lock(mutex_);
+        auto& idle = idle_[static_cast<int>(priority)];
+        if (!idle.empty()) {
+            auto stream = std::move(idle.back());
+            idle.pop_back();
+            return {*this, priority, std::move(stream)};
+        }
+    }
+    return {*this, priority, std::make_unique<Stream>(device_, priority)};
+}
+
+Context::Lease::~Lease()
+{
+    if (!stream_) return;
+    std::lock_guard lock(context_->mutex_);
+    context_->idle_[static_cast<int>(priority_)].push_back(std::move(stream_));
+}
+
+std::vector<std::unique_ptr<Context>>& contexts()
+{
+    static std::vector<std::unique_ptr<Context>> all;
+    return all;
+}
+
+}  // namespace pgwarp::cuda

@@ -1,0 +1,79 @@
+// One device: its properties, memory pool and streams. Made once by the module; everything else is given a Context.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "device/memory.h"
+
+namespace pgwarp::cuda
+{
+
+enum class Priority { search, build };  // a build's launches wait for those of searches
+
+class Stream
+{
+public:
+    Stream(int device, Priority priority);
+    ~Stream();
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+    cudaStream_t get() const { return stream_; }
+    // Waits, without spinning for long work.
+    void synchronize() const;
+
+private:
+    cudaStream_t stream_ = nullptr;
+};
+
+class Context
+{
+public:
+    // Makes the device's primary context current. budget: bytes of device memory; 0 = a share of what is free.
+    Context(int device, std::uint64_t budget);
+    ~Context();
+
+    int device() const { return device_; }
+    int multiprocessors() const { return properties_.multiProcessorCount; }
+    bool has_warp_group_matrix() const { return properties_.major == 9; }
+    std::size_t shared_bytes_per_block() const { return properties_.sharedMemPerBlockOptin; }
+    std::string name() const { return properties_.name; }
+    MemoryPool& pool() { return *pool_; }
+
+    // A stream of one's own until the lease goes. Binds the calling thread to the device.
+    class Lease
+    {
+    public:
+        Lease(Context& context, Priority priority, std::unique_ptr<Stream> stream)
+            : context_(&context), priority_(priority), stream_(std::move(stream))
+        {
+        }
+        Lease(Lease&&) = default;
+        ~Lease();
+        operator cudaStream_t() const { return stream_->get(); }
+        const Stream& stream() const { return *stream_; }
+
+    private:
+        Context* context_;
+        Priority priority_;
+        std::unique_ptr<Stream> stream_;
+    };
+    Lease lease(Priority priority);
+
+private:
+    const int device_;
+    cudaDeviceProp properties_{};
+    std::unique_ptr<MemoryPool> pool_;
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<Stream>> idle_[2];
+};
+
+// The module's devices, in the order named. Set by the module's open(), before any method is asked for.
+std::vector<std::unique_ptr<Context>>& contexts();
+
+}  // namespace pgwarp::cuda

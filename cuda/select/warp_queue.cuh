@@ -1,0 +1,184 @@
+// The k smallest candidates of a stream that one warp sees, kept in its registers: WarpSelect of "Billion-scale
+// similarity search with GPUs", section 4, with one buffer a warp in place of a queue a lane. Candidates below the k-th
+// best are appended to the buffer; 32 of them are sorted and merged into the sorted queue by a bitonic network. So a
+// push costs a compare and a vote almost always, and a full buffer never waits for its emptiest lane.
+//
+//     __shared__ WarpQueue<32>::Shared shared[warps];
+//     WarpQueue<32> queue(shared[warp], k);
+//     for (...) queue.push(score, id);            // one candidate a lane, all 32 lanes together
+//     queue.write(scores, ids);                   // k values, ascending; +infinity and padding_id where fewer came
+//
+// Order: score, ties by smaller id; the order of pushes does not matter. NaN and +infinity never enter, so a lane
+// without a candidate pushes +infinity. Every member function is called by all 32 lanes, converged. Registers: two a
+// lane for each 32 of capacity, and about ten more.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "select/key.cuh"
+
+namespace pgwarp::cuda
+{
+
+namespace detail
+{
+
+constexpr unsigned full_warp = 0xffffffffu;
+
+// Keeps the smaller of the lane's key and its partner's where `low`, else the larger.
+__device__ __forceinline__ void compare_exchange(SelectKey& key, int distance, bool low)
+{
+    const SelectKey other = __shfl_xor_sync(full_warp, key, distance);
+    if ((other < key) == low) key = other;
+}
+
+__device__ __forceinline__ void sort_warp_descending(SelectKey& key, int lane)
+{
+#pragma unroll
+    for (int run = 2; run <= 32; run *= 2) {
+#pragma unroll
+        for (int distance = run / 2; distance > 0; distance /= 2) {
+            const bool descending = run == 32 || (lane & run) == 0;
+            compare_exchange(key, distance, ((lane & distance) == 0) != descending);
+        }
+    }
+}
+
+}  // namespace detail
+
+// capacity: 32, 64, 128 or 256. k <= capacity.
+template <int capacity>
+class WarpQueue
+{
+    static constexpr int registers = capacity / 32;
+    static_assert(capacity >= 32 && (capacity & (capacity - 1)) == 0, "a bitonic network needs a power of two");
+
+public:
+    struct Shared {
+        SelectKey buffer[64];
+    };
+
+    __device__ __forceinline__ WarpQueue(Shared& shared, int k)
+        : buffer_(shared.buffer), k_(k), lane_(static_cast<int>(threadIdx.x) % 32)
+    {
+#pragma unroll
+        for (int i = 0; i < registers; i++) queue_[i] = padding_key;
+    }
+
+    // Candidates with a larger score can't enter: callers may skip push when no lane has one at or below it. The same
+    // in all lanes; FLT_MAX until k candidates were merged.
+    __device__ __forceinline__ float bound() const
+    {
+        return bound_;
+    }
+
+    __device__ __forceinline__ void push(float score, std::uint32_t id)
+    {
+        const bool near = score <= bound_;
+        if (!__any_sync(detail::full_warp, near)) return;
+        append(near, make_key(score, id));
+    }
+
+    // A candidate that is packed already (of another queue: merging the warps of a block). padding_key = none.
+    __device__ __forceinline__ void push_key(SelectKey key)
+    {
+        if (!__any_sync(detail::full_warp, key < threshold_)) return;
+        append(true, key);
+    }
+
+    // Merges what is still buffered. bound() is then the k-th best score so far.
+    __device__ __forceinline__ void flush()
+    {
+        if (count_ > 0) merge(count_);
+    }
+
+    // The k smallest, ascending.
+    __device__ __forceinline__ void write(float* scores, std::uint32_t* ids)
+    {
+        for_each([&](int rank, SelectKey key) {
+            scores[rank] = key_score(key);
+            ids[rank] = key_id(key);
+        });
+    }
+
+    __device__ __forceinline__ void write_keys(SelectKey* keys)
+    {
+        for_each([&](int rank, SelectKey key) { keys[rank] = key; });
+    }
+
+    // Flushes, then calls visit(rank, key) for every rank below k, in the lane that holds it.
+    template <class Visit>
+    __device__ __forceinline__ void for_each(Visit visit)
+    {
+        flush();
+#pragma unroll
+        for (int i = 0; i < registers; i++)
+            if (32 * i + lane_ < k_) visit(32 * i + lane_, queue_[i]);
+    }
+
+private:
+    // `near` keeps out NaN and +infinity, whose keys mean nothing.
+    __device__ __forceinline__ void append(bool near, SelectKey key)
+    {
+        const bool enters = near && key < threshold_;
+        const unsigned mask = __ballot_sync(detail::full_warp, enters);
+        if (enters) buffer_[count_ + __popc(mask & ((1u << lane_) - 1u))] = key;
+        count_ += __popc(mask);
+        if (count_ >= 32) merge(32);
+    }
+
+    // Merges the last `taken` keys of the buffer into the queue.
+    __device__ __forceinline__ void merge(int taken)
+    {
+        __syncwarp();
+        count_ -= taken;
+        SelectKey key = lane_ < taken ? buffer_[count_ + lane_] : padding_key;
+        __syncwarp();
+        detail::sort_warp_descending(key, lane_);
+        // An ascending run of `capacity` against a descending one that is padding but for its last 32: the smaller of
+        // each pair is a bitonic sequence of the smallest.
+        queue_[registers - 1] = min(queue_[registers - 1], key);
+        sort_bitonic();
+        update_threshold();
+    }
+
+    __device__ __forceinline__ void sort_bitonic()
+    {
+#pragma unroll
+        for (int distance = registers / 2; distance > 0; distance /= 2) {
+#pragma unroll
+            for (int i = 0; i < registers; i++) {
+                if ((i & distance) != 0) continue;
+                const SelectKey low = min(queue_[i], queue_[i + distance]);
+                queue_[i + distance] = max(queue_[i], queue_[i + distance]);
+                queue_[i] = low;
+            }
+        }
+#pragma unroll
+        for (int distance = 16; distance > 0; distance /= 2) {
+#pragma unroll
+            for (int i = 0; i < registers; i++) detail::compare_exchange(queue_[i], distance, (lane_ & distance) == 0);
+        }
+    }
+
+    __device__ __forceinline__ void update_threshold()
+    {
+        SelectKey last = queue_[0];
+#pragma unroll
+        for (int i = 1; i < registers; i++)
+            if (i == (k_ - 1) / 32) last = queue_[i];
+        threshold_ = __shfl_sync(detail::full_warp, last, (k_ - 1) % 32);
+        bound_ = key_bound(threshold_);
+    }
+
+    SelectKey* buffer_;
+    SelectKey queue_[registers];  // ascending: rank 32 * i + lane in queue_[i]
+    SelectKey threshold_ = padding_key;
+    float bound_ = FLT_MAX;
+    int count_ = 0;
+    int k_;
+    int lane_;
+};
+
+}  // namespace pgwarp::cuda

@@ -1,0 +1,70 @@
+# Large indexes are loaded by a background worker: what the query asked for arrives though the query is gone.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PgwarpTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $rows = "SELECT i, (SELECT array_agg(hashint8(i::bigint * 1009 + d) % 1000) FROM generate_series(1, 1000) d)::real[]::vector
+	FROM generate_series(1, 5000) i";
+my $search = 'SELECT id FROM items ORDER BY v <-> (SELECT v FROM items WHERE id = 5) LIMIT 3';
+my $resident = "SELECT count(*) = 1 FROM pgwarp_status WHERE index = 'items_v'::regclass AND NOT loading";
+
+my $node = new_cluster('load', max_connections => 40);
+$node->safe_psql('postgres', "CREATE TABLE items (id int PRIMARY KEY, v vector(1000)); INSERT INTO items $rows;
+	CREATE INDEX items_v ON items USING exact (v)");
+my $truth = $node->safe_psql('postgres', "SET enable_indexscan = off; $search");
+
+# The query gives up at once, the load goes on.
+for my $round (1 .. 3)
+{
+	$node->safe_psql('postgres', "SELECT pgwarp_release('items_v')");
+	is($node->safe_psql('postgres', $resident), 'f', "round $round: not resident");
+	my ($rc, $out, $err) = $node->psql('postgres', "SET enable_seqscan = off; SET pgwarp.load_wait = '1ms'; $search");
+	like($err, qr/index "items_v" is still being loaded/, "round $round: the query does not wait longer than told");
+	ok($node->poll_query_until('postgres', $resident), "round $round: the index is loaded all the same");
+	is($node->safe_psql('postgres', "SET enable_seqscan = off; $search"), $truth, "round $round: and answers");
+}
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pgwarp loader'"),
+	'workers end with their load');
+
+# Sixteen sessions find it missing.
+$node->safe_psql('postgres', "SELECT pgwarp_release('items_v')");
+my $script = $node->basedir . '/search.sql';
+append_to_file($script, "SET enable_seqscan = off;\n$search;\n");
+$node->command_like([ 'pgbench', '-n', '-c', 16, '-t', 1, '-f', $script, $node->connstr('postgres') ],
+	qr{number of transactions actually processed: 16/16}, 'all are answered');
+is($node->safe_psql('postgres', $resident), 't', 'and it is resident once');
+
+# What others can't see is loaded by the session itself.
+is($node->safe_psql('postgres', "SET enable_seqscan = off; BEGIN; CREATE INDEX other ON items USING exact (v); DROP INDEX items_v; $search; ROLLBACK"),
+	$truth, 'an index of this transaction');
+is($node->safe_psql('postgres', "SET enable_seqscan = off; CREATE TEMP TABLE items (id int, v vector(1000)); INSERT INTO items $rows;
+	CREATE INDEX ON items USING exact (v); $search"), $truth, 'an index of a temporary table');
+
+# A lock that somebody waits for does not keep the load from the one who needs it.
+{
+	$node->safe_psql('postgres', "SELECT pgwarp_release('items_v')");
+	my $reader = $node->background_psql('postgres');
+	$reader->query_safe('SET enable_seqscan = off; BEGIN; SELECT count(*) FROM items');
+	my $locker = $node->background_psql('postgres');
+	$locker->query_until(qr/start/, "\\echo start\nREINDEX INDEX items_v;\n");
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted");
+	is($reader->query_safe($search), $truth, 'a session ahead of a waiting lock is answered');
+	$reader->query_safe('COMMIT');
+	$reader->quit;
+	$locker->quit;
+}
+$node->stop;
+
+# With all worker slots taken: by the launcher and by logical replication's.
+$node = new_cluster('noslot', max_worker_processes => 2);
+$node->safe_psql('postgres', "CREATE TABLE items (id int PRIMARY KEY, v vector(1000)); INSERT INTO items $rows;
+	CREATE INDEX items_v ON items USING exact (v)");
+is($node->safe_psql('postgres', "SET enable_seqscan = off; $search"), $truth, 'without a worker slot the session loads');
+$node->stop;
+done_testing();

@@ -12,7 +12,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t training_iterations = 8;
+constexpr std::size_t training_iterations = 5;
 
 }  // namespace
 

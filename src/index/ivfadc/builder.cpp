@@ -22,7 +22,7 @@ namespace
 constexpr std::uint64_t seed = 0x70677761;
 constexpr std::size_t rows_per_list = 40;      // of the sample that trains the lists (gpu notes: about 39 suffice)
 constexpr std::size_t rows_per_codeword = 48;  // of the sample that trains the codebooks
-constexpr std::size_t training_iterations = 8;
+constexpr std::size_t training_iterations = 6;
 constexpr std::size_t encode_step = 8192;
 
 class IvfadcBuilder : public Builder

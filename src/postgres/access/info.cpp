@@ -1,4 +1,6 @@
 // pgwarp_index_info(regclass): what an index is, holds, and can attain.
+#include <cinttypes>
+
 #include "postgres/access/index_options.h"
 #include "postgres/engine/loader.h"
 #include "postgres/storage/tombstones.h"
@@ -150,7 +152,7 @@ Datum pgwarp_index_info(PG_FUNCTION_ARGS)
     values[2] = Int64GetDatum(delta_rows(state));
     values[3] = Int64GetDatum(static_cast<int64>(dead_rows + dead_delta));
     values[4] = Int64GetDatum(static_cast<int64>(RelationGetNumberOfBlocks(index)) * BLCKSZ);
-    values[5] = CStringGetTextDatum(psprintf("%016" INT64_MODIFIER "x", state.meta.generation));
+    values[5] = CStringGetTextDatum(psprintf("%016" PRIx64, static_cast<uint64_t>(state.meta.generation)));
     values[6] = options_json(method, state.directory->options);
     values[7] = calibration_json(state.directory->calibration);
     values[8] = attainable_json(method, state.directory->calibration);

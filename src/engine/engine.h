@@ -51,7 +51,7 @@ public:
     std::atomic<std::uint32_t> in_flight{0};
     std::vector<std::unique_ptr<IoThread>> threads;  // fixed once serving
     std::function<void()> on_drain;                  // wakes the server; set before serving
-    std::function<bool()> was_replaced = executable_was_replaced;
+    std::atomic<bool (*)()> was_replaced = executable_was_replaced;
 
 private:
     std::atomic<bool> draining_{false};

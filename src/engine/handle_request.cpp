@@ -80,7 +80,7 @@ void handle_hello(IoThread& thread, const Request& request)
             request.connection, request.header.request_id,
             make_error(ErrorCode::other_version, "the engine is of another version of pgwarp", "Connect again."));
         // A session from before an upgrade must not end the engine from after it.
-        if (engine.was_replaced()) engine.drain("another version of pgwarp was installed");
+        if (engine.was_replaced.load()()) engine.drain("another version of pgwarp was installed");
         return;
     }
     request.connection->greeted = true;

@@ -16,37 +16,54 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t most_rows = std::size_t{1} << 32;
+constexpr std::size_t most_rows = (std::size_t{1} << 32) - 2;  // row numbers have 32 bits
 constexpr std::size_t most_bytes = std::size_t{1} << 44;
+constexpr std::size_t fewest_bytes = std::size_t{1} << 30;
+constexpr std::size_t smallest_step = std::size_t{64} << 20;
 
-// An anonymous mapping that takes memory only where it is touched.
+// Address space that becomes memory as it is used. Nothing of it counts against the system's commit limit before.
 class Reservation
 {
 public:
+    // As many bytes as there is room for, at most `bytes`.
     explicit Reservation(std::size_t bytes) : bytes_(bytes)
     {
-        base_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (base_ == MAP_FAILED) throw std::bad_alloc();
+        constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+        while ((base_ = ::mmap(nullptr, bytes_, PROT_NONE, flags, -1, 0)) == MAP_FAILED) {
+            if (bytes_ <= fewest_bytes) throw std::bad_alloc();
+            bytes_ /= 2;
+        }
         // Huge pages would be split by nobody here and save most of the page faults.
-        ::madvise(base_, bytes, MADV_HUGEPAGE);
+        ::madvise(base_, bytes_, MADV_HUGEPAGE);
     }
     ~Reservation() { ::munmap(base_, bytes_); }
     Reservation(const Reservation&) = delete;
     Reservation& operator=(const Reservation&) = delete;
 
     void* base() const { return base_; }
+    // Makes [0, wanted) usable. Throws std::bad_alloc when there is not so much.
+    void grow(std::size_t wanted)
+    {
+        if (wanted <= usable_) return;
+        const std::size_t step = std::max(smallest_step, usable_ / 8);
+        std::size_t target = (wanted + step - 1) / step * step;
+        if (target > bytes_) target = bytes_;
+        if (wanted > target || ::mprotect(base_, target, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
+        usable_ = target;
+    }
     // Give back whole pages of [from, to).
     void release(std::size_t from, std::size_t to)
     {
         const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
         from = (from + page - 1) / page * page;
-        to = std::min(to, bytes_) / page * page;
+        to = std::min(to, usable_) / page * page;
         if (from < to) ::madvise(static_cast<char*>(base_) + from, to - from, MADV_DONTNEED);
     }
 
 private:
     void* base_ = nullptr;
     std::size_t bytes_ = 0;
+    std::size_t usable_ = 0;
 };
 
 }  // namespace
@@ -54,8 +71,8 @@ private:
 struct RowBuffer::State {
     explicit State(std::size_t given)
         : dimensions(given),
-          tids(most_rows / 64 * sizeof(Tid)),
-          vectors(std::min(most_bytes, most_rows / 64 * given * sizeof(float)))
+          tids(most_rows * sizeof(Tid)),
+          vectors(std::min(most_bytes / (given * sizeof(float)), most_rows) * given * sizeof(float))
     {
     }
     Tid* tid() const { return static_cast<Tid*>(tids.base()); }
@@ -94,7 +111,9 @@ void RowBuffer::append(std::span<const Tid> tids, std::span<const float> vectors
 {
     if (vectors.size() != tids.size() * state_->dimensions) throw BadRequest("rows and addresses differ in number");
     const std::lock_guard lock(state_->mutex);
-    if (state_->size + tids.size() > most_rows / 64) throw BadRequest("too many rows for one build");
+    if (state_->size + tids.size() > most_rows) throw BadRequest("too many rows for one build");
+    state_->tids.grow((state_->size + tids.size()) * sizeof(Tid));
+    state_->vectors.grow((state_->size + tids.size()) * state_->dimensions * sizeof(float));
     std::memcpy(state_->tid() + state_->size, tids.data(), tids.size_bytes());
     std::memcpy(state_->vector() + state_->size * state_->dimensions, vectors.data(), vectors.size_bytes());
     state_->size += tids.size();

@@ -35,7 +35,7 @@ EngineCounters engine_counters(const Options& options, const Method& method)
     if (method.server != Server::pgwarp || !method.indexed()) return {};
     Database database(options.pgwarp_database);
     const std::string where = " FROM pgwarp_status WHERE index = '" + method.index() + "'::regclass";
-    return {std::stod(database.value("SELECT coalesce(sum(searches * mean_search_ms), 0)" + where)),
+    return {std::stod(database.value("SELECT coalesce(sum(searches * mean_answer_ms), 0)" + where)),
             std::stod(database.value("SELECT coalesce(sum(searches), 0)" + where))};
 }
 

@@ -290,7 +290,8 @@ CREATE FUNCTION pgwarp_status_engine(
 	OUT dead_rows bigint,
 	OUT bytes bigint,
 	OUT searches bigint,
-	OUT mean_search_ms double precision
+	OUT mean_search_ms double precision,
+	OUT mean_answer_ms double precision
 ) RETURNS SETOF record
 	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10;
 COMMENT ON FUNCTION pgwarp_status_engine() IS 'state of pgwarp-engine, with a row for each resident index';
@@ -301,7 +302,7 @@ CREATE VIEW pgwarp_status AS
 			THEN pg_catalog.pg_filenode_relation(
 				CASE WHEN s.tablespace = d.dattablespace THEN 0 ELSE s.tablespace END, s.filenode) END AS index,
 		s.database, s.tablespace, s.filenode, s.method, s.index_device, s.loading, s.rows, s.delta_rows, s.dead_rows,
-		s.bytes, s.searches, s.mean_search_ms
+		s.bytes, s.searches, s.mean_search_ms, s.mean_answer_ms
 	FROM pgwarp_status_engine() AS s
 		LEFT JOIN pg_catalog.pg_database AS d
 			ON d.oid = s.database AND d.datname = pg_catalog.current_database();

@@ -73,6 +73,9 @@ private:
     std::vector<std::unique_ptr<Stream>> idle_[2];
 };
 
+// Throws when the kernels were not compiled for the device.
+void check_architecture(Context& context);
+
 // The module's devices, in the order named. Set by the module's open(), before any method is asked for.
 std::vector<std::unique_ptr<Context>>& contexts();
 

@@ -1,5 +1,8 @@
 #include "device/error.h"
 
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <new>
 #include <string>
 
@@ -33,12 +36,27 @@ bool CudaError::sticky() const
     }
 }
 
+namespace
+{
+std::atomic<bool> exit_on_sticky{false};
+}
+
+void exit_on_sticky_errors()
+{
+    exit_on_sticky = true;
+}
+
 void check(cudaError_t code, const char* doing)
 {
     if (code == cudaSuccess) return;
     (void)cudaGetLastError();  // what is not sticky must not be seen by the next check
     if (code == cudaErrorMemoryAllocation) throw std::bad_alloc();
-    throw CudaError(code, doing);
+    const CudaError error(code, doing);
+    if (error.sticky() && exit_on_sticky) {
+        std::fprintf(stderr, "ERROR: the CUDA device failed while %s\n", error.what());
+        std::_Exit(EXIT_FAILURE);
+    }
+    throw error;
 }
 
 void check_launch(const char* kernel)

@@ -23,6 +23,9 @@ private:
 // Throws std::bad_alloc when memory is short, CudaError otherwise. `doing` tells what was tried: "copying queries".
 void check(cudaError_t code, const char* doing);
 
+// From now on a sticky error ends the process, with a line on stderr: the launcher starts another.
+void exit_on_sticky_errors();
+
 // After every launch: the launch itself, not the kernel's end.
 void check_launch(const char* kernel);
 

@@ -2,7 +2,7 @@
 
 # One build folder serves the unit tests and the staged engine. Fault points are in, so that tests can crash the engine.
 check_flags="-DPGWARP_TESTS=ON -DPGWARP_FAULTS=ON"
-pgxs_dir=/usr/lib/postgresql/$PG_MAJOR/lib/pgxs
+pgxs_dir=${pg_bin%/bin}/lib/pgxs
 
 # Count the outcome of a step: count NAME PASSED FAILED
 count()
@@ -43,9 +43,30 @@ run_ctest()
     ctest --test-dir "$root_dir/$1" -j "$jobs" --output-on-failure --no-tests=error
 }
 
+# Run the unit tests of a bundle, one program after the other.
+run_unit_programs()
+{
+    local program
+    for program in "$root_dir"/unit/*_tests; do
+        case $program in */gpu_*) [ "$device" != cpu ] || continue ;; esac
+        "$program" --gtest_brief=1 || echo "FAILED PROGRAM $program"
+    done
+}
+
+check_unit_programs()
+{
+    local good bad
+    step "unit" run_unit_programs
+    good=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$step_log" | awk '{ n += $1 } END { print n + 0 }')
+    bad=$(grep -cE '^\[  FAILED  \] [A-Za-z]|^FAILED PROGRAM' "$step_log")
+    count "unit" "$good" "$bad"
+    closing_lines+=("unit: $good passed, $bad failed")
+}
+
 # Build the unit tests and run them: check_unit BUILD NAME [CMAKE FLAG...]
 check_unit()
 {
+    if [ "$bundle" = yes ]; then check_unit_programs; return; fi
     local build=$1 name=$2 line bad all
     shift 2
     counted_step "build ($name)" build_engine "$build" "$@" || return
@@ -64,6 +85,8 @@ check_unit()
 
 # The settings of every cluster that tests run in.
 test_settings=(shared_buffers=256MB fsync=off max_wal_size=4GB pgwarp.verify_results=on)
+# Which of the engine's devices the tests run on: --device.
+device=cpu
 
 # The server must be able to read the tests, and root's home is closed to it.
 stage_tests()
@@ -101,7 +124,7 @@ count_regress()
 check_regress()
 {
     use_cluster "$work/regress-cluster"
-    counted_step "start a cluster" start_cluster "${test_settings[@]}" || return
+    counted_step "start a cluster" start_cluster "${test_settings[@]}" pgwarp.device="$device" || return
     stage_tests
     failure_lines=400 step "regress" run_regress
     count_regress regress
@@ -114,7 +137,8 @@ run_tap()
     local files
     cd "$work/test" || return
     if [ -n "${TAP:-}" ]; then read -ra files < <(printf 'tap/%s.pl ' $TAP); else files=(tap/*.pl); fi
-    as_server env PATH="$pg_bin:$PATH" TESTDIR="$1" PGPORT=65432 PGWARP_DESTDIR="$work/stage" \
+    as_server env PATH="$pg_bin:$PATH" TESTDIR="$1" PGPORT=65432 PGWARP_DEVICE="$device" \
+        PGWARP_DESTDIR="$([ "$bundle" = yes ] || echo "$work/stage")" \
         PGWARP_WAL_CONSISTENCY="${PGWARP_WAL_CONSISTENCY:-}" PG_REGRESS="$pgxs_dir/src/test/regress/pg_regress" \
         PG_TEST_INITDB_EXTRA_OPTS= prove --timer --failures -I "$pgxs_dir/src/test/perl" "${files[@]}"
 }

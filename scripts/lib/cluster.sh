@@ -20,8 +20,10 @@ start_cluster()
         echo "listen_addresses = ''"
         echo "unix_socket_directories = '$cluster_dir/socket'"
         # Libraries named without $libdir, as by background workers, are looked for along a path of their own.
-        echo "extension_destdir = '$work/stage'"
-        echo "dynamic_library_path = '$work/stage$("$pg_bin/pg_config" --pkglibdir):\$libdir'"
+        if [ "$bundle" = no ]; then
+            echo "extension_destdir = '$work/stage'"
+            echo "dynamic_library_path = '$work/stage$("$pg_bin/pg_config" --pkglibdir):\$libdir'"
+        fi
         for setting in "$@"; do echo "${setting%%=*} = '${setting#*=}'"; done
     } | as_server tee -a "$cluster_dir/data/postgresql.conf" >/dev/null
     (cd / && as_server ${SERVER_WRAPPER:-} "$pg_bin/pg_ctl" -D "$cluster_dir/data" -w -t 120 -l "$cluster_dir/server.log" start) \

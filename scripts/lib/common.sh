@@ -3,6 +3,15 @@
 root_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 PG_MAJOR=${PG_MAJOR:-15}
 pg_bin=/usr/lib/postgresql/$PG_MAJOR/bin
+# In an unpacked bundle everything is built already, and brings its own libraries and perl.
+bundle=no
+if [ -x "$root_dir$pg_bin/postgres" ]; then
+    bundle=yes
+    pg_bin=$root_dir$pg_bin
+    export LD_LIBRARY_PATH=$root_dir/lib PATH=$root_dir/perl/bin:$PATH
+    PERL5LIB=$(find "$root_dir/perl/usr" -maxdepth 4 -type d \( -path '*/perl5' -o -path '*/perl/5*' -o -path '*/perl-base' \) | paste -sd:)
+    export PERL5LIB
+fi
 jobs=${JOBS:-$(nproc)}
 # One cache for all build folders and checkouts.
 export CCACHE_BASEDIR=$root_dir CCACHE_NOHASHDIR=1
@@ -96,6 +105,7 @@ as_root()
 need_packages()
 {
     local group package missing=()
+    if [ "$bundle" = yes ]; then prepare_bundle; return; fi
     for group in "$@"; do
         while read -r _ package; do
             package=${package/@PG@/$PG_MAJOR}
@@ -109,6 +119,15 @@ need_packages()
     # A password is asked for here, where it can be seen.
     [ "$(id -u)" -eq 0 ] || sudo -v
     step "packages (${#missing[@]} missing)" install_packages "${missing[@]}" || die "could not install: ${missing[*]}"
+}
+
+# What PostgreSQL expects of a system: an account other than root, time zones.
+prepare_bundle()
+{
+    chmod a+rX "$root_dir"
+    [ "$(id -u)" -eq 0 ] || return 0
+    id postgres >/dev/null 2>&1 || useradd --system --no-create-home postgres
+    [ -e /usr/share/zoneinfo ] || ln -s "$root_dir/usr/share/zoneinfo" /usr/share/zoneinfo
 }
 
 install_packages()
@@ -133,6 +152,7 @@ give_to_server()
 stage_extension()
 {
     local build=$1 settings
+    [ "$bundle" = no ] || return 0
     shift
     settings=(PG_CONFIG="$pg_bin/pg_config" ENGINE_BUILD="$build" ENGINE_CMAKE_FLAGS="$*")
     ! command -v ccache >/dev/null || settings+=(CXX="ccache g++")

@@ -69,11 +69,13 @@ std::function<void(const char*, std::uint64_t, std::uint64_t)> paced(
 
 }  // namespace
 
-Build::Build(std::uint64_t owner, const BuildBeginRequest& request, const MethodDescriptor& method)
+Build::Build(std::uint64_t owner, const BuildBeginRequest& request, const MethodDescriptor& method,
+             const MethodDescriptor* second)
     : owner_(owner),
       shape_(request.shape),
       rows_(request.shape.dimensions),
-      builder_(method.make_builder(request.shape, request.options))
+      builder_(method.make_builder(request.shape, request.options)),
+      second_(second != nullptr ? second->make_builder(request.shape, request.options) : nullptr)
 {
 }
 
@@ -97,6 +99,18 @@ void Build::close()
     phase_ = Phase::running;
 }
 
+void Build::run_builder(const BuildProgress& progress, ThreadPool& pool)
+{
+    try {
+        builder_->run(rows_, progress, pool);
+    } catch (const std::bad_alloc&) {
+        // Unless the rows were compacted, nothing is lost.
+        if (!second_ || (rows_.size() > 0 && rows_.vectors().empty())) throw;
+        builder_ = std::move(second_);
+        builder_->run(rows_, progress, pool);
+    }
+}
+
 BuildOutcome Build::run(const std::function<void(const ProgressReply&)>& progress, ThreadPool& pool)
 {
     try {
@@ -105,7 +119,7 @@ BuildOutcome Build::run(const std::function<void(const ProgressReply&)>& progres
         reporter.report("sorting rows", 0, rows_.size());
         rows_.sort_by_tid();
         cancel_.check();
-        builder_->run(rows_, reporter, pool);
+        run_builder(reporter, pool);
         BuildOutcome outcome;
         outcome.rows = rows_.size();
         outcome.calibration = builder_->calibration();
@@ -158,9 +172,10 @@ void Build::read(std::uint32_t array, std::uint64_t offset, std::span<std::byte>
     }
 }
 
-std::uint64_t Builds::begin(std::uint64_t owner, const BuildBeginRequest& request, const MethodDescriptor& method)
+std::uint64_t Builds::begin(std::uint64_t owner, const BuildBeginRequest& request, const MethodDescriptor& method,
+                            const MethodDescriptor* second)
 {
-    auto build = std::make_shared<Build>(owner, request, method);
+    auto build = std::make_shared<Build>(owner, request, method, second);
     const std::uint64_t token = random_token();
     std::lock_guard lock(mutex_);
     builds_.emplace(token, std::move(build));

@@ -34,7 +34,9 @@ struct BuildOutcome {
 class Build
 {
 public:
-    Build(std::uint64_t owner, const BuildBeginRequest& request, const MethodDescriptor& method);
+    // second: builds when the first runs out of device memory; may be null.
+    Build(std::uint64_t owner, const BuildBeginRequest& request, const MethodDescriptor& method,
+          const MethodDescriptor* second);
 
     std::uint64_t owner() const { return owner_; }
     const IndexShape& shape() const { return shape_; }
@@ -51,6 +53,7 @@ public:
 
 private:
     enum class Phase { collecting, running, done, failed };
+    void run_builder(const BuildProgress& progress, ThreadPool& pool);
     void read_tids(const ArrayShape& array, std::uint64_t offset, std::span<std::byte> out) const;
 
     const std::uint64_t owner_;
@@ -60,6 +63,7 @@ private:
     std::atomic<Phase> phase_{Phase::collecting};
     RowBuffer rows_;
     std::unique_ptr<Builder> builder_;
+    std::unique_ptr<Builder> second_;
     std::vector<ArrayShape> arrays_;
     std::size_t own_arrays_ = 0;  // of them, in front: the tids, which the engine serves itself
 };
@@ -70,7 +74,8 @@ public:
     explicit Builds(ThreadPool& pool) : pool_(pool) {}
     ~Builds() { stop(); }
 
-    std::uint64_t begin(std::uint64_t owner, const BuildBeginRequest& request, const MethodDescriptor& method);
+    std::uint64_t begin(std::uint64_t owner, const BuildBeginRequest& request, const MethodDescriptor& method,
+                        const MethodDescriptor* second);
     // Throws UnknownBuild.
     std::shared_ptr<Build> find(std::uint64_t token);
     std::shared_ptr<Build> find_owned(std::uint64_t token, std::uint64_t owner);

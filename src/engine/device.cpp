@@ -71,18 +71,18 @@ Device::~Device()
     if (module_ != nullptr) module_->close();
 }
 
-const MethodDescriptor* Device::method(Method method, bool& on_cuda) const
+const MethodDescriptor* Device::method(Method method, MirrorDevice on, bool& on_cuda) const
 {
-    const MethodDescriptor* found =
-        module_ != nullptr ? module_->find_method(static_cast<std::uint8_t>(method)) : nullptr;
+    const bool ask = module_ != nullptr && on == MirrorDevice::best;
+    const MethodDescriptor* found = ask ? module_->find_method(static_cast<std::uint8_t>(method)) : nullptr;
     on_cuda = found != nullptr;
     return found != nullptr ? found : find_method(method);
 }
 
-const MethodDescriptor& Device::require_method(const IndexShape& shape, bool& on_cuda) const
+const MethodDescriptor& Device::require_method(const IndexShape& shape, MirrorDevice on, bool& on_cuda) const
 {
     if (shape.element != ElementType::float32) throw BadRequest("this engine doesn't know the element type");
-    const MethodDescriptor* found = method(shape.method, on_cuda);
+    const MethodDescriptor* found = method(shape.method, on, on_cuda);
     if (found == nullptr) throw BadRequest("this engine doesn't know the index method");
     return *found;
 }

@@ -7,6 +7,7 @@
 #include "engine/device_module.h"
 #include "engine/options.h"
 #include "index/index.h"
+#include "protocol/messages.h"
 
 namespace pgwarp
 {
@@ -25,9 +26,9 @@ public:
     bool on_cuda() const { return module_ != nullptr; }
 
     // The descriptor to build and search with, and whether that is on the GPU. Null when nobody knows the method.
-    virtual const MethodDescriptor* method(Method method, bool& on_cuda) const;
+    virtual const MethodDescriptor* method(Method method, MirrorDevice on, bool& on_cuda) const;
     // The same for an index; throws BadRequest when it can't be served.
-    const MethodDescriptor& require_method(const IndexShape& shape, bool& on_cuda) const;
+    const MethodDescriptor& require_method(const IndexShape& shape, MirrorDevice on, bool& on_cuda) const;
 
 protected:
     Device() = default;

@@ -28,6 +28,8 @@ ErrorReply describe_exception()
         return make_error(ErrorCode::cancelled, "cancelled");
     } catch (const UnknownBuild& unknown) {
         return make_error(ErrorCode::unknown_build, unknown.what());
+    } catch (const UnknownMirror& unknown) {
+        return make_error(ErrorCode::unknown_mirror, unknown.what());
     } catch (const OutOfMemory& memory) {
         return make_error(ErrorCode::out_of_memory, memory.what(),
                           "Raise pgwarp.engine_memory, or release an index with pgwarp_release().");

@@ -59,8 +59,10 @@ void handle_build_begin(IoThread& thread, const Request& request)
 {
     const BuildBeginRequest begin = decode_build_begin(request.payload);
     bool on_cuda = false;
-    const MethodDescriptor& method = thread.engine().device.require_method(begin.shape, on_cuda);
-    const BuildBeginReply reply{thread.engine().builds.begin(request.connection->id(), begin, method)};
+    const MethodDescriptor& method = thread.engine().device.require_method(begin.shape, MirrorDevice::best, on_cuda);
+    const MethodDescriptor* second =
+        on_cuda ? &thread.engine().device.require_method(begin.shape, MirrorDevice::cpu, on_cuda) : nullptr;
+    const BuildBeginReply reply{thread.engine().builds.begin(request.connection->id(), begin, method, second)};
     thread.reply(request.connection, request.header.request_id, MessageType::reply, as_bytes(reply));
 }
 

@@ -9,12 +9,28 @@ namespace
 constexpr std::size_t little = std::size_t{64} << 10;     // bytes that an I/O thread copies itself
 constexpr std::size_t max_staged = std::size_t{1} << 27;  // positions of dead delta entries that a connection may stage
 
-std::shared_ptr<Mirror> make_mirror(Engine& engine, const LoadBeginMessage& message)
+std::shared_ptr<Mirror> make_mirror_on(Engine& engine, const LoadBeginMessage& message, MirrorDevice on)
 {
     const LoadBeginRequest& load = message.request;
     bool on_cuda = false;
-    const MethodDescriptor& method = engine.device.require_method(load.shape, on_cuda);
+    const MethodDescriptor& method = engine.device.require_method(load.shape, on, on_cuda);
     return std::make_shared<Mirror>(load.key, load.shape, load.options, load.rows, message.arrays, method, on_cuda);
+}
+
+// An index that the GPU has no room for, even after what nobody uses is gone, is served by the CPU.
+std::shared_ptr<Mirror> make_mirror(Engine& engine, const LoadBeginMessage& message)
+{
+    const MirrorKey& key = message.request.key;
+    const bool may_fit = key.device == MirrorDevice::best && !engine.residency.is_too_large(key);
+    for (int attempt = 0; may_fit && attempt < 2; ++attempt) {
+        try {
+            return make_mirror_on(engine, message, MirrorDevice::best);
+        } catch (const std::bad_alloc&) {
+            engine.residency.evict_idle();
+        }
+    }
+    if (may_fit) engine.residency.note_too_large(key);
+    return make_mirror_on(engine, message, MirrorDevice::cpu);
 }
 
 void reply_grant(IoThread& thread, const ConnectionPtr& connection, std::uint64_t request_id, LoadGrant grant)
@@ -128,6 +144,11 @@ void handle_load_end(IoThread& thread, const Request& request)
         [&engine, mirror, key] {
             try {
                 mirror->finish_load(engine.search_pool);
+            } catch (const std::bad_alloc&) {
+                // The loader begins again: on the CPU.
+                if (mirror->on_cuda()) engine.residency.note_too_large(key);
+                engine.residency.abandon_load(key, mirror);
+                throw UnknownMirror("the device has no room for the index");
             } catch (...) {
                 engine.residency.abandon_load(key, mirror);
                 throw;

@@ -86,7 +86,6 @@ void accept_search(IoThread& thread, const Request& request, const SearchMessage
     accepted.settings.parameters = search.settings;
     accepted.settings.mode = search.mode;
     accepted.settings.after = search.after;
-    accepted.settings.force_cpu = search.force_cpu != 0;
     accepted.queries.assign(message.queries.begin(), message.queries.end());
     accepted.count = search.query_count;
     thread.add_search(std::move(accepted));

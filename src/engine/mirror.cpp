@@ -211,6 +211,11 @@ void Mirror::count(std::uint64_t queries, std::uint64_t nanoseconds)
     engine_ns_.fetch_add(nanoseconds, std::memory_order_relaxed);
 }
 
+void Mirror::count_answer(std::uint64_t queries, std::uint64_t nanoseconds)
+{
+    answer_ns_.fetch_add(queries * nanoseconds, std::memory_order_relaxed);
+}
+
 MirrorStatus Mirror::status() const
 {
     const auto current = snapshot();
@@ -226,6 +231,7 @@ MirrorStatus Mirror::status() const
     status.searches = searches_.load(std::memory_order_relaxed);
     status.batches = batches_.load(std::memory_order_relaxed);
     status.engine_ns = engine_ns_.load(std::memory_order_relaxed);
+    status.answer_ns = answer_ns_.load(std::memory_order_relaxed);
     const auto idle = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - last_used());
     status.idle_ms = static_cast<std::uint64_t>(std::max<std::int64_t>(idle.count(), 0));
     return status;

@@ -67,6 +67,7 @@ public:
 
     // Statistics and recency, touched by every search.
     void count(std::uint64_t queries, std::uint64_t nanoseconds);
+    void count_answer(std::uint64_t queries, std::uint64_t nanoseconds);
     void touch() { last_used_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed); }
     Clock::time_point last_used() const
     {
@@ -99,6 +100,7 @@ private:
     std::atomic<std::uint64_t> searches_{0};
     std::atomic<std::uint64_t> batches_{0};
     std::atomic<std::uint64_t> engine_ns_{0};
+    std::atomic<std::uint64_t> answer_ns_{0};
 };
 
 }  // namespace pgwarp

@@ -14,6 +14,13 @@ bool is_other_generation(MirrorKey other, const MirrorKey& key)
 {
     if (other.generation == key.generation) return false;
     other.generation = key.generation;
+    other.device = key.device;
+    return other == key;
+}
+
+bool is_same_index(MirrorKey other, const MirrorKey& key)
+{
+    other.device = key.device;
     return other == key;
 }
 
@@ -199,12 +206,16 @@ void Residency::make_room(std::uint64_t bytes, const Mirror* except)
 
 void Residency::release(const MirrorKey& key)
 {
-    Entry dropped;
+    std::vector<Entry> dropped;
     std::lock_guard lock(mutex_);
-    const auto found = table_.find(key);
-    if (found == table_.end() || !found->second.mirror) return;
-    dropped = std::move(found->second);
-    table_.erase(found);
+    for (auto item = table_.begin(); item != table_.end();) {
+        if (item->second.mirror && is_same_index(item->first, key)) {
+            dropped.push_back(std::move(item->second));
+            item = table_.erase(item);
+        } else {
+            ++item;
+        }
+    }
 }
 
 void Residency::clear()
@@ -232,6 +243,18 @@ void Residency::evict_idle()
             ++item;
         }
     }
+}
+
+void Residency::note_too_large(const MirrorKey& key)
+{
+    std::lock_guard lock(mutex_);
+    too_large_.insert(key);
+}
+
+bool Residency::is_too_large(const MirrorKey& key) const
+{
+    std::lock_guard lock(mutex_);
+    return too_large_.contains(key);
 }
 
 std::uint64_t Residency::memory_used() const

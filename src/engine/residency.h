@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/error.h"
@@ -52,8 +53,13 @@ public:
     void connection_closed(std::uint64_t connection);
     void forget(const MirrorKey& key, Ticket ticket);
 
+    // Indexes that the GPU had no room for.
+    void note_too_large(const MirrorKey& key);
+    bool is_too_large(const MirrorKey& key) const;
+
     // Finds room for more bytes of what is resident already (delta rows). Throws OutOfMemory.
     void make_room(std::uint64_t bytes, const Mirror* except);
+    // On all devices.
     void release(const MirrorKey& key);
     void clear();
     // Drops all mirrors that nobody has used for a while; after an allocation failed.
@@ -84,6 +90,7 @@ private:
     const Clock::duration keep_;
     mutable std::mutex mutex_;
     Table table_;
+    std::unordered_set<MirrorKey, MirrorKeyHash> too_large_;
 };
 
 }  // namespace pgwarp

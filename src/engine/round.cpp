@@ -41,7 +41,7 @@ SearchReply make_reply(const SearchSlice& slice, const SearchSettings& settings,
     reply.status = SearchStatus::answered;
     reply.kind = answer.kind;
     reply.bound_width = answer.bound_width;
-    reply.on_cuda = settings.mirror->on_cuda() && !settings.force_cpu ? 1 : 0;
+    reply.on_cuda = settings.mirror->on_cuda() ? 1 : 0;
     reply.resolved = answer.resolved;
     reply.last = answer.last;
     return reply;
@@ -127,6 +127,7 @@ void IoThread::run_inline(std::vector<RoundSearch>& group)
                 SearchReply reply = make_reply(slice, search.settings, search.received);
                 write_body(slice, body);
                 answer_search(search.connection, search.request_id, reply, search.received, body);
+                search.settings.mirror->count_answer(reply.query_count, reply.engine_ns);
             });
     answer_.snapshot.reset();
 }
@@ -145,9 +146,11 @@ void IoThread::queue_search(RoundSearch&& search)
     queued.answered = [this, connection, number, id, received, settings = search.settings](const SearchSlice& slice) {
         auto body = std::make_shared<std::vector<std::byte>>();
         write_body(slice, *body);
-        post([this, connection, number, id, received, body, reply = make_reply(slice, settings, received)]() mutable {
+        post([this, connection, number, id, received, body, mirror = settings.mirror,
+              reply = make_reply(slice, settings, received)]() mutable {
             connection->searches.erase(number);
             answer_search(connection, id, reply, received, *body);
+            mirror->count_answer(reply.query_count, reply.engine_ns);
         });
     };
     queued.failed = [this, connection, number, id](const ErrorReply& error) {

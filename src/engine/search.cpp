@@ -72,7 +72,7 @@ std::uint32_t row_cursor(const SearchCursor& cursor)
 bool can_share_batch(const SearchSettings& a, const SearchSettings& b)
 {
     return a.mirror == b.mirror && a.mode == SearchMode::normal && b.mode == SearchMode::normal && a.k == b.k &&
-           a.effort == b.effort && a.force_cpu == b.force_cpu && same_parameters(a.parameters, b.parameters);
+           a.effort == b.effort && same_parameters(a.parameters, b.parameters);
 }
 
 double estimate_cost(const SearchSettings& settings, std::span<const float> queries, std::size_t count)

@@ -19,7 +19,6 @@ struct SearchSettings {
     ParameterList parameters;
     SearchMode mode = SearchMode::normal;
     SearchCursor after{};
-    bool force_cpu = false;
 };
 // Continuations are never put together: each has its own cursor.
 bool can_share_batch(const SearchSettings& a, const SearchSettings& b);

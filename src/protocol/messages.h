@@ -68,15 +68,23 @@ struct HelloReply {
 };
 
 // Which index, exactly: an in-place rebuild changes the generation.
+// Which of the engine's devices serves a mirror.
+enum class MirrorDevice : std::uint32_t {
+    best = 0,  // the GPU where there is one
+    cpu = 1,   // for indexes in quarantine
+};
+
 struct MirrorKey {
     std::uint32_t tablespace;
     std::uint32_t database;
     std::uint32_t relation;     // relfilenode
     std::int32_t temp_backend;  // -1 for permanent and unlogged relations
     std::uint64_t generation;
+    MirrorDevice device;
+    std::uint32_t reserved;  // 0
     friend bool operator==(const MirrorKey&, const MirrorKey&) = default;
 };
-static_assert(sizeof(MirrorKey) == 24);
+static_assert(sizeof(MirrorKey) == 32);
 
 enum class SearchMode : std::uint8_t {
     normal = 0,        // the method's own search at `effort` / `settings`
@@ -103,8 +111,8 @@ struct SearchRequest {
     std::int64_t effort;
     SearchCursor after;  // continuation only
     SearchMode mode;
-    std::uint8_t force_cpu;  // quarantine
-    std::uint16_t fault;     // Fault
+    std::uint8_t reserved_byte;  // 0
+    std::uint16_t fault;         // Fault
     std::uint32_t reserved;
     ParameterList settings;
 };
@@ -274,6 +282,7 @@ struct MirrorStatus {
     std::uint64_t searches;  // queries answered
     std::uint64_t batches;
     std::uint64_t engine_ns;  // spent on them
+    std::uint64_t answer_ns;  // from request to reply, each query's added up
     std::uint64_t idle_ms;    // since the last one
 };
 

@@ -1,5 +1,6 @@
 # Clusters for pgwarp's TAP tests: PostgreSQL::Test::Cluster with the extension found where scripts/check staged it.
 #   PGWARP_DESTDIR             staging folder of `make install DESTDIR=...` (unset: installed in the system)
+#   PGWARP_DEVICE              the engine's device (unset: auto)
 #   PGWARP_WAL_CONSISTENCY=1   every cluster runs with wal_consistency_checking = all
 package PgwarpTest;
 
@@ -20,6 +21,7 @@ sub configure
 	my $destdir = $ENV{PGWARP_DESTDIR};
 	$node->append_conf('postgresql.conf', "extension_destdir = '$destdir'") if $destdir;
 	$node->append_conf('postgresql.conf', "wal_consistency_checking = 'all'") if $ENV{PGWARP_WAL_CONSISTENCY};
+	$node->append_conf('postgresql.conf', "pgwarp.device = $ENV{PGWARP_DEVICE}") if $ENV{PGWARP_DEVICE};
 	# A custom setting of a library that isn't loaded yet is kept as a placeholder and takes effect with the library.
 	$node->append_conf('postgresql.conf', "pgwarp.verify_results = on");
 	$node->append_conf('postgresql.conf', "$_ = $settings{$_}") for sort keys %settings;

@@ -34,10 +34,12 @@ TestMethodState& test_method_state();
 // Brute force by canonical distance; served as Method::graph, which this engine doesn't have otherwise.
 const MethodDescriptor& test_method();
 
+// Serves everything as the CPU, unless it is told to be a GPU without memory.
 class TestDevice : public Device
 {
 public:
-    const MethodDescriptor* method(Method method, bool& on_cuda) const override;
+    const MethodDescriptor* method(Method method, MirrorDevice on, bool& on_cuda) const override;
+    std::atomic<bool> full_gpu{false};
 };
 
 class TestServer
@@ -48,6 +50,7 @@ public:
     const std::string& path() const { return path_; }
     Server& server() { return *server_; }
     Engine& engine() { return server_->engine(); }
+    TestDevice& device() { return device_; }
     // Waits until run() has returned.
     void join();
 

@@ -145,9 +145,16 @@ const MethodDescriptor& test_method()
     return method;
 }
 
-const MethodDescriptor* TestDevice::method(Method method, bool& on_cuda) const
+const MethodDescriptor* TestDevice::method(Method method, MirrorDevice on, bool& on_cuda) const
 {
-    on_cuda = false;
+    static const MethodDescriptor full = {
+        Method::graph, "test",
+        [](const IndexShape&, const ParameterList&) -> std::unique_ptr<Builder> { throw std::bad_alloc(); },
+        [](const IndexShape&, const ParameterList&, std::span<const ArrayShape>) -> std::unique_ptr<Searcher> {
+            throw std::bad_alloc();
+        }};
+    on_cuda = full_gpu && on == MirrorDevice::best;
+    if (on_cuda) return &full;
     return method == Method::graph ? &test_method() : find_method(method);
 }
 
@@ -186,7 +193,7 @@ TestIndex TestIndex::random(std::size_t rows, std::uint32_t dimensions, Metric m
     index.shape.element = ElementType::float32;
     index.shape.metric = static_cast<std::uint8_t>(metric);
     index.shape.dimensions = dimensions;
-    index.key = {1, 2, 3, -1, 1000 + seed};
+    index.key = {1, 2, 3, -1, 1000 + seed, MirrorDevice::best, 0};
     index.vectors = index.random_rows(rows, seed);
     for (std::size_t i = 0; i < rows; ++i)
         index.tids.push_back({static_cast<std::uint32_t>(i / 10), static_cast<std::uint16_t>(1 + i % 10), 0});

@@ -141,6 +141,37 @@ TEST(EngineLoad, AClaimEndsWithItsConnection)
     EXPECT_EQ(begin_load(watcher, index, built, 0), LoadGrant::already_loaded);
 }
 
+TEST(EngineLoad, WhatTheDeviceHasNoRoomForIsServedByTheCpu)
+{
+    TestServer server;
+    const TestIndex index = TestIndex::random(100, 4, Metric::l2);
+    EngineClient client(server.path());
+    const BuiltIndex built = build(client, index);
+    server.device().full_gpu = true;
+    load(client, index, built);
+    const SearchOutcome outcome = search(client, search_request(index, 3), std::vector<float>(4));
+    EXPECT_EQ(outcome.reply.status, SearchStatus::answered);
+    EXPECT_EQ(outcome.reply.on_cuda, 0);
+    EXPECT_EQ(outcome.results.size(), 3U);
+}
+
+TEST(EngineLoad, DevicesHaveMirrorsOfTheirOwn)
+{
+    TestServer server;
+    TestIndex index = TestIndex::random(100, 4, Metric::l2);
+    EngineClient client(server.path());
+    const BuiltIndex built = build(client, index);
+    load(client, index, built);
+    const TestIndex best = index;
+    index.key.device = MirrorDevice::cpu;
+    EXPECT_EQ(search(client, search_request(index, 3), std::vector<float>(4)).reply.status, SearchStatus::need_load);
+    load(client, index, built);
+    EXPECT_EQ(search(client, search_request(index, 3), std::vector<float>(4)).reply.status, SearchStatus::answered);
+    client.call(MessageType::release, EngineClient::bytes_of(MirrorRequest{index.key}));
+    EXPECT_EQ(search(client, search_request(best, 3), std::vector<float>(4)).reply.status, SearchStatus::need_load)
+        << "a release is for all devices";
+}
+
 TEST(EngineLoad, RefusesWrongLoads)
 {
     TestServer server;

@@ -89,6 +89,7 @@ MirrorKey mirror_key(Relation index, const MetaPage& meta)
 #endif
     key.temp_backend = index->rd_backend;
     key.generation = meta.generation;
+    if (index_is_quarantined(key)) key.device = MirrorDevice::cpu;
     return key;
 }
 

@@ -33,7 +33,6 @@ RequestResult send_search(SearchRun* run)
     request->key = mirror_key(run->index, run->state.meta);
     memcpy(request->delta_end, run->state.delta_end, sizeof(request->delta_end));
     request->tombstone_version = run->state.meta.tombstone_version;
-    request->force_cpu = index_is_quarantined(request->key) ? 1 : 0;
     const RequestPiece pieces[2] = {
         {request, sizeof(*request)},
         {run->queries, static_cast<uint32>(sizeof(float) * request->dimensions * request->query_count)}};

@@ -102,8 +102,10 @@ bool index_is_quarantined(const MirrorKey& key)
     return until != 0 && GetCurrentTimestamp() < until;
 }
 
-void quarantine_index(const MirrorKey& key)
+void quarantine_index(const MirrorKey& culprit)
 {
+    MirrorKey key = culprit;
+    key.device = MirrorDevice::best;
     constexpr int64 first_seconds = 30;
     constexpr int longest_shift = 7;  // about an hour
     const TimestampTz now = GetCurrentTimestamp();

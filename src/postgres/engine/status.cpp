@@ -23,7 +23,8 @@ namespace
 {
 
 constexpr int engine_columns = 8;
-constexpr int status_columns = 20;
+constexpr int status_columns = 21;
+constexpr int mean_columns = 2;  // the last of them: null while nothing was searched
 
 // The engine's status, copied; nullptr when none runs and none is on its way.
 StatusReply* fetch_status()
@@ -89,10 +90,9 @@ void fill_mirror(const MirrorStatus& mirror, Datum* values)
     values[16] = count_datum(mirror.dead_rows);
     values[17] = count_datum(mirror.bytes);
     values[18] = count_datum(mirror.searches);
-    values[19] =
-        mirror.searches == 0
-            ? static_cast<Datum>(0)
-            : Float8GetDatum(static_cast<double>(mirror.engine_ns) / static_cast<double>(mirror.searches) / 1e6);
+    const double searches = static_cast<double>(Max(mirror.searches, uint64{1}));
+    values[19] = Float8GetDatum(static_cast<double>(mirror.engine_ns) / searches / 1e6);
+    values[20] = Float8GetDatum(static_cast<double>(mirror.answer_ns) / searches / 1e6);
 }
 
 // Opens one of our indexes; only its owner gets past.
@@ -170,7 +170,7 @@ PGWARP_FUNCTION(pgwarp_status_engine)
         const MirrorStatus& mirror = mirrors_of(status)[i];
         fill_mirror(mirror, values);
         memset(nulls, false, sizeof(nulls));
-        nulls[status_columns - 1] = mirror.searches == 0;
+        memset(nulls + status_columns - mean_columns, mirror.searches == 0, mean_columns);
         tuplestore_putvalues(out->setResult, out->setDesc, values, nulls);
     }
     return static_cast<Datum>(0);

@@ -35,18 +35,21 @@ all: engine
 .PHONY: engine
 engine:
 	cmake -S $(srcdir) -B $(ENGINE_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DPGWARP_TESTS=OFF \
-		$(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache) $(ENGINE_CMAKE_FLAGS)
-	cmake --build $(ENGINE_BUILD) --target pgwarp-engine
+		$(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache) \
+		$(ENGINE_CMAKE_FLAGS)
+	cmake --build $(ENGINE_BUILD) --target product
 
 # The launcher looks for the engine beside pgwarp.so.
 install: install-engine
 .PHONY: install-engine
 install-engine: engine installdirs
 	$(INSTALL_PROGRAM) $(ENGINE_BUILD)/pgwarp-engine '$(DESTDIR)$(pkglibdir)/pgwarp-engine'
+	if [ -f $(ENGINE_BUILD)/cuda/pgwarp-cuda.so ]; then \
+		$(INSTALL_SHLIB) $(ENGINE_BUILD)/cuda/pgwarp-cuda.so '$(DESTDIR)$(pkglibdir)/pgwarp-cuda.so'; fi
 uninstall: uninstall-engine
 .PHONY: uninstall-engine
 uninstall-engine:
-	rm -f '$(DESTDIR)$(pkglibdir)/pgwarp-engine'
+	rm -f '$(DESTDIR)$(pkglibdir)/pgwarp-engine' '$(DESTDIR)$(pkglibdir)/pgwarp-cuda.so'
 clean: clean-engine
 .PHONY: clean-engine
 clean-engine:

@@ -31,7 +31,7 @@ build_engine()
 {
     local build=$1 launcher=()
     shift
-    ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
     cmake -S "$root_dir" -B "$root_dir/$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo $check_flags "${launcher[@]}" "$@" &&
         cmake --build "$root_dir/$build" -j "$jobs"
 }

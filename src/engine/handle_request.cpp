@@ -76,11 +76,12 @@ void handle_hello(IoThread& thread, const Request& request)
     const HelloRequest hello = decode_hello(request.payload);
     Engine& engine = thread.engine();
     if (hello.version != protocol_version || std::strcmp(hello.build, build_name) != 0) {
+        // A session from before an upgrade must not end the engine from after it.
+        const bool replaced = engine.was_replaced.load()();
         thread.reply_error(
             request.connection, request.header.request_id,
             make_error(ErrorCode::other_version, "the engine is of another version of pgwarp", "Connect again."));
-        // A session from before an upgrade must not end the engine from after it.
-        if (engine.was_replaced.load()()) engine.drain("another version of pgwarp was installed");
+        if (replaced) engine.drain("another version of pgwarp was installed");
         return;
     }
     request.connection->greeted = true;

@@ -5,7 +5,7 @@
 //
 //     __shared__ WarpQueue<32>::Shared shared[warps];
 //     WarpQueue<32> queue(shared[warp], k);
-//     for (...) queue.push(score, id);            // one candidate a lane, all 32 lanes together
+//     for (...) queue.push(score, id);            // one candidate a lane, all 32 lanes together; or push_each
 //     queue.write(scores, ids);                   // k values, ascending; +infinity and padding_id where fewer came
 //
 // Order: score, ties by smaller id; the order of pushes does not matter. NaN and +infinity never enter, so a lane
@@ -13,10 +13,11 @@
 // lane for each 32 of capacity, and about ten more.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include "select/key.cuh"
+#include "select/pick.cuh"
 
 namespace pgwarp::cuda
 {
@@ -73,11 +74,45 @@ public:
         return bound_;
     }
 
+    // Optional, before pushing several candidates a lane: the smallest of them. The k-th smallest of the 32 lanes'
+    // bounds the result from above, so that most of a first tile is never merged. Does nothing for k > 32.
+    __device__ __forceinline__ void prime(float smallest)
+    {
+        if (k_ > 32) return;
+        SelectKey key = smallest <= FLT_MAX ? make_key(smallest, padding_id) : padding_key;
+        detail::sort_warp_descending(key, lane_);
+        // One above, for ties of any id.
+        threshold_ = min(threshold_, __shfl_sync(detail::full_warp, key, 32 - k_) + 1);
+        bound_ = key_bound(threshold_);
+    }
+
     __device__ __forceinline__ void push(float score, std::uint32_t id)
     {
         const bool near = score <= bound_;
         if (!__any_sync(detail::full_warp, near)) return;
         append(near, make_key(score, id));
+    }
+
+    // Several candidates a lane (a power of two, at most 32), of which few enter: push for each would repeat the merge
+    // in the code that often. id_of(i) gives the id of scores[i]; it is asked only where scores[i] may enter.
+    template <int count, class IdOf>
+    __device__ __forceinline__ void push_each(const float (&scores)[count], IdOf id_of)
+    {
+        unsigned near = 0;
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            if (scores[i] <= bound_) near |= 1u << i;
+        while (__any_sync(detail::full_warp, near != 0)) {
+            float score = INFINITY;
+            std::uint32_t id = padding_id;
+            if (near != 0) {
+                const unsigned i = __ffs(static_cast<int>(near)) - 1;
+                score = pick(scores, i);
+                id = id_of(i);
+                near &= near - 1;
+            }
+            append(score <= bound_, make_key(score, id));
+        }
     }
 
     // A candidate that is packed already (of another queue: merging the warps of a block). padding_key = none.
@@ -164,11 +199,11 @@ private:
 
     __device__ __forceinline__ void update_threshold()
     {
-        SelectKey last = queue_[0];
+        SelectKey last = queue_[0];  // of the lane's ranks, the largest below k: no indexing of registers
 #pragma unroll
         for (int i = 1; i < registers; i++)
-            if (i == (k_ - 1) / 32) last = queue_[i];
-        threshold_ = __shfl_sync(detail::full_warp, last, (k_ - 1) % 32);
+            if (32 * i + lane_ <= k_ - 1) last = queue_[i];
+        threshold_ = min(threshold_, __shfl_sync(detail::full_warp, last, (k_ - 1) % 32));
         bound_ = key_bound(threshold_);
     }
 

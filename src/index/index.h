@@ -57,6 +57,9 @@ public:
     // encode(row, out) is called in row order.
     std::span<const std::uint16_t> compact_to_half(
         const std::function<void(const float* row, std::uint16_t* out)>& encode);
+    // Gives the floats up: room for [size][dimensions] halves in the same memory, to be filled by the caller, and the
+    // rest freed. vectors() is gone afterwards.
+    std::span<std::uint16_t> replace_by_half();
 
 private:
     struct State;

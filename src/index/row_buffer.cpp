@@ -161,9 +161,15 @@ std::span<const std::uint16_t> RowBuffer::compact_to_half(
         encode(state_->vector() + i * width, encoded.data());
         std::memcpy(halves + i * width, encoded.data(), width * sizeof(std::uint16_t));
     }
-    state_->vectors.release(state_->size * width * sizeof(std::uint16_t), state_->size * width * sizeof(float));
+    return replace_by_half();
+}
+
+std::span<std::uint16_t> RowBuffer::replace_by_half()
+{
+    const std::size_t count = state_->size * state_->dimensions;
+    state_->vectors.release(count * sizeof(std::uint16_t), count * sizeof(float));
     state_->compacted = true;
-    return {halves, state_->size * width};
+    return {static_cast<std::uint16_t*>(state_->vectors.base()), count};
 }
 
 }  // namespace pgwarp

@@ -1,0 +1,447 @@
+// Exact search on one device, operands on the device. Prints for each case the median time, the fraction of the
+// roofline (790 TFLOP/s of fp16 for batches, 4.5 TB/s for single queries; both measured on an H200), how many queries
+// needed more than the first pass, and recall against a scan by canonical distance of every row.
+//
+// exact_bench [--base file.u8 --dimensions 128 --queries file.fvecs|file.bvecs] [--rows n] [--asked n] [--raw]
+//             [--cases l2,dup,l1,one,wide] [--repeat n]
+// Rows are turned by a fixed orthogonal matrix (random signs and Hadamard steps) unless --raw.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "device/error.h"
+#include "exact/exact_search.h"
+
+namespace pgwarp::cuda
+{
+namespace
+{
+
+constexpr double matrix_rate = 790e12;
+constexpr double memory_rate = 4.5e12;
+
+struct Options {
+    std::string base;
+    std::string queries;
+    std::string cases = "l2,dup,l1,one,wide";
+    std::uint32_t dimensions = 128;
+    std::uint32_t rows = 1'000'000;
+    std::uint32_t asked = 10'000;
+    int repeat = 11;
+    bool raw = false;
+};
+
+Options parse(int count, char** arguments)
+{
+    Options options;
+    for (int i = 1; i < count; ++i) {
+        const std::string name = arguments[i];
+        if (name == "--raw") {
+            options.raw = true;
+            continue;
+        }
+        if (i + 1 == count) throw std::invalid_argument(name + " needs a value");
+        const std::string value = arguments[++i];
+        if (name == "--base")
+            options.base = value;
+        else if (name == "--queries")
+            options.queries = value;
+        else if (name == "--cases")
+            options.cases = value;
+        else if (name == "--dimensions")
+            options.dimensions = static_cast<std::uint32_t>(std::stoul(value));
+        else if (name == "--rows")
+            options.rows = static_cast<std::uint32_t>(std::stoul(value));
+        else if (name == "--asked")
+            options.asked = static_cast<std::uint32_t>(std::stoul(value));
+        else if (name == "--repeat")
+            options.repeat = std::stoi(value);
+        else
+            throw std::invalid_argument(name);
+    }
+    return options;
+}
+
+struct Matrix {
+    std::vector<float> values;
+    std::uint32_t dimensions = 0;
+    std::uint32_t count() const { return static_cast<std::uint32_t>(values.size() / dimensions); }
+};
+
+std::vector<char> read_file(const std::string& path)
+{
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
+    if (!file) throw std::runtime_error("cannot read " + path);
+    std::vector<char> bytes(static_cast<std::size_t>(file.tellg()));
+    file.seekg(0);
+    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    return bytes;
+}
+
+// .u8: bytes alone; .fvecs, .bvecs: each vector behind its length.
+Matrix read_vectors(const std::string& path, std::uint32_t dimensions, std::uint32_t most)
+{
+    const std::vector<char> bytes = read_file(path);
+    const bool floats = path.ends_with(".fvecs");
+    const std::size_t head = path.ends_with(".u8") ? 0 : 4;
+    const std::size_t width = head + std::size_t{dimensions} * (floats ? 4 : 1);
+    Matrix matrix;
+    matrix.dimensions = dimensions;
+    const std::size_t count = std::min<std::size_t>(most, bytes.size() / width);
+    matrix.values.resize(count * dimensions);
+    for (std::size_t i = 0; i < matrix.values.size(); ++i) {
+        const char* at = bytes.data() + i / dimensions * width + head + i % dimensions * (floats ? 4 : 1);
+        if (floats)
+            std::memcpy(&matrix.values[i], at, 4);
+        else
+            matrix.values[i] = static_cast<unsigned char>(*at);
+    }
+    return matrix;
+}
+
+std::uint64_t mix(std::uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+    return x ^ (x >> 31);
+}
+
+// A normal deviate that depends on (seed, i) alone.
+float normal(std::uint64_t seed, std::uint64_t i)
+{
+    const std::uint64_t bits = mix(seed * 0x9E3779B97F4A7C15ULL + i);
+    const double u = (static_cast<double>(bits >> 32) + 0.5) / 4294967296.0;
+    const double v = static_cast<double>(bits & 0xFFFFFFFFU) / 4294967296.0;
+    return static_cast<float>(std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v));
+}
+
+ThreadPool& threads()
+{
+    static ThreadPool pool(0);
+    return pool;
+}
+
+// Variance 1/i in dimension i, half of it between 4,096 clusters.
+Matrix generate(std::uint32_t count, std::uint32_t dimensions, std::uint64_t seed)
+{
+    Matrix matrix;
+    matrix.dimensions = dimensions;
+    matrix.values.resize(std::size_t{count} * dimensions);
+    threads().parallel_for(count, 256, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t row = begin; row < end; ++row) {
+            const std::uint64_t cluster = mix(seed * 77 + row) % 4096;
+            for (std::uint32_t d = 0; d < dimensions; ++d) {
+                const float sum = normal(1, cluster * dimensions + d) + normal(seed + 2, row * dimensions + d);
+                matrix.values[row * dimensions + d] = sum * std::sqrt(0.5F / static_cast<float>(d + 1));
+            }
+        }
+    });
+    return matrix;
+}
+
+void hadamard(float* values, std::uint32_t width)
+{
+    for (std::uint32_t half = 1; half < width; half *= 2) {
+        for (std::uint32_t i = 0; i < width; i += 2 * half) {
+            for (std::uint32_t j = i; j < i + half; ++j) {
+                const float a = values[j];
+                const float b = values[j + half];
+                values[j] = a + b;
+                values[j + half] = a - b;
+            }
+        }
+    }
+    const float scale = 1 / std::sqrt(static_cast<float>(width));
+    for (std::uint32_t i = 0; i < width; ++i) values[i] *= scale;
+}
+
+// A fixed orthogonal matrix: three rounds of random signs and Hadamard steps over the first and the last dimensions.
+void rotate(Matrix& matrix)
+{
+    const std::uint32_t d = matrix.dimensions;
+    std::uint32_t width = 1;
+    while (width * 2 <= d) width *= 2;
+    threads().parallel_for(matrix.count(), 256, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t row = begin; row < end; ++row) {
+            float* values = matrix.values.data() + row * d;
+            for (std::uint64_t round = 0; round < 3; ++round) {
+                for (std::uint32_t i = 0; i < d; ++i) {
+                    if ((mix(round * 100003 + i) & 1) != 0) values[i] = -values[i];
+                }
+                hadamard(values, width);
+                if (width < d) hadamard(values + d - width, width);
+            }
+        }
+    });
+}
+
+struct Device {
+    Context context{0, 0};
+    Context::Lease stream = context.lease(Priority::search);
+
+    template <class T>
+    DeviceArray<T> array(std::size_t count)
+    {
+        return DeviceArray<T>(context.pool(), count, "bench", stream);
+    }
+    DeviceArray<float> upload(const std::vector<float>& values)
+    {
+        auto made = array<float>(values.size());
+        check(cudaMemcpyAsync(made.data(), values.data(), made.bytes(), cudaMemcpyHostToDevice, stream), "upload");
+        stream.stream().synchronize();
+        return made;
+    }
+    // Median of milliseconds.
+    double time(int repeat, const std::function<void()>& work)
+    {
+        cudaEvent_t start;
+        cudaEvent_t stop;
+        check(cudaEventCreate(&start), "event");
+        check(cudaEventCreate(&stop), "event");
+        std::vector<float> times;
+        for (int i = 0; i < repeat + 2; ++i) {
+            check(cudaEventRecord(start, stream), "event");
+            work();
+            check(cudaEventRecord(stop, stream), "event");
+            check(cudaEventSynchronize(stop), "event");
+            float elapsed = 0;
+            check(cudaEventElapsedTime(&elapsed, start, stop), "event");
+            if (i >= 2) times.push_back(elapsed);
+        }
+        std::sort(times.begin(), times.end());
+        return times[times.size() / 2];
+    }
+};
+
+struct Answer {
+    Answer(Device& device, std::uint32_t count, std::uint32_t k)
+        : values(device.array<double>(std::size_t{count} * k)),
+          rows(device.array<std::uint32_t>(std::size_t{count} * k)),
+          found(device.array<std::uint32_t>(count)),
+          view{values.data(), rows.data(), found.data(), k}
+    {
+    }
+    DeviceArray<double> values;
+    DeviceArray<std::uint32_t> rows;
+    DeviceArray<std::uint32_t> found;
+    ExactAnswer view;
+};
+
+// Fraction of rows, of some queries, that are at their place in the scan's answer.
+double agreement(Device& device, const ExactRows& rows, const float* queries, std::uint32_t count, const Answer& answer)
+{
+    const std::uint32_t k = answer.view.k;
+    const std::uint32_t sample = std::min(count, 64U);
+    Answer scanned(device, count, k);
+    auto workspace = device.array<std::byte>(scan_workspace_bytes(rows.rows));
+    ScanJob job{rows.metric, rows.vectors, rows.rows, rows.dimensions, nullptr, nullptr, {}, 0, scanned.view};
+    std::vector<std::uint32_t> expected(k);
+    std::vector<std::uint32_t> actual(k);
+    std::size_t same = 0;
+    for (std::uint32_t i = 0; i < sample; ++i) {
+        job.id = static_cast<std::uint32_t>(std::uint64_t{i} * count / sample);
+        job.query = queries + std::size_t{job.id} * rows.dimensions;
+        scan_rows(job, workspace.data(), device.stream);
+        const std::size_t first = std::size_t{job.id} * k;
+        check(cudaMemcpyAsync(expected.data(), scanned.rows.data() + first, k * 4, cudaMemcpyDefault, device.stream),
+              "c");
+        check(cudaMemcpyAsync(actual.data(), answer.rows.data() + first, k * 4, cudaMemcpyDefault, device.stream), "c");
+        device.stream.stream().synchronize();
+        for (std::uint32_t j = 0; j < k; ++j) same += expected[j] == actual[j] ? 1 : 0;
+    }
+    return static_cast<double>(same) / (double{1} * sample * k);
+}
+
+void print_row(const char* name, std::uint32_t k, double milliseconds, double floor_seconds,
+               const ExactStatistics& statistics, double recall)
+{
+    std::printf("%-44s k=%-4u %9.3f ms %6.1f %% of roofline  again %6llu scanned %6llu  recall %.6f\n", name, k,
+                milliseconds, floor_seconds * 1e5 / milliseconds,
+                static_cast<unsigned long long>(statistics.filtered_again),
+                static_cast<unsigned long long>(statistics.scanned), recall);
+    std::fflush(stdout);
+}
+
+void search_case(Device& device, const char* name, const ExactRows& rows, const DeviceArray<float>& queries,
+                 std::uint32_t count, std::uint32_t k, int repeat)
+{
+    Answer answer(device, count, k);
+    ExactStatistics statistics;
+    const double milliseconds = device.time(repeat, [&] {
+        statistics = {};
+        search_exactly(device.context, rows, queries.data(), count, nullptr, answer.view, statistics, nullptr,
+                       device.stream);
+    });
+    const double pairs = double{1} * count * rows.rows * rows.dimensions;
+    double floor = pairs * 2 / matrix_rate;
+    if (rows.metric == Metric::l1) floor = pairs / (132 * 128 * 1.755e9 / 2);  // two instructions an element
+    if (count <= 4) floor = double{1} * rows.scored.padded_positions * rows.scored.padded_dimensions * 2 / memory_rate;
+    print_row(name, k, milliseconds, floor, statistics, agreement(device, rows, queries.data(), count, answer));
+}
+
+// Prepared queries and thresholds, to time proposers alone.
+struct Prepared {
+    Prepared(Device& device, const ExactRows& rows, const float* from, std::uint32_t count)
+        : padded(round_up(count, tile_queries)),
+          halves(device.array<__half>(std::size_t{padded} * rows.scored.padded_dimensions)),
+          floats(device.array<const float*>(padded)),
+          factors(device.array<float>(padded)),
+          bounds(device.array<QueryBound>(padded)),
+          usable(device.array<std::uint32_t>(padded)),
+          thresholds(device.array<float>(padded)),
+          counts(device.array<std::uint32_t>(padded)),
+          entries(device.array<Proposal>(std::size_t{padded} * 512))
+    {
+        job.rows = &rows.scored;
+        job.penalties = rows.scored.penalties.data();
+        job.vectors = rows.vectors;
+        job.queries = {count, padded, halves.data(), floats.data(), factors.data(), bounds.data(), usable.data()};
+        prepare_queries(rows.scored, from, nullptr, 0, job.queries, device.stream);
+        std::vector<float> none(padded, INFINITY);
+        check(cudaMemcpyAsync(thresholds.data(), none.data(), padded * 4, cudaMemcpyDefault, device.stream), "copy");
+        device.stream.stream().synchronize();
+        job.out = {entries.data(), counts.data(), thresholds.data(), 512, nullptr, 0};
+        job.range = {0, rows.scored.padded_positions};
+    }
+    std::uint32_t padded;
+    DeviceArray<__half> halves;
+    DeviceArray<const float*> floats;
+    DeviceArray<float> factors;
+    DeviceArray<QueryBound> bounds;
+    DeviceArray<std::uint32_t> usable;
+    DeviceArray<float> thresholds;
+    DeviceArray<std::uint32_t> counts;
+    DeviceArray<Proposal> entries;
+    ProposalJob job;
+};
+
+void kernel_case(Device& device, const char* name, const ExactRows& rows, const DeviceArray<float>& queries,
+                 std::uint32_t count, int repeat)
+{
+    Prepared prepared(device, rows, queries.data(), count);
+    const double milliseconds = device.time(repeat, [&] { propose(device.context, prepared.job, device.stream); });
+    const bool half = rows.scored.halves.size() > 0;
+    const double pairs = double{1} * count * rows.rows * rows.dimensions;
+    const double bytes = double{1} * rows.rows * (half ? rows.scored.padded_dimensions * 2 : rows.dimensions * 4);
+    print_row(name, 0, milliseconds, std::max(bytes / memory_rate, half ? pairs * 2 / matrix_rate : 0), {}, NAN);
+}
+
+Matrix near_duplicates(const Matrix& base, std::uint32_t count, std::uint64_t seed)
+{
+    Matrix matrix{std::vector<float>(std::size_t{count} * base.dimensions), base.dimensions};
+    const std::uint32_t originals = std::max(1U, base.count() / 1000);
+    double square = 0;
+    for (std::size_t i = 0; i < 100'000 && i < base.values.size(); ++i) square += base.values[i] * base.values[i];
+    const auto noise = static_cast<float>(1e-5 * std::sqrt(square / 1e5));
+    threads().parallel_for(count, 256, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin * base.dimensions; i < end * base.dimensions; ++i) {
+            const std::size_t original = i / base.dimensions % originals;
+            matrix.values[i] = base.values[original * base.dimensions + i % base.dimensions] + noise * normal(seed, i);
+        }
+    });
+    return matrix;
+}
+
+ExactRows float_rows(Device& device, const ExactRows& like)
+{
+    ExactRows rows;
+    rows.metric = like.metric;
+    rows.vectors = like.vectors;
+    rows.rows = like.rows;
+    rows.dimensions = like.dimensions;
+    rows.scored = make_scored_rows(device.context.pool(), like.metric, ScoreKind::float_l2, like.vectors, like.rows,
+                                   like.dimensions, device.stream);
+    return rows;
+}
+
+void run(const Options& options)
+{
+    Device device;
+    const auto wanted = [&](const char* name) {
+        return ("," + options.cases + ",").find("," + std::string(name) + ",") != std::string::npos;
+    };
+    const auto made = [&](const DeviceArray<float>& base, Metric metric, std::uint32_t dimensions) {
+        return make_exact_rows(device.context.pool(), metric, base.data(),
+                               static_cast<std::uint32_t>(base.size() / dimensions), dimensions, device.stream);
+    };
+    std::printf("%s\n", device.context.name().c_str());
+    if (wanted("l2") || wanted("one") || wanted("l1") || wanted("dup")) {
+        Matrix base = options.base.empty() ? generate(options.rows, options.dimensions, 10)
+                                           : read_vectors(options.base, options.dimensions, options.rows);
+        Matrix asked = options.queries.empty() ? generate(options.asked, options.dimensions, 11)
+                                               : read_vectors(options.queries, options.dimensions, options.asked);
+        if (!options.raw) {
+            rotate(base);
+            rotate(asked);
+        }
+        const auto rows = device.upload(base.values);
+        const auto queries = device.upload(asked.values);
+        const std::uint32_t d = options.dimensions;
+        if (wanted("l2")) {
+            const ExactRows exact = made(rows, Metric::l2, d);
+            kernel_case(device, "tile kernel alone, nothing passes", exact, queries, asked.count(), options.repeat);
+            for (const std::uint32_t k : {10U, 100U})
+                search_case(device, "l2", exact, queries, asked.count(), k, options.repeat);
+            for (const std::uint32_t few : {8U, 64U, 256U, 1024U}) {
+                kernel_case(device, ("tile kernel, queries: " + std::to_string(few)).c_str(), exact, queries, few,
+                            options.repeat);
+                search_case(device, ("l2, queries: " + std::to_string(few)).c_str(), exact, queries, few, 10,
+                            options.repeat);
+            }
+            const ExactRows dot = made(rows, Metric::inner_product, d);
+            search_case(device, "inner product", dot, queries, asked.count(), 10, options.repeat);
+        }
+        if (wanted("one")) {
+            const ExactRows exact = made(rows, Metric::l2, d);
+            const ExactRows floats = float_rows(device, exact);
+            for (const std::uint32_t few : {1U, 4U}) {
+                kernel_case(device, ("fp16 rows, kernel, queries: " + std::to_string(few)).c_str(), exact, queries, few,
+                            options.repeat);
+                kernel_case(device, ("fp32 rows, kernel, queries: " + std::to_string(few)).c_str(), floats, queries,
+                            few, options.repeat);
+            }
+            search_case(device, "l2, one query, whole search", exact, queries, 1, 10, options.repeat);
+        }
+        if (wanted("dup")) {
+            const Matrix twins = near_duplicates(base, base.count(), 21);
+            const Matrix asked_twins = near_duplicates(base, options.asked, 22);
+            const auto twin_rows = device.upload(twins.values);
+            const auto twin_queries = device.upload(asked_twins.values);
+            search_case(device, "l2, 1,000 near-duplicates each", made(twin_rows, Metric::l2, d), twin_queries,
+                        asked_twins.count(), 10, 3);
+        }
+        if (wanted("l1")) {
+            search_case(device, "l1", made(rows, Metric::l1, d), queries, asked.count(), 10, 3);
+        }
+    }
+    if (wanted("wide")) {
+        Matrix base = generate(options.rows, 1536, 30);
+        Matrix asked = generate(options.asked, 1536, 31);
+        rotate(base);
+        rotate(asked);
+        const auto rows = device.upload(base.values);
+        const auto queries = device.upload(asked.values);
+        const ExactRows exact = made(rows, Metric::l2, 1536);
+        kernel_case(device, "tile kernel alone, 1,536 dimensions", exact, queries, asked.count(), 3);
+        search_case(device, "l2, 1,536 dimensions", exact, queries, asked.count(), 10, 3);
+    }
+}
+
+}  // namespace
+}  // namespace pgwarp::cuda
+
+int main(int count, char** arguments)
+{
+    try {
+        pgwarp::cuda::run(pgwarp::cuda::parse(count, arguments));
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "exact_bench: %s\n", error.what());
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,493 @@
+// Search of an inverted file on the device: time, recall and share of the roofline, with operands on the device and
+// from host to host. The index is trained by the CPU's builder.
+//
+//   ivfadc_bench [--rows N] [--dimensions D] [--queries N|FILE] [--base FILE.u8] [--truth FILE.ivecs] [--rotate 0|1]
+//                [--lists L,...] [--probes P,...] [--batch B,...] [--k K] [--refine half|none|full] [--subquantizers M]
+//                [--profile 1]
+//
+// Without a file: a Gaussian mixture with a falling spectrum, randomly rotated. Recall of R@1: the true nearest row is
+// the first answer; R@k: it is among the k; recall: the share of the k true nearest rows among the k answers.
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <numeric>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "device/context.h"
+#include "device/error.h"
+#include "index/arrays.h"
+#include "index/ivfadc/ivfadc.h"
+#include "ivfadc/device_search.h"
+#include "ivfadc/ivfadc.h"
+
+namespace
+{
+
+using namespace pgwarp;
+using cuda::ivfadc::Mirror;
+using Clock = std::chrono::steady_clock;
+
+constexpr double read_rate = 4.3e12;    // bytes a second, measured
+constexpr double matrix_rate = 7.9e14;  // fp16 operations a second, measured
+
+struct Arguments {
+    std::map<std::string, std::string> given;
+    std::string text(const char* name, const char* otherwise) const
+    {
+        const auto found = given.find(name);
+        return found != given.end() ? found->second : otherwise;
+    }
+    std::size_t number(const char* name, std::size_t otherwise) const
+    {
+        const auto found = given.find(name);
+        return found != given.end() ? std::stoull(found->second) : otherwise;
+    }
+    std::vector<std::size_t> numbers(const char* name, const char* otherwise) const
+    {
+        std::vector<std::size_t> list;
+        std::stringstream stream(text(name, otherwise));
+        for (std::string item; std::getline(stream, item, ',');) list.push_back(std::stoull(item));
+        return list;
+    }
+};
+
+struct Data {
+    std::size_t dimensions = 0;
+    std::vector<float> base;
+    std::vector<float> queries;
+    std::size_t rows() const { return base.size() / dimensions; }
+    std::size_t asked() const { return queries.size() / dimensions; }
+};
+
+std::vector<unsigned char> read_file(const std::string& path)
+{
+    std::ifstream file(path, std::ios::binary);
+    if (!file) throw std::runtime_error("cannot read " + path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Records of int32 length and that many bytes (bvecs) or floats (fvecs).
+std::vector<float> read_vectors(const std::string& path, std::size_t dimensions)
+{
+    const std::vector<unsigned char> bytes = read_file(path);
+    const std::size_t element = path.ends_with(".bvecs") ? 1 : 4;
+    const std::size_t record = 4 + dimensions * element;
+    std::vector<float> rows(bytes.size() / record * dimensions);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const unsigned char* at = bytes.data() + i / dimensions * record + 4 + i % dimensions * element;
+        if (element == 1) {
+            rows[i] = *at;
+        } else {
+            std::memcpy(&rows[i], at, 4);
+        }
+    }
+    return rows;
+}
+
+// Orthogonal, by Gram-Schmidt on Gaussian rows.
+std::vector<double> random_rotation(std::size_t n, unsigned seed)
+{
+    std::mt19937_64 random(seed);
+    std::normal_distribution<double> normal;
+    std::vector<double> rotation(n * n);
+    for (double& value : rotation) value = normal(random);
+    for (std::size_t i = 0; i < n; ++i) {
+        double* row = rotation.data() + i * n;
+        for (int pass = 0; pass < 2; ++pass) {
+            for (std::size_t j = 0; j < i; ++j) {
+                const double* other = rotation.data() + j * n;
+                const double dot = std::inner_product(row, row + n, other, 0.0);
+                for (std::size_t d = 0; d < n; ++d) row[d] -= dot * other[d];
+            }
+        }
+        const double norm = std::sqrt(std::inner_product(row, row + n, row, 0.0));
+        for (std::size_t d = 0; d < n; ++d) row[d] /= norm;
+    }
+    return rotation;
+}
+
+void rotate(std::vector<float>& rows, const std::vector<double>& rotation, std::size_t n, ThreadPool& pool)
+{
+    std::vector<float> transposed(n * n);
+    for (std::size_t i = 0; i < n * n; ++i) transposed[i % n * n + i / n] = static_cast<float>(rotation[i]);
+    pool.parallel_for(rows.size() / n, 256, [&](std::size_t first, std::size_t last) {
+        std::vector<float> out(n);
+        for (std::size_t row = first; row < last; ++row) {
+            std::fill(out.begin(), out.end(), 0.0F);
+            for (std::size_t j = 0; j < n; ++j) {
+                const float value = rows[row * n + j];
+                for (std::size_t i = 0; i < n; ++i) out[i] += value * transposed[j * n + i];
+            }
+            std::copy(out.begin(), out.end(), rows.begin() + static_cast<std::ptrdiff_t>(row * n));
+        }
+    });
+}
+
+// Centres one to 200 rows; along axis i all is 1 / (1 + i / 6) as wide as along the first.
+std::vector<float> generate(std::size_t rows, std::size_t n, std::size_t centres, unsigned seed, ThreadPool& pool)
+{
+    std::vector<float> centre(centres * n);
+    std::mt19937_64 random(7);
+    std::normal_distribution<float> normal;
+    for (std::size_t i = 0; i < centre.size(); ++i) centre[i] = normal(random);
+    std::vector<float> out(rows * n);
+    pool.parallel_for(rows, 4096, [&](std::size_t first, std::size_t last) {
+        std::mt19937_64 own(seed * 1000003ULL + first);
+        std::normal_distribution<float> noise;
+        for (std::size_t row = first; row < last; ++row) {
+            const float* from = centre.data() + own() % centres * n;
+            for (std::size_t d = 0; d < n; ++d) {
+                const float width = 1 / (1 + static_cast<float>(d) / 6);
+                out[row * n + d] = (from[d] + noise(own)) * width * 40;
+            }
+        }
+    });
+    return out;
+}
+
+Data load(const Arguments& arguments, ThreadPool& pool)
+{
+    Data data;
+    data.dimensions = arguments.number("dimensions", 128);
+    const std::string base = arguments.text("base", "");
+    const std::string queries = arguments.text("queries", "10000");
+    if (base.empty()) {
+        const std::size_t rows = arguments.number("rows", 1000000);
+        data.base = generate(rows, data.dimensions, rows / 200 + 1, 1, pool);
+        data.queries = generate(std::stoull(queries), data.dimensions, rows / 200 + 1, 2, pool);
+    } else {
+        const std::vector<unsigned char> bytes = read_file(base);
+        data.base.assign(bytes.begin(), bytes.end());
+        data.queries = read_vectors(queries, data.dimensions);
+    }
+    if (arguments.number("rotate", 1) != 0) {
+        const std::vector<double> rotation = random_rotation(data.dimensions, 5);
+        rotate(data.base, rotation, data.dimensions, pool);
+        rotate(data.queries, rotation, data.dimensions, pool);
+    }
+    return data;
+}
+
+struct Built {
+    IndexShape shape{};
+    ParameterList options;
+    std::vector<ArrayShape> arrays;
+    std::map<std::string, std::vector<std::byte>> contents;
+};
+
+// Codes and half vectors in one build; the vectors themselves are added, so that one build serves every refine.
+Built build(const Data& data, std::size_t lists, std::size_t subquantizers, ThreadPool& pool)
+{
+    Built built;
+    built.shape.method = Method::ivfadc;
+    built.shape.element = ElementType::float32;
+    built.shape.metric = static_cast<std::uint8_t>(Metric::l2);
+    built.shape.dimensions = static_cast<std::uint32_t>(data.dimensions);
+    ParameterList asked;
+    asked.set("lists", static_cast<std::int64_t>(lists));
+    asked.set("codes", subquantizers != 0 ? 0 : 1);
+    if (subquantizers != 0) asked.set("subquantizers", static_cast<std::int64_t>(subquantizers));
+    asked.set("refine", 1);
+    const auto builder = make_ivfadc_builder(built.shape, asked);
+    RowBuffer rows(data.dimensions);
+    std::vector<Tid> tids(data.rows());
+    for (std::size_t i = 0; i < tids.size(); ++i) tids[i] = {static_cast<std::uint32_t>(i), 1, 0};
+    rows.append(tids, data.base);
+    rows.sort_by_tid();
+    BuildProgress progress{[](const char*, std::uint64_t, std::uint64_t) {}, nullptr};
+    builder->run(rows, progress, pool);
+    built.options = builder->effective_options();
+    built.arrays = builder->arrays();
+    for (const ArrayShape& array : built.arrays) {
+        std::vector<std::byte>& bytes = built.contents[array.name];
+        bytes.resize(array.bytes());
+        builder->read(array.name, 0, bytes);
+    }
+    built.arrays.push_back(make_array_shape(array_vectors, ArrayType::f32, data.rows(), data.dimensions));
+    const auto vectors = std::as_bytes(std::span(data.base));
+    built.contents[array_vectors].assign(vectors.begin(), vectors.end());
+    return built;
+}
+
+template <class Target>
+void feed(const Built& built, Target& target)
+{
+    constexpr std::size_t step = 8 << 20;
+    for (const ArrayShape& array : built.arrays) {
+        const std::vector<std::byte>& bytes = built.contents.at(array.name);
+        for (std::size_t offset = 0; offset < bytes.size(); offset += step) {
+            target.write(array.name, offset, std::span(bytes).subspan(offset, std::min(step, bytes.size() - offset)));
+        }
+    }
+}
+
+ParameterList with_refine(const ParameterList& options, std::int64_t refine)
+{
+    ParameterList changed = options;
+    changed.set("refine", refine);
+    return changed;
+}
+
+// The true nearest rows: every list probed, ranked by full vectors. The first queries are checked by brute force.
+std::vector<std::vector<RowResult>> find_truth(const Data& data, const Built& built, std::size_t k,
+                                               cuda::Context& context, ThreadPool& pool)
+{
+    const auto searcher =
+        cuda::ivfadc::make_searcher(built.shape, with_refine(built.options, 2), built.arrays, context);
+    feed(built, *searcher);
+    searcher->finish_load(pool);
+    SearchBatch batch;
+    batch.queries = data.queries;
+    batch.count = data.asked();
+    batch.k = static_cast<std::uint32_t>(k);
+    batch.effort = 1 << 20;
+    std::vector<std::vector<RowResult>> truth;
+    searcher->search(batch, truth, pool);
+    std::size_t wrong = 0;
+    const std::size_t checked = std::min<std::size_t>(16, data.asked());
+    pool.parallel_for(checked, 1, [&](std::size_t first, std::size_t last) {
+        for (std::size_t q = first; q < last; ++q) {
+            RowResult best{HUGE_VAL, 0};
+            for (std::size_t row = 0; row < data.rows(); ++row) {
+                const double distance = canonical_distance(Metric::l2, data.queries.data() + q * data.dimensions,
+                                                           data.base.data() + row * data.dimensions, data.dimensions);
+                if (distance < best.distance) best = {distance, static_cast<std::uint32_t>(row)};
+            }
+            if (best.row != truth[q][0].row || best.distance != truth[q][0].distance) ++wrong;
+        }
+    });
+    std::printf("truth: k=%zu by all probes and full vectors; %zu of %zu checked queries differ from brute force\n", k,
+                wrong, checked);
+    return truth;
+}
+
+struct Recall {
+    double first = 0;  // R@1
+    double among = 0;  // R@k
+    double share = 0;  // recall@k
+};
+
+template <class RowAt>
+Recall recall_of(const std::vector<std::vector<RowResult>>& truth, std::size_t count, std::size_t k,
+                 const RowAt& row_at)
+{
+    Recall recall;
+    for (std::size_t q = 0; q < count; ++q) {
+        std::vector<std::uint32_t> wanted;
+        for (std::size_t i = 0; i < k; ++i) wanted.push_back(truth[q][i].row);
+        const std::uint32_t nearest = wanted[0];
+        std::sort(wanted.begin(), wanted.end());
+        std::size_t found = 0;
+        bool among = false;
+        for (std::size_t i = 0; i < k; ++i) {
+            const std::uint32_t row = row_at(q, i);
+            found += std::binary_search(wanted.begin(), wanted.end(), row) ? 1 : 0;
+            among = among || row == nearest;
+        }
+        recall.first += row_at(q, 0) == nearest ? 1 : 0;
+        recall.among += among ? 1 : 0;
+        recall.share += static_cast<double>(found) / static_cast<double>(k);
+    }
+    const auto queries = static_cast<double>(count);
+    return {recall.first / queries, recall.among / queries, recall.share / queries};
+}
+
+double median(std::vector<double> times)
+{
+    std::sort(times.begin(), times.end());
+    return times[times.size() / 2];
+}
+
+// Operands on the device: milliseconds of one batch, by events.
+double time_on_device(const Mirror& mirror, std::size_t count, std::size_t probes, std::size_t k,
+                      const float* host_queries, std::vector<std::uint32_t>& rows, std::vector<std::uint32_t>& found,
+                      bool profile)
+{
+    const auto lease = mirror.context().lease(cuda::Priority::search);
+    cuda::MemoryPool& pool = mirror.context().pool();
+    const std::size_t dimensions = mirror.dimensions();
+    cuda::DeviceArray<float> queries(pool, count * dimensions, "bench", lease);
+    cuda::DeviceArray<double> values(pool, count * k, "bench", lease);
+    cuda::DeviceArray<std::uint32_t> numbers(pool, count * k, "bench", lease);
+    cuda::DeviceArray<std::uint32_t> counts(pool, count, "bench", lease);
+    cuda::check(cudaMemcpyAsync(queries.data(), host_queries, queries.bytes(), cudaMemcpyHostToDevice, lease), "bench");
+    const std::size_t wanted = std::min(mirror.rows(), k + 8 + k / 8);
+    std::size_t bytes = 0;
+    std::size_t chunk = 0;
+    {
+        const auto plan = cuda::ivfadc::plan_search(mirror, count, probes, wanted, k, true);
+        bytes = plan.workspace;
+        chunk = plan.count;
+    }
+    cuda::DeviceArray<std::byte> workspace(pool, bytes, "bench", lease);
+    const auto run = [&] {
+        for (std::size_t begin = 0; begin < count; begin += chunk) {
+            const auto plan =
+                cuda::ivfadc::plan_search(mirror, std::min(chunk, count - begin), probes, wanted, k, true);
+            cuda::ivfadc::enqueue_search(mirror, plan, queries.data() + begin * dimensions, nullptr, workspace.data(),
+                                         {values.data() + begin * k, numbers.data() + begin * k, counts.data() + begin},
+                                         lease);
+        }
+    };
+    cudaEvent_t start;
+    cudaEvent_t stop;
+    cuda::check(cudaEventCreate(&start), "bench");
+    cuda::check(cudaEventCreate(&stop), "bench");
+    std::vector<double> times;
+    for (int i = 0; i < (profile ? 2 : 15); ++i) {
+        cuda::check(cudaEventRecord(start, lease), "bench");
+        run();
+        cuda::check(cudaEventRecord(stop, lease), "bench");
+        cuda::check(cudaEventSynchronize(stop), "bench");
+        float milliseconds = 0;
+        cuda::check(cudaEventElapsedTime(&milliseconds, start, stop), "bench");
+        if (i >= 3 || profile) times.push_back(milliseconds);
+    }
+    rows.resize(count * k);
+    found.resize(count);
+    cuda::check(cudaMemcpy(rows.data(), numbers.data(), numbers.bytes(), cudaMemcpyDeviceToHost), "bench");
+    cuda::check(cudaMemcpy(found.data(), counts.data(), counts.bytes(), cudaMemcpyDeviceToHost), "bench");
+    return median(times);
+}
+
+double time_host_to_host(const Searcher& searcher, const Data& data, std::size_t count, std::size_t probes,
+                         std::size_t k, ThreadPool& pool)
+{
+    std::vector<double> times;
+    std::vector<std::vector<RowResult>> results;
+    const std::size_t repeats = count < 100 ? 200 : 15;
+    for (std::size_t i = 0; i < repeats; ++i) {
+        SearchBatch batch;
+        const std::size_t first = i * count % (data.asked() - count + 1);
+        batch.queries = std::span(data.queries).subspan(first * data.dimensions, count * data.dimensions);
+        batch.count = count;
+        batch.k = static_cast<std::uint32_t>(k);
+        batch.effort = static_cast<std::int64_t>(probes);
+        const auto begin = Clock::now();
+        searcher.search(batch, results, pool);
+        times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
+    }
+    return median(times);
+}
+
+// The least that a batch needs: centroids and touched lists read once, and the products of all pairs.
+double roofline_milliseconds(const Mirror& mirror, std::size_t count, std::size_t probes)
+{
+    const auto lists = static_cast<double>(mirror.lists());
+    const auto rows = static_cast<double>(mirror.rows());
+    const auto dimensions = static_cast<double>(mirror.dimensions());
+    const auto queries = static_cast<double>(count);
+    const double share = static_cast<double>(probes) / lists;
+    const double touched = 1 - std::pow(1 - share, queries);
+    const double row_bytes =
+        mirror.view().scans_codes ? static_cast<double>(mirror.options().subquantizers) + 4 : 2 * dimensions + 4;
+    const double bytes = lists * 2 * dimensions + touched * rows * row_bytes + queries * 4 * dimensions;
+    const double operations = 2 * dimensions * queries * (lists + share * rows);
+    return 1e3 * std::max(bytes / read_rate, operations / matrix_rate);
+}
+
+std::vector<std::vector<RowResult>> read_truth(const std::string& path, std::size_t k)
+{
+    const std::vector<unsigned char> bytes = read_file(path);
+    std::int32_t width = 0;
+    std::memcpy(&width, bytes.data(), 4);
+    const std::size_t record = 4 + static_cast<std::size_t>(width) * 4;
+    std::vector<std::vector<RowResult>> truth(bytes.size() / record);
+    for (std::size_t q = 0; q < truth.size(); ++q) {
+        for (std::size_t i = 0; i < k; ++i) {
+            std::uint32_t row = 0;
+            std::memcpy(&row, bytes.data() + q * record + 4 + i * 4, 4);
+            truth[q].push_back({0, row});
+        }
+    }
+    return truth;
+}
+
+void run(const Arguments& arguments)
+{
+    ThreadPool pool(0);
+    ThreadPool alone(1);
+    cuda::Context context(0, 0);
+    const auto begin = Clock::now();
+    const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+    const Data data = load(arguments, pool);
+    const std::size_t k = arguments.number("k", 10);
+    const std::size_t subquantizers = arguments.number("subquantizers", 64);
+    const std::string refines = arguments.text("refine", "half,none");
+    std::printf("%zu x %zu, %zu queries, k=%zu (%.1f s)\n", data.rows(), data.dimensions, data.asked(), k, seconds());
+    std::vector<std::vector<RowResult>> truth;
+    if (!arguments.text("truth", "").empty()) truth = read_truth(arguments.text("truth", ""), k);
+    for (const std::size_t lists : arguments.numbers("lists", "1024")) {
+        const Built built = build(data, lists, subquantizers, pool);
+        std::printf("lists %zu built on the CPU (%.1f s)\n", lists, seconds());
+        const bool profile = arguments.number("profile", 0) != 0;  // for a profiler: few launches, no recall
+        if (truth.empty() && !profile) truth = find_truth(data, built, k, context, pool);
+        std::printf(
+            "refine  lists  batch probes   R@1   R@k  recall  device ms   queries/s   us/query  host ms  "
+            "queries/s  B/query  %%roof  again\n");
+        std::stringstream names(refines);
+        for (std::string name; std::getline(names, name, ',');) {
+            const std::int64_t refine = name == "none" ? 0 : name == "half" ? 1 : 2;
+            const ParameterList options = with_refine(built.options, refine);
+            Mirror mirror(context, built.shape, options, built.arrays);
+            feed(built, mirror);
+            mirror.finish_load();
+            const auto searcher = cuda::ivfadc::make_searcher(built.shape, options, built.arrays, context);
+            feed(built, *searcher);
+            searcher->finish_load(pool);
+            for (const std::size_t asked : arguments.numbers("batch", "1,16,10000")) {
+                const std::size_t batch = std::min(asked, data.asked());
+                for (const std::size_t probes : arguments.numbers("probes", "8,16,32,64")) {
+                    std::vector<std::uint32_t> rows;
+                    std::vector<std::uint32_t> found;
+                    const double device =
+                        time_on_device(mirror, batch, probes, k, data.queries.data(), rows, found, profile);
+                    if (profile) continue;
+                    const Recall recall =
+                        recall_of(truth, batch, k, [&](std::size_t q, std::size_t i) { return rows[q * k + i]; });
+                    const auto lost = std::count(found.begin(), found.end(), cuda::ivfadc::overflowed);
+                    const double host =
+                        time_host_to_host(*searcher, data, batch, probes, k, batch < 1000 ? alone : pool);
+                    const double roof = roofline_milliseconds(mirror, batch, probes);
+                    const double queries = static_cast<double>(batch);
+                    const double bytes =
+                        static_cast<double>(probes) / static_cast<double>(lists) * static_cast<double>(data.rows()) *
+                        (refine == 0 ? static_cast<double>(subquantizers) : 2.0 * static_cast<double>(data.dimensions));
+                    std::printf(
+                        "%-6s %6zu %6zu %6zu  %.4f %.4f %.4f  %9.4f  %10.0f  %9.4f %8.3f %10.0f %8.0f %6.1f %5ld\n",
+                        name.c_str(), lists, batch, probes, recall.first, recall.among, recall.share, device,
+                        queries / device * 1e3, device * 1e3 / queries, host, queries / host * 1e3, bytes,
+                        100 * roof / device, static_cast<long>(lost));
+                }
+            }
+        }
+    }
+}
+
+}  // namespace
+
+int main(int count, char** values)
+{
+    Arguments arguments;
+    for (int i = 1; i + 1 < count; i += 2) {
+        if (std::strncmp(values[i], "--", 2) != 0) return 2;
+        arguments.given[values[i] + 2] = values[i + 1];
+    }
+    try {
+        run(arguments);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,225 @@
+#include "cluster/kmeans.h"
+
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "cluster/device_math.cuh"
+#include "cluster/update.h"
+#include "device/error.h"
+
+namespace pgwarp::cuda
+{
+
+namespace
+{
+
+__global__ void gather_rows_kernel(const float* rows, std::size_t dimensions, const std::uint32_t* numbers,
+                                   std::size_t count, float* out)
+{
+    const std::size_t values = count * dimensions;
+    for (std::size_t at = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; at < values;
+         at += std::size_t{gridDim.x} * blockDim.x) {
+        out[at] = rows[numbers[at / dimensions] * dimensions + at % dimensions];
+    }
+}
+
+// What the device tells the host after each iteration.
+struct Outcome {
+    std::uint32_t changed;
+    std::uint32_t moved;
+    std::uint32_t settled;
+};
+
+// Little changed and nothing was moved: iterations already on their way leave the centroids alone.
+__global__ void settle_kernel(Outcome* outcome, std::size_t count)
+{
+    if (std::uint64_t{outcome->changed} * 1000 < count && outcome->moved == 0) outcome->settled = 1;
+    outcome->changed = 0;
+}
+
+class Event
+{
+public:
+    Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event"); }
+    ~Event() { (void)cudaEventDestroy(event_); }
+    Event(const Event&) = delete;
+    Event& operator=(const Event&) = delete;
+    void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "recording an event"); }
+    void wait() { check(cudaEventSynchronize(event_), "waiting for an iteration"); }
+
+private:
+    cudaEvent_t event_ = nullptr;
+};
+
+// Two numbers in pinned memory, kept for the next training: taking and giving back pinned memory stops the device.
+class PinnedPair
+{
+public:
+    PinnedPair()
+    {
+        const std::lock_guard lock(mutex());
+        if (!idle().empty()) {
+            memory_ = std::move(idle().back());
+            idle().pop_back();
+        } else {
+            memory_ = PinnedArray<std::uint32_t>(2);
+        }
+    }
+    ~PinnedPair()
+    {
+        const std::lock_guard lock(mutex());
+        idle().push_back(std::move(memory_));
+    }
+    PinnedPair(const PinnedPair&) = delete;
+    PinnedPair& operator=(const PinnedPair&) = delete;
+    std::uint32_t* data() { return memory_.data(); }
+
+private:
+    static std::mutex& mutex()
+    {
+        static std::mutex one;
+        return one;
+    }
+    // Never destroyed: the driver may be gone before static objects are.
+    static std::vector<PinnedArray<std::uint32_t>>& idle()
+    {
+        static auto* pairs = new std::vector<PinnedArray<std::uint32_t>>();
+        return *pairs;
+    }
+    PinnedArray<std::uint32_t> memory_;
+};
+
+// One training run. The host stays one iteration ahead of the device, so that the device never waits for it.
+class Trainer
+{
+public:
+    Trainer(Context& context, const float* rows, std::size_t count, std::size_t dimensions,
+            const KMeansOptions& options, float* centroids, cudaStream_t stream, MatrixPath path)
+        : options_(options),
+          rows_(rows),
+          count_(count),
+          dimensions_(dimensions),
+          centroids_(centroids),
+          stream_(stream),
+          assigner_(context, rows, count, dimensions, centroids, options.clusters, stream, path),
+          update_(context, count, dimensions, options.clusters, stream),
+          labels_(context.pool(), count, "cluster workspace", stream),
+          outcome_(context.pool(), 1, "cluster workspace", stream)
+    {
+        check(cudaMemsetAsync(labels_.data(), 0xFF, labels_.bytes(), stream), "clearing labels");
+        check(cudaMemsetAsync(outcome_.data(), 0, outcome_.bytes(), stream), "clearing an outcome");
+    }
+
+    // However it ends, nothing that the device still uses is let go: the pinned outcome waits for the stream.
+    ~Trainer() { (void)cudaStreamSynchronize(stream_); }
+
+    std::size_t run()
+    {
+        std::size_t iteration = 0;
+        for (; iteration < options_.iterations; ++iteration) {
+            if (options_.progress) options_.progress(iteration, options_.iterations);
+            if (options_.cancel != nullptr) options_.cancel->check();
+            launch(iteration);
+            if (iteration > 0 && settled(iteration - 1)) break;
+        }
+        if (options_.progress) options_.progress(options_.iterations, options_.iterations);
+        return iteration;
+    }
+
+private:
+    void launch(std::size_t iteration)
+    {
+        Outcome* outcome = outcome_.data();
+        const bool last = iteration + 1 == options_.iterations;
+        const std::size_t small = options_.balanced && !last ? count_ / options_.clusters / 4 : 0;
+        assigner_.assign(centroids_, labels_.data(), &outcome->changed, stream_);
+        update_.group(labels_.data(), stream_);
+        update_.average(rows_, assigner_.frame().view(), centroids_, &outcome->settled, stream_);
+        update_.fill_small(rows_, small, options_.seed, centroids_, &outcome->settled, &outcome->moved, stream_);
+        if (options_.spherical)
+            normalise_centroids(centroids_, options_.clusters, dimensions_, &outcome->settled, stream_);
+        settle_kernel<<<1, 1, 0, stream_>>>(outcome, count_);
+        check_launch("settle");
+        check(cudaMemcpyAsync(settled_.data() + iteration % 2, &outcome->settled, sizeof(std::uint32_t),
+                              cudaMemcpyDeviceToHost, stream_),
+              "reading an outcome");
+        done_[iteration % 2].record(stream_);
+    }
+
+    bool settled(std::size_t iteration)
+    {
+        done_[iteration % 2].wait();
+        return settled_.data()[iteration % 2] != 0;
+    }
+
+    const KMeansOptions& options_;
+    const float* rows_;
+    std::size_t count_;
+    std::size_t dimensions_;
+    float* centroids_;
+    cudaStream_t stream_;
+    TrainingAssigner assigner_;
+    CentroidUpdate update_;
+    DeviceArray<std::uint32_t> labels_;
+    DeviceArray<Outcome> outcome_;
+    PinnedPair settled_;
+    Event done_[2];
+};
+
+}  // namespace
+
+void gather_rows(const float* rows, std::size_t dimensions, const std::uint32_t* numbers, std::size_t count, float* out,
+                 cudaStream_t stream)
+{
+    if (count == 0) return;
+    const auto blocks = static_cast<unsigned>(std::clamp<std::size_t>(count * dimensions / 256, 1, 4096));
+    gather_rows_kernel<<<blocks, 256, 0, stream>>>(rows, dimensions, numbers, count, out);
+    check_launch("gather rows");
+}
+
+// The first `clusters` steps of a shuffle of all rows, of which only the displaced places are kept.
+std::vector<std::uint32_t> first_centroid_rows(std::size_t count, std::size_t clusters, std::uint64_t seed)
+{
+    std::vector<std::uint32_t> chosen(clusters, 0);
+    const std::size_t wanted = std::min(count, clusters);
+    std::unordered_map<std::size_t, std::uint32_t> displaced;
+    const auto at = [&](std::size_t place) {
+        const auto found = displaced.find(place);
+        return found == displaced.end() ? static_cast<std::uint32_t>(place) : found->second;
+    };
+    for (std::size_t i = 0; i < wanted; ++i) {
+        const std::size_t other = i + mix(seed * 0x100000001b3ULL + i) % (count - i);
+        chosen[i] = at(other);
+        displaced[other] = at(i);
+    }
+    for (std::size_t c = wanted; c < clusters && wanted > 0; ++c) chosen[c] = chosen[c % wanted];
+    return chosen;
+}
+
+std::size_t train_kmeans(Context& context, const float* rows, std::size_t count, std::size_t dimensions,
+                         const KMeansOptions& options, float* centroids, cudaStream_t stream, MatrixPath path)
+{
+    if (options.clusters == 0) return 0;
+    if (count == 0) {
+        check(cudaMemsetAsync(centroids, 0, options.clusters * dimensions * sizeof(float), stream),
+              "clearing centroids");
+        return 0;
+    }
+    const std::vector<std::uint32_t> chosen = first_centroid_rows(count, options.clusters, options.seed);
+    DeviceArray<std::uint32_t> numbers(context.pool(), chosen.size(), "cluster workspace", stream);
+    // From pageable memory: the copy is staged before the call returns.
+    check(cudaMemcpyAsync(numbers.data(), chosen.data(), numbers.bytes(), cudaMemcpyHostToDevice, stream),
+          "copying row numbers");
+    gather_rows(rows, dimensions, numbers.data(), chosen.size(), centroids, stream);
+    if (options.spherical) {
+        DeviceArray<std::uint32_t> never(context.pool(), 1, "cluster workspace", stream);
+        check(cudaMemsetAsync(never.data(), 0, never.bytes(), stream), "clearing a flag");
+        normalise_centroids(centroids, options.clusters, dimensions, never.data(), stream);
+    }
+    if (count <= options.clusters) return 0;
+    return Trainer(context, rows, count, dimensions, options, centroids, stream, path).run();
+}
+
+}  // namespace pgwarp::cuda

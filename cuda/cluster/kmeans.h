@@ -1,0 +1,30 @@
+// k-means on the device, as src/numeric/kmeans.h has it on the CPU: the same start, the same balancing, the same end.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cluster/assign.h"
+#include "device/context.h"
+#include "numeric/kmeans.h"
+
+namespace pgwarp::cuda
+{
+
+// rows: device [count][dimensions], count < 2^32; centroids: device [clusters][dimensions], written. When count <=
+// clusters the surplus centroids repeat rows; without rows they are zero. progress and cancel are called between
+// iterations, on the caller's thread. Same input, same device: same bytes. Returns how many iterations ran, when the
+// device is done.
+std::size_t train_kmeans(Context& context, const float* rows, std::size_t count, std::size_t dimensions,
+                         const KMeansOptions& options, float* centroids, cudaStream_t stream,
+                         MatrixPath path = MatrixPath::best);
+
+// The row numbers that training starts from: the same rows as the CPU's.
+std::vector<std::uint32_t> first_centroid_rows(std::size_t count, std::size_t clusters, std::uint64_t seed);
+
+// out[i] = rows[numbers[i]]; all on the device.
+void gather_rows(const float* rows, std::size_t dimensions, const std::uint32_t* numbers, std::size_t count, float* out,
+                 cudaStream_t stream);
+
+}  // namespace pgwarp::cuda

@@ -1,0 +1,195 @@
+#include <algorithm>
+
+#include "cluster/assign.h"
+#include "cluster/codeword_search.cuh"
+#include "cluster/product_parts.h"
+#include "cluster/product_quantizer.h"
+#include "device/error.h"
+
+namespace pgwarp::cuda
+{
+
+namespace
+{
+
+constexpr int threads = 256;
+constexpr int warps = threads / 32;
+template <int padded>
+constexpr int rows_per_lane = padded <= 2   ? 8
+                              : padded <= 8 ? 4
+                                            : 2;
+template <int padded>
+constexpr int tile_rows = 32 * rows_per_lane<padded>;  // rows of a warp at a time
+
+struct EncodeTask {
+    const float* rows;
+    std::size_t count;
+    ResidualBase base;
+    PartShape shape;
+    const float* codebooks;
+    const float* scale;
+    std::uint8_t* codes;
+};
+
+template <int padded>
+__device__ inline void load_part(const EncodeTask& task, std::size_t row, int begin, int width, float scale,
+                                 float (&values)[padded])
+{
+    const float* from = task.rows + row * task.shape.dimensions + begin;
+    const float* centroid = nullptr;
+    if (task.base.labels != nullptr)
+        centroid = task.base.centroids + std::size_t{task.base.labels[row]} * task.shape.dimensions + begin;
+    if (width == padded && padded % 4 == 0 && task.shape.dimensions % 4 == 0 && begin % 4 == 0) {
+#pragma unroll
+        for (int e = 0; e < padded; e += 4) {
+            float4 value = *reinterpret_cast<const float4*>(from + e);
+            if (centroid != nullptr) {
+                const float4 shift = *reinterpret_cast<const float4*>(centroid + e);
+                value = make_float4(value.x - shift.x, value.y - shift.y, value.z - shift.z, value.w - shift.w);
+            }
+            values[e] = framed(value.x, scale, 0);
+            values[e + 1] = framed(value.y, scale, 0);
+            values[e + 2] = framed(value.z, scale, 0);
+            values[e + 3] = framed(value.w, scale, 0);
+        }
+        return;
+    }
+#pragma unroll
+    for (int e = 0; e < padded; ++e) {
+        const float value = e < width ? from[e] : 0.0F;
+        const float shift = e < width && centroid != nullptr ? centroid[e] : 0.0F;
+        values[e] = framed(value - shift, scale, 0);
+    }
+}
+
+// A block keeps one part's codebook and goes through its share of the rows, a warp a few rows a lane at a time.
+template <int padded>
+__global__ __launch_bounds__(threads) void encode_kernel(EncodeTask task, std::size_t first_row, std::size_t end_row)
+{
+    __shared__ SharedCodebook<padded> book;
+    const int part = blockIdx.x;
+    const int begin = task.shape.begin(part);
+    const int width = task.shape.begin(part + 1) - begin;
+    const float scale = *task.scale;
+    load_codebook(book, task.codebooks + begin * codewords, width, scale);
+    const int lane = threadIdx.x % 32;
+    const std::size_t stride = std::size_t{gridDim.y} * warps * tile_rows<padded>;
+    for (std::size_t tile = first_row + (std::size_t{blockIdx.y} * warps + threadIdx.x / 32) * tile_rows<padded>;
+         tile < end_row; tile += stride) {
+        constexpr int held = rows_per_lane<padded>;
+        float values[held][padded];
+        int code[held];
+#pragma unroll
+        for (int r = 0; r < held; ++r)
+            load_part(task, min(tile + r * 32 + lane, end_row - 1), begin, width, scale, values[r]);
+        nearest_codewords(book, values, code);
+#pragma unroll
+        for (int r = 0; r < held; ++r) {
+            const std::size_t row = tile + r * 32 + lane;
+            if (row < end_row) task.codes[row * task.shape.parts + part] = static_cast<std::uint8_t>(code[r]);
+        }
+    }
+}
+
+__global__ void gather_part_kernel(EncodeTask task, std::size_t first_row, std::size_t count, int begin, int width,
+                                   float* out)
+{
+    const std::size_t values = count * width;
+    for (std::size_t at = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; at < values;
+         at += std::size_t{gridDim.x} * blockDim.x) {
+        const std::size_t row = first_row + at / width;
+        const std::size_t column = begin + at % width;
+        float value = task.rows[row * task.shape.dimensions + column];
+        if (task.base.labels != nullptr)
+            value -= task.base.centroids[std::size_t{task.base.labels[row]} * task.shape.dimensions + column];
+        out[at] = value;
+    }
+}
+
+__global__ void gather_residuals_kernel(const float* rows, std::size_t dimensions, const std::uint32_t* numbers,
+                                        std::size_t count, ResidualBase base, float* out)
+{
+    const std::size_t values = count * dimensions;
+    for (std::size_t at = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; at < values;
+         at += std::size_t{gridDim.x} * blockDim.x) {
+        const std::size_t row = numbers[at / dimensions];
+        const std::size_t column = at % dimensions;
+        out[at] = rows[row * dimensions + column] - base.centroids[base.labels[row] * dimensions + column];
+    }
+}
+
+__global__ void store_codes_kernel(const std::uint32_t* labels, std::size_t count, int part, int parts,
+                                   std::uint8_t* codes)
+{
+    const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+    if (i < count) codes[i * parts + part] = static_cast<std::uint8_t>(labels[i]);
+}
+
+// Wide parts: k-means assignment on a copy of the part's columns.
+void encode_wide(Context& context, const EncodeTask& task, const CancelToken* cancel, cudaStream_t stream)
+{
+    const std::size_t widest = (task.shape.dimensions + task.shape.parts - 1) / task.shape.parts;
+    const std::size_t step = std::min(task.count, std::max<std::size_t>(1024, (std::size_t{1} << 26) / widest));
+    DeviceArray<float> columns(context.pool(), step * widest, "cluster workspace", stream);
+    DeviceArray<std::uint32_t> labels(context.pool(), step, "cluster workspace", stream);
+    for (std::size_t first = 0; first < task.count; first += step) {
+        const std::size_t here = std::min(step, task.count - first);
+        for (int part = 0; part < task.shape.parts; ++part) {
+            const int begin = task.shape.begin(part);
+            const int width = task.shape.begin(part + 1) - begin;
+            gather_part_kernel<<<1024, threads, 0, stream>>>(task, first, here, begin, width, columns.data());
+            check_launch("gather a part");
+            assign_to_centroids(context, Metric::l2, columns.data(), here, width, task.codebooks + begin * codewords,
+                                codewords, labels.data(), cancel, stream);
+            store_codes_kernel<<<static_cast<unsigned>((here + threads - 1) / threads), threads, 0, stream>>>(
+                labels.data(), here, part, task.shape.parts, task.codes + first * task.shape.parts);
+            check_launch("store codes");
+        }
+    }
+}
+
+template <int padded>
+void encode_narrow(Context& context, const EncodeTask& task, const CancelToken* cancel, cudaStream_t stream)
+{
+    // About a millisecond a launch, by the operations on a row.
+    const std::size_t most = (std::size_t{1} << 34) / (std::size_t(padded + 6) * task.shape.parts * codewords);
+    const std::size_t step = std::max<std::size_t>(most / tile_rows<padded>, 1) * tile_rows<padded>;
+    for (std::size_t first = 0; first < task.count; first += step) {
+        if (cancel != nullptr) cancel->check();
+        const std::size_t here = std::min(step, task.count - first);
+        const std::size_t tiles = (here + warps * tile_rows<padded> - 1) / (warps * tile_rows<padded>);
+        const std::size_t share = std::max<std::size_t>(1, context.multiprocessors() * 8 / task.shape.parts);
+        const dim3 grid(static_cast<unsigned>(task.shape.parts), static_cast<unsigned>(std::min(share, tiles)));
+        encode_kernel<padded><<<grid, threads, 0, stream>>>(task, first, first + here);
+        check_launch("encode rows");
+    }
+}
+
+}  // namespace
+
+void gather_residuals(const float* rows, std::size_t dimensions, const std::uint32_t* numbers, std::size_t count,
+                      const ResidualBase& base, float* out, cudaStream_t stream)
+{
+    if (count == 0) return;
+    const auto blocks = static_cast<unsigned>(std::clamp<std::size_t>(count * dimensions / 256, 1, 4096));
+    gather_residuals_kernel<<<blocks, 256, 0, stream>>>(rows, dimensions, numbers, count, base, out);
+    check_launch("gather residuals");
+}
+
+void encode_product(Context& context, const float* rows, std::size_t count, const ResidualBase& base,
+                    const ProductQuantizer& shape, const float* codebooks, std::uint8_t* codes,
+                    const CancelToken* cancel, cudaStream_t stream)
+{
+    if (count == 0) return;
+    DeviceArray<float> scale(context.pool(), 1, "cluster workspace", stream);
+    magnitude_scale(codebooks, codewords * shape.dimensions(), scale.data(), stream);
+    const EncodeTask task{rows, count, base, PartShape(shape), codebooks, scale.data(), codes};
+    const std::size_t widest = (shape.dimensions() + shape.subquantizers() - 1) / shape.subquantizers();
+    if (widest <= 2) return encode_narrow<2>(context, task, cancel, stream);
+    if (widest <= 4) return encode_narrow<4>(context, task, cancel, stream);
+    if (widest <= 8) return encode_narrow<8>(context, task, cancel, stream);
+    if (widest <= 16) return encode_narrow<16>(context, task, cancel, stream);
+    encode_wide(context, task, cancel, stream);
+}
+
+}  // namespace pgwarp::cuda

@@ -1,0 +1,116 @@
+#include "cluster/staging.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "device/error.h"
+
+namespace pgwarp::cuda
+{
+
+namespace
+{
+
+constexpr std::size_t copy_grain = std::size_t{1} << 19;  // what a thread copies at a time
+
+void copy_parallel(void* target, const void* source, std::size_t bytes, ThreadPool& pool)
+{
+    pool.parallel_for(bytes, copy_grain, [&](std::size_t begin, std::size_t end) {
+        std::memcpy(static_cast<std::byte*>(target) + begin, static_cast<const std::byte*>(source) + begin,
+                    end - begin);
+    });
+}
+
+}  // namespace
+
+struct Staging::Ring {
+    PinnedArray<std::byte> memory{slots * slot_bytes};
+    cudaEvent_t done[slots] = {};
+    std::size_t next = 0;
+
+    Ring()
+    {
+        for (cudaEvent_t& event : done)
+            check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
+    }
+    ~Ring()
+    {
+        for (cudaEvent_t event : done) {
+            if (event != nullptr) (void)cudaEventDestroy(event);
+        }
+    }
+    std::byte* slot(std::size_t at) { return memory.data() + at * slot_bytes; }
+    void wait(std::size_t at) { check(cudaEventSynchronize(done[at]), "waiting for a copy"); }
+
+    static std::mutex& mutex()
+    {
+        static std::mutex one;
+        return one;
+    }
+    // Never destroyed: the driver may be gone before static objects are.
+    static std::vector<std::unique_ptr<Ring>>& idle()
+    {
+        static auto* rings = new std::vector<std::unique_ptr<Ring>>();
+        return *rings;
+    }
+};
+
+Staging::Staging(cudaStream_t stream) : stream_(stream)
+{
+    {
+        const std::lock_guard lock(Ring::mutex());
+        if (!Ring::idle().empty()) {
+            ring_ = std::move(Ring::idle().back());
+            Ring::idle().pop_back();
+            return;
+        }
+    }
+    ring_ = std::make_unique<Ring>();
+}
+
+Staging::~Staging()
+{
+    (void)cudaStreamSynchronize(stream_);
+    constexpr std::size_t most_idle = 4;
+    const std::lock_guard lock(Ring::mutex());
+    if (Ring::idle().size() < most_idle) Ring::idle().push_back(std::move(ring_));
+}
+
+void Staging::upload(const void* host, std::size_t bytes, void* device, ThreadPool& pool, const CancelToken* cancel)
+{
+    for (std::size_t offset = 0; offset < bytes; offset += slot_bytes) {
+        if (cancel != nullptr) cancel->check();
+        const std::size_t here = std::min(slot_bytes, bytes - offset);
+        const std::size_t at = ring_->next++ % slots;
+        ring_->wait(at);
+        copy_parallel(ring_->slot(at), static_cast<const std::byte*>(host) + offset, here, pool);
+        check(cudaMemcpyAsync(static_cast<std::byte*>(device) + offset, ring_->slot(at), here, cudaMemcpyHostToDevice,
+                              stream_),
+              "copying rows to the device");
+        check(cudaEventRecord(ring_->done[at], stream_), "recording an event");
+    }
+}
+
+void Staging::download(const void* device, std::size_t bytes, void* host, ThreadPool& pool, const CancelToken* cancel)
+{
+    const auto request = [&](std::size_t offset) {
+        const std::size_t at = offset / slot_bytes % slots;
+        check(cudaMemcpyAsync(ring_->slot(at), static_cast<const std::byte*>(device) + offset,
+                              std::min(slot_bytes, bytes - offset), cudaMemcpyDeviceToHost, stream_),
+              "copying from the device");
+        check(cudaEventRecord(ring_->done[at], stream_), "recording an event");
+    };
+    for (std::size_t offset = 0; offset < std::min(bytes, slots * slot_bytes); offset += slot_bytes) request(offset);
+    for (std::size_t offset = 0; offset < bytes; offset += slot_bytes) {
+        if (cancel != nullptr) cancel->check();
+        const std::size_t at = offset / slot_bytes % slots;
+        ring_->wait(at);
+        copy_parallel(static_cast<std::byte*>(host) + offset, ring_->slot(at), std::min(slot_bytes, bytes - offset),
+                      pool);
+        if (offset + slots * slot_bytes < bytes) request(offset + slots * slot_bytes);
+    }
+}
+
+}  // namespace pgwarp::cuda

@@ -1,0 +1,165 @@
+// Scores are written for a group of queries, then the k-th smallest of each is found by three passes over its digits
+// (11, 11 and 10 bits), then what lies below is collected. Ties at the k-th score go to the lower rows.
+#include "cluster/truth.h"
+
+#include <algorithm>
+
+#include "cluster/device_math.cuh"
+#include "cluster/kmeans.h"
+#include "cluster/row_products.h"
+#include "device/error.h"
+#include "index/calibrate.h"
+
+namespace pgwarp::cuda
+{
+
+namespace
+{
+
+constexpr int threads = 1024;
+constexpr int digits = 2048;
+constexpr std::uint64_t most_score_bytes = std::uint64_t{4} << 30;
+
+// Where the k-th smallest score of a query is being looked for.
+struct Search {
+    unsigned prefix;  // digits found so far, in place
+    unsigned below;   // scores with smaller digits
+};
+
+struct Found {
+    unsigned score;  // ordered bits
+    unsigned row;
+};
+
+struct Pass {
+    int shift;
+    int bits;
+};
+constexpr Pass pass_of[3] = {{21, 11}, {10, 11}, {0, 10}};
+
+// A block finds the next digit of its query's k-th smallest score.
+__global__ __launch_bounds__(threads) void next_digit_kernel(const float* scores, std::size_t count, unsigned k,
+                                                             Pass pass, Search* searches)
+{
+    __shared__ unsigned histogram[digits];
+    const float* own = scores + blockIdx.x * count;
+    const Search search = searches[blockIdx.x];
+    const int known = pass.shift + pass.bits;
+    const unsigned mask = known == 32 ? 0 : ~0U << known;
+    for (int i = threadIdx.x; i < digits; i += threads) histogram[i] = 0;
+    __syncthreads();
+#pragma unroll 4
+    for (std::size_t i = threadIdx.x; i < count; i += threads) {
+        const unsigned bits = ordered_bits(own[i]);
+        if ((bits & mask) == search.prefix) atomicAdd(&histogram[(bits >> pass.shift) & ((1U << pass.bits) - 1)], 1U);
+    }
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    unsigned below = search.below;
+    unsigned digit = 0;
+    while (below + histogram[digit] < k) below += histogram[digit++];
+    searches[blockIdx.x] = {search.prefix | (digit << pass.shift), below};
+}
+
+// Collects the scores below the k-th, then enough of those equal to it in row order: out [k] a query, unsorted.
+__global__ __launch_bounds__(threads) void collect_kernel(const float* scores, std::size_t count, unsigned k,
+                                                          const Search* searches, Found* out)
+{
+    __shared__ unsigned taken;
+    __shared__ unsigned equal_taken;
+    __shared__ unsigned equal_of_warp[threads / 32];
+    const int warp = threadIdx.x / 32;
+    const unsigned earlier_lanes = (1U << (threadIdx.x % 32)) - 1;
+    const float* own = scores + blockIdx.x * count;
+    const Search search = searches[blockIdx.x];
+    Found* found = out + blockIdx.x * std::size_t{k};
+    if (threadIdx.x == 0) taken = equal_taken = 0;
+    __syncthreads();
+    for (std::size_t first = 0; first < count; first += threads) {
+        const std::size_t i = first + threadIdx.x;
+        const unsigned bits = i < count ? ordered_bits(own[i]) : ~0U;
+        if (i < count && bits < search.prefix) found[atomicAdd(&taken, 1U)] = {bits, static_cast<unsigned>(i)};
+        const bool equal = i < count && bits == search.prefix;
+        if (__syncthreads_or(equal) == 0) continue;
+        const unsigned votes = __ballot_sync(~0U, equal);
+        if (threadIdx.x % 32 == 0) equal_of_warp[warp] = __popc(votes);
+        __syncthreads();
+        unsigned before = equal_taken + __popc(votes & earlier_lanes);
+        for (int w = 0; w < warp; ++w) before += equal_of_warp[w];
+        if (equal && before < k - search.below) found[search.below + before] = {bits, static_cast<unsigned>(i)};
+        __syncthreads();
+        if (threadIdx.x == 0)
+            for (int w = 0; w < threads / 32; ++w) equal_taken += equal_of_warp[w];
+    }
+}
+
+std::vector<std::uint32_t> neighbours(std::vector<Found> found, std::uint32_t self)
+{
+    std::sort(found.begin(), found.end(),
+              [](const Found& a, const Found& b) { return a.score != b.score ? a.score < b.score : a.row < b.row; });
+    std::vector<std::uint32_t> rows;
+    for (const Found& one : found) {
+        if (one.row != self && rows.size() < Calibration::ks[3]) rows.push_back(one.row);
+    }
+    return rows;
+}
+
+// As many queries as score all rows within a share of the memory left.
+std::size_t queries_together(const MemoryPool& pool, std::size_t count)
+{
+    const std::uint64_t left = pool.budget() == 0 ? most_score_bytes * 4 : pool.budget() - pool.used();
+    return std::clamp<std::size_t>(std::min(left / 4, most_score_bytes) / sizeof(float) / count, 1, 256);
+}
+
+}  // namespace
+
+std::vector<std::vector<std::uint32_t>> calibration_truth(Context& context, Metric metric, const float* rows,
+                                                          std::size_t count, std::size_t dimensions,
+                                                          const std::vector<std::uint32_t>& sample, ThreadPool& pool,
+                                                          const CancelToken* cancel, cudaStream_t stream)
+{
+    std::vector<std::vector<std::uint32_t>> truth(sample.size());
+    if (sample.empty() || count == 0) return truth;
+    const auto k = static_cast<unsigned>(std::min<std::size_t>(Calibration::ks[3] + 1, count));
+    const std::size_t step = std::min(queries_together(context.pool(), count), sample.size());
+    constexpr const char* name = "build workspace";
+    MemoryPool& memory = context.pool();
+    DeviceArray<std::uint32_t> numbers(memory, sample.size(), name, stream);
+    DeviceArray<float> queries(memory, sample.size() * dimensions, name, stream);
+    DeviceArray<float> norms(memory, metric == Metric::l2 ? count : 0, name, stream);
+    DeviceArray<float> scores(memory, step * count, name, stream);
+    DeviceArray<Search> searches(memory, step, name, stream);
+    DeviceArray<Found> found(memory, sample.size() * k, name, stream);
+    check(cudaMemcpyAsync(numbers.data(), sample.data(), numbers.bytes(), cudaMemcpyHostToDevice, stream),
+          "copying a sample");
+    gather_rows(rows, dimensions, numbers.data(), sample.size(), queries.data(), stream);
+    if (metric == Metric::l2) squared_norms(rows, count, dimensions, norms.data(), stream);
+    for (std::size_t first = 0; first < sample.size(); first += step) {
+        if (cancel != nullptr) cancel->check();
+        const std::size_t here = std::min(step, sample.size() - first);
+        score_rows(queries.data() + first * dimensions, here, rows, norms.data(), count, dimensions, scores.data(),
+                   count, stream);
+        check(cudaMemsetAsync(searches.data(), 0, searches.bytes(), stream), "clearing searches");
+        for (const Pass pass : pass_of) {
+            next_digit_kernel<<<static_cast<unsigned>(here), threads, 0, stream>>>(scores.data(), count, k, pass,
+                                                                                   searches.data());
+            check_launch("next digit");
+        }
+        collect_kernel<<<static_cast<unsigned>(here), threads, 0, stream>>>(scores.data(), count, k, searches.data(),
+                                                                            found.data() + first * k);
+        check_launch("collect neighbours");
+    }
+    std::vector<Found> host(found.size());
+    check(cudaMemcpyAsync(host.data(), found.data(), found.bytes(), cudaMemcpyDeviceToHost, stream),
+          "reading neighbours");
+    check(cudaStreamSynchronize(stream), "waiting for neighbours");
+    pool.parallel_for(sample.size(), 4, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t q = begin; q < end; ++q) {
+            const auto own = host.begin() + static_cast<std::ptrdiff_t>(q * k);
+            truth[q] = neighbours({own, own + k}, sample[q]);
+        }
+    });
+    return truth;
+}
+
+}  // namespace pgwarp::cuda

@@ -1,0 +1,316 @@
+#include "cluster/update.h"
+
+#include <algorithm>
+#include <bit>
+#include <cub/device/device_radix_sort.cuh>
+
+#include "cluster/device_math.cuh"
+#include "device/error.h"
+
+namespace pgwarp::cuda
+{
+
+namespace
+{
+
+constexpr int threads = 256;
+constexpr std::size_t piece_rows = 64;  // of the sorted order, summed by one warp
+constexpr int column_step = 128;        // columns a warp sums at a time, four a lane
+constexpr int strands = 8;
+
+__global__ void number_kernel(std::uint32_t* out, std::size_t count)
+{
+    const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+    if (i < count) out[i] = static_cast<std::uint32_t>(i);
+}
+
+// begin[c] = first place of cluster c in the sorted order.
+__global__ void find_begins_kernel(const std::uint32_t* sorted, std::size_t count, std::size_t clusters,
+                                   std::uint32_t* begin)
+{
+    const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+    if (i > count) return;
+    const std::size_t from = i == 0 ? 0 : std::size_t{sorted[i - 1]} + 1;
+    const std::size_t to = i == count ? clusters : std::size_t{sorted[i]};
+    for (std::size_t c = from; c <= to; ++c) begin[c] = static_cast<std::uint32_t>(i);
+}
+
+struct Four {
+    float value[4];
+};
+
+// Four columns of a row: neighbours where rows allow 16-byte loads, else 32 apart.
+template <bool aligned>
+__device__ inline Four load_four(const float* row, std::size_t first, int lane, std::size_t dimensions)
+{
+    Four four{};
+    if constexpr (aligned) {
+        if (first + lane * 4 < dimensions) {
+            const float4 values = *reinterpret_cast<const float4*>(row + first + lane * 4);
+            four = {{values.x, values.y, values.z, values.w}};
+        }
+    } else {
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+            if (first + e * 32 + lane < dimensions) four.value[e] = row[first + e * 32 + lane];
+    }
+    return four;
+}
+
+template <bool aligned>
+__device__ inline void store_four(float* row, std::size_t first, int lane, std::size_t dimensions, const Four& four)
+{
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        const std::size_t column = first + (aligned ? lane * 4 + e : e * 32 + lane);
+        if (column < dimensions) row[column] = four.value[e];
+    }
+}
+
+// Sums of a piece stay finite.
+__device__ inline float bounded(float value)
+{
+    constexpr float largest = 1e36F;
+    return fminf(fmaxf(value, -largest), largest);
+}
+
+// A warp sums one piece of the sorted order, in the frame (precise far from the origin, finite at any magnitude). Where
+// a piece p meets a cluster c the sum goes to slot p + c: along the order at least one of the two grows, so slots are
+// distinct.
+template <bool aligned>
+__global__ __launch_bounds__(threads) void sum_pieces_kernel(const float* rows, std::size_t count,
+                                                             std::size_t dimensions, FrameView frame,
+                                                             const std::uint32_t* members, const std::uint32_t* sorted,
+                                                             const std::uint32_t* settled, std::size_t first_piece,
+                                                             float* partial)
+{
+    if (*settled != 0) return;
+    const std::size_t piece = first_piece + (std::size_t{blockIdx.x} * threads + threadIdx.x) / 32;
+    const int lane = threadIdx.x % 32;
+    const std::size_t first = std::size_t{blockIdx.y} * column_step;
+    const float scale = *frame.scale;
+    const Four origin = load_four<aligned>(frame.origin, first, lane, dimensions);
+    const std::size_t begin = piece * piece_rows;
+    if (begin >= count) return;
+    const std::size_t end = min(begin + piece_rows, count);
+    Four sum{};
+    std::uint32_t cluster = sorted[begin];
+    constexpr int ahead = 8;
+    for (std::size_t at = begin; at < end; at += ahead) {
+        const std::size_t mine = min(at + lane % ahead, end - 1);
+        const std::uint32_t member = members[mine];
+        const std::uint32_t label = sorted[mine];
+        Four values[ahead];
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) {
+            const std::size_t row = __shfl_sync(~0U, member, i);
+            values[i] = load_four<aligned>(rows + row * dimensions, first, lane, dimensions);
+        }
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) {
+            const std::uint32_t next = __shfl_sync(~0U, label, i);
+            if (at + i >= end) break;
+            if (next != cluster) {
+                store_four<aligned>(partial + (piece + cluster) * dimensions, first, lane, dimensions, sum);
+                sum = Four{};
+                cluster = next;
+            }
+#pragma unroll
+            for (int e = 0; e < 4; ++e) sum.value[e] += bounded(fmaf(values[i].value[e], scale, -origin.value[e]));
+        }
+    }
+    store_four<aligned>(partial + (piece + cluster) * dimensions, first, lane, dimensions, sum);
+}
+
+__global__ __launch_bounds__(column_step* strands) void finish_means_kernel(const float* partial,
+                                                                            std::size_t dimensions, FrameView frame,
+                                                                            const std::uint32_t* begin,
+                                                                            const std::uint32_t* settled,
+                                                                            float* centroids)
+{
+    __shared__ double shared[strands][column_step];
+    if (*settled != 0) return;
+    const std::size_t cluster = blockIdx.x;
+    const std::size_t column = std::size_t{blockIdx.y} * column_step + threadIdx.x;
+    const std::size_t from = begin[cluster];
+    const std::size_t to = begin[cluster + 1];
+    if (from == to) return;
+    const std::size_t last_piece = (to - 1) / piece_rows;
+    double sum = 0;
+    if (column < dimensions) {
+#pragma unroll 4
+        for (std::size_t piece = from / piece_rows + threadIdx.y; piece <= last_piece; piece += strands)
+            sum += partial[(piece + cluster) * dimensions + column];
+    }
+    shared[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y != 0 || column >= dimensions) return;
+    for (int s = 1; s < strands; ++s) sum += shared[s][threadIdx.x];
+    const double mean = sum / static_cast<double>(to - from) + frame.origin[column];
+    constexpr double largest = 3.402823466e38;
+    centroids[cluster * dimensions + column] = static_cast<float>(fmin(fmax(mean / *frame.scale, -largest), largest));
+}
+
+// Keys that sort clusters by falling size.
+__global__ void size_keys_kernel(const std::uint32_t* begin, std::size_t clusters, std::uint32_t count,
+                                 std::uint32_t* keys)
+{
+    const std::size_t c = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+    if (c < clusters) keys[c] = count - (begin[c + 1] - begin[c]);
+}
+
+// How many clusters move: cluster by_size[K - 1 - t] takes a row of by_size[t % donors] for all t before the first that
+// is not small, whose donor has no row to spare, or whose donor comes no earlier.
+__global__ __launch_bounds__(1024) void count_moves_kernel(const std::uint32_t* sorted_keys, std::uint32_t clusters,
+                                                           std::uint32_t count, std::uint32_t small,
+                                                           const std::uint32_t* settled, std::uint32_t* moved)
+{
+    __shared__ std::uint32_t first;
+    if (threadIdx.x == 0) first = clusters;
+    __syncthreads();
+    const std::uint32_t donors = (clusters + 3) / 4;
+    std::uint32_t own = clusters;
+    for (std::uint32_t t = threadIdx.x; t < clusters; t += blockDim.x) {
+        const std::uint32_t at = clusters - 1 - t;
+        const std::uint32_t donor = t % donors;
+        if (count - sorted_keys[at] > small || count - sorted_keys[donor] < 2 || donor >= at) {
+            own = t;
+            break;
+        }
+    }
+    atomicMin(&first, own);
+    __syncthreads();
+    if (threadIdx.x == 0) *moved = *settled != 0 ? 0 : first;
+}
+
+// One block a moving cluster.
+__global__ void move_small_kernel(const float* rows, std::size_t dimensions, const std::uint32_t* by_size,
+                                  const std::uint32_t* begin, const std::uint32_t* members, std::uint32_t clusters,
+                                  std::uint64_t seed, const std::uint32_t* moved, float* centroids)
+{
+    const std::uint32_t donors = (clusters + 3) / 4;
+    for (std::uint32_t t = blockIdx.x; t < *moved; t += gridDim.x) {
+        const std::uint32_t at = clusters - 1 - t;
+        const std::uint32_t from = by_size[t % donors];
+        const std::uint32_t size = begin[from + 1] - begin[from];
+        const std::uint32_t pick = begin[from] + static_cast<std::uint32_t>(mix(seed + from * 31ULL + at) % size);
+        const float* row = rows + std::size_t{members[pick]} * dimensions;
+        float* centroid = centroids + std::size_t{by_size[at]} * dimensions;
+        for (std::size_t e = threadIdx.x; e < dimensions; e += blockDim.x) centroid[e] = row[e];
+    }
+}
+
+__global__ __launch_bounds__(threads) void normalise_kernel(float* centroids, std::size_t clusters,
+                                                            std::size_t dimensions, const std::uint32_t* settled)
+{
+    if (*settled != 0) return;
+    const std::size_t c = (std::size_t{blockIdx.x} * threads + threadIdx.x) / 32;
+    const int lane = threadIdx.x % 32;
+    if (c >= clusters) return;
+    float* values = centroids + c * dimensions;
+    double squares = 0;
+    for (std::size_t e = lane; e < dimensions; e += 32) squares += static_cast<double>(values[e]) * values[e];
+    for (int offset = 16; offset > 0; offset /= 2) squares += __shfl_xor_sync(~0U, squares, offset);
+    const double norm = sqrt(squares);
+    if (!(norm > 0)) return;
+    for (std::size_t e = lane; e < dimensions; e += 32) values[e] = static_cast<float>(values[e] / norm);
+}
+
+unsigned blocks_of(std::size_t count, std::size_t size)
+{
+    return static_cast<unsigned>((count + size - 1) / size);
+}
+
+int bits_of(std::size_t largest)
+{
+    return std::max(1, static_cast<int>(std::bit_width(largest)));
+}
+
+}  // namespace
+
+CentroidUpdate::CentroidUpdate(Context& context, std::size_t count, std::size_t dimensions, std::size_t clusters,
+                               cudaStream_t stream)
+    : count_(count), dimensions_(dimensions), clusters_(clusters)
+{
+    MemoryPool& pool = context.pool();
+    constexpr const char* name = "cluster workspace";
+    for (auto* array : {&row_numbers_, &sorted_labels_, &members_})
+        *array = DeviceArray<std::uint32_t>(pool, count, name, stream);
+    for (auto* array : {&size_keys_, &sorted_keys_, &cluster_numbers_, &by_size_})
+        *array = DeviceArray<std::uint32_t>(pool, clusters, name, stream);
+    begin_ = DeviceArray<std::uint32_t>(pool, clusters + 1, name, stream);
+    const std::size_t pieces = (count + piece_rows - 1) / piece_rows;
+    partial_ = DeviceArray<float>(pool, (pieces + clusters) * dimensions, name, stream);
+    std::size_t bytes = 0;
+    check(cub::DeviceRadixSort::SortPairs(nullptr, bytes, row_numbers_.data(), row_numbers_.data(), row_numbers_.data(),
+                                          row_numbers_.data(), std::max(count, clusters), 0, 32, stream),
+          "sizing a sort");
+    workspace_ = DeviceArray<unsigned char>(pool, bytes, name, stream);
+    number_kernel<<<blocks_of(count, threads), threads, 0, stream>>>(row_numbers_.data(), count);
+    number_kernel<<<blocks_of(clusters, threads), threads, 0, stream>>>(cluster_numbers_.data(), clusters);
+    check_launch("numbers");
+}
+
+void CentroidUpdate::sort(const std::uint32_t* keys, std::uint32_t* sorted_keys, const std::uint32_t* values,
+                          std::uint32_t* sorted_values, std::size_t count, int bits, cudaStream_t stream)
+{
+    std::size_t bytes = workspace_.size();
+    check(cub::DeviceRadixSort::SortPairs(workspace_.data(), bytes, keys, sorted_keys, values, sorted_values, count, 0,
+                                          bits, stream),
+          "sorting by label");
+}
+
+void CentroidUpdate::group(const std::uint32_t* labels, cudaStream_t stream)
+{
+    sort(labels, sorted_labels_.data(), row_numbers_.data(), members_.data(), count_, bits_of(clusters_ - 1), stream);
+    find_begins_kernel<<<blocks_of(count_ + 1, threads), threads, 0, stream>>>(sorted_labels_.data(), count_, clusters_,
+                                                                               begin_.data());
+    check_launch("cluster begins");
+}
+
+void CentroidUpdate::average(const float* rows, const FrameView& frame, float* centroids, const std::uint32_t* settled,
+                             cudaStream_t stream)
+{
+    const std::size_t pieces = (count_ + piece_rows - 1) / piece_rows;
+    const unsigned column_steps = blocks_of(dimensions_, column_step);
+    const auto kernel = dimensions_ % 4 == 0 ? sum_pieces_kernel<true> : sum_pieces_kernel<false>;
+    // About half a millisecond of memory traffic a launch.
+    const std::size_t step = std::max<std::size_t>(1, (std::size_t{1} << 29) / (dimensions_ * piece_rows));
+    for (std::size_t first = 0; first < pieces; first += step) {
+        const dim3 grid(blocks_of(std::min(step, pieces - first) * 32, threads), column_steps);
+        kernel<<<grid, threads, 0, stream>>>(rows, count_, dimensions_, frame, members_.data(), sorted_labels_.data(),
+                                             settled, first, partial_.data());
+        check_launch("segment sums");
+    }
+    finish_means_kernel<<<dim3(static_cast<unsigned>(clusters_), column_steps), dim3(column_step, strands), 0,
+                          stream>>>(partial_.data(), dimensions_, frame, begin_.data(), settled, centroids);
+    check_launch("means");
+}
+
+void CentroidUpdate::fill_small(const float* rows, std::size_t small, std::uint64_t seed, float* centroids,
+                                const std::uint32_t* settled, std::uint32_t* moved, cudaStream_t stream)
+{
+    const auto clusters = static_cast<std::uint32_t>(clusters_);
+    const auto count = static_cast<std::uint32_t>(count_);
+    size_keys_kernel<<<blocks_of(clusters_, threads), threads, 0, stream>>>(begin_.data(), clusters_, count,
+                                                                            size_keys_.data());
+    check_launch("cluster sizes");
+    sort(size_keys_.data(), sorted_keys_.data(), cluster_numbers_.data(), by_size_.data(), clusters_, bits_of(count_),
+         stream);
+    count_moves_kernel<<<1, 1024, 0, stream>>>(sorted_keys_.data(), clusters, count, static_cast<std::uint32_t>(small),
+                                               settled, moved);
+    check_launch("count moves");
+    move_small_kernel<<<std::min(clusters, 1024U), 128, 0, stream>>>(rows, dimensions_, by_size_.data(), begin_.data(),
+                                                                     members_.data(), clusters, seed, moved, centroids);
+    check_launch("move small clusters");
+}
+
+void normalise_centroids(float* centroids, std::size_t clusters, std::size_t dimensions, const std::uint32_t* settled,
+                         cudaStream_t stream)
+{
+    normalise_kernel<<<blocks_of(clusters * 32, threads), threads, 0, stream>>>(centroids, clusters, dimensions,
+                                                                                settled);
+    check_launch("normalise centroids");
+}
+
+}  // namespace pgwarp::cuda

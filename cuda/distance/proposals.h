@@ -1,0 +1,64 @@
+// Proposing rows by low-precision scores. A proposer goes over a range of positions in one of two ways:
+//   filter: every pair with a score above its query's threshold is appended to the query's entries;
+//   maxima: the largest score of each 32 positions is written out, from which a first threshold is chosen.
+// Selection is thus fused into the distance tile as one comparison a pair; thresholds are tightened between ranges
+// (exact/thresholds.h). This takes the place of a k-selection queue in registers behind the tile (Faiss paper,
+// section 5.1): the comparison is all that a pair costs, whatever k is.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/context.h"
+#include "distance/half_rows.h"
+
+namespace pgwarp::cuda
+{
+
+inline constexpr std::uint32_t maxima_group = 32;
+
+struct Proposal {
+    float score;
+    std::uint32_t position;
+};
+
+// Of the slots of a batch; device pointers. An entry that finds no place is lost, but counted.
+struct Proposals {
+    Proposal* entries = nullptr;        // [slots][capacity]
+    std::uint32_t* counts = nullptr;    // [slots]
+    const float* thresholds = nullptr;  // [slots]; +infinity: none is wanted
+    std::uint32_t capacity = 0;
+    float* maxima = nullptr;         // not null: write maxima[slot][maxima_width] instead
+    std::uint32_t maxima_width = 0;  // positions of the range / maxima_group
+};
+
+// Positions [begin, end): begin a multiple of tile_rows, end too or the end of all.
+struct PositionRange {
+    std::uint32_t begin;
+    std::uint32_t end;
+};
+
+struct ProposalJob {
+    const ScoredRows* rows = nullptr;
+    const float* penalties = nullptr;  // those of `rows`, or with dead rows marked
+    const float* vectors = nullptr;    // the rows themselves, [order.rows][dimensions]: read by float kinds
+    PreparedQueries queries;
+    Proposals out;
+    PositionRange range{};
+};
+
+// Each enqueues launches of at most about 2 ms. Which of them serve a job: see propose().
+void propose_by_warp_groups(Context& context, const ProposalJob& job, cudaStream_t stream);  // sm_90a, half kinds
+void propose_portably(Context& context, const ProposalJob& job, cudaStream_t stream);        // half kinds
+void propose_by_streaming(Context& context, const ProposalJob& job, cudaStream_t stream);    // any kind, few queries
+void propose_by_l1_tiles(Context& context, const ProposalJob& job, cudaStream_t stream);     // float_l1
+
+// Whether this build and device can run propose_by_warp_groups.
+bool warp_groups_available(Context& context);
+
+// The best of these.
+void propose(Context& context, const ProposalJob& job, cudaStream_t stream);
+
+}  // namespace pgwarp::cuda

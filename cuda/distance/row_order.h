@@ -1,0 +1,36 @@
+// The order in which search goes over rows. Rows often lie in clusters, as they were inserted; a prefix of the
+// positions is to be a fair sample of them, so that thresholds found on it hold for the rest.
+#pragma once
+
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define PGWARP_ORDER_BOTH __host__ __device__
+#else
+#define PGWARP_ORDER_BOTH
+#endif
+
+namespace pgwarp::cuda
+{
+
+// Position p belongs to row row_of(p): groups of `group` rows, in the order of multiples of `multiplier` modulo their
+// number. Positions whose row_of() is `rows` or more have no row.
+struct RowOrder {
+    std::uint32_t rows = 0;
+    std::uint32_t group = 1;
+    std::uint32_t groups = 0;
+    std::uint32_t multiplier = 1;  // without a common factor with groups
+
+    PGWARP_ORDER_BOTH std::uint32_t row_of(std::uint32_t position) const
+    {
+        const std::uint64_t index = position / group;
+        if (index >= groups) return rows;
+        return static_cast<std::uint32_t>(index * multiplier % groups) * group + position % group;
+    }
+    std::uint32_t positions() const { return groups * group; }
+};
+
+// Groups of one row for copies of rows, larger ones where rows are read in place.
+RowOrder make_row_order(std::uint32_t rows, std::uint32_t group);
+
+}  // namespace pgwarp::cuda

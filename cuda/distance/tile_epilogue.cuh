@@ -1,0 +1,96 @@
+// What follows the products of a tile, shared by the matrix kernels. A thread holds, as the matrix instructions leave
+// them, products of two queries (rows lane / 4 and lane / 4 + 8 of its warp's 16) with 32 of 128 rows:
+// products[4 j + 2 q + c] belongs to query q and column 8 j + 2 (lane % 4) + c.
+#pragma once
+
+#include <cstdint>
+
+#include "distance/proposals.h"
+
+namespace pgwarp::cuda
+{
+
+inline constexpr int thread_products = 64;
+
+// Products become scores; returns the largest of each query.
+__device__ inline float2 make_scores(float (&products)[thread_products], float2 factor, const float* penalties)
+{
+    const float2* pairs = reinterpret_cast<const float2*>(penalties) + threadIdx.x % 4;
+    float2 largest{-INFINITY, -INFINITY};
+#pragma unroll
+    for (int j = 0; j < thread_products / 4; ++j) {
+        const float2 penalty = pairs[4 * j];
+        products[4 * j] = fmaf(products[4 * j], factor.x, -penalty.x);
+        products[4 * j + 1] = fmaf(products[4 * j + 1], factor.x, -penalty.y);
+        products[4 * j + 2] = fmaf(products[4 * j + 2], factor.y, -penalty.x);
+        products[4 * j + 3] = fmaf(products[4 * j + 3], factor.y, -penalty.y);
+        largest.x = fmaxf(largest.x, fmaxf(products[4 * j], products[4 * j + 1]));
+        largest.y = fmaxf(largest.y, fmaxf(products[4 * j + 2], products[4 * j + 3]));
+    }
+    return largest;
+}
+
+// Four scores that only a run-time index names: j is the same in all lanes, so this is a jump and four moves.
+__device__ inline float4 scores_at(const float (&scores)[thread_products], int j)
+{
+#define PGWARP_SCORES(n) \
+    case n:              \
+        return {scores[4 * n], scores[4 * n + 1], scores[4 * n + 2], scores[4 * n + 3]};
+    switch (j) {
+        PGWARP_SCORES(0)
+        PGWARP_SCORES(1)
+        PGWARP_SCORES(2)
+        PGWARP_SCORES(3)
+        PGWARP_SCORES(4)
+        PGWARP_SCORES(5)
+        PGWARP_SCORES(6)
+        PGWARP_SCORES(7)
+        PGWARP_SCORES(8)
+        PGWARP_SCORES(9)
+        PGWARP_SCORES(10)
+        PGWARP_SCORES(11)
+        PGWARP_SCORES(12)
+        PGWARP_SCORES(13)
+        PGWARP_SCORES(14)
+        default:
+            PGWARP_SCORES(15)
+    }
+#undef PGWARP_SCORES
+}
+
+// For every score above its query's threshold: emit(hit, query 0 or 1, column, score), called by the whole warp. The
+// body is there once, as 64 copies of it would not stay in the instruction cache.
+template <class Emit>
+__device__ inline void emit_above(const float (&scores)[thread_products], float2 threshold, const Emit& emit)
+{
+    std::uint32_t groups = 0;
+#pragma unroll
+    for (int j = 0; j < thread_products / 4; ++j) {
+        const bool hit = fmaxf(scores[4 * j], scores[4 * j + 1]) > threshold.x ||
+                         fmaxf(scores[4 * j + 2], scores[4 * j + 3]) > threshold.y;
+        groups |= hit ? 1U << j : 0U;
+    }
+#if __CUDA_ARCH__ >= 800
+    groups = __reduce_or_sync(~0U, groups);
+#else
+    for (int offset = 16; offset > 0; offset /= 2) groups |= __shfl_xor_sync(~0U, groups, offset);
+#endif
+    const std::uint32_t column = 2 * (threadIdx.x % 4);
+    while (groups != 0) {
+        const int j = __ffs(static_cast<int>(groups)) - 1;
+        groups &= groups - 1;
+        const float4 four = scores_at(scores, j);
+        emit(four.x > threshold.x, 0, 8 * j + column, four.x);
+        emit(four.y > threshold.x, 0, 8 * j + column + 1, four.y);
+        emit(four.z > threshold.y, 1, 8 * j + column, four.z);
+        emit(four.w > threshold.y, 1, 8 * j + column + 1, four.w);
+    }
+}
+
+__device__ inline void append(const Proposals& out, std::uint32_t slot, std::uint32_t position, float score)
+{
+    const std::uint32_t place = atomicAdd(&out.counts[slot], 1);
+    if (place < out.capacity) out.entries[std::size_t{slot} * out.capacity + place] = {score, position};
+}
+
+}  // namespace pgwarp::cuda

@@ -1,0 +1,27 @@
+// Exact search on the device: what src/index/exact/exact.h is on the CPU, with the same answers. Array: vectors f32
+// [rows][dimensions].
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "device/context.h"
+#include "exact/exact_search.h"
+#include "index/index.h"
+
+namespace pgwarp::cuda
+{
+
+// The descriptor for the device module's find_method(): the CPU's builder (it only stores rows) and the searcher below
+// on the first device.
+const MethodDescriptor* exact_method();
+
+// context must outlive the searcher. write() and search() are thread-safe. Throws std::bad_alloc when the rows do not
+// fit the device's budget.
+std::unique_ptr<Searcher> make_exact_searcher(Context& context, const IndexShape& shape,
+                                              std::span<const ArrayShape> arrays);
+
+// How a searcher made here has answered since it was loaded.
+ExactStatistics exact_statistics(const Searcher& searcher);
+
+}  // namespace pgwarp::cuda

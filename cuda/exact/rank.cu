@@ -1,0 +1,217 @@
+#include "exact/rank.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "device/error.h"
+#include "distance/canonical.cuh"
+#include "exact/bitonic.cuh"
+#include "exact/proposal_key.cuh"
+
+namespace pgwarp::cuda
+{
+
+namespace
+{
+
+constexpr unsigned block_threads = 128;
+constexpr unsigned few_slots_threads = 512;  // where blocks are too few to fill the device
+
+struct RankArguments {
+    RowBounds bounds;
+    RowOrder order;
+    std::uint32_t dimensions;
+    const float* vectors;
+    PreparedQueries queries;
+    const std::uint32_t* ids;
+    std::uint32_t first;
+    Proposals proposals;
+    const std::uint32_t* incomplete;
+    ExactAnswer answer;
+    Unproven unproven;
+    std::uint32_t first_slot;
+    std::uint32_t width;  // of the arrays in shared memory
+};
+
+// One slot's arrays in shared memory.
+struct Ranking {
+    std::uint64_t* proposed;  // keys, best first
+    std::uint64_t* values;    // keys of canonical values
+    std::uint32_t* rows;
+};
+
+// Canonical values of proposals [begin, end).
+__device__ void evaluate(const RankArguments& arguments, const float* query, const Ranking& ranking,
+                         std::uint32_t begin, std::uint32_t end)
+{
+    for (std::uint32_t i = begin + threadIdx.x / canonical_lanes; i < end; i += blockDim.x / canonical_lanes) {
+        const std::uint32_t row = arguments.order.row_of(static_cast<std::uint32_t>(ranking.proposed[i]));
+        const float* vector = arguments.vectors + std::size_t{row} * arguments.dimensions;
+        const double distance = canonical_distance(arguments.bounds.metric, query, vector, arguments.dimensions);
+        if (threadIdx.x % canonical_lanes != 0) continue;
+        ranking.values[i] = ordered_key(emitted_value(arguments.bounds.metric, distance));
+        ranking.rows[i] = row;
+    }
+    __syncthreads();
+}
+
+__device__ std::uint32_t block_sum(std::uint32_t value)
+{
+    __shared__ std::uint32_t total;
+    if (threadIdx.x == 0) total = 0;
+    __syncthreads();
+    if (value > 0) atomicAdd(&total, value);
+    __syncthreads();
+    return total;
+}
+
+__device__ std::uint64_t block_max(std::uint64_t value)
+{
+    __shared__ unsigned long long largest;
+    if (threadIdx.x == 0) largest = 0;
+    __syncthreads();
+    atomicMax(&largest, static_cast<unsigned long long>(value));
+    __syncthreads();
+    return largest;
+}
+
+// How many proposals have scores of at least `lowest`.
+__device__ std::uint32_t count_from(const Ranking& ranking, std::uint32_t count, double lowest)
+{
+    std::uint32_t own = 0;
+    for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+        own += static_cast<double>(score_of(ranking.proposed[i])) >= lowest ? 1 : 0;
+    }
+    return block_sum(own);
+}
+
+__device__ void give_up(const RankArguments& arguments, std::uint32_t id, double lowest, bool filter)
+{
+    if (threadIdx.x != 0) return;
+    if (!filter || !isfinite(lowest)) {
+        arguments.unproven.scan[atomicAdd(&arguments.unproven.counts[1], 1)] = id;
+        return;
+    }
+    const std::uint32_t place = atomicAdd(&arguments.unproven.counts[0], 1);
+    arguments.unproven.filter[place] = id;
+    arguments.unproven.thresholds[place] = nextafterf(__double2float_rd(lowest), -INFINITY);
+}
+
+__device__ void write_answer(const RankArguments& arguments, const Ranking& ranking, std::uint32_t id,
+                             std::uint32_t count)
+{
+    const std::uint32_t width = power_of_two_from(count);
+    for (std::uint32_t i = count + threadIdx.x; i < width; i += blockDim.x) {
+        ranking.values[i] = ~0ULL;
+        ranking.rows[i] = ~0U;
+    }
+    sort_rows(ranking.values, ranking.rows, width);
+    const std::uint32_t k = arguments.answer.k;
+    const std::size_t out = std::size_t{id} * k;
+    for (std::uint32_t i = threadIdx.x; i < min(k, count); i += blockDim.x) {
+        arguments.answer.values[out + i] = value_of_key(arguments.bounds.metric, ranking.values[i]);
+        arguments.answer.rows[out + i] = ranking.rows[i];
+    }
+    if (threadIdx.x == 0) arguments.answer.found[id] = min(k, count);
+}
+
+__global__ __launch_bounds__(few_slots_threads) void rank_slots(const RankArguments arguments)
+{
+    extern __shared__ std::uint64_t shared[];
+    const Ranking ranking{shared, shared + arguments.width,
+                          reinterpret_cast<std::uint32_t*>(shared + 2 * arguments.width)};
+    const std::uint32_t slot = arguments.first_slot + blockIdx.x;
+    const std::uint32_t id = arguments.ids != nullptr ? arguments.ids[slot] : arguments.first + slot;
+    const std::uint32_t k = arguments.answer.k;
+    const std::uint32_t counted = arguments.proposals.counts[slot];
+    const std::uint32_t count = min(counted, arguments.proposals.capacity);
+    const float threshold = arguments.proposals.thresholds[slot];
+    const bool complete = counted == count && (arguments.incomplete == nullptr || arguments.incomplete[slot] == 0);
+    const Proposal* entries = arguments.proposals.entries + std::size_t{slot} * arguments.proposals.capacity;
+    const float* query = arguments.queries.floats[slot];
+    const bool everything = complete && threshold == -INFINITY;
+    if (count < k && !everything) return give_up(arguments, id, 0, false);
+
+    const std::uint32_t width = power_of_two_from(count);
+    for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x) {
+        ranking.proposed[i] = i < count ? proposal_key(entries[i]) : no_proposal;
+    }
+    sort_keys(ranking.proposed, width);
+    std::uint32_t ranked = min(k, count);
+    evaluate(arguments, query, ranking, 0, ranked);
+    if (!everything || count > k) {
+        std::uint64_t worst = 0;
+        for (std::uint32_t i = threadIdx.x; i < ranked; i += blockDim.x) worst = max(worst, ranking.values[i]);
+        const double value = value_of_key(arguments.bounds.metric, block_max(worst));
+        const double lowest = lowest_score(arguments.bounds, arguments.queries.bounds[slot], value);
+        // Not a number: nothing is known, but all rows may be at hand.
+        if (!everything && !(complete && static_cast<double>(threshold) < lowest)) {
+            return give_up(arguments, id, lowest, true);
+        }
+        const std::uint32_t needed =
+            isfinite(lowest) && arguments.queries.usable[slot] != 0 ? count_from(ranking, count, lowest) : count;
+        evaluate(arguments, query, ranking, ranked, needed);
+        ranked = max(ranked, needed);
+    }
+    write_answer(arguments, ranking, id, ranked);
+}
+
+__global__ void list_all(RowOrder order, const float* penalties, Proposals proposals, float* thresholds)
+{
+    const std::uint32_t slot = blockIdx.x;
+    __shared__ std::uint32_t count;
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();
+    for (std::uint32_t p = threadIdx.x; p < order.groups * order.group; p += blockDim.x) {
+        if (order.row_of(p) >= order.rows || penalties[p] == INFINITY) continue;
+        // An infinite score: always needed.
+        proposals.entries[std::size_t{slot} * proposals.capacity + atomicAdd(&count, 1)] = {INFINITY, p};
+    }
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    proposals.counts[slot] = count;
+    thresholds[slot] = -INFINITY;
+}
+
+}  // namespace
+
+void rank_proposals(const RankJob& job, cudaStream_t stream)
+{
+    constexpr std::size_t launch_elements = std::size_t{1} << 28;  // canonical terms that take less than 2 ms
+    RankArguments arguments{job.rows->bounds,
+                            job.rows->order,
+                            job.rows->dimensions,
+                            job.vectors,
+                            job.queries,
+                            job.ids,
+                            job.first,
+                            job.proposals,
+                            job.incomplete,
+                            job.answer,
+                            job.unproven,
+                            0,
+                            job.proposals.capacity};
+    const std::size_t shared = arguments.width * 20;
+    check(cudaFuncSetAttribute(rank_slots, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
+          "ranking's shared memory");
+    // Sorting grows faster than the capacity.
+    const std::size_t capacity = job.proposals.capacity;
+    const std::size_t slot_elements =
+        std::size_t{job.rows->dimensions} * 2 * job.answer.k + 128 * (capacity * capacity / 8192);
+    const auto launch_slots = static_cast<std::uint32_t>(std::max<std::size_t>(512, launch_elements / slot_elements));
+    const unsigned threads = job.queries.count <= 64 ? few_slots_threads : block_threads;
+    for (; arguments.first_slot < job.queries.count; arguments.first_slot += launch_slots) {
+        rank_slots<<<std::min(launch_slots, job.queries.count - arguments.first_slot), threads, shared, stream>>>(
+            arguments);
+        check_launch("ranking proposals");
+    }
+}
+
+void propose_all(const ScoredRows& rows, const float* penalties, const PreparedQueries& queries,
+                 const Proposals& proposals, float* thresholds, cudaStream_t stream)
+{
+    list_all<<<queries.count, block_threads, 0, stream>>>(rows.order, penalties, proposals, thresholds);
+    check_launch("listing all rows");
+}
+
+}  // namespace pgwarp::cuda

@@ -1,0 +1,52 @@
+// From proposals to the answer: canonical distances of as many of them as the error bound asks for, and the proof that
+// nothing else belongs to it.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "distance/proposals.h"
+
+namespace pgwarp::cuda
+{
+
+inline constexpr std::uint32_t largest_capacity = 4096;  // entries a slot that can be ranked
+
+// The answer, on the device: [queries][k] each, and how many rows were found for each query.
+struct ExactAnswer {
+    double* values = nullptr;
+    std::uint32_t* rows = nullptr;
+    std::uint32_t* found = nullptr;
+    std::uint32_t k = 0;
+};
+
+// What could not be proved. A query in `filter` is answered by all rows with scores above its threshold; of those in
+// `scan` there is nothing known.
+struct Unproven {
+    std::uint32_t* filter = nullptr;  // [queries], ids
+    float* thresholds = nullptr;      // [queries], of `filter`
+    std::uint32_t* scan = nullptr;    // [queries], ids
+    std::uint32_t* counts = nullptr;  // [2]: how many are in filter and in scan
+};
+
+struct RankJob {
+    const ScoredRows* rows = nullptr;
+    const float* vectors = nullptr;
+    PreparedQueries queries;
+    const std::uint32_t* ids = nullptr;  // of the slots; null: first + slot
+    std::uint32_t first = 0;
+    Proposals proposals;
+    const std::uint32_t* incomplete = nullptr;  // [slots]; null: none is
+    ExactAnswer answer;
+    Unproven unproven;
+};
+
+// Answers are written where proved.
+void rank_proposals(const RankJob& job, cudaStream_t stream);
+
+// Proposes all live rows to every slot, when these are at most `capacity`: penalties tell who is live.
+void propose_all(const ScoredRows& rows, const float* penalties, const PreparedQueries& queries,
+                 const Proposals& proposals, float* thresholds, cudaStream_t stream);
+
+}  // namespace pgwarp::cuda

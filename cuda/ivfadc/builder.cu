@@ -1,0 +1,448 @@
+#include "ivfadc/builder.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "cluster/assign.h"
+#include "cluster/half_rows.h"
+#include "cluster/kmeans.h"
+#include "cluster/product_quantizer.h"
+#include "cluster/row_products.h"
+#include "cluster/staging.h"
+#include "cluster/truth.h"
+#include "device/error.h"
+#include "index/arrays.h"
+#include "index/calibrate.h"
+#include "index/ivfadc/coverage.h"
+#include "index/ivfadc/ivfadc.h"
+#include "numeric/half_codec.h"
+#include "numeric/sample.h"
+
+namespace pgwarp::cuda
+{
+
+namespace
+{
+
+// Samples as in src/index/ivfadc/builder.cpp; iterations cost little here.
+constexpr std::uint64_t seed = 0x70677761;
+constexpr std::size_t rows_per_list = 40;
+constexpr std::size_t rows_per_codeword = 48;
+constexpr std::size_t training_iterations = 10;
+constexpr std::size_t cpu_iterations = 6;  // of the CPU's training, by which it sizes its calibration sample
+
+constexpr std::size_t report_rows = std::size_t{1} << 19;  // rows between reports of progress
+
+// Host memory that is not cleared first.
+template <class T>
+struct HostArray {
+    std::unique_ptr<T[]> data;
+    std::size_t size = 0;
+
+    HostArray() = default;
+    explicit HostArray(std::size_t count) : data(std::make_unique_for_overwrite<T[]>(count)), size(count) {}
+    std::span<const T> span() const { return {data.get(), size}; }
+};
+
+// What is in device memory while a build runs.
+struct Resident {
+    Context& context;
+    Context::Lease lease;
+    Staging staging;
+    DeviceArray<float> rows;
+    DeviceArray<float> centroids;
+    DeviceArray<std::uint32_t> lists;
+    DeviceArray<std::uint8_t> codes;
+    DeviceArray<std::uint16_t> halves;
+
+    explicit Resident(Context& given)
+        : context(given), lease(given.lease(Priority::build)), staging(static_cast<cudaStream_t>(lease))
+    {
+    }
+    cudaStream_t stream() const { return lease; }
+    void wait() const { lease.stream().synchronize(); }
+
+    template <class T>
+    DeviceArray<T> array(std::size_t count) const
+    {
+        return DeviceArray<T>(context.pool(), count, "ivfadc build", stream());
+    }
+    // From pageable memory: staged by the driver before the call returns. For small arrays.
+    template <class T>
+    DeviceArray<T> copy_of(std::span<const T> values) const
+    {
+        DeviceArray<T> copy = array<T>(values.size());
+        if (!values.empty())
+            check(cudaMemcpyAsync(copy.data(), values.data(), copy.bytes(), cudaMemcpyHostToDevice, stream()),
+                  "copying to the device");
+        return copy;
+    }
+    // Waits.
+    template <class T>
+    void read(const T* device, std::span<T> out) const
+    {
+        if (!out.empty())
+            check(cudaMemcpyAsync(out.data(), device, out.size_bytes(), cudaMemcpyDeviceToHost, stream()),
+                  "copying from the device");
+        wait();
+    }
+};
+
+class IvfadcBuilder : public Builder
+{
+public:
+    IvfadcBuilder(Context& context, const IndexShape& shape, const ParameterList& options,
+                  SearcherFactory make_searcher)
+        : context_(context),
+          shape_(shape),
+          metric_(static_cast<Metric>(shape.metric)),
+          dimensions_(shape.dimensions),
+          asked_(options),
+          make_searcher_(make_searcher)
+    {
+        if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
+        options_ = IvfOptions::resolve(asked_, 0, dimensions_);
+    }
+
+    void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) override;
+    std::vector<ArrayShape> arrays() const override;
+    void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const override;
+    Calibration calibration() const override { return host_ ? host_->calibration() : calibration_; }
+    ParameterList effective_options() const override
+    {
+        return host_ ? host_->effective_options() : options_.as_parameters();
+    }
+
+private:
+    void run_on_device(RowBuffer& rows, ThreadPool& pool);
+    void upload(Resident& device, std::span<const float> vectors, ThreadPool& pool) const;
+    void train_lists(Resident& device);
+    void assign_rows(Resident& device, ThreadPool& pool);
+    void make_codes(Resident& device, ThreadPool& pool);
+    void train_rotation_of(Resident& device, DeviceArray<float>& sample, ThreadPool& pool);
+    void encode(Resident& device, const DeviceArray<float>& rotation, const DeviceArray<float>& codebooks);
+    void make_halves(Resident& device);
+    void calibrate(Resident& device, ThreadPool& pool);
+    std::size_t calibration_sample() const;
+    std::vector<std::array<float, 4>> measure(const Searcher& searcher, std::span<const float> queries,
+                                              const std::vector<std::uint32_t>& sample,
+                                              const std::vector<std::vector<std::uint32_t>>& truth, std::int64_t probes,
+                                              ThreadPool& pool) const;
+    void keep_vectors(Resident& device, RowBuffer& rows, ThreadPool& pool);
+    void report(const char* phase, std::uint64_t done, std::uint64_t total) const
+    {
+        if (progress_->cancel != nullptr) progress_->cancel->check();
+        if (progress_->report) progress_->report(phase, done, total);
+    }
+
+    Context& context_;
+    IndexShape shape_;
+    Metric metric_;
+    std::size_t dimensions_;
+    ParameterList asked_;
+    SearcherFactory make_searcher_;
+    IvfOptions options_;
+    std::size_t rows_ = 0;
+    const BuildProgress* progress_ = nullptr;
+    std::vector<float> centroids_;
+    std::vector<std::uint32_t> list_of_row_;
+    std::vector<float> rotation_;
+    std::vector<float> codebooks_;
+    HostArray<std::uint8_t> codes_;
+    HalfCodec half_codec_;
+    float half_scale_[2] = {1, 0};
+    std::span<const std::uint16_t> halves_;
+    std::span<const float> vectors_;
+    Calibration calibration_;
+    bool rows_changed_ = false;
+    std::unique_ptr<Builder> host_;
+};
+
+void IvfadcBuilder::run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
+{
+    options_ = IvfOptions::resolve(asked_, rows.size(), dimensions_);
+    rows_ = rows.size();
+    progress_ = &progress;
+    try {
+        run_on_device(rows, pool);
+    } catch (const std::bad_alloc&) {
+        if (rows_changed_) throw;
+        host_ = pgwarp::make_ivfadc_builder(shape_, asked_);
+        host_->run(rows, progress, pool);
+    }
+}
+
+void IvfadcBuilder::run_on_device(RowBuffer& rows, ThreadPool& pool)
+{
+    Resident device(context_);
+    upload(device, rows.vectors(), pool);
+    train_lists(device);
+    assign_rows(device, pool);
+    if (options_.product_codes) make_codes(device, pool);
+    if (options_.keeps_half()) make_halves(device);
+    keep_vectors(device, rows, pool);
+    calibrate(device, pool);
+}
+
+void IvfadcBuilder::upload(Resident& device, std::span<const float> vectors, ThreadPool& pool) const
+{
+    device.rows = device.array<float>(vectors.size());
+    for (std::size_t first = 0; first < rows_; first += report_rows) {
+        report("copying rows", first, rows_);
+        const std::size_t count = std::min(report_rows, rows_ - first);
+        device.staging.upload(vectors.data() + first * dimensions_, count * dimensions_ * sizeof(float),
+                              device.rows.data() + first * dimensions_, pool, progress_->cancel);
+    }
+}
+
+void IvfadcBuilder::train_lists(Resident& device)
+{
+    report("training lists", 0, training_iterations);
+    const std::vector<std::uint32_t> chosen = sample_rows(rows_, options_.lists * rows_per_list, seed);
+    const auto numbers = device.copy_of(std::span(chosen));
+    DeviceArray<float> sample = device.array<float>(chosen.size() * dimensions_);
+    gather_rows(device.rows.data(), dimensions_, numbers.data(), chosen.size(), sample.data(), device.stream());
+    KMeansOptions training;
+    training.clusters = options_.lists;
+    training.iterations = training_iterations;
+    training.seed = seed;
+    training.spherical = metric_ == Metric::cosine;
+    training.balanced = true;
+    training.cancel = progress_->cancel;
+    training.progress = [this](std::size_t done, std::size_t total) { report("training lists", done, total); };
+    device.centroids = device.array<float>(options_.lists * dimensions_);
+    train_kmeans(context_, sample.data(), chosen.size(), dimensions_, training, device.centroids.data(),
+                 device.stream());
+    centroids_.resize(device.centroids.size());
+    device.read(device.centroids.data(), std::span(centroids_));
+}
+
+void IvfadcBuilder::assign_rows(Resident& device, ThreadPool& pool)
+{
+    device.lists = device.array<std::uint32_t>(rows_);
+    const Metric metric = metric_ == Metric::cosine ? Metric::inner_product : Metric::l2;
+    for (std::size_t first = 0; first < rows_; first += report_rows) {
+        report("assigning rows", first, rows_);
+        assign_to_centroids(context_, metric, device.rows.data() + first * dimensions_,
+                            std::min(report_rows, rows_ - first), dimensions_, device.centroids.data(), options_.lists,
+                            device.lists.data() + first, progress_->cancel, device.stream());
+        device.wait();
+    }
+    list_of_row_.resize(rows_);
+    device.staging.download(device.lists.data(), device.lists.bytes(), list_of_row_.data(), pool, progress_->cancel);
+}
+
+void IvfadcBuilder::make_codes(Resident& device, ThreadPool& pool)
+{
+    report("training quantizer", 0, 1);
+    const ProductQuantizer shape(dimensions_, options_.subquantizers);
+    DeviceArray<float> codebooks = device.array<float>(ProductQuantizer::codewords * dimensions_);
+    DeviceArray<float> rotation;
+    {
+        const std::vector<std::uint32_t> chosen =
+            sample_rows(rows_, ProductQuantizer::codewords * rows_per_codeword, seed + 1);
+        const auto numbers = device.copy_of(std::span(chosen));
+        DeviceArray<float> sample = device.array<float>(chosen.size() * dimensions_);
+        gather_residuals(device.rows.data(), dimensions_, numbers.data(), chosen.size(),
+                         {device.lists.data(), device.centroids.data()}, sample.data(), device.stream());
+        if (options_.opq && rows_ > 0) {
+            train_rotation_of(device, sample, pool);
+            rotation = device.copy_of(std::span<const float>(rotation_));
+        }
+        train_product_quantizer(context_, sample.data(), chosen.size(), shape, seed, codebooks.data(),
+                                progress_->cancel, device.stream());
+    }
+    codebooks_.resize(codebooks.size());
+    device.read(codebooks.data(), std::span(codebooks_));
+    encode(device, rotation, codebooks);
+    codes_ = HostArray<std::uint8_t>(device.codes.size());
+    device.staging.download(device.codes.data(), device.codes.bytes(), codes_.data.get(), pool, progress_->cancel);
+    device.codes = {};
+}
+
+// The rotation is learnt on the CPU, the sample rotated with it.
+void IvfadcBuilder::train_rotation_of(Resident& device, DeviceArray<float>& sample, ThreadPool& pool)
+{
+    std::vector<float> host(sample.size());
+    device.read(sample.data(), std::span(host));
+    rotation_ = train_rotation(host, dimensions_, options_.subquantizers, seed, pool, progress_->cancel);
+    const auto rotation = device.copy_of(std::span<const float>(rotation_));
+    DeviceArray<float> rotated = device.array<float>(sample.size());
+    cuda::rotate_rows(sample.data(), host.size() / dimensions_, dimensions_, {}, rotation.data(), rotated.data(),
+                      device.stream());
+    sample = std::move(rotated);
+}
+
+void IvfadcBuilder::encode(Resident& device, const DeviceArray<float>& rotation, const DeviceArray<float>& codebooks)
+{
+    const ProductQuantizer shape(dimensions_, options_.subquantizers);
+    const ResidualBase base{device.lists.data(), device.centroids.data()};
+    device.codes = device.array<std::uint8_t>(rows_ * options_.subquantizers);
+    const bool rotates = rotation.size() > 0;
+    DeviceArray<float> rotated = device.array<float>(rotates ? std::min(report_rows, rows_) * dimensions_ : 0);
+    for (std::size_t first = 0; first < rows_; first += report_rows) {
+        report("encoding rows", first, rows_);
+        const std::size_t count = std::min(report_rows, rows_ - first);
+        const float* piece = device.rows.data() + first * dimensions_;
+        const ResidualBase piece_base{base.labels + first, base.centroids};
+        std::uint8_t* codes = device.codes.data() + first * options_.subquantizers;
+        if (rotates) {
+            cuda::rotate_rows(piece, count, dimensions_, piece_base, rotation.data(), rotated.data(), device.stream());
+            encode_product(context_, rotated.data(), count, {}, shape, codebooks.data(), codes, progress_->cancel,
+                           device.stream());
+        } else {
+            encode_product(context_, piece, count, piece_base, shape, codebooks.data(), codes, progress_->cancel,
+                           device.stream());
+        }
+        device.wait();
+    }
+}
+
+void IvfadcBuilder::make_halves(Resident& device)
+{
+    report("measuring half vectors", 0, rows_);
+    half_codec_ = train_half(context_, device.rows.data(), rows_, dimensions_, device.stream());
+    half_scale_[0] = half_codec_.scale;
+    if (rows_ == 0) return;
+    const auto mean = device.copy_of(std::span<const float>(half_codec_.mean));
+    DeviceArray<std::uint32_t> worst = device.array<std::uint32_t>(1);
+    check(cudaMemsetAsync(worst.data(), 0, worst.bytes(), device.stream()), "clearing a maximum");
+    device.halves = device.array<std::uint16_t>(rows_ * dimensions_);
+    encode_half(device.rows.data(), rows_, half_codec_, mean.data(), device.halves.data(), worst.data(),
+                device.stream());
+    std::uint32_t bits = 0;
+    device.read(worst.data(), std::span(&bits, 1));
+    half_scale_[1] = std::bit_cast<float>(bits);
+}
+
+// The rows' memory takes the half vectors that the device made.
+void IvfadcBuilder::keep_vectors(Resident& device, RowBuffer& rows, ThreadPool& pool)
+{
+    if (options_.keeps_full()) vectors_ = rows.vectors();
+    if (!options_.keeps_half() || options_.keeps_full()) return;
+    report("writing half vectors", 0, rows_);
+    rows_changed_ = true;
+    const std::span<std::uint16_t> halves = rows.replace_by_half();
+    device.staging.download(device.halves.data(), device.halves.bytes(), halves.data(), pool, nullptr);
+    halves_ = halves;
+    device.halves = {};
+}
+
+std::size_t IvfadcBuilder::calibration_sample() const
+{
+    const std::size_t trained = cpu_iterations * rows_per_list * options_.lists * options_.lists / rows_;
+    return std::clamp<std::size_t>((options_.lists + trained + 4 * ProductQuantizer::codewords) / 20, 100, 500);
+}
+
+void IvfadcBuilder::calibrate(Resident& device, ThreadPool& pool)
+{
+    report("calibrating", 0, 1);
+    if (rows_ < 2) return;
+    const std::vector<std::uint32_t> sample = sample_rows(rows_, calibration_sample(), seed + 2);
+    const auto truth = cuda::calibration_truth(context_, metric_, device.rows.data(), rows_, dimensions_, sample, pool,
+                                               progress_->cancel, device.stream());
+    const auto numbers = device.copy_of(std::span(sample));
+    DeviceArray<float> gathered = device.array<float>(sample.size() * dimensions_);
+    gather_rows(device.rows.data(), dimensions_, numbers.data(), sample.size(), gathered.data(), device.stream());
+    std::vector<float> queries(gathered.size());
+    device.read(gathered.data(), std::span(queries));
+    RecallCurve curve(sample.size());
+    const std::vector<std::int64_t> schedule = probe_schedule(options_.lists);
+    if (options_.product_codes && options_.refine == IvfRefine::none) {
+        const std::unique_ptr<Searcher> searcher = make_searcher_(shape_, effective_options(), arrays());
+        feed_searcher(*this, *searcher, pool);
+        for (std::size_t i = 0; i < schedule.size(); ++i) {
+            report("calibrating", i, schedule.size());
+            curve.add(schedule[i], measure(*searcher, queries, sample, truth, schedule[i], pool));
+        }
+    } else {
+        const Coverage coverage(coarse_metric(metric_), queries, dimensions_, centroids_, list_of_row_, truth, pool);
+        for (const std::int64_t probes : schedule) curve.add(probes, coverage.shares(probes));
+    }
+    calibration_ = curve.calibration();
+}
+
+// Shares of the true neighbours that real searches with so many probes find.
+std::vector<std::array<float, 4>> IvfadcBuilder::measure(const Searcher& searcher, std::span<const float> queries,
+                                                         const std::vector<std::uint32_t>& sample,
+                                                         const std::vector<std::vector<std::uint32_t>>& truth,
+                                                         std::int64_t probes, ThreadPool& pool) const
+{
+    std::vector<std::array<float, 4>> shares(sample.size(), {-1, -1, -1, -1});
+    for (std::size_t column = 0; column < 3; ++column) {
+        const std::size_t k = Calibration::ks[column];
+        SearchBatch batch;
+        batch.queries = queries;
+        batch.count = sample.size();
+        batch.k = static_cast<std::uint32_t>(k + 1);
+        batch.effort = probes;
+        batch.cancel = progress_->cancel;
+        std::vector<std::vector<RowResult>> results;
+        searcher.search(batch, results, pool);
+        for (std::size_t q = 0; q < sample.size(); ++q) {
+            std::vector<std::uint32_t> wanted(truth[q].begin(), truth[q].begin() + std::min(k, truth[q].size()));
+            if (wanted.empty()) continue;
+            std::sort(wanted.begin(), wanted.end());
+            std::size_t seen = 0;
+            std::size_t found = 0;
+            for (const RowResult& result : results[q]) {
+                if (result.row == sample[q]) continue;
+                if (seen++ == k) break;
+                found += std::binary_search(wanted.begin(), wanted.end(), result.row) ? 1 : 0;
+            }
+            shares[q][column] = static_cast<float>(found) / static_cast<float>(wanted.size());
+        }
+    }
+    return shares;
+}
+
+std::vector<ArrayShape> IvfadcBuilder::arrays() const
+{
+    if (host_) return host_->arrays();
+    const bool half = options_.keeps_half() && !options_.keeps_full();
+    std::vector<ArrayShape> shapes;
+    shapes.push_back(make_array_shape(array_centroids, ArrayType::f32, options_.lists, dimensions_));
+    if (!rotation_.empty())
+        shapes.push_back(make_array_shape(array_rotation, ArrayType::f32, dimensions_, dimensions_));
+    if (options_.product_codes)
+        shapes.push_back(make_array_shape(array_codebooks, ArrayType::f32, ProductQuantizer::codewords, dimensions_));
+    if (half) {
+        shapes.push_back(make_array_shape(array_half_mean, ArrayType::f32, 1, dimensions_));
+        shapes.push_back(make_array_shape(array_half_scale, ArrayType::f32, 1, 2));
+    }
+    shapes.push_back(make_array_shape(array_list_of_row, ArrayType::u32, rows_, 1));
+    if (options_.product_codes)
+        shapes.push_back(make_array_shape(array_codes, ArrayType::u8, rows_, options_.subquantizers));
+    if (half) shapes.push_back(make_array_shape(array_half, ArrayType::f16, rows_, dimensions_));
+    if (options_.keeps_full()) shapes.push_back(make_array_shape(array_vectors, ArrayType::f32, rows_, dimensions_));
+    return shapes;
+}
+
+void IvfadcBuilder::read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const
+{
+    if (host_) return host_->read(array, offset, out);
+    if (array == array_centroids) return read_piece(std::span<const float>(centroids_), offset, out);
+    if (array == array_rotation) return read_piece(std::span<const float>(rotation_), offset, out);
+    if (array == array_codebooks) return read_piece(std::span<const float>(codebooks_), offset, out);
+    if (array == array_half_mean) return read_piece(std::span<const float>(half_codec_.mean), offset, out);
+    if (array == array_half_scale) return read_piece(std::span<const float>(half_scale_), offset, out);
+    if (array == array_list_of_row) return read_piece(std::span<const std::uint32_t>(list_of_row_), offset, out);
+    if (array == array_codes) return read_piece(codes_.span(), offset, out);
+    if (array == array_half) return read_piece(halves_, offset, out);
+    if (array == array_vectors) return read_piece(vectors_, offset, out);
+    throw BadRequest("unknown array of an ivfadc build");
+}
+
+}  // namespace
+
+std::unique_ptr<Builder> make_ivfadc_builder(Context& context, const IndexShape& shape, const ParameterList& options,
+                                             SearcherFactory make_searcher)
+{
+    return std::make_unique<IvfadcBuilder>(context, shape, options, make_searcher);
+}
+
+}  // namespace pgwarp::cuda

@@ -1,0 +1,23 @@
+// The ivfadc build on the device: the arrays, options and calibration that src/index/ivfadc/builder.cpp makes on the
+// CPU.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "device/context.h"
+#include "index/index.h"
+
+namespace pgwarp::cuda
+{
+
+using SearcherFactory = std::unique_ptr<Searcher> (*)(const IndexShape& shape, const ParameterList& options,
+                                                      std::span<const ArrayShape> arrays);
+
+// Throws BadRequest for options that make no sense. Rows are uploaded once; where the device has no room for them and
+// the workspace, the CPU's builder does the work. make_searcher serves the calibration of indexes that rank by codes
+// alone (refine = none), which is measured by real searches.
+std::unique_ptr<Builder> make_ivfadc_builder(Context& context, const IndexShape& shape, const ParameterList& options,
+                                             SearcherFactory make_searcher);
+
+}  // namespace pgwarp::cuda

@@ -1,0 +1,193 @@
+#include "ivfadc/device_search.h"
+
+#include <algorithm>
+
+#include "ivfadc/pair_scan.h"
+#include "ivfadc/probes.h"
+#include "ivfadc/queries.h"
+#include "ivfadc/scan.h"
+
+namespace pgwarp::cuda::ivfadc
+{
+
+namespace
+{
+
+constexpr std::size_t most_decoded = std::size_t{1} << 30;   // bytes of decoded rows
+constexpr std::size_t most_scores = std::size_t{512} << 20;  // bytes of dense or coarse scores
+constexpr double most_products = 6e11;                       // multiply-adds of a scan: about 2 ms
+constexpr std::uint32_t most_queries = 16384;
+constexpr std::uint32_t whole_select = 1024;  // candidates that the last step sorts
+
+// Hands out pieces of a workspace; without one it only counts.
+class Carver
+{
+public:
+    explicit Carver(std::byte* base) : base_(base) {}
+    template <class T>
+    T* take(std::size_t count)
+    {
+        std::byte* at = base_ != nullptr ? base_ + used_ : nullptr;
+        used_ += (count * sizeof(T) + 255) / 256 * 256;
+        return reinterpret_cast<T*>(at);
+    }
+    std::size_t used() const { return used_; }
+
+private:
+    std::byte* base_;
+    std::size_t used_ = 0;
+};
+
+struct Workspace {
+    PreparedQueries for_rows;
+    PreparedQueries for_centroids;
+    float* coarse;
+    ProbeArrays probes;
+    OrderArrays order;
+    float* tables;
+    float* dense;
+    float* limits;
+    std::uint64_t* candidates;
+    std::uint32_t* counts;
+    std::uint32_t* positions;
+    __half* decoded;
+};
+
+PreparedQueries carve_queries(Carver& carver, const SearchPlan& plan, std::size_t dimensions, bool with_norms)
+{
+    const std::size_t stride = half_stride(static_cast<std::uint32_t>(dimensions));
+    PreparedQueries queries{};
+    queries.moved = carver.take<float>(plan.count * dimensions);
+    queries.halves = carver.take<__half>(plan.count * stride);
+    queries.multipliers = carver.take<float>(plan.count);
+    if (with_norms) queries.norms = carver.take<double>(plan.count);
+    return queries;
+}
+
+Workspace carve(Carver& carver, const Mirror& mirror, const SearchPlan& plan)
+{
+    Workspace space{};
+    const std::size_t pairs = std::size_t{plan.count} * plan.probes;
+    space.for_rows = carve_queries(carver, plan, mirror.dimensions(), true);
+    space.for_centroids = carve_queries(carver, plan, mirror.dimensions(), false);
+    space.coarse = carver.take<float>(plan.count * plan.coarse_stride);
+    space.probes = {carver.take<std::uint32_t>(pairs), carver.take<std::uint32_t>(pairs), carver.take<float>(pairs),
+                    carver.take<std::uint32_t>(plan.count)};
+    if (plan.sorted) {
+        const std::size_t buckets = 2 * mirror.lists();
+        space.order = {carver.take<std::uint32_t>(buckets), carver.take<std::uint32_t>(buckets),
+                       carver.take<std::uint32_t>(buckets), carver.take<std::uint32_t>(3),
+                       carver.take<std::uint32_t>(pairs),   carver.take<ScanItem>(plan.most_items)};
+    } else {
+        space.tables = carver.take<float>(pair_table_floats(mirror.view(), plan.count));
+    }
+    space.dense = carver.take<float>(plan.count * plan.dense_stride);
+    if (plan.limited) {
+        space.limits = carver.take<float>(plan.count);
+        space.candidates = carver.take<std::uint64_t>(std::size_t{plan.count} * plan.capacity);
+        space.counts = carver.take<std::uint32_t>(plan.count);
+    }
+    if (plan.wide) space.positions = carver.take<std::uint32_t>(std::size_t{plan.count} * plan.wanted);
+    if (plan.decoded) space.decoded = carver.take<__half>(std::size_t{mirror.view().positions} * mirror.view().stride);
+    return space;
+}
+
+std::uint32_t longest_list(const Mirror& mirror)
+{
+    const auto& most = mirror.layout().most_slots;
+    return static_cast<std::uint32_t>(most.size() > 1 ? most[1] : 0);
+}
+
+QueryView view_of(const PreparedQueries& queries, const float* original)
+{
+    return {original, queries.moved, queries.halves, queries.multipliers, queries.norms};
+}
+
+}  // namespace
+
+SearchPlan plan_search(const Mirror& mirror, std::size_t count, std::size_t probes, std::size_t wanted, std::size_t k,
+                       bool may_limit)
+{
+    const auto& most = mirror.layout().most_slots;
+    SearchPlan plan;
+    plan.probes = static_cast<std::uint32_t>(probes);
+    plan.wanted = static_cast<std::uint32_t>(wanted);
+    plan.wide = wanted > whole_select;
+    plan.k = static_cast<std::uint32_t>(plan.wide ? wanted : k);
+    const std::size_t positions = most.back();
+    // The limit is set by lists of about 16 times as many rows as are wanted: then few more than those pass it.
+    const std::size_t average = std::max<std::size_t>(1, positions / mirror.lists());
+    plan.first_ranks = static_cast<std::uint32_t>(std::max<std::size_t>(1, (16 * wanted + average - 1) / average));
+    plan.sorted = count * probes >= mirror.lists() && count > 8;
+    plan.limited = may_limit && plan.sorted && wanted <= limited_most && count >= 256 && 3 * plan.first_ranks <= probes;
+    if (!plan.limited) plan.first_ranks = plan.probes;
+    plan.capacity = plan.limited ? static_cast<std::uint32_t>(std::clamp<std::size_t>(16 * wanted, 1024, 4096)) : 0;
+    plan.coarse_stride = whole_groups(static_cast<std::uint32_t>(mirror.lists()));
+    plan.dense_stride = most[plan.first_ranks];
+
+    const std::size_t scores = std::max({plan.coarse_stride, plan.dense_stride, std::size_t{2} * plan.capacity});
+    const double products =
+        std::max<double>(1, static_cast<double>(most[probes])) * static_cast<double>(mirror.dimensions());
+    std::size_t queries = std::min<std::size_t>(count, most_queries);
+    queries = std::min(queries, std::max<std::size_t>(1, most_scores / (scores * sizeof(float))));
+    queries = std::min(queries, std::max<std::size_t>(1, static_cast<std::size_t>(most_products / products)));
+    if (plan.wide) queries = std::min(queries, std::max<std::size_t>(1, (std::size_t{1} << 22) / wanted));
+    plan.count = static_cast<std::uint32_t>(queries);
+    if (plan.sorted) {
+        plan.most_items =
+            most_items(plan.count * plan.probes, static_cast<std::uint32_t>(mirror.lists()), longest_list(mirror));
+    }
+    // Decoding once a batch pays where lists are read by several items each.
+    plan.decoded = plan.sorted && mirror.view().scans_codes && plan.count * probes >= 32 * mirror.lists() &&
+                   std::size_t{mirror.view().positions} * mirror.view().stride * 2 <= most_decoded;
+    Carver carver(nullptr);
+    carve(carver, mirror, plan);
+    plan.workspace = carver.used();
+    return plan;
+}
+
+void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* queries, const std::uint32_t* dead,
+                    std::byte* workspace, const Answers& out, cudaStream_t stream)
+{
+    Carver carver(workspace);
+    const Workspace space = carve(carver, mirror, plan);
+    const MirrorView& view = mirror.view();
+    prepare_queries(view, queries, plan.count, space.for_rows, space.for_centroids, stream);
+    scan_centroids(view, view_of(space.for_centroids, queries), plan.count, {space.coarse, plan.coarse_stride}, stream);
+    select_probes(view, space.coarse, plan.coarse_stride, plan.count, plan.probes, space.probes, stream);
+
+    const QueryView prepared = view_of(space.for_rows, queries);
+    ScanWork work;
+    work.probes = {plan.probes, space.probes.list, space.probes.slot, space.probes.constant, space.probes.slots};
+    work.dead = dead;
+    work.longest = longest_list(mirror);
+    const DenseScores dense{space.dense, plan.dense_stride};
+    if (!plan.sorted) {
+        work.pairs = plan.count * plan.probes;
+        scan_pairs(view, prepared, plan.count, work, space.tables, dense, stream);
+    } else {
+        order_pairs(view, work.probes, plan.count, plan.first_ranks, space.order, stream);
+        work.items = space.order.items;
+        work.order = space.order.order;
+        work.first_item = space.order.totals;
+        work.last_item = space.order.totals + 1;
+        work.most_items = plan.most_items;
+        work.decoded = space.decoded;
+        if (plan.decoded) decode_rows(view, space.decoded, stream);
+        scan_lists(view, prepared, work, dense, stream);
+    }
+    if (plan.limited) {
+        const LimitedScores limited{space.limits, space.candidates, space.counts, plan.capacity};
+        set_limits(view, work.probes, dense, plan.count, plan.first_ranks, plan.wanted, space.limits, limited, stream);
+        work.first_item = space.order.totals + 1;
+        work.last_item = space.order.totals + 2;
+        scan_lists(view, prepared, work, limited, stream);
+        finish_limited(view, prepared, limited, plan.count, plan.wanted, plan.k, out, stream);
+    } else if (plan.wide) {
+        finish_wide(view, prepared, work.probes, dense, plan.count, plan.wanted, space.positions, out, stream);
+    } else {
+        finish_dense(view, prepared, work.probes, dense, plan.count, plan.wanted, plan.k, out, stream);
+    }
+}
+
+}  // namespace pgwarp::cuda::ivfadc

@@ -1,0 +1,49 @@
+// A search of a batch on the device: which way it takes, what workspace that needs, and its launches.
+//
+// Coarse scores of all centroids -> probes of each query -> scores of the rows in them -> the best by their values.
+// Scores go by one of three ways:
+//   dense    every score is written, the best are selected from them: small batches, and whatever overflows a limit;
+//   limited  the lists nearest to a query set a limit, and of the other lists only scores within it are kept: large
+//            batches;
+//   wide     dense, with more candidates than a block sorts: the best in any order, for the host to sort.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ivfadc/finish.h"
+#include "ivfadc/mirror.h"
+
+namespace pgwarp::cuda::ivfadc
+{
+
+struct SearchPlan {
+    std::uint32_t count = 0;  // queries
+    std::uint32_t probes = 0;
+    std::uint32_t wanted = 0;  // candidates ranked by their values
+    std::uint32_t k = 0;       // answers a query; in a wide search `wanted`
+    bool wide = false;
+    bool limited = false;
+    bool sorted = false;            // pairs sorted by list: each list is read once a batch
+    std::uint32_t first_ranks = 0;  // nearest lists that set the limit; all probes unless limited
+    std::size_t coarse_stride = 0;  // floats of a query
+    std::size_t dense_stride = 0;   // floats of a query
+    std::uint32_t capacity = 0;     // candidates of a query, limited
+    std::uint32_t most_items = 0;
+    bool decoded = false;       // codes are decoded once, into the workspace
+    std::size_t workspace = 0;  // bytes
+};
+
+// The plan for the first queries of at most `count`: plan.count may be less, as workspace and the length of launches
+// are bounded. wanted <= rows, probes <= lists, k <= wanted.
+SearchPlan plan_search(const Mirror& mirror, std::size_t count, std::size_t probes, std::size_t wanted, std::size_t k,
+                       bool may_limit);
+
+// Enqueues the search of plan.count queries [count][dimensions] on the device. dead: a bit per position, or none.
+// Answers as finish.h says, on the device or pinned. `workspace` is plan.workspace bytes of device memory.
+void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* queries, const std::uint32_t* dead,
+                    std::byte* workspace, const Answers& out, cudaStream_t stream);
+
+}  // namespace pgwarp::cuda::ivfadc

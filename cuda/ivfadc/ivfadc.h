@@ -1,0 +1,22 @@
+// The method ivfadc on the device, with the contract of src/index/ivfadc (Faiss paper, sections 2 and 5).
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "device/context.h"
+#include "index/index.h"
+
+namespace pgwarp::cuda::ivfadc
+{
+
+// On a context of the module; the first one where none is named.
+std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
+                                        std::span<const ArrayShape> arrays, Context& context);
+std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
+                                        std::span<const ArrayShape> arrays);
+
+// Builder and searcher of the device.
+const MethodDescriptor& method();
+
+}  // namespace pgwarp::cuda::ivfadc

@@ -1,0 +1,54 @@
+// Where rows lie in the mirror of an inverted file: list-major positions, each list padded to whole groups of 32.
+// Free of CUDA, so that it is tested without a device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#ifdef __CUDACC__
+#define PGWARP_HOST_DEVICE __host__ __device__
+#else
+#define PGWARP_HOST_DEVICE
+#endif
+
+namespace pgwarp::cuda::ivfadc
+{
+
+inline constexpr std::uint32_t group_rows = 32;      // rows a warp reads together
+inline constexpr std::uint32_t group_codes = 16;     // codes of a row that are read together: 16 bytes
+inline constexpr std::uint32_t no_row = 0xffffffff;  // row number of a padding position
+
+PGWARP_HOST_DEVICE constexpr std::uint32_t whole_groups(std::uint32_t rows)
+{
+    return (rows + group_rows - 1) / group_rows * group_rows;
+}
+
+// Offset of a code in the interleaved layout [groups of 32 rows][groups of 16 codes][32 rows][16 codes].
+PGWARP_HOST_DEVICE constexpr std::size_t code_offset(std::uint32_t position, std::uint32_t part,
+                                                     std::uint32_t code_groups)
+{
+    const std::size_t block = static_cast<std::size_t>(position / group_rows) * code_groups + part / group_codes;
+    return (block * group_rows + position % group_rows) * group_codes + part % group_codes;
+}
+
+// Rows of a half matrix are padded to whole 16-byte pieces.
+PGWARP_HOST_DEVICE constexpr std::uint32_t half_stride(std::uint32_t dimensions)
+{
+    return (dimensions + 7) / 8 * 8;
+}
+
+struct ListLayout {
+    std::vector<std::uint32_t> begin;        // [lists], a multiple of 32
+    std::vector<std::uint32_t> length;       // [lists], rows
+    std::vector<std::uint32_t> position_of;  // [rows]
+    std::vector<std::uint32_t> row_at;       // [positions], no_row in padding
+    // most_slots[p] = positions of the p longest lists: what any p probes can need.
+    std::vector<std::uint64_t> most_slots;
+
+    // Rows keep their order within a list. Throws BadRequest for a list that does not exist.
+    static ListLayout arrange(std::span<const std::uint32_t> list_of_row, std::size_t lists);
+};
+
+}  // namespace pgwarp::cuda::ivfadc

@@ -1,0 +1,23 @@
+#include "ivfadc/builder.h"
+#include "ivfadc/ivfadc.h"
+
+namespace pgwarp::cuda::ivfadc
+{
+
+namespace
+{
+
+std::unique_ptr<Builder> make_builder(const IndexShape& shape, const ParameterList& options)
+{
+    return make_ivfadc_builder(*contexts().front(), shape, options, make_searcher);
+}
+
+}  // namespace
+
+const MethodDescriptor& method()
+{
+    static const MethodDescriptor descriptor{Method::ivfadc, "ivfadc", make_builder, make_searcher};
+    return descriptor;
+}
+
+}  // namespace pgwarp::cuda::ivfadc

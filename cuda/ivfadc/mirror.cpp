@@ -1,0 +1,316 @@
+#include "ivfadc/mirror.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "device/error.h"
+#include "index/arrays.h"
+#include "ivfadc/mirror_kernels.h"
+
+namespace pgwarp::cuda::ivfadc
+{
+
+namespace
+{
+
+std::uint64_t rows_of(std::span<const ArrayShape> arrays, const char* name, std::uint64_t otherwise)
+{
+    const ArrayShape* shape = find_array(arrays, name);
+    return shape != nullptr ? shape->rows : otherwise;
+}
+
+void require_arrays(std::span<const ArrayShape> arrays, const IvfOptions& options, std::size_t rows, std::size_t lists,
+                    std::size_t dimensions)
+{
+    require_array(arrays, array_centroids, ArrayType::f32, lists, dimensions);
+    if (options.keeps_full()) {
+        require_array(arrays, array_vectors, ArrayType::f32, rows, dimensions);
+    } else if (options.keeps_half()) {
+        require_array(arrays, array_half, ArrayType::f16, rows, dimensions);
+        require_array(arrays, array_half_mean, ArrayType::f32, 1, dimensions);
+        require_array(arrays, array_half_scale, ArrayType::f32, 1, 2);
+    } else {
+        require_array(arrays, array_codes, ArrayType::u8, rows, options.subquantizers);
+        require_array(arrays, array_codebooks, ArrayType::f32, 256, dimensions);
+        if (options.opq) require_array(arrays, array_rotation, ArrayType::f32, dimensions, dimensions);
+    }
+}
+
+// The power of two that brings `largest` to about 2^exponent.
+float power_of_two(float largest, int exponent)
+{
+    if (!(largest > 0) || !std::isfinite(largest)) return 1;
+    int own = 0;
+    std::frexp(largest, &own);
+    return std::ldexp(1.0F, std::clamp(exponent - own, -126, 126));
+}
+
+std::vector<float> mean_of(std::span<const float> rows, std::size_t dimensions)
+{
+    std::vector<double> sum(dimensions, 0.0);
+    for (std::size_t i = 0; i < rows.size(); ++i) sum[i % dimensions] += rows[i];
+    const double count = std::max<double>(1, static_cast<double>(rows.size() / dimensions));
+    std::vector<float> mean(dimensions);
+    for (std::size_t d = 0; d < dimensions; ++d) mean[d] = static_cast<float>(sum[d] / count);
+    return mean;
+}
+
+}  // namespace
+
+Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& options,
+               std::span<const ArrayShape> arrays)
+    : context_(&context),
+      metric_(static_cast<Metric>(shape.metric)),
+      dimensions_(shape.dimensions),
+      rows_(rows_of(arrays, array_list_of_row, 0)),
+      lists_(rows_of(arrays, array_centroids, 1)),
+      options_(IvfOptions::resolve(options, rows_, shape.dimensions)),
+      scans_codes_(!options_.keeps_half() && !options_.keeps_full()),
+      keeps_vectors_(options_.keeps_full()),
+      centroids_(lists_ * dimensions_),
+      half_mean_(dimensions_),
+      list_of_row_(rows_),
+      owner_(context.lease(Priority::build))
+{
+    if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
+    if (rows_ > 0) require_arrays(arrays, options_, rows_, lists_, dimensions_);
+    if (scans_codes_) {
+        codebooks_.resize(256 * dimensions_);
+        if (options_.opq && rows_ > 0) rotation_.resize(dimensions_ * dimensions_);
+    }
+}
+
+// Searches wait for their work, so nothing is under way here.
+Mirror::~Mirror() = default;
+
+template <class T>
+void Mirror::upload(DeviceArray<T>& to, std::span<const T> from, const char* name, cudaStream_t stream)
+{
+    to = DeviceArray<T>(context_->pool(), from.size(), name, owner_);
+    if (from.empty()) return;
+    check(cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyHostToDevice, stream), name);
+}
+
+void Mirror::write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes)
+{
+    if (array == array_centroids) return write_piece(std::span<float>(centroids_), offset, bytes);
+    if (array == array_list_of_row) return write_piece(std::span<std::uint32_t>(list_of_row_), offset, bytes);
+    if (scans_codes_) {
+        if (array == array_codebooks) return write_piece(std::span<float>(codebooks_), offset, bytes);
+        if (array == array_rotation) return write_piece(std::span<float>(rotation_), offset, bytes);
+        if (array == array_codes) return scatter(array, offset, bytes);
+    } else if (keeps_vectors_) {
+        if (array == array_vectors) return scatter(array, offset, bytes);
+    } else {
+        if (array == array_half_mean) return write_piece(std::span<float>(half_mean_), offset, bytes);
+        if (array == array_half_scale) return write_piece(std::span<float>(half_scale_), offset, bytes);
+        if (array == array_half) return scatter(array, offset, bytes);
+    }
+    // What this device has no use for is left out.
+}
+
+// All of list_of_row is there: lays the lists out and takes the memory of the large arrays.
+void Mirror::arrange()
+{
+    std::call_once(arranged_, [&] {
+        const cudaStream_t stream = owner_;
+        layout_ = ListLayout::arrange(list_of_row_, lists_);
+        list_of_row_ = {};
+        const std::size_t positions = layout_.row_at.size();
+        MemoryPool& pool = context_->pool();
+        upload<std::uint32_t>(position_of_, layout_.position_of, "ivfadc positions", stream);
+        upload<std::uint32_t>(list_begin_, layout_.begin, "ivfadc lists", stream);
+        upload<std::uint32_t>(list_length_, layout_.length, "ivfadc lists", stream);
+        upload<std::uint32_t>(row_at_, layout_.row_at, "ivfadc rows", stream);
+        if (scans_codes_) {
+            const std::size_t code_groups = (options_.subquantizers + group_codes - 1) / group_codes;
+            codes_ = DeviceArray<std::uint8_t>(pool, positions * code_groups * group_codes, "ivfadc codes", owner_);
+            if (codes_.size() > 0) {
+                check(cudaMemsetAsync(codes_.data(), 0, codes_.bytes(), owner_), "clearing codes");
+            }
+        } else {
+            const std::size_t stride = half_stride(static_cast<std::uint32_t>(dimensions_));
+            halves_ = DeviceArray<__half>(pool, positions * stride, "ivfadc half vectors", owner_);
+            if (halves_.size() > 0) {
+                check(cudaMemsetAsync(halves_.data(), 0, halves_.bytes(), owner_), "clearing half vectors");
+            }
+            if (keeps_vectors_) vectors_ = DeviceArray<float>(pool, rows_ * dimensions_, "ivfadc vectors", owner_);
+        }
+        owner_.stream().synchronize();
+    });
+}
+
+void Mirror::scatter(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes)
+{
+    const Context::Lease lease = context_->lease(Priority::build);
+    arrange();
+    if (bytes.empty()) return;
+    const std::size_t row_bytes = array == array_codes  ? options_.subquantizers
+                                  : array == array_half ? dimensions_ * sizeof(__half)
+                                                        : dimensions_ * sizeof(float);
+    if (offset > rows_ * row_bytes || bytes.size() > rows_ * row_bytes - offset) {
+        throw BadRequest("past the end of an array");
+    }
+    if (array == array_vectors) {
+        check(cudaMemcpyAsync(reinterpret_cast<std::byte*>(vectors_.data()) + offset, bytes.data(), bytes.size(),
+                              cudaMemcpyHostToDevice, lease),
+              "copying vectors");
+        return lease.stream().synchronize();
+    }
+    DeviceArray<std::byte> piece(context_->pool(), bytes.size(), "ivfadc loading", lease);
+    check(cudaMemcpyAsync(piece.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice, lease), "copying rows");
+    if (array == array_codes) {
+        scatter_codes(piece.data(), offset, bytes.size(), static_cast<std::uint32_t>(options_.subquantizers),
+                      position_of_.data(), codes_.data(), lease);
+    } else {
+        scatter_halves(piece.data(), offset, bytes.size(), static_cast<std::uint32_t>(dimensions_), position_of_.data(),
+                       halves_.data(), lease);
+    }
+    lease.stream().synchronize();
+}
+
+// Centroids as halves, around their mean for l2: coarse quantization is a scan of them.
+void Mirror::load_centres(cudaStream_t stream)
+{
+    const std::size_t count = whole_groups(static_cast<std::uint32_t>(lists_));
+    const auto dimensions = static_cast<std::uint32_t>(dimensions_);
+    std::vector<float> mean(dimensions_, 0.0F);
+    if (metric_ == Metric::l2) mean = mean_of(centroids_, dimensions_);
+    float largest = 0;
+    for (std::size_t i = 0; i < centroids_.size(); ++i) {
+        largest = std::max(largest, std::fabs(centroids_[i] - mean[i % dimensions_]));
+    }
+    centre_scale_ = power_of_two(largest, 10);
+    upload<float>(device_centroids_, centroids_, "ivfadc centroids", stream);
+    upload<float>(centre_mean_, mean, "ivfadc centroids", stream);
+    MemoryPool& pool = context_->pool();
+    centre_halves_ = DeviceArray<__half>(pool, count * half_stride(dimensions), "ivfadc centroids", owner_);
+    centre_terms_ = DeviceArray<float>(pool, count, "ivfadc centroids", owner_);
+    check(cudaMemsetAsync(centre_halves_.data(), 0, centre_halves_.bytes(), stream), "clearing centroids");
+    encode_halves(device_centroids_.data(), nullptr, lists_, centre_mean_.data(), centre_scale_, dimensions,
+                  centre_halves_.data(), stream);
+    half_terms(centre_halves_.data(), nullptr, lists_, count, dimensions, metric_ == Metric::l2, centre_terms_.data(),
+               stream);
+    check(cudaStreamSynchronize(stream), "loading centroids");
+}
+
+void Mirror::load_codebooks(cudaStream_t stream)
+{
+    const auto subquantizers = static_cast<std::uint32_t>(options_.subquantizers);
+    const std::size_t width = dimensions_ / subquantizers;
+    const std::size_t wider = dimensions_ % subquantizers;
+    std::vector<std::uint16_t> part_of(dimensions_);
+    for (std::size_t part = 0, d = 0; part < subquantizers; ++part) {
+        for (std::size_t i = 0; i < width + (part < wider ? 1 : 0); ++i) {
+            part_of[d++] = static_cast<std::uint16_t>(part);
+        }
+    }
+    float largest = 0;
+    for (const float value : codebooks_) largest = std::max(largest, std::fabs(value));
+    codebook_scale_ = power_of_two(largest, 10);
+    upload<float>(device_codebooks_, codebooks_, "ivfadc codebooks", stream);
+    upload<std::uint16_t>(part_of_, part_of, "ivfadc codebooks", stream);
+    upload<float>(device_rotation_, rotation_, "ivfadc rotation", stream);
+    // As rows of 8 elements: their halves lie as the floats do. 256 * dimensions is a multiple of 8.
+    half_codebooks_ = DeviceArray<__half>(context_->pool(), codebooks_.size(), "ivfadc codebooks", owner_);
+    DeviceArray<float> mean8(context_->pool(), 8, "ivfadc loading", stream);
+    check(cudaMemsetAsync(mean8.data(), 0, mean8.bytes(), stream), "loading codebooks");
+    encode_halves(device_codebooks_.data(), nullptr, codebooks_.size() / 8, mean8.data(), codebook_scale_, 8,
+                  half_codebooks_.data(), stream);
+    point_view();
+    DeviceArray<float> rotated;
+    const float* centroids = device_centroids_.data();
+    if (!rotation_.empty()) {
+        rotated = DeviceArray<float>(context_->pool(), centroids_.size(), "ivfadc loading", stream);
+        rotate(device_rotation_.data(), device_centroids_.data(), lists_, static_cast<std::uint32_t>(dimensions_),
+               rotated.data(), stream);
+        centroids = rotated.data();
+    }
+    code_terms(view_, centroids, row_terms_.data(), stream);
+    check(cudaStreamSynchronize(stream), "loading codebooks");
+}
+
+// Of full vectors: around the mean of the centroids, which is near enough to that of the rows.
+void Mirror::make_halves(cudaStream_t stream)
+{
+    half_mean_ = mean_of(centroids_, dimensions_);
+    if (metric_ != Metric::l2) std::fill(half_mean_.begin(), half_mean_.end(), 0.0F);
+    upload<float>(device_half_mean_, half_mean_, "ivfadc half vectors", stream);
+    DeviceArray<float> largest(context_->pool(), 1, "ivfadc loading", stream);
+    check(cudaMemsetAsync(largest.data(), 0, largest.bytes(), stream), "measuring vectors");
+    const auto dimensions = static_cast<std::uint32_t>(dimensions_);
+    largest_deviation(vectors_.data(), device_half_mean_.data(), rows_, dimensions, largest.data(), stream);
+    float measured = 0;
+    check(cudaMemcpyAsync(&measured, largest.data(), sizeof(measured), cudaMemcpyDeviceToHost, stream), "measuring");
+    check(cudaStreamSynchronize(stream), "measuring vectors");
+    half_scale_[0] = power_of_two(measured, 14);
+    encode_halves(vectors_.data(), row_at_.data(), row_at_.size(), device_half_mean_.data(), half_scale_[0], dimensions,
+                  halves_.data(), stream);
+}
+
+void Mirror::finish_load()
+{
+    check(cudaSetDevice(context_->device()), "choosing the device");
+    arrange();
+    const cudaStream_t stream = owner_;
+    layout_.position_of = {};
+    position_of_ = {};
+    if (!(half_scale_[0] > 0) || !std::isfinite(half_scale_[0]) || !(half_scale_[1] >= 0)) {
+        throw BadRequest("the scale of half vectors is impossible");
+    }
+    load_centres(stream);
+    row_terms_ = DeviceArray<float>(context_->pool(), row_at_.size(), "ivfadc terms", owner_);
+    if (scans_codes_) {
+        load_codebooks(stream);
+    } else {
+        if (keeps_vectors_) {
+            make_halves(stream);
+        } else {
+            upload<float>(device_half_mean_, half_mean_, "ivfadc half vectors", stream);
+        }
+        half_terms(halves_.data(), row_at_.data(), row_at_.size(), row_at_.size(),
+                   static_cast<std::uint32_t>(dimensions_), metric_ == Metric::l2, row_terms_.data(), stream);
+    }
+    point_view();
+    owner_.stream().synchronize();
+    centroids_ = {};
+    codebooks_ = {};
+    rotation_ = {};
+}
+
+void Mirror::point_view()
+{
+    view_.metric = metric_;
+    view_.dimensions = static_cast<std::uint32_t>(dimensions_);
+    view_.stride = half_stride(view_.dimensions);
+    view_.lists = static_cast<std::uint32_t>(lists_);
+    view_.positions = static_cast<std::uint32_t>(row_at_.size());
+    view_.list_begin = list_begin_.data();
+    view_.list_length = list_length_.data();
+    view_.row_at = row_at_.data();
+    view_.row_terms = row_terms_.data();
+    view_.centroids = device_centroids_.data();
+    view_.centre = {centre_halves_.data(), centre_mean_.data(), centre_scale_, 0};
+    view_.centre_terms = centre_terms_.data();
+    view_.scans_codes = scans_codes_;
+    view_.half = {halves_.data(), device_half_mean_.data(), half_scale_[0], half_scale_[1]};
+    view_.code.codes = codes_.data();
+    view_.code.codebooks = device_codebooks_.data();
+    view_.code.half_codebooks = half_codebooks_.data();
+    view_.code.part_of = part_of_.data();
+    view_.code.rotation = device_rotation_.data();
+    view_.code.half_scale = codebook_scale_;
+    view_.code.subquantizers = static_cast<std::uint32_t>(options_.subquantizers);
+    view_.code.code_groups = static_cast<std::uint32_t>((options_.subquantizers + group_codes - 1) / group_codes);
+    view_.vectors = vectors_.data();
+}
+
+std::uint64_t Mirror::device_bytes() const
+{
+    return list_begin_.bytes() + list_length_.bytes() + row_at_.bytes() + row_terms_.bytes() +
+           device_centroids_.bytes() + centre_halves_.bytes() + halves_.bytes() + codes_.bytes() +
+           device_codebooks_.bytes() + half_codebooks_.bytes() + device_rotation_.bytes() + vectors_.bytes();
+}
+
+}  // namespace pgwarp::cuda::ivfadc

@@ -1,0 +1,103 @@
+// The device's copy of an ivfadc index: loaded from the stored arrays (src/index/ivfadc/ivfadc.h), laid out for scans.
+//
+// Halves and codes are put in list-major order as they come. Where only full vectors are kept (refine = full) they stay
+// in row order and halves for the scan are made of them. What is small (centroids, codebooks, list_of_row) is gathered
+// on the host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/context.h"
+#include "index/index.h"
+#include "index/ivfadc/ivfadc.h"
+#include "ivfadc/layout.h"
+#include "ivfadc/view.h"
+
+namespace pgwarp::cuda::ivfadc
+{
+
+class Mirror
+{
+public:
+    // Allocates nothing yet. Throws BadRequest for arrays that are not those of the options.
+    Mirror(Context& context, const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays);
+    ~Mirror();
+    Mirror(const Mirror&) = delete;
+    Mirror& operator=(const Mirror&) = delete;
+
+    // As Searcher::write: pieces of the arrays in their order, thread-safe within an array.
+    void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes);
+    void finish_load();
+
+    // Valid after finish_load().
+    const MirrorView& view() const { return view_; }
+    const ListLayout& layout() const { return layout_; }
+    Context& context() const { return *context_; }
+
+    Metric metric() const { return metric_; }
+    std::size_t dimensions() const { return dimensions_; }
+    std::size_t rows() const { return rows_; }
+    std::size_t lists() const { return lists_; }
+    const IvfOptions& options() const { return options_; }
+    float half_error() const { return half_scale_[1]; }
+    std::uint64_t device_bytes() const;
+
+private:
+    template <class T>
+    void upload(DeviceArray<T>& to, std::span<const T> from, const char* name, cudaStream_t stream);
+    void arrange();
+    void scatter(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes);
+    void load_centres(cudaStream_t stream);
+    void load_codebooks(cudaStream_t stream);
+    void make_halves(cudaStream_t stream);
+    void point_view();
+
+    Context* context_;
+    Metric metric_;
+    std::size_t dimensions_;
+    std::size_t rows_;
+    std::size_t lists_;
+    IvfOptions options_;
+    bool scans_codes_;
+    bool keeps_vectors_;
+
+    // On the host while loading.
+    std::vector<float> centroids_;
+    std::vector<float> rotation_;
+    std::vector<float> codebooks_;
+    std::vector<float> half_mean_;
+    float half_scale_[2] = {1, 0};
+    std::vector<std::uint32_t> list_of_row_;
+    std::once_flag arranged_;
+
+    ListLayout layout_;  // position_of is dropped by finish_load()
+    float centre_scale_ = 1;
+    float codebook_scale_ = 1;
+    // All belong to the stream of `owner_`, which goes last.
+    Context::Lease owner_;
+    DeviceArray<std::uint32_t> position_of_;  // while loading
+    DeviceArray<std::uint32_t> list_begin_;
+    DeviceArray<std::uint32_t> list_length_;
+    DeviceArray<std::uint32_t> row_at_;
+    DeviceArray<float> row_terms_;
+    DeviceArray<float> device_centroids_;
+    DeviceArray<float> centre_mean_;
+    DeviceArray<__half> centre_halves_;
+    DeviceArray<float> centre_terms_;
+    DeviceArray<__half> halves_;
+    DeviceArray<float> device_half_mean_;
+    DeviceArray<std::uint8_t> codes_;
+    DeviceArray<float> device_codebooks_;
+    DeviceArray<__half> half_codebooks_;
+    DeviceArray<std::uint16_t> part_of_;
+    DeviceArray<float> device_rotation_;
+    DeviceArray<float> vectors_;
+    MirrorView view_;
+};
+
+}  // namespace pgwarp::cuda::ivfadc

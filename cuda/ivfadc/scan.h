@@ -1,0 +1,72 @@
+// Scores of queries against the rows of inverted lists, by matrix tiles (Faiss paper, section 5: equation 11 split
+// into a term of the pair, a term of the row and a product).
+//
+// Work is cut into items: up to 64 queries that probe one list, and a stretch of that list's rows.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ivfadc/view.h"
+
+namespace pgwarp::cuda::ivfadc
+{
+
+inline constexpr std::uint32_t scan_queries = 64;  // of an item
+
+struct ScanItem {
+    std::uint32_t list;
+    std::uint32_t first_pair;  // in the order of ScanWork::order
+    std::uint32_t pairs;       // 1 .. scan_queries
+    std::uint32_t first_row;   // of the list, a multiple of 32
+    std::uint32_t rows;        // a multiple of 32
+};
+
+// Pairs of a query and a list are numbered query * probes + rank.
+struct ScanWork {
+    ProbeView probes;
+    // Items made by order_pairs(), of which [*first_item, *last_item) are done ...
+    const ScanItem* items = nullptr;
+    const std::uint32_t* first_item = nullptr;
+    const std::uint32_t* last_item = nullptr;
+    const std::uint32_t* order = nullptr;  // pairs sorted by list
+    std::uint32_t most_items = 0;          // a bound, known on the host
+    // ... or, by scan_pairs() (pair_scan.h), so many pairs as they are numbered.
+    std::uint32_t pairs = 0;
+    std::uint32_t longest = 0;            // positions of the longest list
+    const std::uint32_t* dead = nullptr;  // bit per position, or none
+    // What decode_rows() made, where rows are codes and are to be decoded once a batch instead of once an item.
+    const __half* decoded = nullptr;
+};
+
+// Writes scores[query * stride + slot]; infinite for padding and dead rows.
+struct DenseScores {
+    float* scores = nullptr;
+    std::size_t stride = 0;  // even
+};
+
+// Appends what is at most the query's limit: candidates[query * capacity + counts[query]++]. Counts may go past the
+// capacity; the candidates beyond are lost.
+struct LimitedScores {
+    const float* limits = nullptr;        // [queries]
+    std::uint64_t* candidates = nullptr;  // order_key(score) << 32 | position
+    std::uint32_t* counts = nullptr;      // [queries]
+    std::uint32_t capacity = 0;
+};
+
+void scan_lists(const MirrorView& mirror, const QueryView& queries, const ScanWork& work, const DenseScores& out,
+                cudaStream_t stream);
+void scan_lists(const MirrorView& mirror, const QueryView& queries, const ScanWork& work, const LimitedScores& out,
+                cudaStream_t stream);
+
+// out [positions][stride]: all codes as halves, times the scale of the half codebooks.
+void decode_rows(const MirrorView& mirror, __half* out, cudaStream_t stream);
+
+// scores[query * stride + list] of all centroids, smaller is nearer; infinite for padding. `queries` are prepared for
+// the centroids. `count` queries.
+void scan_centroids(const MirrorView& mirror, const QueryView& queries, std::uint32_t count, const DenseScores& out,
+                    cudaStream_t stream);
+
+}  // namespace pgwarp::cuda::ivfadc

@@ -1,0 +1,369 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+
+#include "device/error.h"
+#include "index/bounds.h"
+#include "index/ordered_scan.h"
+#include "ivfadc/device_search.h"
+#include "ivfadc/ivfadc.h"
+#include "ivfadc/mirror_kernels.h"
+#include "ivfadc/queries.h"
+
+namespace pgwarp::cuda::ivfadc
+{
+
+namespace
+{
+
+constexpr std::size_t kept_workspace = std::size_t{64} << 20;
+constexpr std::uint32_t value_step = 1U << 20;  // positions whose values are computed by one launch
+
+// What one search at a time uses: a stream, device memory and page-locked memory.
+struct Workspace {
+    explicit Workspace(Context& context) : lease(context.lease(Priority::search)), pool(&context.pool()) {}
+
+    std::byte* device(std::size_t bytes)
+    {
+        if (memory.size() < bytes) {
+            memory = {};
+            memory = DeviceArray<std::byte>(*pool, bytes, "ivfadc workspace", lease);
+        }
+        return memory.data();
+    }
+    std::byte* pinned(std::size_t bytes)
+    {
+        if (host.size() < bytes) {
+            host = {};
+            host = PinnedArray<std::byte>(bytes);
+        }
+        return host.data();
+    }
+
+    Context::Lease lease;
+    MemoryPool* pool;
+    DeviceArray<std::byte> memory;
+    PinnedArray<std::byte> host;
+};
+
+// Tombstones by position, as the last search had them: they seldom change from one search to the next.
+class DeadPositions
+{
+public:
+    using Words = std::shared_ptr<DeviceArray<std::uint32_t>>;
+
+    Words of(RowBitmap dead, const Mirror& mirror, const Context::Lease& stream)
+    {
+        if (dead.empty()) return nullptr;
+        const std::size_t words = std::min(dead.size(), (mirror.rows() + 63) / 64);
+        const std::lock_guard lock(mutex_);
+        if (words_ != nullptr && std::equal(rows_.begin(), rows_.end(), dead.begin(), dead.begin() + words)) {
+            return words_;
+        }
+        Context& context = mirror.context();
+        const std::uint32_t positions = mirror.view().positions;
+        std::vector<std::uint64_t> rows(dead.begin(), dead.begin() + static_cast<std::ptrdiff_t>(words));
+        DeviceArray<std::uint64_t> bits(context.pool(), words, "ivfadc dead rows", stream);
+        check(cudaMemcpyAsync(bits.data(), rows.data(), bits.bytes(), cudaMemcpyHostToDevice, stream),
+              "copying dead rows");
+        auto made =
+            std::make_shared<DeviceArray<std::uint32_t>>(context.pool(), positions / 32, "ivfadc dead rows", stream);
+        dead_positions(bits.data(), mirror.view().row_at, positions, made->data(), stream);
+        stream.stream().synchronize();
+        rows_ = std::move(rows);
+        words_ = made;
+        return words_;
+    }
+
+private:
+    std::mutex mutex_;
+    std::vector<std::uint64_t> rows_;
+    Words words_;
+};
+
+class IvfadcSearcher : public Searcher
+{
+public:
+    IvfadcSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays,
+                   Context& context)
+        : mirror_(context, shape, options, arrays)
+    {
+    }
+    void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
+    {
+        mirror_.write(array, offset, bytes);
+    }
+    void finish_load(ThreadPool&) override { mirror_.finish_load(); }
+    std::uint64_t memory_bytes() const override { return mirror_.device_bytes(); }
+    ResultKind result_kind() const override
+    {
+        if (mirror_.options().keeps_full()) {
+            return mirror_.metric() == Metric::cosine ? ResultKind::lower_bound : ResultKind::exact;
+        }
+        return mirror_.options().keeps_half() ? ResultKind::lower_bound : ResultKind::approximate;
+    }
+    double bound_width(const float* query) const override
+    {
+        const Metric metric = mirror_.metric();
+        if (mirror_.options().keeps_full()) return metric == Metric::cosine ? pgwarp::bound_width(metric, 0, 1) : 0;
+        if (!mirror_.options().keeps_half()) return 0;
+        return pgwarp::bound_width(metric, mirror_.half_error(), canonical_norm(query, mirror_.dimensions()));
+    }
+    // The device takes thousands of operations in the time of one of the CPU's.
+    double search_cost(const SearchBatch& batch) const override
+    {
+        const double scanned = static_cast<double>(mirror_.rows()) * static_cast<double>(probes_of(batch)) /
+                               static_cast<double>(mirror_.lists());
+        return 1e-3 * static_cast<double>(batch.count) * (static_cast<double>(mirror_.lists()) + scanned) *
+               static_cast<double>(mirror_.dimensions());
+    }
+    ParameterList resolved_settings(const SearchBatch& batch) const override
+    {
+        ParameterList settings;
+        settings.set("probes", static_cast<std::int64_t>(probes_of(batch)));
+        settings.set("refine_factor", static_cast<std::int64_t>(refine_factor_of(batch)));
+        return settings;
+    }
+    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
+                ThreadPool& pool) const override;
+    void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
+                      std::vector<RowResult>& results, ThreadPool& pool) const override;
+
+private:
+    // Queries of a batch on their way: those of one round have the same settings.
+    struct Round {
+        const float* queries = nullptr;  // [count][dimensions]
+        std::size_t count = 0;
+        const std::uint32_t* numbers = nullptr;  // in the batch; none = in order
+        std::size_t probes = 0;
+        bool may_limit = true;
+        std::uint32_t number(std::size_t i) const
+        {
+            return numbers != nullptr ? numbers[i] : static_cast<std::uint32_t>(i);
+        }
+    };
+    using Results = std::vector<std::vector<RowResult>>;
+
+    std::size_t probes_of(const SearchBatch& batch) const;
+    // The scan compares the very vectors that values are computed from: no more than near ties need ranking.
+    static std::size_t refine_factor_of(const SearchBatch& batch)
+    {
+        return static_cast<std::size_t>(std::max<std::int64_t>(1, batch.settings.get("refine_factor", 0)));
+    }
+    void run_round(const SearchBatch& batch, const Round& round, Workspace& workspace, const std::uint32_t* dead,
+                   Results& results, std::vector<std::uint32_t>& few, std::vector<std::uint32_t>& lost,
+                   ThreadPool& pool) const;
+    void run_again(const SearchBatch& batch, const std::vector<std::uint32_t>& numbers, std::size_t probes,
+                   bool may_limit, Workspace& workspace, const std::uint32_t* dead, Results& results,
+                   ThreadPool& pool) const;
+    std::unique_ptr<Workspace> take_workspace() const;
+    void put_back(std::unique_ptr<Workspace> workspace) const;
+
+    Mirror mirror_;
+    mutable DeadPositions dead_;
+    mutable std::mutex mutex_;
+    mutable std::vector<std::unique_ptr<Workspace>> workspaces_;
+};
+
+std::size_t IvfadcSearcher::probes_of(const SearchBatch& batch) const
+{
+    std::int64_t probes = batch.settings.get("probes", 0);
+    if (probes <= 0) probes = batch.effort;
+    // An index too small to be calibrated is searched whole.
+    if (probes <= 0) probes = static_cast<std::int64_t>(mirror_.lists());
+    return std::min<std::size_t>(static_cast<std::size_t>(probes), mirror_.lists());
+}
+
+std::unique_ptr<Workspace> IvfadcSearcher::take_workspace() const
+{
+    check(cudaSetDevice(mirror_.context().device()), "choosing the device");
+    {
+        const std::lock_guard lock(mutex_);
+        if (!workspaces_.empty()) {
+            auto workspace = std::move(workspaces_.back());
+            workspaces_.pop_back();
+            return workspace;
+        }
+    }
+    return std::make_unique<Workspace>(mirror_.context());
+}
+
+// Large workspaces go back to the pool.
+void IvfadcSearcher::put_back(std::unique_ptr<Workspace> workspace) const
+{
+    if (workspace->memory.size() > kept_workspace) workspace->memory = {};
+    if (workspace->host.size() > kept_workspace) workspace->host = {};
+    const std::lock_guard lock(mutex_);
+    workspaces_.push_back(std::move(workspace));
+}
+
+// Answers of one chunk, in page-locked memory.
+struct ChunkAnswers {
+    Answers answers;
+    std::size_t k;
+
+    void copy(std::size_t query, std::size_t count, std::vector<RowResult>& to) const
+    {
+        to.resize(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            to[i] = {answers.values[query * k + i], answers.rows[query * k + i]};
+        }
+    }
+};
+
+void IvfadcSearcher::run_round(const SearchBatch& batch, const Round& round, Workspace& workspace,
+                               const std::uint32_t* dead, Results& results, std::vector<std::uint32_t>& few,
+                               std::vector<std::uint32_t>& lost, ThreadPool& pool) const
+{
+    const std::size_t rows = mirror_.rows();
+    const std::size_t dimensions = mirror_.dimensions();
+    const std::size_t k = std::min<std::size_t>(batch.k, rows);
+    // Scores in single precision may swap near ties: a few more than k are ranked by their values.
+    const std::size_t wanted =
+        std::min<std::size_t>(rows, std::max<std::size_t>(k * refine_factor_of(batch), k + 8 + k / 8));
+    for (std::size_t begin = 0; begin < round.count;) {
+        if (batch.cancel != nullptr) batch.cancel->check();
+        const SearchPlan plan = plan_search(mirror_, round.count - begin, round.probes, wanted, k, round.may_limit);
+        const std::size_t query_bytes = (plan.count * dimensions * sizeof(float) + 255) / 256 * 256;
+        const std::size_t answers = std::size_t{plan.count} * plan.k;
+        std::byte* device = workspace.device(plan.workspace + query_bytes);
+        std::byte* host = workspace.pinned(query_bytes + answers * 12 + plan.count * 4);
+        const auto values = reinterpret_cast<double*>(host + query_bytes);
+        const auto row_numbers = reinterpret_cast<std::uint32_t*>(values + answers);
+        const ChunkAnswers chunk{{values, row_numbers, row_numbers + answers}, plan.k};
+
+        const float* from = round.queries + begin * dimensions;
+        const std::size_t elements = plan.count * dimensions;
+        pool.parallel_for(elements, 1U << 16, [&](std::size_t first, std::size_t last) {
+            std::memcpy(reinterpret_cast<float*>(host) + first, from + first, (last - first) * sizeof(float));
+        });
+        check(cudaMemcpyAsync(device, host, elements * sizeof(float), cudaMemcpyHostToDevice, workspace.lease),
+              "copying queries");
+        enqueue_search(mirror_, plan, reinterpret_cast<const float*>(device), dead, device + query_bytes, chunk.answers,
+                       workspace.lease);
+        workspace.lease.stream().synchronize();
+
+        pool.parallel_for(plan.count, 256, [&](std::size_t first, std::size_t last) {
+            for (std::size_t q = first; q < last; ++q) {
+                const std::uint32_t found = chunk.answers.found[q];
+                if (found == overflowed || found < k) continue;
+                std::vector<RowResult>& result = results[round.number(begin + q)];
+                chunk.copy(q, plan.wide ? found : k, result);
+                if (!plan.wide) continue;
+                std::partial_sort(result.begin(), result.begin() + static_cast<std::ptrdiff_t>(k), result.end(),
+                                  comes_before);
+                result.resize(k);
+            }
+        });
+        for (std::size_t q = 0; q < plan.count; ++q) {
+            const std::uint32_t found = chunk.answers.found[q];
+            if (found == overflowed) {
+                lost.push_back(round.number(begin + q));
+            } else if (found < k) {
+                few.push_back(round.number(begin + q));
+            }
+        }
+        begin += plan.count;
+    }
+}
+
+// Queries whose limit let too much pass go without one; those that found too few probe more lists, and in the end
+// everything: scores out of float's range may hide rows, values don't.
+void IvfadcSearcher::run_again(const SearchBatch& batch, const std::vector<std::uint32_t>& numbers, std::size_t probes,
+                               bool may_limit, Workspace& workspace, const std::uint32_t* dead, Results& results,
+                               ThreadPool& pool) const
+{
+    if (numbers.empty()) return;
+    const std::size_t dimensions = mirror_.dimensions();
+    std::vector<float> queries(numbers.size() * dimensions);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        std::copy_n(batch.queries.data() + numbers[i] * dimensions, dimensions, queries.data() + i * dimensions);
+    }
+    std::vector<std::uint32_t> few;
+    std::vector<std::uint32_t> lost;
+    run_round(batch, {queries.data(), numbers.size(), numbers.data(), probes, may_limit}, workspace, dead, results, few,
+              lost, pool);
+    run_again(batch, lost, probes, false, workspace, dead, results, pool);
+    if (probes < mirror_.lists()) {
+        return run_again(batch, few, std::min(4 * probes, mirror_.lists()), may_limit, workspace, dead, results, pool);
+    }
+    for (const std::uint32_t number : few) {
+        SearchBatch one = batch;
+        one.queries = batch.queries.subspan(number * dimensions, dimensions);
+        search_exact(one, -HUGE_VAL, 0, results[number], pool);
+    }
+}
+
+void IvfadcSearcher::search(const SearchBatch& batch, Results& results, ThreadPool& pool) const
+{
+    results.assign(batch.count, {});
+    if (mirror_.rows() == 0 || batch.k == 0 || batch.count == 0) return;
+    auto workspace = take_workspace();
+    const DeadPositions::Words dead = dead_.of(batch.dead, mirror_, workspace->lease);
+    const std::uint32_t* dead_words = dead != nullptr ? dead->data() : nullptr;
+    const std::size_t probes = probes_of(batch);
+    std::vector<std::uint32_t> few;
+    std::vector<std::uint32_t> lost;
+    run_round(batch, {batch.queries.data(), batch.count, nullptr, probes, true}, *workspace, dead_words, results, few,
+              lost, pool);
+    run_again(batch, lost, probes, false, *workspace, dead_words, results, pool);
+    // Probing everything again ends in the exact answer.
+    run_again(batch, few, std::min(4 * probes, mirror_.lists()), true, *workspace, dead_words, results, pool);
+    put_back(std::move(workspace));
+}
+
+void IvfadcSearcher::search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
+                                  std::vector<RowResult>& results, ThreadPool& pool) const
+{
+    results.clear();
+    if (mirror_.rows() == 0 || batch.k == 0) return;
+    auto workspace = take_workspace();
+    const MirrorView& view = mirror_.view();
+    const std::size_t dimensions = mirror_.dimensions();
+    const Context::Lease& stream = workspace->lease;
+    MemoryPool& memory = mirror_.context().pool();
+    DeviceArray<float> query(memory, 2 * dimensions, "ivfadc continuation", stream);
+    DeviceArray<__half> halves(memory, view.stride, "ivfadc continuation", stream);
+    DeviceArray<float> multiplier(memory, 1, "ivfadc continuation", stream);
+    DeviceArray<double> values(memory, view.positions + std::size_t{1}, "ivfadc continuation", stream);
+    double* norm = values.data() + view.positions;
+    check(
+        cudaMemcpyAsync(query.data(), batch.queries.data(), dimensions * sizeof(float), cudaMemcpyHostToDevice, stream),
+        "copying queries");
+    const PreparedQueries prepared{query.data() + dimensions, halves.data(), multiplier.data(), norm};
+    prepare_for_rows(view, query.data(), 1, prepared, stream);
+    const QueryView queries{query.data(), prepared.moved, prepared.halves, prepared.multipliers, norm};
+    for (std::uint32_t first = 0; first < view.positions; first += value_step) {
+        all_values(view, queries, first, std::min(value_step, view.positions - first), values.data() + first, stream);
+    }
+    std::vector<double> all(view.positions);
+    check(cudaMemcpyAsync(all.data(), values.data(), all.size() * sizeof(double), cudaMemcpyDeviceToHost, stream),
+          "copying values");
+    stream.stream().synchronize();
+    // Padding has NaN for a value, which comes after no cursor.
+    const std::vector<std::uint32_t>& row_at = mirror_.layout().row_at;
+    results = scan_in_order(
+        all.size(), batch, after_distance, after_row,
+        [&](std::size_t position) {
+            return RowResult{all[position], row_at[position]};
+        },
+        pool);
+    put_back(std::move(workspace));
+}
+
+}  // namespace
+
+std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
+                                        std::span<const ArrayShape> arrays, Context& context)
+{
+    return std::make_unique<IvfadcSearcher>(shape, options, arrays, context);
+}
+
+std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
+                                        std::span<const ArrayShape> arrays)
+{
+    return make_searcher(shape, options, arrays, *contexts().front());
+}
+
+}  // namespace pgwarp::cuda::ivfadc

@@ -1,0 +1,153 @@
+// The values that searches return, computed by groups of 8 lanes, with the bits of src/index/ivfadc/vector_stores.cpp:
+// lane i holds the accumulator of src/numeric/canonical.cpp that takes the elements i, i + 8, ...
+// Values of rows kept as codes are asymmetric distances in single precision, as in src/index/ivfadc/code_store.cpp.
+#pragma once
+
+#include <cfloat>
+#include <cstdint>
+
+#include "ivfadc/view.h"
+
+namespace pgwarp::cuda::ivfadc
+{
+
+// The accumulators of 8 neighbouring lanes, summed in the canonical order; all 8 get the sum.
+__device__ inline double canonical_total(double part)
+{
+    part = __dadd_rn(part, __shfl_xor_sync(0xffffffffU, part, 4, 8));
+    part = __dadd_rn(part, __shfl_xor_sync(0xffffffffU, part, 1, 8));
+    return __dadd_rn(part, __shfl_xor_sync(0xffffffffU, part, 2, 8));
+}
+
+// All lanes of the warp take part, each group of 8 with vectors of its own.
+template <class A, class B>
+__device__ double canonical_dot_of(const A& a, const B& b, std::uint32_t dimensions)
+{
+    double sum = 0;
+    for (std::uint32_t i = threadIdx.x % 8; i < dimensions; i += 8) {
+        sum = __dadd_rn(sum, __dmul_rn(static_cast<double>(a(i)), static_cast<double>(b(i))));
+    }
+    return canonical_total(sum);
+}
+
+template <class A, class B>
+__device__ double canonical_l2_squared_of(const A& a, const B& b, std::uint32_t dimensions)
+{
+    double sum = 0;
+    for (std::uint32_t i = threadIdx.x % 8; i < dimensions; i += 8) {
+        const double difference = __dsub_rn(static_cast<double>(a(i)), static_cast<double>(b(i)));
+        sum = __dadd_rn(sum, __dmul_rn(difference, difference));
+    }
+    return canonical_total(sum);
+}
+
+__device__ inline double canonical_dot(const float* a, const float* b, std::uint32_t dimensions)
+{
+    return canonical_dot_of([&](std::uint32_t i) { return a[i]; }, [&](std::uint32_t i) { return b[i]; }, dimensions);
+}
+
+// lower_bound() of src/index/bounds.h.
+__device__ inline double lower_bound_of(Metric metric, double value, double error, double query_norm)
+{
+    constexpr double rounding = 1e-12;
+    constexpr double cosine_slack = 4e-7;
+    if (metric == Metric::l2) {
+        const double bound = __dsub_rn(__dmul_rn(value, 1 - rounding), error);
+        return bound > 0 ? bound : 0.0;
+    }
+    if (metric == Metric::inner_product) {
+        return __dsub_rn(__dsub_rn(value, __dmul_rn(query_norm, error)), __dmul_rn(fabs(value), rounding));
+    }
+    return __dsub_rn(__dsub_rn(value, error), cosine_slack);
+}
+
+__device__ inline double half_value(const MirrorView& mirror, const float* query, double norm, std::uint32_t position)
+{
+    const __half* row = mirror.half.rows + static_cast<std::size_t>(position) * mirror.stride;
+    const float inverse = __fdiv_rn(1.0F, mirror.half.scale);
+    const auto decoded = [&](std::uint32_t i) {
+        const float value = __fadd_rn(__fmul_rn(__half2float(row[i]), inverse), mirror.half.mean[i]);
+        const float capped = value < FLT_MAX ? value : FLT_MAX;
+        return capped > -FLT_MAX ? capped : -FLT_MAX;
+    };
+    const auto given = [&](std::uint32_t i) { return query[i]; };
+    double distance;
+    if (mirror.metric == Metric::l2) {
+        distance = __dsqrt_rn(canonical_l2_squared_of(given, decoded, mirror.dimensions));
+    } else {
+        distance = -canonical_dot_of(given, decoded, mirror.dimensions);
+        if (mirror.metric == Metric::cosine) distance = __dadd_rn(distance, 1);
+    }
+    return lower_bound_of(mirror.metric, distance, mirror.half.error, norm);
+}
+
+__device__ inline double full_value(const MirrorView& mirror, const float* query, std::uint32_t row)
+{
+    const float* vector = mirror.vectors + static_cast<std::size_t>(row) * mirror.dimensions;
+    const auto given = [&](std::uint32_t i) { return query[i]; };
+    const auto stored = [&](std::uint32_t i) { return vector[i]; };
+    if (mirror.metric == Metric::l2) return __dsqrt_rn(canonical_l2_squared_of(given, stored, mirror.dimensions));
+    const double product = canonical_dot_of(given, stored, mirror.dimensions);
+    if (mirror.metric == Metric::inner_product) return -product;
+    const double norms = __dmul_rn(canonical_dot_of(given, given, mirror.dimensions),
+                                   canonical_dot_of(stored, stored, mirror.dimensions));
+    const double similarity = __ddiv_rn(product, __dsqrt_rn(norms));
+    double distance = __dsub_rn(1, similarity);
+    if (similarity > 1) distance = 0;
+    if (similarity < -1) distance = 2;
+    return lower_bound_of(mirror.metric, distance, 0, 1);
+}
+
+__device__ inline float group_sum(float part)
+{
+    for (int step = 4; step > 0; step /= 2) part += __shfl_xor_sync(0xffffffffU, part, step, 8);
+    return part;
+}
+
+__device__ inline double code_value(const MirrorView& mirror, const float* query, const float* moved,
+                                    std::uint32_t list, std::uint32_t position)
+{
+    const std::uint32_t width = mirror.dimensions / mirror.code.subquantizers;
+    const std::uint32_t wider = mirror.dimensions % mirror.code.subquantizers;
+    const bool squared = mirror.metric == Metric::l2;
+    const float* centroid = mirror.centroids + static_cast<std::size_t>(list) * mirror.dimensions;
+    float product = 0;
+    float coarse = 0;
+    const std::uint32_t lane = threadIdx.x % 8;
+#pragma unroll 4
+    for (std::uint32_t part = lane; part < mirror.code.subquantizers; part += 8) {
+        const std::uint32_t begin = part * width + min(part, wider);
+        const std::uint32_t span = width + (part < wider ? 1 : 0);
+        const std::uint32_t word = mirror.code.codes[code_offset(position, part, mirror.code.code_groups)];
+        const float* line =
+            mirror.code.codebooks + static_cast<std::size_t>(begin) * 256 + static_cast<std::size_t>(word) * span;
+        for (std::uint32_t d = 0; d < span; ++d) product += moved[begin + d] * line[d];
+    }
+#pragma unroll 4
+    for (std::uint32_t d = lane; d < mirror.dimensions; d += 8) {
+        if (squared) {
+            const float difference = query[d] - centroid[d];
+            coarse += difference * difference;
+        } else {
+            coarse -= query[d] * centroid[d];
+        }
+    }
+    product = group_sum(product);
+    coarse = group_sum(coarse);
+    const float raw = squared ? coarse - 2 * product + mirror.row_terms[position] : coarse - product;
+    if (squared) return __dsqrt_rn(raw > 0 ? static_cast<double>(raw) : 0.0);
+    return mirror.metric == Metric::cosine ? __dadd_rn(1.0, raw) : static_cast<double>(raw);
+}
+
+// The value of a position for a query; every group of 8 lanes has its own, all 32 lanes take part.
+__device__ inline double row_value(const MirrorView& mirror, const QueryView& queries, std::uint32_t query,
+                                   std::uint32_t list, std::uint32_t position)
+{
+    const float* original = queries.original + static_cast<std::size_t>(query) * mirror.dimensions;
+    if (mirror.vectors != nullptr) return full_value(mirror, original, mirror.row_at[position]);
+    if (!mirror.scans_codes) return half_value(mirror, original, queries.norms[query], position);
+    return code_value(mirror, original, queries.moved + static_cast<std::size_t>(query) * mirror.dimensions, list,
+                      position);
+}
+
+}  // namespace pgwarp::cuda::ivfadc

@@ -1,0 +1,21 @@
+#include "methods.h"
+
+#include "exact/exact.h"
+#include "ivfadc/ivfadc.h"
+
+namespace pgwarp::cuda
+{
+
+const MethodDescriptor* find_method(Method method)
+{
+    switch (method) {
+        case Method::exact:
+            return exact_method();
+        case Method::ivfadc:
+            return &ivfadc::method();
+        default:
+            return nullptr;
+    }
+}
+
+}  // namespace pgwarp::cuda

@@ -1,0 +1,12 @@
+// The methods that devices serve.
+#pragma once
+
+#include "index/index.h"
+
+namespace pgwarp::cuda
+{
+
+// Null where the CPU is to serve the method.
+const MethodDescriptor* find_method(Method method);
+
+}  // namespace pgwarp::cuda

@@ -1,0 +1,87 @@
+// The door to the engine: opens the devices and names the methods that they serve.
+#include <cstdio>
+#include <cstring>
+#include <sstream>
+#include <string>
+
+#include "device/context.h"
+#include "device/error.h"
+#include "engine/device_module.h"
+#include "index/index.h"
+#include "methods.h"
+#include "protocol/messages.h"
+
+namespace pgwarp::cuda
+{
+
+namespace
+{
+
+// "0,1" or nothing, which means all.
+std::vector<int> chosen_devices(const std::string& gpus)
+{
+    int count = 0;
+    check(cudaGetDeviceCount(&count), "looking for devices");
+    std::vector<int> devices;
+    if (gpus.empty()) {
+        for (int i = 0; i < count; ++i) devices.push_back(i);
+        return devices;
+    }
+    std::istringstream numbers(gpus);
+    for (std::string number; std::getline(numbers, number, ',');) {
+        std::size_t end = 0;
+        const int device = std::stoi(number, &end);
+        if (end != number.size() || device < 0 || device >= count)
+            throw std::invalid_argument("there is no device \"" + number + "\"");
+        devices.push_back(device);
+    }
+    return devices;
+}
+
+int open(const char* gpus, std::uint64_t memory, char* message, std::size_t message_bytes)
+{
+    try {
+        for (const int device : chosen_devices(gpus)) {
+            contexts().push_back(std::make_unique<Context>(device, memory));
+            check_architecture(*contexts().back());
+        }
+        if (contexts().empty()) throw std::runtime_error("there is no device");
+        exit_on_sticky_errors();
+        return 0;
+    } catch (const std::exception& error) {
+        contexts().clear();
+        std::snprintf(message, message_bytes, "%s", error.what());
+        return 1;
+    }
+}
+
+void close()
+{
+    contexts().clear();
+}
+
+void describe(char* text, std::size_t text_bytes)
+{
+    const std::size_t count = contexts().size();
+    if (count == 1) {
+        std::snprintf(text, text_bytes, "cuda (%s)", contexts().front()->name().c_str());
+    } else {
+        std::snprintf(text, text_bytes, "cuda (%zu x %s)", count, contexts().front()->name().c_str());
+    }
+}
+
+const MethodDescriptor* find(std::uint8_t method)
+{
+    return cuda::find_method(static_cast<Method>(method));
+}
+
+constexpr PgwarpDeviceModule module = {PGWARP_DEVICE_ABI, 0, build_name, open, close, describe, find};
+
+}  // namespace
+
+}  // namespace pgwarp::cuda
+
+extern "C" __attribute__((visibility("default"))) const PgwarpDeviceModule* pgwarp_device_module(std::uint32_t abi)
+{
+    return abi == PGWARP_DEVICE_ABI ? &pgwarp::cuda::module : nullptr;
+}

@@ -1,0 +1,164 @@
+// Radix selection by one block: a key that bounds about the first `lowest` of many keys, found digit by digit.
+#pragma once
+
+#include <cstdint>
+
+#include "select/key.cuh"
+
+namespace pgwarp::cuda
+{
+
+inline constexpr int digit_bits = 11;
+inline constexpr int digit_bins = 1 << digit_bits;
+
+struct RankShared {
+    alignas(16) unsigned histogram[digit_bins];
+    SelectKey smallest[32], largest[32];  // of each warp
+    unsigned warp_total[32];
+    unsigned bin, below, inside;
+    unsigned kept;  // for the caller's use: not touched by find_rank
+};
+
+struct RankBound {
+    SelectKey bound;  // inclusive
+    unsigned below;   // keys under the last digit's bin
+    unsigned count;   // keys at or below bound
+    bool exact;       // the whole key was resolved: those above `below` all equal bound
+};
+
+namespace detail
+{
+
+// The bin in which the running sum of the histogram reaches `rank` (from 1), by all threads. False when it never does.
+template <int threads>
+__device__ bool find_bin(RankShared& shared, unsigned rank)
+{
+    constexpr int bins = digit_bins / threads;
+    const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+    unsigned sum = 0;
+    if constexpr (bins % 4 == 0) {
+        const uint4* mine = reinterpret_cast<const uint4*>(shared.histogram) + thread * (bins / 4);
+#pragma unroll
+        for (int i = 0; i < bins / 4; i++) sum += mine[i].x + mine[i].y + mine[i].z + mine[i].w;
+    } else {
+#pragma unroll
+        for (int i = 0; i < bins; i++) sum += shared.histogram[thread * bins + i];
+    }
+    unsigned running = sum;
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2) {
+        const unsigned other = __shfl_up_sync(0xffffffffu, running, distance);
+        if (lane >= distance) running += other;
+    }
+    if (lane == 31) shared.warp_total[warp] = running;
+    __syncthreads();
+    unsigned below = running - sum, total = 0;
+    for (int i = 0; i < threads / 32; i++) {
+        const unsigned of_warp = shared.warp_total[i];
+        if (i < warp) below += of_warp;
+        total += of_warp;
+    }
+    if (below < rank && rank <= below + sum) {
+        int bin = thread * bins;
+        while (below + shared.histogram[bin] < rank) below += shared.histogram[bin++];
+        shared.bin = static_cast<unsigned>(bin);
+        shared.below = below;
+        shared.inside = shared.histogram[bin];
+    }
+    __syncthreads();
+    return total >= rank;
+}
+
+}  // namespace detail
+
+namespace detail
+{
+
+// The smallest and the largest key of the block, to all threads.
+template <int threads, class Visit>
+__device__ void find_range(RankShared& shared, Visit visit, SelectKey& smallest, SelectKey& largest)
+{
+    smallest = padding_key, largest = 0;
+    visit([&](SelectKey key) {
+        smallest = min(smallest, key);
+        largest = max(largest, key);
+    });
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) {
+        smallest = min(smallest, __shfl_xor_sync(0xffffffffu, smallest, distance));
+        largest = max(largest, __shfl_xor_sync(0xffffffffu, largest, distance));
+    }
+    if (threadIdx.x % 32 == 0) {
+        shared.smallest[threadIdx.x / 32] = smallest;
+        shared.largest[threadIdx.x / 32] = largest;
+    }
+    __syncthreads();
+    for (int i = 0; i < threads / 32; i++) {
+        smallest = min(smallest, shared.smallest[i]);
+        largest = max(largest, shared.largest[i]);
+    }
+}
+
+}  // namespace detail
+
+// visit(f) calls f(key) for each key of the calling thread, the same ones every time. Finds a bound with lowest to
+// highest keys at or below it, or the exact key of rank `lowest` where no digit gives that; padding_key where there
+// are fewer than `lowest` keys. padding_key itself must not be visited. Starts below the bits that all keys share.
+template <int threads, class Visit>
+__device__ RankBound find_rank(RankShared& shared, unsigned lowest, unsigned highest, Visit visit)
+{
+    SelectKey smallest, largest;
+    detail::find_range<threads>(shared, visit, smallest, largest);
+    if (smallest > largest) return {padding_key, 0, 0, false};
+    int shift = max(1, 64 - __clzll(static_cast<long long>(smallest ^ largest)));
+    SelectKey mask = shift == 64 ? 0 : ~SelectKey{0} << shift;
+    SelectKey prefix = largest & mask;
+    unsigned below = 0;
+    while (true) {
+        const int bits = min(digit_bits, shift);
+        shift -= bits;
+        for (int i = static_cast<int>(threadIdx.x); i < digit_bins; i += threads) shared.histogram[i] = 0;
+        __syncthreads();
+        visit([&](SelectKey key) {
+            if ((key & mask) == prefix)
+                atomicAdd(&shared.histogram[static_cast<unsigned>(key >> shift) & ((1u << bits) - 1u)], 1u);
+        });
+        __syncthreads();
+        if (!detail::find_bin<threads>(shared, lowest - below)) return {padding_key, 0, 0, false};
+        mask = ~SelectKey{0} << shift;
+        prefix |= static_cast<SelectKey>(shared.bin) << shift;
+        below += shared.below;
+        const unsigned count = below + shared.inside;
+        const bool exact = shift == 0;
+        if (count <= highest || exact) return {prefix | ~mask, below, count, exact};
+    }
+}
+
+// Keeps of keys[0, count) those at or below the bound, at most `limit`, in front, in no order; returns how many, to all
+// threads. `counter` is in shared memory.
+template <int threads>
+__device__ unsigned keep_ranked(SelectKey* keys, unsigned count, const RankBound& ranked, unsigned limit,
+                                unsigned* counter)
+{
+    // More than the limit only where one key came several times (the same id twice): those are interchangeable.
+    const bool repeated = ranked.count > limit;
+    if (threadIdx.x == 0) *counter = 0;
+    for (unsigned first = 0; first < count; first += threads) {
+        const unsigned i = first + threadIdx.x;
+        const SelectKey key = i < count ? keys[i] : padding_key;
+        __syncthreads();  // what is written from here on was read
+        const bool stays = key < ranked.bound || (key == ranked.bound && key != padding_key && !repeated);
+        const unsigned mask = __ballot_sync(0xffffffffu, stays), lane = threadIdx.x % 32;
+        unsigned slot = 0;
+        if (lane == 0 && mask != 0) slot = atomicAdd(counter, static_cast<unsigned>(__popc(mask)));
+        slot = __shfl_sync(0xffffffffu, slot, 0) + __popc(mask & ((1u << lane) - 1u));
+        if (stays) keys[slot] = key;
+    }
+    __syncthreads();
+    if (!repeated) return ranked.count;
+    for (unsigned i = ranked.below + threadIdx.x; i < limit; i += threads) keys[i] = ranked.bound;
+    __syncthreads();
+    return limit;
+}
+
+}  // namespace pgwarp::cuda

@@ -1,0 +1,385 @@
+// Exact search on the device against brute force by the CPU's canonical distance: same rows, same bits.
+// gtest registers its tests by members that nothing names.
+#pragma nv_diag_suppress 177
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "device/error.h"
+#include "distance/canonical.h"
+#include "distance/proposals.h"
+#include "exact/exact.h"
+#include "index/arrays.h"
+#include "index/ordered_scan.h"
+
+namespace pgwarp::cuda
+{
+namespace
+{
+
+Context& device()
+{
+    static Context context(0, 0);
+    return context;
+}
+
+struct Data {
+    std::uint32_t dimensions;
+    std::vector<float> rows;
+    std::vector<float> queries;
+    std::uint32_t count() const { return static_cast<std::uint32_t>(rows.size() / dimensions); }
+    std::uint32_t asked() const { return static_cast<std::uint32_t>(queries.size() / dimensions); }
+};
+
+std::vector<float> gaussian(std::size_t count, unsigned seed, float scale = 1, float shift = 0)
+{
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    std::vector<float> values(count);
+    for (float& value : values) value = normal(random) * scale + shift;
+    return values;
+}
+
+Data random_data(std::uint32_t rows, std::uint32_t queries, std::uint32_t dimensions, float scale = 1, float shift = 0)
+{
+    return {dimensions, gaussian(std::size_t{rows} * dimensions, rows + dimensions, scale, shift),
+            gaussian(std::size_t{queries} * dimensions, rows + dimensions + 1, scale, shift)};
+}
+
+void normalise(std::vector<float>& vectors, std::uint32_t dimensions)
+{
+    for (std::size_t i = 0; i < vectors.size(); i += dimensions) {
+        const double norm = canonical_norm(vectors.data() + i, dimensions);
+        for (std::uint32_t d = 0; d < dimensions; ++d) vectors[i + d] = static_cast<float>(vectors[i + d] / norm);
+    }
+}
+
+std::vector<RowResult> brute_force(Metric metric, const Data& data, std::uint32_t query, std::uint32_t k,
+                                   RowBitmap dead, RowResult cursor = {-INFINITY, 0})
+{
+    FirstRows first(k);
+    for (std::uint32_t row = 0; row < data.count(); ++row) {
+        if (bit_is_set(dead, row)) continue;
+        const double distance =
+            canonical_distance(metric, data.queries.data() + std::size_t{query} * data.dimensions,
+                               data.rows.data() + std::size_t{row} * data.dimensions, data.dimensions);
+        const RowResult result{metric == Metric::cosine ? lower_bound(metric, distance, 0, 1) : distance, row};
+        if (comes_before(cursor, result)) first.offer(result);
+    }
+    return first.take_sorted();
+}
+
+std::unique_ptr<Searcher> load(Metric metric, const Data& data)
+{
+    IndexShape shape{};
+    shape.method = Method::exact;
+    shape.metric = static_cast<std::uint8_t>(metric);
+    shape.dimensions = data.dimensions;
+    const ArrayShape array = make_array_shape("vectors", ArrayType::f32, data.count(), data.dimensions);
+    auto searcher = make_exact_searcher(device(), shape, {&array, 1});
+    const auto bytes = std::as_bytes(std::span(data.rows));
+    const std::size_t half = bytes.size() / 8 * 4;
+    searcher->write("vectors", half, bytes.subspan(half));
+    searcher->write("vectors", 0, bytes.first(half));
+    ThreadPool pool(1);
+    searcher->finish_load(pool);
+    return searcher;
+}
+
+void expect_same(const std::vector<RowResult>& actual, const std::vector<RowResult>& expected, std::uint32_t query)
+{
+    ASSERT_EQ(actual.size(), expected.size()) << "query " << query;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        ASSERT_EQ(actual[i].row, expected[i].row) << "query " << query << " place " << i << " of " << expected.size();
+        ASSERT_EQ(std::bit_cast<std::uint64_t>(actual[i].distance), std::bit_cast<std::uint64_t>(expected[i].distance))
+            << "query " << query << " place " << i;
+    }
+}
+
+ExactStatistics check_search(Metric metric, Data data, std::uint32_t k, const std::vector<std::uint64_t>& dead = {})
+{
+    if (metric == Metric::cosine) {
+        normalise(data.rows, data.dimensions);
+        normalise(data.queries, data.dimensions);
+    }
+    const auto searcher = load(metric, data);
+    SearchBatch batch;
+    batch.queries = data.queries;
+    batch.count = data.asked();
+    batch.k = k;
+    batch.dead = dead;
+    std::vector<std::vector<RowResult>> results;
+    ThreadPool pool(std::thread::hardware_concurrency());
+    searcher->search(batch, results, pool);
+    EXPECT_EQ(results.size(), data.asked());
+    std::vector<std::vector<RowResult>> expected(data.asked());
+    pool.parallel_for(data.asked(), 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t q = begin; q < end; ++q) {
+            expected[q] = brute_force(metric, data, static_cast<std::uint32_t>(q), k, dead);
+        }
+    });
+    for (std::uint32_t q = 0; q < data.asked(); ++q) {
+        expect_same(results[q], expected[q], q);
+        if (testing::Test::HasFatalFailure()) break;
+    }
+    const ExactStatistics statistics = exact_statistics(*searcher);
+    std::printf("    %u x %u, %u queries, k %u, metric %d: %llu filtered again, %llu scanned\n", data.count(),
+                data.dimensions, data.asked(), k, static_cast<int>(metric),
+                static_cast<unsigned long long>(statistics.filtered_again),
+                static_cast<unsigned long long>(statistics.scanned));
+    return statistics;
+}
+
+constexpr Metric metrics[] = {Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1};
+
+TEST(CanonicalDistances, SameBitsAsTheCpu)
+{
+    for (const std::uint32_t dimensions : {1U, 3U, 7U, 8U, 9U, 127U, 1536U, 16000U}) {
+        const Data data = random_data(50, 20, dimensions, 3.0F, 0.7F);
+        const auto stream = device().lease(Priority::search);
+        DeviceArray<float> rows(device().pool(), data.rows.size(), "test", stream);
+        DeviceArray<float> queries(device().pool(), data.queries.size(), "test", stream);
+        std::vector<QueryRow> pairs;
+        for (std::uint32_t i = 0; i < 1000; ++i) pairs.push_back({i % 20, i / 20});
+        DeviceArray<QueryRow> device_pairs(device().pool(), pairs.size(), "test", stream);
+        DeviceArray<double> out(device().pool(), pairs.size(), "test", stream);
+        check(cudaMemcpyAsync(rows.data(), data.rows.data(), rows.bytes(), cudaMemcpyDefault, stream), "copy");
+        check(cudaMemcpyAsync(queries.data(), data.queries.data(), queries.bytes(), cudaMemcpyDefault, stream), "copy");
+        check(cudaMemcpyAsync(device_pairs.data(), pairs.data(), device_pairs.bytes(), cudaMemcpyDefault, stream), "c");
+        for (const Metric metric : metrics) {
+            std::vector<double> distances(pairs.size());
+            canonical_distances(metric, queries.data(), rows.data(), dimensions, device_pairs.data(), pairs.size(),
+                                out.data(), stream);
+            check(cudaMemcpyAsync(distances.data(), out.data(), out.bytes(), cudaMemcpyDefault, stream), "copy");
+            stream.stream().synchronize();
+            for (std::size_t i = 0; i < pairs.size(); ++i) {
+                const double expected =
+                    pgwarp::canonical_distance(metric, data.queries.data() + std::size_t{pairs[i].query} * dimensions,
+                                               data.rows.data() + std::size_t{pairs[i].row} * dimensions, dimensions);
+                ASSERT_EQ(std::bit_cast<std::uint64_t>(distances[i]), std::bit_cast<std::uint64_t>(expected))
+                    << dimensions << " dimensions, metric " << static_cast<int>(metric);
+            }
+        }
+    }
+}
+
+TEST(ExactSearch, RandomRows)
+{
+    for (const Metric metric : metrics) {
+        check_search(metric, random_data(20000, 300, 128), 10);
+        check_search(metric, random_data(50000, 70, 96, 20.0F, 5.0F), 100);
+        check_search(metric, random_data(40000, 3, 64), 10);
+    }
+}
+
+TEST(ExactSearch, AwkwardDimensions)
+{
+    for (const Metric metric : metrics) {
+        for (const std::uint32_t dimensions : {1U, 3U, 127U, 300U}) {
+            check_search(metric, random_data(10000, 40, dimensions), 10);
+            check_search(metric, random_data(10000, 1, dimensions), 5);
+        }
+        check_search(metric, random_data(9000, 40, 1536), 10);
+        check_search(metric, random_data(5000, 12, 16000), 3);
+        check_search(metric, random_data(5000, 2, 16000), 3);
+    }
+}
+
+TEST(ExactSearch, FewRowsAndLargeK)
+{
+    for (const Metric metric : metrics) {
+        check_search(metric, random_data(1, 5, 16), 10);
+        check_search(metric, random_data(100, 30, 5), 1000);
+        check_search(metric, random_data(3000, 30, 20), 300);
+        check_search(metric, random_data(6000, 30, 20), 512);
+        check_search(metric, random_data(20000, 20, 20), 400);
+        check_search(metric, random_data(20000, 5, 20), 3000);
+        check_search(metric, random_data(70000, 20, 32), 512);
+    }
+    const Data none{4, {}, gaussian(8, 1)};
+    check_search(Metric::l2, none, 3);
+}
+
+TEST(ExactSearch, Duplicates)
+{
+    for (const Metric metric : metrics) {
+        Data data = random_data(30000, 40, 32);
+        // Every row 300 times, and one row 6,000 times.
+        for (std::size_t i = 0; i < data.rows.size(); ++i) {
+            const std::size_t row = i / 32;
+            data.rows[i] = data.rows[(row < 6000 ? 0 : row % 100) * 32 + i % 32];
+        }
+        check_search(metric, data, 10);
+        std::fill(data.rows.begin(), data.rows.end(), 0.25F);
+        check_search(metric, data, 10);
+    }
+}
+
+TEST(ExactSearch, NearDuplicates)
+{
+    Data data = random_data(64000, 300, 64);
+    const auto noise = gaussian(data.rows.size(), 5, 1e-5F);
+    for (std::size_t i = 0; i < data.rows.size(); ++i) data.rows[i] = data.rows[i / 64 % 64 * 64 + i % 64] + noise[i];
+    for (std::size_t i = 0; i < data.queries.size(); ++i) {
+        data.queries[i] = data.rows[i / 64 % 64 * 64 + i % 64] + 0.5F * noise[i + 640];
+    }
+    EXPECT_GT(check_search(Metric::l2, data, 10).filtered_again, 0U);
+    check_search(Metric::inner_product, data, 10);
+    check_search(Metric::cosine, data, 10);
+    check_search(Metric::l1, data, 10);
+}
+
+TEST(ExactSearch, OrderedRows)
+{
+    // Clusters one after the other, each far from the others.
+    Data data = random_data(60000, 100, 24);
+    for (std::size_t i = 0; i < data.rows.size(); ++i) data.rows[i] += static_cast<float>(i / 24 / 500) * 3;
+    for (std::size_t i = 0; i < data.queries.size(); ++i) data.queries[i] += static_cast<float>(i / 24) * 3;
+    for (const Metric metric : metrics) check_search(metric, data, 20);
+}
+
+TEST(ExactSearch, HugeAndTinyValues)
+{
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::l1}) {
+        check_search(metric, random_data(9000, 20, 48, 1e36F), 10);
+        check_search(metric, random_data(9000, 20, 48, 1e-30F), 10);
+        Data outlier = random_data(9000, 20, 48);
+        for (std::size_t d = 0; d < 48; ++d) outlier.rows[777 * 48 + d] = 3e38F;
+        check_search(metric, outlier, 10);
+        Data far = random_data(9000, 20, 48);
+        for (float& value : far.queries) value *= 1e20F;
+        check_search(metric, far, 10);
+    }
+}
+
+TEST(ExactSearch, DeadRows)
+{
+    for (const Metric metric : metrics) {
+        const Data data = random_data(20000, 50, 40);
+        std::vector<std::uint64_t> dead(20000 / 64 + 1);
+        std::mt19937_64 random(3);
+        for (auto& word : dead) word = random();
+        check_search(metric, data, 10, dead);
+        std::fill(dead.begin(), dead.end(), ~0ULL);
+        dead[100] = ~0xFFULL;
+        check_search(metric, data, 10, dead);
+        std::fill(dead.begin(), dead.end(), ~0ULL);
+        check_search(metric, data, 10, dead);
+    }
+}
+
+TEST(ExactSearch, Continuations)
+{
+    for (const Metric metric : metrics) {
+        Data data = random_data(5000, 1, 12);
+        std::copy_n(data.rows.begin(), 12 * 500, data.rows.begin() + 12 * 1000);
+        if (metric == Metric::cosine) {
+            normalise(data.rows, 12);
+            normalise(data.queries, 12);
+        }
+        const auto searcher = load(metric, data);
+        SearchBatch batch;
+        batch.queries = data.queries;
+        batch.count = 1;
+        batch.k = 700;
+        ThreadPool pool(1);
+        RowResult cursor{-INFINITY, 0};
+        for (int round = 0; round < 9; ++round) {
+            std::vector<RowResult> results;
+            searcher->search_exact(batch, cursor.distance, cursor.row, results, pool);
+            expect_same(results, brute_force(metric, data, 0, batch.k, {}, cursor), 0);
+            if (results.empty()) break;
+            cursor = results.back();
+        }
+    }
+}
+
+TEST(ExactSearch, SeveralThreads)
+{
+    const Data data = random_data(30000, 40, 48);
+    const auto searcher = load(Metric::l2, data);
+    std::vector<std::thread> threads;
+    std::vector<std::vector<std::vector<RowResult>>> results(6);
+    for (auto& own : results) {
+        threads.emplace_back([&] {
+            SearchBatch batch;
+            batch.queries = data.queries;
+            batch.count = data.asked();
+            batch.k = 10;
+            ThreadPool pool(1);
+            for (int round = 0; round < 20; ++round) searcher->search(batch, own, pool);
+        });
+    }
+    for (auto& thread : threads) thread.join();
+    for (const auto& own : results) {
+        for (std::uint32_t q = 0; q < data.asked(); ++q) {
+            expect_same(own[q], brute_force(Metric::l2, data, q, 10, {}), q);
+        }
+    }
+}
+
+// The matrix kernels and the streaming one propose the same pairs, up to those at the threshold itself.
+TEST(Proposals, PathsAgree)
+{
+    for (const std::uint32_t dimensions : {20U, 128U, 200U, 512U}) {
+        const Data data = random_data(3001, 300, dimensions);
+        const auto stream = device().lease(Priority::search);
+        DeviceArray<float> rows(device().pool(), data.rows.size(), "test", stream);
+        DeviceArray<float> queries(device().pool(), data.queries.size(), "test", stream);
+        check(cudaMemcpyAsync(rows.data(), data.rows.data(), rows.bytes(), cudaMemcpyDefault, stream), "copy");
+        check(cudaMemcpyAsync(queries.data(), data.queries.data(), queries.bytes(), cudaMemcpyDefault, stream), "copy");
+        const ExactRows exact =
+            make_exact_rows(device().pool(), Metric::l2, rows.data(), data.count(), dimensions, stream);
+        constexpr std::uint32_t slots = 512;
+        constexpr std::uint32_t width = 96;
+        DeviceArray<__half> halves(device().pool(), std::size_t{slots} * exact.scored.padded_dimensions, "t", stream);
+        DeviceArray<const float*> floats(device().pool(), slots, "test", stream);
+        DeviceArray<float> factors(device().pool(), slots, "test", stream);
+        DeviceArray<QueryBound> bounds(device().pool(), slots, "test", stream);
+        DeviceArray<std::uint32_t> usable(device().pool(), slots, "test", stream);
+        DeviceArray<float> maxima(device().pool(), slots * width, "test", stream);
+        ProposalJob job;
+        job.rows = &exact.scored;
+        job.penalties = exact.scored.penalties.data();
+        job.vectors = rows.data();
+        job.queries = {300, slots, halves.data(), floats.data(), factors.data(), bounds.data(), usable.data()};
+        prepare_queries(exact.scored, queries.data(), nullptr, 0, job.queries, stream);
+        job.range = {0, 3072};
+        job.out.maxima = maxima.data();
+        job.out.maxima_width = width;
+        std::vector<std::vector<float>> found;
+        const auto collect = [&](auto path) {
+            check(cudaMemsetAsync(maxima.data(), 0xFF, maxima.bytes(), stream), "poison");
+            path(device(), job, static_cast<cudaStream_t>(stream));
+            std::vector<float> host(300 * width);
+            check(cudaMemcpyAsync(host.data(), maxima.data(), host.size() * 4, cudaMemcpyDefault, stream), "copy");
+            stream.stream().synchronize();
+            // Groups differ between the kernels within a tile of 128 rows.
+            for (std::size_t i = 0; i < host.size(); i += 4) std::sort(&host[i], &host[i] + 4);
+            found.push_back(host);
+        };
+        collect(propose_portably);
+        collect(propose_by_streaming);
+        if (warp_groups_available(device())) collect(propose_by_warp_groups);
+        for (std::size_t path = 1; path < found.size(); ++path) {
+            double scale = 0;
+            for (const float score : found[0]) scale = std::max(scale, std::fabs(double{score}));
+            double largest = 0;
+            // The largest of each tile of 128 is the same in any grouping. (Poison is not a number: it stays largest.)
+            for (std::size_t i = 3; i < found[0].size(); i += 4) {
+                const double difference = std::fabs(found[0][i] - found[path][i]) / scale;
+                largest = difference <= largest ? largest : difference;
+            }
+            EXPECT_LT(largest, 1e-6) << dimensions << " dimensions, path " << path;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace pgwarp::cuda

@@ -1,0 +1,311 @@
+// The device's ivfadc against the CPU's on the same arrays, and against brute force in float64.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "device/context.h"
+#include "index_fixture.h"
+#include "ivfadc/ivfadc.h"
+#include "ivfadc/layout.h"
+
+namespace pgwarp::test
+{
+namespace
+{
+
+cuda::Context& context()
+{
+    static cuda::Context only(0, 0);
+    return only;
+}
+
+ParameterList make_list(std::initializer_list<std::pair<const char*, std::int64_t>> items)
+{
+    ParameterList list;
+    for (const auto& [name, value] : items) list.set(name, value);
+    return list;
+}
+
+struct Case {
+    Metric metric;
+    std::int64_t codes;
+    std::int64_t refine;
+    std::size_t dimensions;
+    std::int64_t subquantizers;
+    std::int64_t opq;
+    bool codes_alone() const { return codes == 0 && refine == 0; }
+};
+
+// An index with a searcher of either device.
+struct Both : Index {
+    std::unique_ptr<Searcher> device;
+
+    Both(Metric metric, std::size_t dimensions, const std::vector<float>& vectors, const ParameterList& options,
+         ThreadPool& pool, std::size_t piece = 4096)
+        : Index(Method::ivfadc, metric, dimensions, vectors, options, pool)
+    {
+        const std::vector<ArrayShape> arrays = builder->arrays();
+        device = cuda::ivfadc::make_searcher(shape, builder->effective_options(), arrays, context());
+        for (const ArrayShape& array : arrays) {
+            const std::vector<std::byte> bytes = contents(array);
+            for (std::size_t offset = 0; offset < bytes.size(); offset += piece) {
+                const std::size_t length = std::min(piece, bytes.size() - offset);
+                device->write(array.name, offset, std::span(bytes).subspan(offset, length));
+            }
+        }
+        device->finish_load(pool);
+    }
+
+    std::vector<std::vector<RowResult>> ask(const Searcher& from, const std::vector<float>& queries, std::uint32_t k,
+                                            std::int64_t probes, ThreadPool& pool, RowBitmap dead = {}) const
+    {
+        SearchBatch batch;
+        batch.queries = queries;
+        batch.count = queries.size() / shape.dimensions;
+        batch.k = k;
+        batch.effort = probes;
+        batch.dead = dead;
+        std::vector<std::vector<RowResult>> results;
+        from.search(batch, results, pool);
+        return results;
+    }
+};
+
+bool comes_before_or_equal(const RowResult& a, const RowResult& b)
+{
+    return a.distance < b.distance || (a.distance == b.distance && a.row <= b.row);
+}
+
+struct Agreement {
+    double share = 0;         // of the CPU's ids that the device has too
+    std::size_t unequal = 0;  // values that are not the same, of rows that both have
+    bool ordered = true;
+};
+
+Agreement compare(const std::vector<std::vector<RowResult>>& expected, const std::vector<std::vector<RowResult>>& found,
+                  double tolerance)
+{
+    Agreement agreement;
+    double shared = 0;
+    double all = 0;
+    for (std::size_t q = 0; q < expected.size(); ++q) {
+        std::map<std::uint32_t, double> values;
+        for (const RowResult& result : expected[q]) values[result.row] = result.distance;
+        std::set<std::uint32_t> seen;
+        for (std::size_t i = 0; i < found[q].size(); ++i) {
+            const RowResult& result = found[q][i];
+            if (!seen.insert(result.row).second) agreement.ordered = false;
+            if (i > 0 && !comes_before_or_equal(found[q][i - 1], result)) agreement.ordered = false;
+            const auto known = values.find(result.row);
+            if (known == values.end()) continue;
+            shared += 1;
+            if (std::fabs(known->second - result.distance) > tolerance * (1 + std::fabs(known->second))) {
+                ++agreement.unequal;
+            }
+        }
+        all += static_cast<double>(expected[q].size());
+    }
+    agreement.share = all > 0 ? shared / all : 1;
+    return agreement;
+}
+
+class DeviceIvfadc : public testing::TestWithParam<Case>
+{
+protected:
+    void make(std::size_t count, std::size_t asked)
+    {
+        const Case given = GetParam();
+        rows = random_rows(count, given.dimensions, 1);
+        queries = random_rows(asked, given.dimensions, 1);
+        // Queries near rows, but none of them.
+        for (std::size_t i = 0; i < queries.size(); ++i) queries[i] = queries[i] * 0.98F + 0.01F;
+        if (given.metric == Metric::cosine) {
+            normalise_rows(rows, given.dimensions);
+            normalise_rows(queries, given.dimensions);
+        }
+    }
+    ParameterList options(std::int64_t lists) const
+    {
+        const Case given = GetParam();
+        return make_list({{"codes", given.codes},
+                          {"refine", given.refine},
+                          {"lists", lists},
+                          {"subquantizers", given.subquantizers},
+                          {"opq", given.opq}});
+    }
+    double tolerance() const { return GetParam().codes_alone() ? 2e-4 : 0; }
+    ThreadPool pool{0};
+    std::vector<float> rows;
+    std::vector<float> queries;
+};
+
+// Small and large batches, few and all probes, small and large k: every way that a search may take.
+TEST_P(DeviceIvfadc, AgreesWithTheCpu)
+{
+    make(12000, 600);
+    const Both index(GetParam().metric, GetParam().dimensions, rows, options(60), pool);
+    EXPECT_EQ(index.device->result_kind(), index.searcher->result_kind());
+    for (const std::size_t batch : {1, 17, 600}) {
+        const std::vector<float> some(queries.begin(),
+                                      queries.begin() + static_cast<std::ptrdiff_t>(batch * GetParam().dimensions));
+        for (const std::int64_t probes : {5, 20, 60}) {
+            for (const std::uint32_t k : {1U, 10U, 100U}) {
+                const auto expected = index.ask(*index.searcher, some, k, probes, pool);
+                const auto found = index.ask(*index.device, some, k, probes, pool);
+                const Agreement agreement = compare(expected, found, tolerance());
+                const std::string what =
+                    "batch " + std::to_string(batch) + " probes " + std::to_string(probes) + " k " + std::to_string(k);
+                for (const auto& result : found) ASSERT_EQ(result.size(), k) << what;
+                EXPECT_TRUE(agreement.ordered) << what;
+                EXPECT_EQ(agreement.unequal, 0U) << what;
+                // Few ids of a small batch: one more or less is no error of the search.
+                // Codes of one dimension are full of ties.
+                const bool ties = GetParam().codes_alone() && GetParam().dimensions == 1;
+                if (batch * k >= 1000 && !ties) EXPECT_GE(agreement.share, 0.995) << what;
+            }
+        }
+    }
+}
+
+TEST_P(DeviceIvfadc, LeavesDeadRowsOut)
+{
+    make(6000, 300);
+    const Both index(GetParam().metric, GetParam().dimensions, rows, options(40), pool, 1001);
+    std::vector<std::uint64_t> dead((6000 + 63) / 64, 0x5555aaaa0f0f3333ULL);
+    for (const std::size_t batch : {3, 300}) {
+        const std::vector<float> some(queries.begin(),
+                                      queries.begin() + static_cast<std::ptrdiff_t>(batch * GetParam().dimensions));
+        const auto expected = index.ask(*index.searcher, some, 10, 40, pool, dead);
+        const auto found = index.ask(*index.device, some, 10, 40, pool, dead);
+        for (const auto& result : found) {
+            ASSERT_EQ(result.size(), 10U);
+            for (const RowResult& one : result) ASSERT_FALSE(bit_is_set(dead, one.row));
+        }
+        EXPECT_GE(compare(expected, found, tolerance()).share, 0.99);
+    }
+    // Three rows live: all of them are found, whatever is probed.
+    std::fill(dead.begin(), dead.end(), ~std::uint64_t{0});
+    for (const std::size_t row : {5, 700, 5999}) dead[row / 64] &= ~(std::uint64_t{1} << (row % 64));
+    const std::vector<float> one(queries.begin(), queries.begin() + static_cast<std::ptrdiff_t>(GetParam().dimensions));
+    EXPECT_EQ(index.ask(*index.device, one, 10, 1, pool, dead)[0].size(), 3U);
+}
+
+TEST_P(DeviceIvfadc, AnswersManyNeighbours)
+{
+    make(9000, 5);
+    const Both index(GetParam().metric, GetParam().dimensions, rows, options(30), pool);
+    for (const std::uint32_t k : {700U, 2000U, 9000U, 65536U}) {
+        const auto expected = index.ask(*index.searcher, queries, k, 30, pool);
+        const auto found = index.ask(*index.device, queries, k, 30, pool);
+        const Agreement agreement = compare(expected, found, tolerance());
+        ASSERT_EQ(found[0].size(), std::min<std::size_t>(k, 9000));
+        EXPECT_TRUE(agreement.ordered);
+        EXPECT_EQ(agreement.unequal, 0U);
+        EXPECT_GE(agreement.share, 0.995);
+    }
+}
+
+TEST_P(DeviceIvfadc, ContinuesAfterACursor)
+{
+    make(3000, 1);
+    const Both index(GetParam().metric, GetParam().dimensions, rows, options(20), pool);
+    SearchBatch batch;
+    batch.queries = queries;
+    batch.count = 1;
+    batch.k = 50;
+    double distance = -HUGE_VAL;
+    std::uint32_t row = 0;
+    for (int page = 0; page < 3; ++page) {
+        std::vector<RowResult> expected;
+        std::vector<RowResult> found;
+        index.searcher->search_exact(batch, distance, row, expected, pool);
+        index.device->search_exact(batch, distance, row, found, pool);
+        ASSERT_EQ(found.size(), 50U);
+        if (tolerance() == 0) {
+            for (std::size_t i = 0; i < found.size(); ++i) {
+                ASSERT_EQ(found[i].row, expected[i].row);
+                ASSERT_EQ(found[i].distance, expected[i].distance);
+            }
+        }
+        distance = found.back().distance;
+        row = found.back().row;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, DeviceIvfadc,
+                         testing::Values(Case{Metric::l2, 1, 1, 128, 0, 0}, Case{Metric::l2, 1, 1, 3, 0, 0},
+                                         Case{Metric::l2, 1, 1, 127, 0, 0}, Case{Metric::l2, 0, 2, 64, 0, 0},
+                                         Case{Metric::inner_product, 1, 1, 40, 0, 0},
+                                         Case{Metric::cosine, 1, 1, 100, 0, 0}, Case{Metric::cosine, 0, 2, 33, 0, 0},
+                                         Case{Metric::inner_product, 0, 2, 24, 0, 0}, Case{Metric::l2, 0, 0, 32, 16, 0},
+                                         Case{Metric::l2, 0, 0, 32, 8, 1}, Case{Metric::l2, 0, 0, 48, 6, 0},
+                                         Case{Metric::l2, 0, 0, 35, 10, 0}, Case{Metric::l2, 0, 0, 1, 1, 0},
+                                         Case{Metric::cosine, 0, 0, 24, 12, 0},
+                                         Case{Metric::inner_product, 0, 0, 16, 16, 0},
+                                         Case{Metric::l2, 1, 1, 1, 0, 0}));
+
+// Ties everywhere: limits let everything pass, and the dense way takes over.
+TEST(DeviceIvfadcShapes, ManyDuplicates)
+{
+    ThreadPool pool(0);
+    const std::size_t dimensions = 16;
+    std::vector<float> rows = random_rows(20000, dimensions, 3);
+    for (std::size_t i = 0; i < rows.size() / 2; ++i) rows[i] = rows[i % dimensions];
+    const Both index(Metric::l2, dimensions, rows, make_list({{"codes", 1}, {"lists", 32}}), pool);
+    std::vector<float> queries;
+    for (int i = 0; i < 400; ++i) queries.insert(queries.end(), rows.begin(), rows.begin() + dimensions);
+    const auto found = index.ask(*index.device, queries, 10, 16, pool);
+    const auto expected = index.ask(*index.device, {queries.begin(), queries.begin() + dimensions}, 10, 16, pool);
+    for (const auto& result : found) {
+        ASSERT_EQ(result.size(), 10U);
+        for (const RowResult& one : result) ASSERT_EQ(one.distance, expected[0][0].distance);
+    }
+}
+
+TEST(DeviceIvfadcShapes, HugeAndTinyNorms)
+{
+    ThreadPool pool(0);
+    const std::size_t dimensions = 20;
+    for (const float scale : {1e-18F, 1e-6F, 1e6F, 1e15F}) {
+        std::vector<float> rows = random_rows(5000, dimensions, 4, scale);
+        std::vector<float> queries = random_rows(40, dimensions, 5, scale);
+        const Both index(Metric::l2, dimensions, rows, make_list({{"codes", 1}, {"lists", 16}}), pool);
+        const auto expected = index.ask(*index.searcher, queries, 10, 16, pool);
+        const auto found = index.ask(*index.device, queries, 10, 16, pool);
+        const Agreement agreement = compare(expected, found, 0);
+        EXPECT_GE(agreement.share, 0.995) << scale;
+        EXPECT_EQ(agreement.unequal, 0U) << scale;
+        // A query far out of the rows' range still gets an answer.
+        std::vector<float> far(dimensions, 3e38F);
+        EXPECT_EQ(index.ask(*index.device, far, 10, 2, pool)[0].size(), 10U) << scale;
+    }
+}
+
+TEST(DeviceIvfadcShapes, FewRows)
+{
+    ThreadPool pool(1);
+    for (const std::size_t count : {0, 1, 2, 33}) {
+        const std::vector<float> rows = random_rows(count, 8, 6);
+        const std::vector<float> queries = random_rows(300, 8, 7);
+        const Both index(Metric::l2, 8, rows, make_list({{"codes", 1}}), pool);
+        const auto found = index.ask(*index.device, queries, 10, 0, pool);
+        for (const auto& result : found) ASSERT_EQ(result.size(), std::min<std::size_t>(count, 10));
+    }
+}
+
+TEST(IvfadcLayout, PadsListsToGroups)
+{
+    const std::vector<std::uint32_t> lists{2, 0, 2, 2, 0};
+    const auto layout = cuda::ivfadc::ListLayout::arrange(lists, 4);
+    EXPECT_EQ(layout.begin, (std::vector<std::uint32_t>{0, 32, 32, 64}));
+    EXPECT_EQ(layout.length, (std::vector<std::uint32_t>{2, 0, 3, 0}));
+    EXPECT_EQ(layout.position_of, (std::vector<std::uint32_t>{32, 0, 33, 34, 1}));
+    EXPECT_EQ(layout.row_at[33], 2U);
+    EXPECT_EQ(layout.row_at[35], cuda::ivfadc::no_row);
+    EXPECT_EQ(layout.most_slots, (std::vector<std::uint64_t>{0, 32, 64, 64, 64}));
+    EXPECT_THROW(cuda::ivfadc::ListLayout::arrange(lists, 2), BadRequest);
+}
+
+}  // namespace
+}  // namespace pgwarp::test

@@ -9,7 +9,7 @@ if [ -x "$root_dir$pg_bin/postgres" ]; then
     bundle=yes
     pg_bin=$root_dir$pg_bin
     export LD_LIBRARY_PATH=$root_dir/lib PATH=$root_dir/perl/bin:$PATH
-    PERL5LIB=$(find "$root_dir/perl/usr" -maxdepth 4 -type d \( -path '*/perl5' -o -path '*/perl/5*' -o -path '*/perl-base' \) | paste -sd:)
+    PERL5LIB=$(find "$root_dir/perl/usr" -maxdepth 4 -type d \( -name perl5 -o -name perl-base -o -name '5.[0-9]*' \) | paste -sd:)
     export PERL5LIB
 fi
 jobs=${JOBS:-$(nproc)}

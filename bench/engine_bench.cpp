@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "index/calibrate.h"
 #include "index/index.h"
 #include "numeric/distance.h"
 #include "numeric/top_k.h"
@@ -25,6 +26,8 @@ namespace
 
 using namespace pgwarp;
 using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t bytes_that_end_within_rows = 1000003;  // of a piece that is loaded
 
 double seconds_since(Clock::time_point start)
 {
@@ -229,20 +232,6 @@ void measure(const Searcher& searcher, const Options& options, const Vectors& qu
     std::fflush(stdout);
 }
 
-void load(const Builder& builder, Searcher& searcher, ThreadPool& pool)
-{
-    constexpr std::uint64_t step = 1000003;  // pieces that end within rows
-    std::vector<std::byte> piece;
-    for (const ArrayShape& array : builder.arrays()) {
-        for (std::uint64_t offset = 0; offset < array.bytes(); offset += step) {
-            piece.resize(std::min(step, array.bytes() - offset));
-            builder.read(array.name, offset, piece);
-            searcher.write(array.name, offset, piece);
-        }
-    }
-    searcher.finish_load(pool);
-}
-
 // Fills the buffer, as a parallel heap scan would: in chunks.
 void read_rows(const Options& options, Metric metric, RowBuffer& rows)
 {
@@ -304,7 +293,7 @@ void run(const Options& options)
     const auto load_start = Clock::now();
     const std::vector<ArrayShape> arrays = builder->arrays();
     const auto searcher = method->make_searcher(shape, effective, arrays);
-    load(*builder, *searcher, pool);
+    feed_searcher(*builder, *searcher, pool, bytes_that_end_within_rows);
     std::printf("load,%.3f,bytes,%lu\n", seconds_since(load_start),
                 static_cast<unsigned long>(searcher->memory_bytes()));
     for (const std::int64_t probes : options.probes) measure(*searcher, options, queries, truth, 0, probes, -1);

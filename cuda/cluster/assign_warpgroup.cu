@@ -6,8 +6,8 @@
 
 #include "cluster/argmin_epilogue.cuh"
 #include "cluster/assign_kernels.h"
-#include "cluster/warpgroup.cuh"
 #include "device/error.h"
+#include "device/hopper.cuh"
 
 namespace pgwarp::cuda
 {
@@ -54,7 +54,7 @@ struct Arguments {
 
 #if PGWARP_WARPGROUP
 
-using namespace warpgroup;
+using namespace hopper;
 
 // Places in shared memory, and the barriers.
 struct Shared {
@@ -118,8 +118,8 @@ __device__ void feed(const Arguments& arguments, const Shared& shared)
             barrier_wait(shared.rows_empty + 8 * buffer.at, buffer.phase ^ 1);
             barrier_expect(shared.rows_full + 8 * buffer.at, plan.row_bytes);
             for (unsigned at = 0; at < plan.row_bytes; at += row_chunk_bytes)
-                copy_in(shared.rows + buffer.at * plan.row_bytes + at, rows + at, row_chunk_bytes,
-                        shared.rows_full + 8 * buffer.at);
+                load_bytes(shared.rows + buffer.at * plan.row_bytes + at, rows + at, row_chunk_bytes,
+                           shared.rows_full + 8 * buffer.at);
             buffer.advance(plan.row_buffers);
         }
         for (int group = 0; group < task.centroids.tile_count; ++group) {
@@ -133,14 +133,14 @@ __device__ void feed(const Arguments& arguments, const Shared& shared)
                 const unsigned place = shared.stages + stage.at * plan.stage_bytes;
                 barrier_wait(shared.empty + 8 * stage.at, stage.phase ^ 1);
                 barrier_expect(barrier, plan.stage_bytes + (last ? norm_bytes : 0));
-                copy_in(place, centroids + ((pass == 2 ? chunks : 0) + chunk) * centroid_chunk_bytes,
-                        centroid_chunk_bytes, barrier);
+                load_bytes(place, centroids + ((pass == 2 ? chunks : 0) + chunk) * centroid_chunk_bytes,
+                           centroid_chunk_bytes, barrier);
                 if (!resident)
-                    copy_in(place + centroid_chunk_bytes, rows + ((pass == 1 ? chunks : 0) + chunk) * row_chunk_bytes,
-                            row_chunk_bytes, barrier);
+                    load_bytes(place + centroid_chunk_bytes,
+                               rows + ((pass == 1 ? chunks : 0) + chunk) * row_chunk_bytes, row_chunk_bytes, barrier);
                 if (last)
-                    copy_in(shared.norms_address + stage.at * norm_bytes,
-                            task.centroids.half_norms + group * centroid_tile, norm_bytes, barrier);
+                    load_bytes(shared.norms_address + stage.at * norm_bytes,
+                               task.centroids.half_norms + group * centroid_tile, norm_bytes, barrier);
                 stage.advance(plan.stages);
             }
         }
@@ -184,25 +184,25 @@ __device__ void compute(const Arguments& arguments, const Shared& shared)
                                                      ((pass == 1 ? chunks : 0) + chunk) * row_chunk_bytes
                                                : place + centroid_chunk_bytes;
                 barrier_wait(shared.full + 8 * stage.at, stage.phase);
-                const std::uint64_t centroid_part = describe(place);
-                fence();
+                const std::uint64_t centroid_part = matrix_descriptor(place);
+                matrix_fence();
 #pragma unroll
                 for (int b = 0; b < 2; ++b) {
-                    const std::uint64_t row_part = describe(rows + own_blocks + b * block_bytes);
+                    const std::uint64_t row_part = matrix_descriptor(rows + own_blocks + b * block_bytes);
 #pragma unroll
                     for (int k = 0; k < chunk_width / 16; ++k)
                         multiply(sums[b], row_part + 2 * k, centroid_part + 2 * k, v + k != 0);
                 }
-                commit();
+                matrix_commit();
                 if (v > 0) {
-                    wait<1>();
+                    matrix_wait<1>();
                     if (lane == 0) barrier_arrive(previous);
                 }
                 previous = shared.empty + 8 * stage.at;
                 last_stage = stage.at;
                 stage.advance(plan.stages);
             }
-            wait<0>();
+            matrix_wait<0>();
             score_tile<exact, 2>(sums, shared.norms + last_stage * centroid_tile, row_scale, group, best);
             __syncwarp();
             if (lane == 0) barrier_arrive(previous);

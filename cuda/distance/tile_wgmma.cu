@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "device/error.h"
-#include "distance/hopper.cuh"
+#include "device/hopper.cuh"
 #include "distance/tile_epilogue.cuh"
 
 namespace pgwarp::cuda
@@ -73,7 +73,7 @@ struct Layout {
     }
 };
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if PGWARP_WARPGROUP
 
 constexpr std::uint32_t list_full = list_entries - 32;
 
@@ -317,7 +317,7 @@ __global__ __launch_bounds__(block_threads, 1) void warp_group_tiles(const __gri
                                                                      const __grid_constant__ CUtensorMap row_map,
                                                                      const TileArguments arguments)
 {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#if PGWARP_WARPGROUP
     extern __shared__ __align__(1024) unsigned char shared[];
     const Layout<resident> layout(arguments.stages, arguments.dimension_blocks);
     auto& control = *reinterpret_cast<Control*>(shared + layout.control);

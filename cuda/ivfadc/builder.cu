@@ -17,7 +17,9 @@
 #include "device/error.h"
 #include "index/arrays.h"
 #include "index/calibrate.h"
-#include "index/ivfadc/coverage.h"
+#include "index/ivfadc/build_arrays.h"
+#include "index/ivfadc/build_samples.h"
+#include "index/ivfadc/calibration.h"
 #include "index/ivfadc/ivfadc.h"
 #include "numeric/half_codec.h"
 #include "numeric/sample.h"
@@ -28,12 +30,8 @@ namespace pgwarp::cuda
 namespace
 {
 
-// Samples as in src/index/ivfadc/builder.cpp; iterations cost little here.
-constexpr std::uint64_t seed = 0x70677761;
-constexpr std::size_t rows_per_list = 40;
-constexpr std::size_t rows_per_codeword = 48;
-constexpr std::size_t training_iterations = 10;
-constexpr std::size_t cpu_iterations = 6;  // of the CPU's training, by which it sizes its calibration sample
+constexpr std::uint64_t seed = build_seed;
+constexpr std::size_t training_iterations = 10;  // they cost little here
 
 constexpr std::size_t report_rows = std::size_t{1} << 19;  // rows between reports of progress
 
@@ -127,11 +125,7 @@ private:
     void encode(Resident& device, const DeviceArray<float>& rotation, const DeviceArray<float>& codebooks);
     void make_halves(Resident& device);
     void calibrate(Resident& device, ThreadPool& pool);
-    std::size_t calibration_sample() const;
-    std::vector<std::array<float, 4>> measure(const Searcher& searcher, std::span<const float> queries,
-                                              const std::vector<std::uint32_t>& sample,
-                                              const std::vector<std::vector<std::uint32_t>>& truth, std::int64_t probes,
-                                              ThreadPool& pool) const;
+    IvfadcArrays made() const;
     void keep_vectors(Resident& device, RowBuffer& rows, ThreadPool& pool);
     void report(const char* phase, std::uint64_t done, std::uint64_t total) const
     {
@@ -332,17 +326,11 @@ void IvfadcBuilder::keep_vectors(Resident& device, RowBuffer& rows, ThreadPool& 
     device.halves = {};
 }
 
-std::size_t IvfadcBuilder::calibration_sample() const
-{
-    const std::size_t trained = cpu_iterations * rows_per_list * options_.lists * options_.lists / rows_;
-    return std::clamp<std::size_t>((options_.lists + trained + 4 * ProductQuantizer::codewords) / 20, 100, 500);
-}
-
 void IvfadcBuilder::calibrate(Resident& device, ThreadPool& pool)
 {
     report("calibrating", 0, 1);
     if (rows_ < 2) return;
-    const std::vector<std::uint32_t> sample = sample_rows(rows_, calibration_sample(), seed + 2);
+    const std::vector<std::uint32_t> sample = sample_rows(rows_, calibration_sample(options_, rows_), seed + 2);
     const auto truth = cuda::calibration_truth(context_, metric_, device.rows.data(), rows_, dimensions_, sample, pool,
                                                progress_->cancel, device.stream());
     const auto numbers = device.copy_of(std::span(sample));
@@ -350,91 +338,31 @@ void IvfadcBuilder::calibrate(Resident& device, ThreadPool& pool)
     gather_rows(device.rows.data(), dimensions_, numbers.data(), sample.size(), gathered.data(), device.stream());
     std::vector<float> queries(gathered.size());
     device.read(gathered.data(), std::span(queries));
-    RecallCurve curve(sample.size());
-    const std::vector<std::int64_t> schedule = probe_schedule(options_.lists);
-    if (options_.product_codes && options_.refine == IvfRefine::none) {
-        const std::unique_ptr<Searcher> searcher = make_searcher_(shape_, effective_options(), arrays());
+    const auto make_searcher = [this, &pool] {
+        auto searcher = make_searcher_(shape_, effective_options(), arrays());
         feed_searcher(*this, *searcher, pool);
-        for (std::size_t i = 0; i < schedule.size(); ++i) {
-            report("calibrating", i, schedule.size());
-            curve.add(schedule[i], measure(*searcher, queries, sample, truth, schedule[i], pool));
-        }
-    } else {
-        const Coverage coverage(coarse_metric(metric_), queries, dimensions_, centroids_, list_of_row_, truth, pool);
-        for (const std::int64_t probes : schedule) curve.add(probes, coverage.shares(probes));
-    }
-    calibration_ = curve.calibration();
+        return searcher;
+    };
+    const IvfadcCalibration calibration{options_, metric_, dimensions_, centroids_,   list_of_row_,
+                                        sample,   queries, truth,       make_searcher};
+    calibration_ = calibration.run(*progress_, pool);
 }
 
-// Shares of the true neighbours that real searches with so many probes find.
-std::vector<std::array<float, 4>> IvfadcBuilder::measure(const Searcher& searcher, std::span<const float> queries,
-                                                         const std::vector<std::uint32_t>& sample,
-                                                         const std::vector<std::vector<std::uint32_t>>& truth,
-                                                         std::int64_t probes, ThreadPool& pool) const
+IvfadcArrays IvfadcBuilder::made() const
 {
-    std::vector<std::array<float, 4>> shares(sample.size(), {-1, -1, -1, -1});
-    for (std::size_t column = 0; column < 3; ++column) {
-        const std::size_t k = Calibration::ks[column];
-        SearchBatch batch;
-        batch.queries = queries;
-        batch.count = sample.size();
-        batch.k = static_cast<std::uint32_t>(k + 1);
-        batch.effort = probes;
-        batch.cancel = progress_->cancel;
-        std::vector<std::vector<RowResult>> results;
-        searcher.search(batch, results, pool);
-        for (std::size_t q = 0; q < sample.size(); ++q) {
-            std::vector<std::uint32_t> wanted(truth[q].begin(), truth[q].begin() + std::min(k, truth[q].size()));
-            if (wanted.empty()) continue;
-            std::sort(wanted.begin(), wanted.end());
-            std::size_t seen = 0;
-            std::size_t found = 0;
-            for (const RowResult& result : results[q]) {
-                if (result.row == sample[q]) continue;
-                if (seen++ == k) break;
-                found += std::binary_search(wanted.begin(), wanted.end(), result.row) ? 1 : 0;
-            }
-            shares[q][column] = static_cast<float>(found) / static_cast<float>(wanted.size());
-        }
-    }
-    return shares;
+    return {options_,         rows_,       dimensions_,  centroids_,    rotation_, codebooks_,
+            half_codec_.mean, half_scale_, list_of_row_, codes_.span(), halves_,   vectors_};
 }
 
 std::vector<ArrayShape> IvfadcBuilder::arrays() const
 {
-    if (host_) return host_->arrays();
-    const bool half = options_.keeps_half() && !options_.keeps_full();
-    std::vector<ArrayShape> shapes;
-    shapes.push_back(make_array_shape(array_centroids, ArrayType::f32, options_.lists, dimensions_));
-    if (!rotation_.empty())
-        shapes.push_back(make_array_shape(array_rotation, ArrayType::f32, dimensions_, dimensions_));
-    if (options_.product_codes)
-        shapes.push_back(make_array_shape(array_codebooks, ArrayType::f32, ProductQuantizer::codewords, dimensions_));
-    if (half) {
-        shapes.push_back(make_array_shape(array_half_mean, ArrayType::f32, 1, dimensions_));
-        shapes.push_back(make_array_shape(array_half_scale, ArrayType::f32, 1, 2));
-    }
-    shapes.push_back(make_array_shape(array_list_of_row, ArrayType::u32, rows_, 1));
-    if (options_.product_codes)
-        shapes.push_back(make_array_shape(array_codes, ArrayType::u8, rows_, options_.subquantizers));
-    if (half) shapes.push_back(make_array_shape(array_half, ArrayType::f16, rows_, dimensions_));
-    if (options_.keeps_full()) shapes.push_back(make_array_shape(array_vectors, ArrayType::f32, rows_, dimensions_));
-    return shapes;
+    return host_ ? host_->arrays() : made().shapes();
 }
 
 void IvfadcBuilder::read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const
 {
     if (host_) return host_->read(array, offset, out);
-    if (array == array_centroids) return read_piece(std::span<const float>(centroids_), offset, out);
-    if (array == array_rotation) return read_piece(std::span<const float>(rotation_), offset, out);
-    if (array == array_codebooks) return read_piece(std::span<const float>(codebooks_), offset, out);
-    if (array == array_half_mean) return read_piece(std::span<const float>(half_codec_.mean), offset, out);
-    if (array == array_half_scale) return read_piece(std::span<const float>(half_scale_), offset, out);
-    if (array == array_list_of_row) return read_piece(std::span<const std::uint32_t>(list_of_row_), offset, out);
-    if (array == array_codes) return read_piece(codes_.span(), offset, out);
-    if (array == array_half) return read_piece(halves_, offset, out);
-    if (array == array_vectors) return read_piece(vectors_, offset, out);
-    throw BadRequest("unknown array of an ivfadc build");
+    made().read(array, offset, out);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cfloat>
 #include <cstdint>
 
+#include "index/bounds.h"
 #include "ivfadc/view.h"
 
 namespace pgwarp::cuda::ivfadc
@@ -49,14 +50,12 @@ __device__ inline double canonical_dot(const float* a, const float* b, std::uint
 // lower_bound() of src/index/bounds.h.
 __device__ inline double lower_bound_of(Metric metric, double value, double error, double query_norm)
 {
-    constexpr double rounding = 1e-12;
-    constexpr double cosine_slack = 4e-7;
     if (metric == Metric::l2) {
-        const double bound = __dsub_rn(__dmul_rn(value, 1 - rounding), error);
+        const double bound = __dsub_rn(__dmul_rn(value, 1 - bound_rounding), error);
         return bound > 0 ? bound : 0.0;
     }
     if (metric == Metric::inner_product) {
-        return __dsub_rn(__dsub_rn(value, __dmul_rn(query_norm, error)), __dmul_rn(fabs(value), rounding));
+        return __dsub_rn(__dsub_rn(value, __dmul_rn(query_norm, error)), __dmul_rn(fabs(value), bound_rounding));
     }
     return __dsub_rn(__dsub_rn(value, error), cosine_slack);
 }

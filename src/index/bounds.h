@@ -12,17 +12,18 @@ namespace pgwarp
 // Unit vectors are rounded to float32 when stored, rows and query alike: each is off by at most half a unit in the last
 // place an element, so their cosine by less than this.
 inline constexpr double cosine_slack = 4e-7;
+// Of the arithmetic of bounds, relative.
+inline constexpr double bound_rounding = 1e-12;
 
 // A lower bound of the operator's distance, when the stored row lies within `error` (L2) of the indexed one.
 // `value` is the canonical distance to the stored row, for cosine 1 - dot.
 inline double lower_bound(Metric metric, double value, double error, double query_norm)
 {
-    constexpr double rounding = 1e-12;
     switch (metric) {
         case Metric::l2:
-            return std::max(0.0, value * (1 - rounding) - error);
+            return std::max(0.0, value * (1 - bound_rounding) - error);
         case Metric::inner_product:
-            return value - query_norm * error - std::fabs(value) * rounding;
+            return value - query_norm * error - std::fabs(value) * bound_rounding;
         case Metric::cosine:
             return value - error - cosine_slack;
         case Metric::l1:

@@ -90,4 +90,17 @@ Calibration RecallCurve::calibration() const
     return result;
 }
 
+void feed_searcher(const Builder& builder, Searcher& searcher, ThreadPool& pool, std::uint64_t step)
+{
+    std::vector<std::byte> piece;
+    for (const ArrayShape& array : builder.arrays()) {
+        for (std::uint64_t offset = 0; offset < array.bytes(); offset += step) {
+            piece.resize(std::min(step, array.bytes() - offset));
+            builder.read(array.name, offset, piece);
+            searcher.write(array.name, offset, piece);
+        }
+    }
+    searcher.finish_load(pool);
+}
+
 }  // namespace pgwarp

@@ -18,6 +18,9 @@ std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::sp
                                                           const std::vector<std::uint32_t>& sample, ThreadPool& pool,
                                                           const CancelToken* cancel);
 
+// Loads a searcher with what a finished builder made, in pieces of at most `step` bytes.
+void feed_searcher(const Builder& builder, Searcher& searcher, ThreadPool& pool, std::uint64_t step = 1U << 20);
+
 // Recall of one query at each measured k: found(rank) tells whether the true neighbour of that rank (0 = nearest) was
 // found at position limit k. Judged over queries by the lower confidence bound (one-sided 95 %, normal approximation).
 class RecallCurve

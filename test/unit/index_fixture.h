@@ -13,6 +13,13 @@
 namespace pgwarp::test
 {
 
+inline ParameterList make_list(std::initializer_list<std::pair<const char*, std::int64_t>> items)
+{
+    ParameterList list;
+    for (const auto& [name, value] : items) list.set(name, value);
+    return list;
+}
+
 inline std::vector<float> random_rows(std::size_t count, std::size_t dimensions, unsigned seed, float spread = 1)
 {
     std::mt19937 generator(seed);

@@ -9,13 +9,6 @@ namespace pgwarp::test
 namespace
 {
 
-ParameterList make_list(std::initializer_list<std::pair<const char*, std::int64_t>> items)
-{
-    ParameterList list;
-    for (const auto& [name, value] : items) list.set(name, value);
-    return list;
-}
-
 struct Case {
     Metric metric;
     std::int64_t codes;

@@ -5,7 +5,9 @@
 
 #include "index/arrays.h"
 #include "index/calibrate.h"
-#include "index/ivfadc/coverage.h"
+#include "index/ivfadc/build_arrays.h"
+#include "index/ivfadc/build_samples.h"
+#include "index/ivfadc/calibration.h"
 #include "index/ivfadc/ivfadc.h"
 #include "numeric/distance.h"
 #include "numeric/half_codec.h"
@@ -19,10 +21,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::uint64_t seed = 0x70677761;
-constexpr std::size_t rows_per_list = 40;      // of the sample that trains the lists (gpu notes: about 39 suffice)
-constexpr std::size_t rows_per_codeword = 48;  // of the sample that trains the codebooks
-constexpr std::size_t training_iterations = 6;
+constexpr std::uint64_t seed = build_seed;
 constexpr std::size_t encode_step = 8192;
 
 class IvfadcBuilder : public Builder
@@ -48,8 +47,11 @@ public:
         calibrate(rows.vectors(), pool);
         keep_vectors(rows);
     }
-    std::vector<ArrayShape> arrays() const override;
-    void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const override;
+    std::vector<ArrayShape> arrays() const override { return made().shapes(); }
+    void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const override
+    {
+        made().read(array, offset, out);
+    }
     Calibration calibration() const override { return calibration_; }
     ParameterList effective_options() const override { return options_.as_parameters(); }
 
@@ -59,14 +61,10 @@ private:
     void make_codes(std::span<const float> vectors, ThreadPool& pool);
     void train_half(std::span<const float> vectors, ThreadPool& pool);
     void calibrate(std::span<const float> vectors, ThreadPool& pool);
-    std::size_t calibration_sample() const;
     void keep_vectors(RowBuffer& rows);
     void residuals(std::span<const float> vectors, std::size_t first, std::size_t count, std::span<float> out,
                    ThreadPool& pool) const;
-    std::vector<std::array<float, 4>> measure(const Searcher& searcher, std::span<const float> queries,
-                                              const std::vector<std::uint32_t>& sample,
-                                              const std::vector<std::vector<std::uint32_t>>& truth, std::int64_t probes,
-                                              ThreadPool& pool) const;
+    IvfadcArrays made() const;
 
     IndexShape shape_;
     Metric metric_;
@@ -93,7 +91,7 @@ void IvfadcBuilder::train_lists(std::span<const float> vectors, ThreadPool& pool
         gather_rows(vectors.data(), dimensions_, sample_rows(rows_, options_.lists * rows_per_list, seed));
     KMeansOptions training;
     training.clusters = options_.lists;
-    training.iterations = training_iterations;
+    training.iterations = list_iterations;
     training.seed = seed;
     training.spherical = metric_ == Metric::cosine;
     training.balanced = true;
@@ -101,7 +99,7 @@ void IvfadcBuilder::train_lists(std::span<const float> vectors, ThreadPool& pool
     training.progress = [this](std::size_t done, std::size_t total) {
         progress_->report("training lists", done, total);
     };
-    progress_->report("training lists", 0, training_iterations);
+    progress_->report("training lists", 0, list_iterations);
     centroids_ = train_kmeans(sample, dimensions_, training, pool);
 }
 
@@ -181,73 +179,21 @@ void IvfadcBuilder::train_half(std::span<const float> vectors, ThreadPool& pool)
     half_scale_[1] = worst;
 }
 
-// As many sample rows as keep the comparisons with all rows below a tenth of those that training and encoding take.
-std::size_t IvfadcBuilder::calibration_sample() const
-{
-    const std::size_t trained = training_iterations * rows_per_list * options_.lists * options_.lists / rows_;
-    return std::clamp<std::size_t>((options_.lists + trained + 4 * ProductQuantizer::codewords) / 20, 100, 500);
-}
-
-// Where rows are ranked by vectors they are kept as, recall is the share of true neighbours whose lists are probed:
-// counted for all numbers of probes at once. Where codes alone rank them, real searches are made.
 void IvfadcBuilder::calibrate(std::span<const float> vectors, ThreadPool& pool)
 {
     progress_->report("calibrating", 0, 1);
     if (rows_ < 2) return;
-    const std::size_t wanted = calibration_sample();
-    const std::vector<std::uint32_t> sample = sample_rows(rows_, wanted, seed + 2);
+    const std::vector<std::uint32_t> sample = sample_rows(rows_, calibration_sample(options_, rows_), seed + 2);
     const auto truth = calibration_truth(metric_, vectors, dimensions_, sample, pool, progress_->cancel);
     const std::vector<float> queries = gather_rows(vectors.data(), dimensions_, sample);
-    RecallCurve curve(sample.size());
-    const std::vector<std::int64_t> schedule = probe_schedule(options_.lists);
-    if (options_.product_codes && options_.refine == IvfRefine::none) {
-        const std::unique_ptr<Searcher> searcher = make_ivfadc_searcher(shape_, effective_options(), arrays());
+    const auto make_searcher = [this, &pool] {
+        auto searcher = make_ivfadc_searcher(shape_, effective_options(), arrays());
         feed_searcher(*this, *searcher, pool);
-        for (std::size_t i = 0; i < schedule.size(); ++i) {
-            progress_->report("calibrating", i, schedule.size());
-            curve.add(schedule[i], measure(*searcher, queries, sample, truth, schedule[i], pool));
-        }
-    } else {
-        const Coverage coverage(coarse_metric(metric_), queries, dimensions_, centroids_, list_of_row_, truth, pool);
-        for (const std::int64_t probes : schedule) curve.add(probes, coverage.shares(probes));
-    }
-    calibration_ = curve.calibration();
-}
-
-// Shares of the true neighbours that real searches with so many probes find.
-std::vector<std::array<float, 4>> IvfadcBuilder::measure(const Searcher& searcher, std::span<const float> queries,
-                                                         const std::vector<std::uint32_t>& sample,
-                                                         const std::vector<std::vector<std::uint32_t>>& truth,
-                                                         std::int64_t probes, ThreadPool& pool) const
-{
-    std::vector<std::array<float, 4>> shares(sample.size(), {-1, -1, -1, -1});
-    for (std::size_t column = 0; column < 3; ++column) {
-        const std::size_t k = Calibration::ks[column];
-        SearchBatch batch;
-        batch.queries = queries;
-        batch.count = sample.size();
-        batch.k = static_cast<std::uint32_t>(k + 1);
-        batch.effort = probes;
-        batch.cancel = progress_->cancel;
-        std::vector<std::vector<RowResult>> results;
-        searcher.search(batch, results, pool);
-        for (std::size_t q = 0; q < sample.size(); ++q) {
-            const std::size_t true_count = std::min(k, truth[q].size());
-            if (true_count == 0) continue;
-            std::vector<std::uint32_t> wanted(truth[q].begin(),
-                                              truth[q].begin() + static_cast<std::ptrdiff_t>(true_count));
-            std::sort(wanted.begin(), wanted.end());
-            std::size_t seen = 0;
-            std::size_t found = 0;
-            for (const RowResult& result : results[q]) {
-                if (result.row == sample[q]) continue;
-                if (seen++ == k) break;
-                found += std::binary_search(wanted.begin(), wanted.end(), result.row) ? 1 : 0;
-            }
-            shares[q][column] = static_cast<float>(found) / static_cast<float>(true_count);
-        }
-    }
-    return shares;
+        return searcher;
+    };
+    const IvfadcCalibration calibration{options_, metric_, dimensions_, centroids_,   list_of_row_,
+                                        sample,   queries, truth,       make_searcher};
+    calibration_ = calibration.run(*progress_, pool);
 }
 
 void IvfadcBuilder::keep_vectors(RowBuffer& rows)
@@ -259,42 +205,11 @@ void IvfadcBuilder::keep_vectors(RowBuffer& rows)
     }
 }
 
-std::vector<ArrayShape> IvfadcBuilder::arrays() const
+IvfadcArrays IvfadcBuilder::made() const
 {
-    std::vector<ArrayShape> shapes;
-    shapes.push_back(make_array_shape(array_centroids, ArrayType::f32, options_.lists, dimensions_));
-    if (!rotation_.empty())
-        shapes.push_back(make_array_shape(array_rotation, ArrayType::f32, dimensions_, dimensions_));
-    if (options_.product_codes) {
-        shapes.push_back(make_array_shape(array_codebooks, ArrayType::f32, ProductQuantizer::codewords, dimensions_));
-    }
-    if (options_.keeps_half() && !options_.keeps_full()) {
-        shapes.push_back(make_array_shape(array_half_mean, ArrayType::f32, 1, dimensions_));
-        shapes.push_back(make_array_shape(array_half_scale, ArrayType::f32, 1, 2));
-    }
-    shapes.push_back(make_array_shape(array_list_of_row, ArrayType::u32, rows_, 1));
-    if (options_.product_codes) {
-        shapes.push_back(make_array_shape(array_codes, ArrayType::u8, rows_, options_.subquantizers));
-    }
-    if (options_.keeps_half() && !options_.keeps_full()) {
-        shapes.push_back(make_array_shape(array_half, ArrayType::f16, rows_, dimensions_));
-    }
-    if (options_.keeps_full()) shapes.push_back(make_array_shape(array_vectors, ArrayType::f32, rows_, dimensions_));
-    return shapes;
-}
-
-void IvfadcBuilder::read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const
-{
-    if (array == array_centroids) return read_piece(std::span<const float>(centroids_), offset, out);
-    if (array == array_rotation) return read_piece(std::span<const float>(rotation_), offset, out);
-    if (array == array_codebooks) return read_piece(std::span<const float>(quantizer_->codebooks()), offset, out);
-    if (array == array_half_mean) return read_piece(std::span<const float>(half_codec_.mean), offset, out);
-    if (array == array_half_scale) return read_piece(std::span<const float>(half_scale_), offset, out);
-    if (array == array_list_of_row) return read_piece(std::span<const std::uint32_t>(list_of_row_), offset, out);
-    if (array == array_codes) return read_piece(std::span<const std::uint8_t>(codes_), offset, out);
-    if (array == array_half) return read_piece(halves_, offset, out);
-    if (array == array_vectors) return read_piece(vectors_, offset, out);
-    throw BadRequest("unknown array of an ivfadc build");
+    const std::span<const float> codebooks = quantizer_ ? quantizer_->codebooks() : std::span<const float>();
+    return {options_,         rows_,       dimensions_,  centroids_, rotation_, codebooks,
+            half_codec_.mean, half_scale_, list_of_row_, codes_,     halves_,   vectors_};
 }
 
 }  // namespace

@@ -47,18 +47,4 @@ std::vector<std::array<float, 4>> Coverage::shares(std::int64_t probes) const
     return shares;
 }
 
-void feed_searcher(const Builder& builder, Searcher& searcher, ThreadPool& pool)
-{
-    constexpr std::uint64_t step = 1U << 20;
-    std::vector<std::byte> piece;
-    for (const ArrayShape& array : builder.arrays()) {
-        for (std::uint64_t offset = 0; offset < array.bytes(); offset += step) {
-            piece.resize(std::min(step, array.bytes() - offset));
-            builder.read(array.name, offset, piece);
-            searcher.write(array.name, offset, piece);
-        }
-    }
-    searcher.finish_load(pool);
-}
-
 }  // namespace pgwarp

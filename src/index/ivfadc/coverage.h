@@ -26,7 +26,4 @@ private:
     std::vector<std::vector<std::uint32_t>> rank_;
 };
 
-// Loads a searcher with what a finished builder made.
-void feed_searcher(const Builder& builder, Searcher& searcher, ThreadPool& pool);
-
 }  // namespace pgwarp

@@ -18,7 +18,7 @@ const char* const phase_names[] = {
     "building",  // any other
     "sorting rows",  "training lists",         "assigning rows",       "training quantizer",
     "encoding rows", "measuring half vectors", "writing half vectors", "writing rows",
-    "calibrating",   "writing pages",
+    "calibrating",   "writing pages",          "copying rows",
 };
 constexpr int64 percent_steps = 101;
 

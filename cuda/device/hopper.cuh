@@ -1,10 +1,16 @@
-// The few Hopper instructions that the matrix kernel needs, by their PTX names (PTX ISA, sections on mbarrier,
-// cp.async.bulk and wgmma). Compiled for sm_90a only.
+// The few Hopper instructions that the matrix kernels need, by their PTX names (PTX ISA, sections on mbarrier,
+// cp.async.bulk and wgmma). They may be called only where PGWARP_WARPGROUP is 1: in code compiled for sm_90a.
 #pragma once
 
 #include <cuda.h>
 
 #include <cstdint>
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define PGWARP_WARPGROUP 1
+#else
+#define PGWARP_WARPGROUP 0
+#endif
 
 namespace pgwarp::cuda::hopper
 {
@@ -16,7 +22,7 @@ __device__ inline std::uint32_t shared_address(const void* pointer)
 
 __device__ inline void barrier_init(std::uint32_t barrier, unsigned arrivals)
 {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
 __device__ inline void barriers_visible()

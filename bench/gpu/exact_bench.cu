@@ -3,7 +3,7 @@
 // needed more than the first pass, and recall against a scan by canonical distance of every row.
 //
 // exact_bench [--base file.u8 --dimensions 128 --queries file.fvecs|file.bvecs] [--rows n] [--asked n] [--raw]
-//             [--cases l2,dup,l1,one,wide] [--repeat n]
+//             [--cases l2,dup,l1,one,wide,curve] [--repeat n] [--csv file --name name]
 // Rows are turned by a fixed orthogonal matrix (random signs and Hadamard steps) unless --raw.
 #include <algorithm>
 #include <chrono>
@@ -29,6 +29,8 @@ struct Options {
     std::string base;
     std::string queries;
     std::string cases = "l2,dup,l1,one,wide";
+    std::string csv;
+    std::string name = "generated";
     std::uint32_t dimensions = 128;
     std::uint32_t rows = 1'000'000;
     std::uint32_t asked = 10'000;
@@ -51,6 +53,10 @@ Options parse(int count, char** arguments)
             options.base = value;
         else if (name == "--queries")
             options.queries = value;
+        else if (name == "--csv")
+            options.csv = value;
+        else if (name == "--name")
+            options.name = value;
         else if (name == "--cases")
             options.cases = value;
         else if (name == "--dimensions")
@@ -267,8 +273,13 @@ void print_row(const char* name, std::uint32_t k, double milliseconds, double fl
     std::fflush(stdout);
 }
 
-void search_case(Device& device, const char* name, const ExactRows& rows, const DeviceArray<float>& queries,
-                 std::uint32_t count, std::uint32_t k, int repeat)
+struct Measured {
+    double milliseconds;
+    double recall;
+};
+
+Measured search_case(Device& device, const char* name, const ExactRows& rows, const DeviceArray<float>& queries,
+                     std::uint32_t count, std::uint32_t k, int repeat)
 {
     Answer answer(device, count, k);
     ExactStatistics statistics;
@@ -281,7 +292,26 @@ void search_case(Device& device, const char* name, const ExactRows& rows, const 
     double floor = pairs * 2 / matrix_rate;
     if (rows.metric == Metric::l1) floor = pairs / (132 * 128 * 1.755e9 / 2);  // two instructions an element
     if (count <= 4) floor = double{1} * rows.scored.padded_positions * rows.scored.padded_dimensions * 2 / memory_rate;
-    print_row(name, k, milliseconds, floor, statistics, agreement(device, rows, queries.data(), count, answer));
+    const double recall = agreement(device, rows, queries.data(), count, answer);
+    print_row(name, k, milliseconds, floor, statistics, recall);
+    return {milliseconds, recall};
+}
+
+// One point of a curve: batches of all queries and single ones, as lines of a CSV file.
+void curve_case(Device& device, const Options& options, const ExactRows& rows, const DeviceArray<float>& queries,
+                std::uint32_t asked)
+{
+    std::ofstream csv;
+    if (!options.csv.empty()) csv.open(options.csv, std::ios::app);
+    for (const std::uint32_t count : {1U, 16U, asked}) {
+        const std::string name = "l2, queries: " + std::to_string(count);
+        const auto [milliseconds, recall] = search_case(device, name.c_str(), rows, queries, count, 10, options.repeat);
+        if (!csv.is_open()) continue;
+        csv << options.name << ',' << rows.rows << ',' << rows.dimensions << ",exact,," << count << ",10," << recall
+            << ','
+
+            << milliseconds << ',' << count / milliseconds * 1e3 << ',' << std::endl;
+    }
 }
 
 // Prepared queries and thresholds, to time proposers alone.
@@ -370,7 +400,7 @@ void run(const Options& options)
                                static_cast<std::uint32_t>(base.size() / dimensions), dimensions, device.stream);
     };
     std::printf("%s\n", device.context.name().c_str());
-    if (wanted("l2") || wanted("one") || wanted("l1") || wanted("dup")) {
+    if (wanted("l2") || wanted("one") || wanted("l1") || wanted("dup") || wanted("curve")) {
         Matrix base = options.base.empty() ? generate(options.rows, options.dimensions, 10)
                                            : read_vectors(options.base, options.dimensions, options.rows);
         Matrix asked = options.queries.empty() ? generate(options.asked, options.dimensions, 11)
@@ -406,6 +436,9 @@ void run(const Options& options)
                             few, options.repeat);
             }
             search_case(device, "l2, one query, whole search", exact, queries, 1, 10, options.repeat);
+        }
+        if (wanted("curve")) {
+            curve_case(device, options, made(rows, Metric::l2, d), queries, asked.count());
         }
         if (wanted("dup")) {
             const Matrix twins = near_duplicates(base, base.count(), 21);

@@ -1,9 +1,9 @@
 // Search of an inverted file on the device: time, recall and share of the roofline, with operands on the device and
-// from host to host. The index is trained by the CPU's builder.
+// from host to host. The index is built on the device.
 //
 //   ivfadc_bench [--rows N] [--dimensions D] [--queries N|FILE] [--base FILE.u8] [--truth FILE.ivecs] [--rotate 0|1]
 //                [--lists L,...] [--probes P,...] [--batch B,...] [--k K] [--refine half|none|full] [--subquantizers M]
-//                [--profile 1]
+//                [--profile 1] [--csv FILE --name NAME]
 //
 // Without a file: a Gaussian mixture with a falling spectrum, randomly rotated. Recall of R@1: the true nearest row is
 // the first answer; R@k: it is among the k; recall: the share of the k true nearest rows among the k answers.
@@ -27,6 +27,7 @@
 #include "device/error.h"
 #include "index/arrays.h"
 #include "index/ivfadc/ivfadc.h"
+#include "ivfadc/builder.h"
 #include "ivfadc/device_search.h"
 #include "ivfadc/ivfadc.h"
 
@@ -76,15 +77,16 @@ std::vector<unsigned char> read_file(const std::string& path)
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Records of int32 length and that many bytes (bvecs) or floats (fvecs).
+// Records of int32 length and that many bytes (bvecs) or floats (fvecs); or bytes alone (u8).
 std::vector<float> read_vectors(const std::string& path, std::size_t dimensions)
 {
     const std::vector<unsigned char> bytes = read_file(path);
-    const std::size_t element = path.ends_with(".bvecs") ? 1 : 4;
-    const std::size_t record = 4 + dimensions * element;
+    const std::size_t element = path.ends_with(".fvecs") ? 4 : 1;
+    const std::size_t head = path.ends_with(".u8") ? 0 : 4;
+    const std::size_t record = head + dimensions * element;
     std::vector<float> rows(bytes.size() / record * dimensions);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        const unsigned char* at = bytes.data() + i / dimensions * record + 4 + i % dimensions * element;
+        const unsigned char* at = bytes.data() + i / dimensions * record + head + i % dimensions * element;
         if (element == 1) {
             rows[i] = *at;
         } else {
@@ -166,8 +168,9 @@ Data load(const Arguments& arguments, ThreadPool& pool)
         data.base = generate(rows, data.dimensions, rows / 200 + 1, 1, pool);
         data.queries = generate(std::stoull(queries), data.dimensions, rows / 200 + 1, 2, pool);
     } else {
-        const std::vector<unsigned char> bytes = read_file(base);
-        data.base.assign(bytes.begin(), bytes.end());
+        data.base = read_vectors(base, data.dimensions);
+        const std::size_t most = arguments.number("rows", data.rows());
+        data.base.resize(std::min(most, data.rows()) * data.dimensions);
         data.queries = read_vectors(queries, data.dimensions);
     }
     if (arguments.number("rotate", 1) != 0) {
@@ -186,7 +189,7 @@ struct Built {
 };
 
 // Codes and half vectors in one build; the vectors themselves are added, so that one build serves every refine.
-Built build(const Data& data, std::size_t lists, std::size_t subquantizers, ThreadPool& pool)
+Built build(const Data& data, std::size_t lists, std::size_t subquantizers, cuda::Context& context, ThreadPool& pool)
 {
     Built built;
     built.shape.method = Method::ivfadc;
@@ -198,7 +201,7 @@ Built build(const Data& data, std::size_t lists, std::size_t subquantizers, Thre
     asked.set("codes", subquantizers != 0 ? 0 : 1);
     if (subquantizers != 0) asked.set("subquantizers", static_cast<std::int64_t>(subquantizers));
     asked.set("refine", 1);
-    const auto builder = make_ivfadc_builder(built.shape, asked);
+    const auto builder = cuda::make_ivfadc_builder(context, built.shape, asked, cuda::ivfadc::make_searcher);
     RowBuffer rows(data.dimensions);
     std::vector<Tid> tids(data.rows());
     for (std::size_t i = 0; i < tids.size(); ++i) tids[i] = {static_cast<std::uint32_t>(i), 1, 0};
@@ -425,13 +428,16 @@ void run(const Arguments& arguments)
     const std::size_t subquantizers = arguments.number("subquantizers", 64);
     const std::string refines = arguments.text("refine", "half,none");
     std::printf("%zu x %zu, %zu queries, k=%zu (%.1f s)\n", data.rows(), data.dimensions, data.asked(), k, seconds());
+    std::ofstream csv;
+    if (!arguments.text("csv", "").empty()) csv.open(arguments.text("csv", ""), std::ios::app);
     std::vector<std::vector<RowResult>> truth;
     if (!arguments.text("truth", "").empty()) truth = read_truth(arguments.text("truth", ""), k);
     for (const std::size_t lists : arguments.numbers("lists", "1024")) {
-        const Built built = build(data, lists, subquantizers, pool);
-        std::printf("lists %zu built on the CPU (%.1f s)\n", lists, seconds());
+        const Built built = build(data, lists, subquantizers, context, pool);
+        std::printf("lists %lld built (%.1f s)\n", static_cast<long long>(built.options.get("lists", 0)), seconds());
         const bool profile = arguments.number("profile", 0) != 0;  // for a profiler: few launches, no recall
         if (truth.empty() && !profile) truth = find_truth(data, built, k, context, pool);
+        const auto lists_made = static_cast<std::size_t>(built.options.get("lists", 0));
         std::printf(
             "refine  lists  batch probes   R@1   R@k  recall  device ms   queries/s   us/query  host ms  "
             "queries/s  B/query  %%roof  again\n");
@@ -461,13 +467,21 @@ void run(const Arguments& arguments)
                     const double roof = roofline_milliseconds(mirror, batch, probes);
                     const double queries = static_cast<double>(batch);
                     const double bytes =
-                        static_cast<double>(probes) / static_cast<double>(lists) * static_cast<double>(data.rows()) *
+                        static_cast<double>(probes) / static_cast<double>(lists_made) *
+                        static_cast<double>(data.rows()) *
                         (refine == 0 ? static_cast<double>(subquantizers) : 2.0 * static_cast<double>(data.dimensions));
                     std::printf(
                         "%-6s %6zu %6zu %6zu  %.4f %.4f %.4f  %9.4f  %10.0f  %9.4f %8.3f %10.0f %8.0f %6.1f %5ld\n",
-                        name.c_str(), lists, batch, probes, recall.first, recall.among, recall.share, device,
+                        name.c_str(), lists_made, batch, probes, recall.first, recall.among, recall.share, device,
                         queries / device * 1e3, device * 1e3 / queries, host, queries / host * 1e3, bytes,
                         100 * roof / device, static_cast<long>(lost));
+                    std::fflush(stdout);
+                    if (csv.is_open()) {
+                        csv << arguments.text("name", "generated") << ',' << data.rows() << ',' << data.dimensions
+                            << ",ivfadc " << name << ",lists=" << lists_made << " probes=" << probes << ',' << batch
+                            << ',' << k << ',' << recall.share << ',' << device << ',' << queries / device * 1e3 << ','
+                            << host << std::endl;
+                    }
                 }
             }
         }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cluster/assign.h"
+#include "cluster/hadamard.h"
 #include "cluster/half_rows.h"
 #include "cluster/kmeans.h"
 #include "cluster/product_quantizer.h"
@@ -23,6 +24,7 @@
 #include "index/index.h"
 #include "index/ivfadc/ivfadc.h"
 #include "ivfadc/builder.h"
+#include "numeric/hadamard.h"
 #include "numeric/sample.h"
 
 using namespace pgwarp;
@@ -41,10 +43,11 @@ struct Options {
 };
 
 // A rotated Gaussian mixture with a falling spectrum.
-__global__ void generate_kernel(float* rows, std::size_t count, std::size_t dimensions, std::uint64_t seed)
+__global__ void generate_kernel(float* rows, std::size_t first, std::size_t end, std::size_t dimensions,
+                                std::uint64_t seed)
 {
-    const std::size_t total = count * dimensions;
-    for (std::size_t at = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; at < total;
+    const std::size_t total = end * dimensions;
+    for (std::size_t at = first * dimensions + std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; at < total;
          at += std::size_t{gridDim.x} * blockDim.x) {
         const auto draw = [&](std::uint64_t key) {
             key += 0x9e3779b97f4a7c15ULL;
@@ -142,7 +145,9 @@ struct Bench {
     {
         cuda::DeviceArray<float> plain(context.pool(), n * d, "bench", stream);
         if (options.base.empty()) {
-            generate_kernel<<<4096, 256, 0, stream>>>(plain.data(), n, d, 11);
+            const std::size_t step = (std::size_t{1} << 26) / d;
+            for (std::size_t first = 0; first < n; first += step)
+                generate_kernel<<<4096, 256, 0, stream>>>(plain.data(), first, std::min(first + step, n), d, 11);
         } else {
             const std::vector<float> host = read_base(options);
             check(cudaMemcpyAsync(plain.data(), host.data(), plain.bytes(), cudaMemcpyHostToDevice, stream), "copy");
@@ -163,6 +168,19 @@ struct Bench {
              time_ms(stream, 5,
                      [&] { cuda::rotate_rows(plain.data(), n, d, {}, device_rotation.data(), rows.data(), stream); }),
              2.0 * n * d * d, 8.0 * n * d);
+    }
+
+    void hadamard()
+    {
+        const std::vector<std::uint8_t> signs = draw_signs(d, 3);
+        cuda::DeviceArray<std::uint8_t> device_signs(context.pool(), signs.size(), "bench", stream);
+        check(cudaMemcpyAsync(device_signs.data(), signs.data(), signs.size(), cudaMemcpyHostToDevice, stream), "copy");
+        cuda::DeviceArray<float> out(context.pool(), n * d, "bench", stream);
+        line("rotation, random (Hadamard)",
+             time_ms(
+                 stream, 5,
+                 [&] { cuda::hadamard_rotate_rows(rows.data(), n, d, {}, device_signs.data(), out.data(), stream); }),
+             0, 8.0 * n * d);
     }
 
     void assignment(std::size_t clusters)
@@ -358,6 +376,7 @@ int main(int argc, char** argv)
     }
     Bench bench(options);
     std::printf("%zu x %zu, %s\n", options.rows, options.dimensions, bench.context.name().c_str());
+    bench.hadamard();
     bench.assignment(1024);
     bench.assignment(16384);
     bench.update(1024);

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "cluster/packing.h"
+#include "cluster/assign_kernels.h"
 
 namespace pgwarp::cuda
 {
@@ -83,16 +83,27 @@ __device__ inline void score_tile(const float (&sums)[blocks][64], const float* 
         for (int r = 0; r < 2; ++r) best[b][r].take(low[b][r], high[b][r], tile);
 }
 
-struct TwoBest {
-    float first;
-    std::uint32_t first_index;
-    float second;
-    std::uint32_t second_index;
-};
-
 __device__ inline bool comes_before(float a, std::uint32_t a_index, float b, std::uint32_t b_index)
 {
     return a < b || (a == b && a_index < b_index);
+}
+
+// The best two of two disjoint sets of centroids.
+template <bool exact>
+__device__ inline void take_better(TwoBest& best, const TwoBest& other)
+{
+    const bool swap = comes_before(other.first, other.first_index, best.first, best.first_index);
+    if constexpr (exact) {
+        const float beaten = swap ? best.first : other.first;
+        const std::uint32_t beaten_index = swap ? best.first_index : other.first_index;
+        const float runner = swap ? other.second : best.second;
+        const std::uint32_t runner_index = swap ? other.second_index : best.second_index;
+        const bool beaten_first = comes_before(beaten, beaten_index, runner, runner_index);
+        best.second = beaten_first ? beaten : runner;
+        best.second_index = beaten_first ? beaten_index : runner_index;
+    }
+    best.first = swap ? other.first : best.first;
+    best.first_index = swap ? other.first_index : best.first_index;
 }
 
 // Merges the four lanes that share a row; all four return the same.
@@ -110,36 +121,31 @@ __device__ inline TwoBest merge_quad(const RowBest<exact>& own)
             other.second = __shfl_xor_sync(~0U, best.second, offset);
             other.second_index = __shfl_xor_sync(~0U, best.second_index, offset);
         }
-        const bool swap = comes_before(other.first, other.first_index, best.first, best.first_index);
-        if constexpr (exact) {
-            const float beaten = swap ? best.first : other.first;
-            const std::uint32_t beaten_index = swap ? best.first_index : other.first_index;
-            const float runner = swap ? other.second : best.second;
-            const std::uint32_t runner_index = swap ? other.second_index : best.second_index;
-            const bool beaten_first = comes_before(beaten, beaten_index, runner, runner_index);
-            best.second = beaten_first ? beaten : runner;
-            best.second_index = beaten_first ? beaten_index : runner_index;
-        }
-        best.first = swap ? other.first : best.first;
-        best.first_index = swap ? other.first_index : best.first_index;
+        take_better<exact>(best, other);
     }
     return best;
 }
 
 // Writes one row's outcome (one lane of its quad calls); returns 1 when a label changed.
 template <bool exact>
-__device__ inline unsigned write_row(const TwoBest& best, std::size_t row, std::size_t clusters, std::uint32_t* labels,
-                                     uint2* pairs)
+__device__ inline unsigned write_row(TwoBest best, std::size_t row, const AssignTask& task)
 {
+    if (task.running != nullptr) {
+        if (task.first_tile > 0) take_better<exact>(best, task.running[row]);
+        if (task.end_tile < task.centroids.tile_count) {
+            task.running[row] = best;
+            return 0;
+        }
+    }
     // A row whose scores all overflow finds nothing: the first centroid serves it.
-    const auto last = static_cast<std::uint32_t>(clusters - 1);
+    const auto last = static_cast<std::uint32_t>(task.clusters - 1);
     const std::uint32_t first = best.first_index <= last ? best.first_index : 0;
     if constexpr (exact) {
-        pairs[row] = make_uint2(first, best.second_index <= last ? best.second_index : first);
+        task.pairs[row] = make_uint2(first, best.second_index <= last ? best.second_index : first);
         return 0;
     } else {
-        const bool differs = labels[row] != first;
-        labels[row] = first;
+        const bool differs = task.labels[row] != first;
+        task.labels[row] = first;
         return differs ? 1U : 0U;
     }
 }

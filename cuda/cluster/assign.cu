@@ -11,14 +11,27 @@ namespace pgwarp::cuda
 namespace
 {
 
-// Rows of one launch: the products of about a millisecond, whole waves of tiles.
-std::size_t rows_per_launch(const Context& context, std::size_t chunks, std::size_t clusters, int passes, bool fast)
+// What one launch takes.
+struct LaunchSize {
+    std::size_t rows;
+    int tiles;  // of centroids
+};
+
+// The products of about a millisecond: whole waves of row tiles with all centroids while that is enough for a wave,
+// else a wave with some of the centroids.
+LaunchSize launch_size(const Context& context, std::size_t chunks, int tiles, int passes, bool fast)
 {
     const double products = fast ? 2.5e11 : 2.5e10;
-    const double width = static_cast<double>(chunks) * chunk_width * passes;
-    const double rows = products / (width * static_cast<double>(std::max<std::size_t>(clusters, centroid_tile)));
+    const double row_by_tile = static_cast<double>(chunks * chunk_width * centroid_tile) * passes;
     const std::size_t wave = static_cast<std::size_t>(context.multiprocessors()) * row_tile;
-    return std::max<std::size_t>(1, static_cast<std::size_t>(rows / static_cast<double>(wave))) * wave;
+    const auto of = [&](double cost, std::size_t unit) {
+        return static_cast<std::size_t>(products / (cost * static_cast<double>(unit))) * unit;
+    };
+    const std::size_t whole = of(row_by_tile * tiles, wave);
+    if (whole > 0) return {whole, tiles};
+    const std::size_t rows = std::clamp<std::size_t>(of(row_by_tile, row_tile), row_tile, wave);
+    const std::size_t some = of(row_by_tile * static_cast<double>(rows), 1);
+    return {rows, static_cast<int>(std::clamp<std::size_t>(some, 1, static_cast<std::size_t>(tiles)))};
 }
 
 bool warpgroup_path(const Context& context, MatrixPath path)
@@ -26,12 +39,19 @@ bool warpgroup_path(const Context& context, MatrixPath path)
     return path == MatrixPath::best && context.has_warp_group_matrix();
 }
 
-void run_tiles(const Context& context, const AssignTask& task, bool exact, MatrixPath path, cudaStream_t stream)
+// `task` without its tiles, which are taken `size.tiles` at a time.
+void run_tiles(const Context& context, AssignTask task, const LaunchSize& size, bool exact, MatrixPath path,
+               cudaStream_t stream)
 {
-    if (warpgroup_path(context, path)) {
-        assign_warpgroup(task, exact, context.multiprocessors(), stream);
-    } else {
-        assign_portable(task, exact, stream);
+    const int all = task.centroids.tile_count;
+    if (size.tiles >= all) task.running = nullptr;
+    for (task.first_tile = 0; task.first_tile < all; task.first_tile = task.end_tile) {
+        task.end_tile = std::min(task.first_tile + size.tiles, all);
+        if (warpgroup_path(context, path)) {
+            assign_warpgroup(task, exact, context.multiprocessors(), stream);
+        } else {
+            assign_portable(task, exact, stream);
+        }
     }
 }
 
@@ -57,20 +77,25 @@ void assign_to_centroids(Context& context, Metric metric, const float* rows, std
     const std::size_t chunks = chunks_of(dimensions);
     // The packed copy of the rows in work stays small.
     const std::size_t most = std::max<std::size_t>(row_tile, (std::size_t{1} << 27) / (chunks * chunk_width));
-    const std::size_t step =
-        std::min({rows_per_launch(context, chunks, clusters, passes, warpgroup_path(context, path)),
-                  most / row_tile * row_tile, (count + row_tile - 1) / row_tile * row_tile});
     PackedCentroids packed(context, clusters, dimensions, parts, stream);
     packed.pack(centroids, frame, dot, stream);
+    const LaunchSize size =
+        launch_size(context, chunks, packed.view().tile_count, passes, warpgroup_path(context, path));
+    const std::size_t step =
+        std::min({size.rows, most / row_tile * row_tile, (count + row_tile - 1) / row_tile * row_tile});
     PackedRows packed_rows(context, step, dimensions, parts, stream);
     DeviceArray<uint2> pairs(context.pool(), step, "cluster workspace", stream);
+    DeviceArray<TwoBest> running(context.pool(), size.tiles < packed.view().tile_count ? step : 0, "cluster workspace",
+                                 stream);
     for (std::size_t first = 0; first < count; first += step) {
         if (cancel != nullptr) cancel->check();
         const std::size_t here = std::min(step, count - first);
         const float* piece = rows + first * dimensions;
         packed_rows.pack(piece, here, frame, stream);
-        run_tiles(context, {packed_rows.view(0, here), packed.view(), chunks, clusters, nullptr, nullptr, pairs.data()},
-                  true, path, stream);
+        run_tiles(context,
+                  {packed_rows.view(0, here), packed.view(), chunks, clusters, 0, 0, running.data(), nullptr, nullptr,
+                   pairs.data()},
+                  size, true, path, stream);
         decide_pairs(piece, here, dimensions, centroids, dot, frame.scale(), pairs.data(), labels + first, stream);
     }
 }
@@ -103,12 +128,15 @@ void TrainingAssigner::assign(const float* centroids, std::uint32_t* labels, std
     }
     packed_centroids_.pack(centroids, frame_, false, stream);
     const std::size_t chunks = chunks_of(dimensions_);
-    const std::size_t step = rows_per_launch(context_, chunks, clusters_, 1, warpgroup_path(context_, path_));
-    for (std::size_t first = 0; first < count_; first += step) {
+    const PackedCentroidsView packed = packed_centroids_.view();
+    const LaunchSize size = launch_size(context_, chunks, packed.tile_count, 1, warpgroup_path(context_, path_));
+    DeviceArray<TwoBest> running(context_.pool(), size.tiles < packed.tile_count ? std::min(size.rows, count_) : 0,
+                                 "cluster workspace", stream);
+    for (std::size_t first = 0; first < count_; first += size.rows) {
         run_tiles(context_,
-                  {packed_rows_.view(first, std::min(step, count_ - first)), packed_centroids_.view(), chunks,
-                   clusters_, labels + first, changed, nullptr},
-                  false, path_, stream);
+                  {packed_rows_.view(first, std::min(size.rows, count_ - first)), packed, chunks, clusters_, 0, 0,
+                   running.data(), labels + first, changed, nullptr},
+                  size, false, path_, stream);
     }
 }
 

@@ -11,11 +11,24 @@
 namespace pgwarp::cuda
 {
 
+// The best two centroids of a row.
+struct TwoBest {
+    float first;
+    std::uint32_t first_index;
+    float second;  // exact only
+    std::uint32_t second_index;
+};
+
 struct AssignTask {
     PackedRowsView rows;
     PackedCentroidsView centroids;
     std::size_t chunks;  // of 64 dimensions
     std::size_t clusters;
+    // Tiles of centroids that this launch goes through. What several launches find one after the other comes together
+    // in `running`, one a row; null where one launch takes all tiles. Only the last one writes what follows.
+    int first_tile;
+    int end_tile;
+    TwoBest* running;
     // training: labels are written and `changed` counts those that differ from before; exact: pairs are written.
     std::uint32_t* labels;
     std::uint32_t* changed;

@@ -65,7 +65,7 @@ __global__ __launch_bounds__(threads) void assign_portable_kernel(AssignTask tas
     RowBest<exact> best[1][2];
     best[0][0].clear();
     best[0][1].clear();
-    for (int group = 0; group < task.centroids.tile_count; ++group) {
+    for (int group = task.first_tile; group < task.end_tile; ++group) {
         const __half* centroid_chunks = task.centroids.tiles + std::size_t(group) * parts * chunks * centroid_chunk;
         float sums[1][64] = {};
         for (int v = 0; v < passes * chunks; ++v) {
@@ -85,8 +85,7 @@ __global__ __launch_bounds__(threads) void assign_portable_kernel(AssignTask tas
     for (int r = 0; r < 2; ++r) {
         const TwoBest found = merge_quad<exact>(best[0][r]);
         const std::size_t row = first_row + r * 8;
-        if (lane % 4 == 0 && row < task.rows.count)
-            differ += write_row<exact>(found, row, task.clusters, task.labels, task.pairs);
+        if (lane % 4 == 0 && row < task.rows.count) differ += write_row<exact>(found, row, task);
     }
     if constexpr (!exact) {
         if (differ != 0) atomicAdd(task.changed, differ);

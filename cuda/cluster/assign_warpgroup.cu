@@ -122,7 +122,7 @@ __device__ void feed(const Arguments& arguments, const Shared& shared)
                            shared.rows_full + 8 * buffer.at);
             buffer.advance(plan.row_buffers);
         }
-        for (int group = 0; group < task.centroids.tile_count; ++group) {
+        for (int group = task.first_tile; group < task.end_tile; ++group) {
             const unsigned char* centroids = centroid_bytes + std::size_t{static_cast<unsigned>(group)} * parts<exact> *
                                                                   chunks * centroid_chunk_bytes;
             for (int v = 0; v < passes<exact> * chunks; ++v) {
@@ -172,7 +172,7 @@ __device__ void compute(const Arguments& arguments, const Shared& shared)
             }
         }
         if (resident) barrier_wait(shared.rows_full + 8 * buffer.at, buffer.phase);
-        for (int group = 0; group < task.centroids.tile_count; ++group) {
+        for (int group = task.first_tile; group < task.end_tile; ++group) {
             float sums[2][64];
             unsigned previous = 0;
             int last_stage = 0;
@@ -217,8 +217,7 @@ __device__ void compute(const Arguments& arguments, const Shared& shared)
             for (int r = 0; r < 2; ++r) {
                 const TwoBest found = merge_quad<exact>(best[b][r]);
                 const std::size_t row = first_row + b * 64 + r * 8;
-                if (lane % 4 == 0 && row < task.rows.count)
-                    differ += write_row<exact>(found, row, task.clusters, task.labels, task.pairs);
+                if (lane % 4 == 0 && row < task.rows.count) differ += write_row<exact>(found, row, task);
             }
         }
     }

@@ -174,9 +174,14 @@ void gather_rows(const float* rows, std::size_t dimensions, const std::uint32_t*
                  cudaStream_t stream)
 {
     if (count == 0) return;
-    const auto blocks = static_cast<unsigned>(std::clamp<std::size_t>(count * dimensions / 256, 1, 4096));
-    gather_rows_kernel<<<blocks, 256, 0, stream>>>(rows, dimensions, numbers, count, out);
-    check_launch("gather rows");
+    const std::size_t step = std::max<std::size_t>(1, (std::size_t{1} << 28) / dimensions);
+    for (std::size_t first = 0; first < count; first += step) {
+        const std::size_t here = std::min(step, count - first);
+        const auto blocks = static_cast<unsigned>(std::clamp<std::size_t>(here * dimensions / 256, 1, 4096));
+        gather_rows_kernel<<<blocks, 256, 0, stream>>>(rows, dimensions, numbers + first, here,
+                                                       out + first * dimensions);
+        check_launch("gather rows");
+    }
 }
 
 // The first `clusters` steps of a shuffle of all rows, of which only the displaced places are kept.

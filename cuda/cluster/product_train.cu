@@ -72,10 +72,10 @@ __global__ void first_codewords_kernel(TrainTask task, const std::uint32_t* firs
 }
 
 template <int padded>
-__global__ __launch_bounds__(assign_threads) void assign_parts_kernel(TrainTask task)
+__global__ __launch_bounds__(assign_threads) void assign_parts_kernel(TrainTask task, int first_part)
 {
     __shared__ SharedCodebook<padded> book;
-    const int part = blockIdx.y;
+    const int part = first_part + static_cast<int>(blockIdx.y);
     if (task.settled[part] != 0) return;
     const int begin = task.shape.begin(part);
     const int width = task.shape.begin(part + 1) - begin;
@@ -213,11 +213,11 @@ __device__ unsigned fill_empty(const TrainTask& task, int part, const unsigned* 
 }
 
 template <int padded>
-__global__ __launch_bounds__(update_threads) void update_parts_kernel(TrainTask task)
+__global__ __launch_bounds__(update_threads) void update_parts_kernel(TrainTask task, int first_part)
 {
     __shared__ unsigned places[update_warps][codewords];
     __shared__ unsigned begin[codewords + 1];
-    const int part = blockIdx.x;
+    const int part = first_part + static_cast<int>(blockIdx.x);
     if (task.settled[part] != 0) return;
     group_members(task, part, places, begin);
     average_members<padded>(task, part, begin);
@@ -231,15 +231,20 @@ __global__ __launch_bounds__(update_threads) void update_parts_kernel(TrainTask 
 template <int padded>
 void train_narrow(const TrainTask& task, const CancelToken* cancel, cudaStream_t stream)
 {
-    const auto parts = static_cast<unsigned>(task.shape.parts);
     constexpr std::size_t block_rows = assign_threads * rows_per_thread;
-    const dim3 grid(static_cast<unsigned>((task.count + block_rows - 1) / block_rows), parts);
+    const auto row_blocks = static_cast<unsigned>((task.count + block_rows - 1) / block_rows);
+    // Parts of a launch of at most a millisecond, by the operations on a row.
+    const int step = static_cast<int>(std::clamp<std::size_t>(
+        (std::size_t{1} << 34) / (std::size_t(padded + 6) * codewords * task.count), 1, task.shape.parts));
     for (std::size_t iteration = 0; iteration < training_iterations; ++iteration) {
         if (cancel != nullptr) cancel->check();
-        assign_parts_kernel<padded><<<grid, assign_threads, 0, stream>>>(task);
-        check_launch("assign parts");
-        update_parts_kernel<padded><<<parts, update_threads, 0, stream>>>(task);
-        check_launch("update parts");
+        for (int first = 0; first < task.shape.parts; first += step) {
+            const auto parts = static_cast<unsigned>(std::min(step, task.shape.parts - first));
+            assign_parts_kernel<padded><<<dim3(row_blocks, parts), assign_threads, 0, stream>>>(task, first);
+            check_launch("assign parts");
+            update_parts_kernel<padded><<<parts, update_threads, 0, stream>>>(task, first);
+            check_launch("update parts");
+        }
     }
 }
 

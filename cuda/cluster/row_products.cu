@@ -100,11 +100,11 @@ __global__ __launch_bounds__(threads) void squared_norms_kernel(const float* row
     if (threadIdx.x % 32 == 0) out[i] = sum;
 }
 
-// Rows of one side in a launch of about a millisecond.
+// Rows of one side in a launch of less than a millisecond.
 std::size_t launch_rows(std::size_t others, std::size_t dimensions)
 {
     const std::size_t rounded = (others + tile - 1) / tile * tile;
-    return std::clamp<std::size_t>((std::size_t{1} << 34) / (rounded * dimensions), 1, 4096) * tile;
+    return std::clamp<std::size_t>((std::size_t{1} << 33) / (rounded * dimensions * tile), 1, 4096) * tile;
 }
 
 unsigned tiles(std::size_t rows)
@@ -152,7 +152,7 @@ void score_rows(const float* queries, std::size_t query_count, const float* rows
 
 void squared_norms(const float* rows, std::size_t count, std::size_t dimensions, float* out, cudaStream_t stream)
 {
-    constexpr std::size_t most = std::size_t{1} << 26;
+    const std::size_t most = std::clamp<std::size_t>((std::size_t{1} << 29) / dimensions, 1, std::size_t{1} << 26);
     for (std::size_t first = 0; first < count; first += most) {
         const std::size_t here = std::min(most, count - first);
         squared_norms_kernel<<<static_cast<unsigned>((here * 32 + threads - 1) / threads), threads, 0, stream>>>(

@@ -19,6 +19,7 @@ namespace
 constexpr int threads = 1024;
 constexpr int digits = 2048;
 constexpr std::uint64_t most_score_bytes = std::uint64_t{4} << 30;
+constexpr std::size_t launch_rows = std::size_t{1} << 20;  // a block goes through all of them
 
 // Where the k-th smallest score of a query is being looked for.
 struct Search {
@@ -31,29 +32,43 @@ struct Found {
     unsigned row;
 };
 
+// Rows of one launch. What a query's blocks find is kept between launches.
+struct Piece {
+    std::size_t first;
+    std::size_t end;
+    bool last;
+};
+
 struct Pass {
     int shift;
     int bits;
 };
 constexpr Pass pass_of[3] = {{21, 11}, {10, 11}, {0, 10}};
 
-// A block finds the next digit of its query's k-th smallest score.
-__global__ __launch_bounds__(threads) void next_digit_kernel(const float* scores, std::size_t count, unsigned k,
-                                                             Pass pass, Search* searches)
+// Counts the digits that may come next in a query's k-th smallest score; the block of the last piece chooses.
+// histograms: [queries][digits].
+__global__ __launch_bounds__(threads) void next_digit_kernel(const float* scores, std::size_t count, Piece piece,
+                                                             unsigned k, Pass pass, unsigned* histograms,
+                                                             Search* searches)
 {
     __shared__ unsigned histogram[digits];
     const float* own = scores + blockIdx.x * count;
+    unsigned* kept = histograms + blockIdx.x * std::size_t{digits};
     const Search search = searches[blockIdx.x];
     const int known = pass.shift + pass.bits;
     const unsigned mask = known == 32 ? 0 : ~0U << known;
-    for (int i = threadIdx.x; i < digits; i += threads) histogram[i] = 0;
+    for (int i = threadIdx.x; i < digits; i += threads) histogram[i] = piece.first == 0 ? 0 : kept[i];
     __syncthreads();
 #pragma unroll 4
-    for (std::size_t i = threadIdx.x; i < count; i += threads) {
+    for (std::size_t i = piece.first + threadIdx.x; i < piece.end; i += threads) {
         const unsigned bits = ordered_bits(own[i]);
         if ((bits & mask) == search.prefix) atomicAdd(&histogram[(bits >> pass.shift) & ((1U << pass.bits) - 1)], 1U);
     }
     __syncthreads();
+    if (!piece.last) {
+        for (int i = threadIdx.x; i < digits; i += threads) kept[i] = histogram[i];
+        return;
+    }
     if (threadIdx.x != 0) return;
     unsigned below = search.below;
     unsigned digit = 0;
@@ -62,8 +77,10 @@ __global__ __launch_bounds__(threads) void next_digit_kernel(const float* scores
 }
 
 // Collects the scores below the k-th, then enough of those equal to it in row order: out [k] a query, unsorted.
-__global__ __launch_bounds__(threads) void collect_kernel(const float* scores, std::size_t count, unsigned k,
-                                                          const Search* searches, Found* out)
+// progress: per query, how many of both are taken.
+__global__ __launch_bounds__(threads) void collect_kernel(const float* scores, std::size_t count, Piece piece,
+                                                          unsigned k, const Search* searches, uint2* progress,
+                                                          Found* out)
 {
     __shared__ unsigned taken;
     __shared__ unsigned equal_taken;
@@ -73,13 +90,16 @@ __global__ __launch_bounds__(threads) void collect_kernel(const float* scores, s
     const float* own = scores + blockIdx.x * count;
     const Search search = searches[blockIdx.x];
     Found* found = out + blockIdx.x * std::size_t{k};
-    if (threadIdx.x == 0) taken = equal_taken = 0;
+    if (threadIdx.x == 0) {
+        taken = piece.first == 0 ? 0 : progress[blockIdx.x].x;
+        equal_taken = piece.first == 0 ? 0 : progress[blockIdx.x].y;
+    }
     __syncthreads();
-    for (std::size_t first = 0; first < count; first += threads) {
+    for (std::size_t first = piece.first; first < piece.end; first += threads) {
         const std::size_t i = first + threadIdx.x;
-        const unsigned bits = i < count ? ordered_bits(own[i]) : ~0U;
-        if (i < count && bits < search.prefix) found[atomicAdd(&taken, 1U)] = {bits, static_cast<unsigned>(i)};
-        const bool equal = i < count && bits == search.prefix;
+        const unsigned bits = i < piece.end ? ordered_bits(own[i]) : ~0U;
+        if (i < piece.end && bits < search.prefix) found[atomicAdd(&taken, 1U)] = {bits, static_cast<unsigned>(i)};
+        const bool equal = i < piece.end && bits == search.prefix;
         if (__syncthreads_or(equal) == 0) continue;
         const unsigned votes = __ballot_sync(~0U, equal);
         if (threadIdx.x % 32 == 0) equal_of_warp[warp] = __popc(votes);
@@ -90,6 +110,18 @@ __global__ __launch_bounds__(threads) void collect_kernel(const float* scores, s
         __syncthreads();
         if (threadIdx.x == 0)
             for (int w = 0; w < threads / 32; ++w) equal_taken += equal_of_warp[w];
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) progress[blockIdx.x] = make_uint2(taken, equal_taken);
+}
+
+// In launches of about a millisecond.
+template <class Launch>
+void for_each_piece(std::size_t count, const Launch& launch)
+{
+    for (std::size_t first = 0; first < count; first += launch_rows) {
+        const std::size_t end = std::min(first + launch_rows, count);
+        launch(Piece{first, end, end == count});
     }
 }
 
@@ -129,6 +161,8 @@ std::vector<std::vector<std::uint32_t>> calibration_truth(Context& context, Metr
     DeviceArray<float> norms(memory, metric == Metric::l2 ? count : 0, name, stream);
     DeviceArray<float> scores(memory, step * count, name, stream);
     DeviceArray<Search> searches(memory, step, name, stream);
+    DeviceArray<unsigned> histograms(memory, step * digits, name, stream);
+    DeviceArray<uint2> progress(memory, step, name, stream);
     DeviceArray<Found> found(memory, sample.size() * k, name, stream);
     check(cudaMemcpyAsync(numbers.data(), sample.data(), numbers.bytes(), cudaMemcpyHostToDevice, stream),
           "copying a sample");
@@ -141,13 +175,17 @@ std::vector<std::vector<std::uint32_t>> calibration_truth(Context& context, Metr
                    count, stream);
         check(cudaMemsetAsync(searches.data(), 0, searches.bytes(), stream), "clearing searches");
         for (const Pass pass : pass_of) {
-            next_digit_kernel<<<static_cast<unsigned>(here), threads, 0, stream>>>(scores.data(), count, k, pass,
-                                                                                   searches.data());
-            check_launch("next digit");
+            for_each_piece(count, [&](const Piece& piece) {
+                next_digit_kernel<<<static_cast<unsigned>(here), threads, 0, stream>>>(
+                    scores.data(), count, piece, k, pass, histograms.data(), searches.data());
+                check_launch("next digit");
+            });
         }
-        collect_kernel<<<static_cast<unsigned>(here), threads, 0, stream>>>(scores.data(), count, k, searches.data(),
-                                                                            found.data() + first * k);
-        check_launch("collect neighbours");
+        for_each_piece(count, [&](const Piece& piece) {
+            collect_kernel<<<static_cast<unsigned>(here), threads, 0, stream>>>(
+                scores.data(), count, piece, k, searches.data(), progress.data(), found.data() + first * k);
+            check_launch("collect neighbours");
+        });
     }
     std::vector<Found> host(found.size());
     check(cudaMemcpyAsync(host.data(), found.data(), found.bytes(), cudaMemcpyDeviceToHost, stream),

@@ -5,9 +5,11 @@
 #include <bit>
 #include <cstring>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "cluster/assign.h"
+#include "cluster/hadamard.h"
 #include "cluster/half_rows.h"
 #include "cluster/kmeans.h"
 #include "cluster/product_quantizer.h"
@@ -22,6 +24,7 @@
 #include "index/ivfadc/calibration.h"
 #include "index/ivfadc/ivfadc.h"
 #include "numeric/half_codec.h"
+#include "numeric/rotation.h"
 #include "numeric/sample.h"
 
 namespace pgwarp::cuda
@@ -90,6 +93,22 @@ struct Resident {
     }
 };
 
+// A rotation on the device: a matrix or signs.
+struct DeviceRotation {
+    DeviceArray<float> matrix;
+    DeviceArray<std::uint8_t> signs;
+
+    void apply(const float* rows, std::size_t count, std::size_t dimensions, const ResidualBase& base, float* out,
+               cudaStream_t stream) const
+    {
+        if (signs.size() > 0) {
+            hadamard_rotate_rows(rows, count, dimensions, base, signs.data(), out, stream);
+        } else {
+            cuda::rotate_rows(rows, count, dimensions, base, matrix.data(), out, stream);
+        }
+    }
+};
+
 class IvfadcBuilder : public Builder
 {
 public:
@@ -121,8 +140,8 @@ private:
     void train_lists(Resident& device);
     void assign_rows(Resident& device, ThreadPool& pool);
     void make_codes(Resident& device, ThreadPool& pool);
-    void train_rotation_of(Resident& device, DeviceArray<float>& sample, ThreadPool& pool);
-    void encode(Resident& device, const DeviceArray<float>& rotation, const DeviceArray<float>& codebooks);
+    DeviceRotation make_rotation(Resident& device, DeviceArray<float>& sample, ThreadPool& pool);
+    void encode(Resident& device, const DeviceRotation& rotation, const DeviceArray<float>& codebooks);
     void make_halves(Resident& device);
     void calibrate(Resident& device, ThreadPool& pool);
     IvfadcArrays made() const;
@@ -144,7 +163,7 @@ private:
     const BuildProgress* progress_ = nullptr;
     std::vector<float> centroids_;
     std::vector<std::uint32_t> list_of_row_;
-    std::vector<float> rotation_;
+    Rotation rotation_;
     std::vector<float> codebooks_;
     HostArray<std::uint8_t> codes_;
     HalfCodec half_codec_;
@@ -235,7 +254,7 @@ void IvfadcBuilder::make_codes(Resident& device, ThreadPool& pool)
     report("training quantizer", 0, 1);
     const ProductQuantizer shape(dimensions_, options_.subquantizers);
     DeviceArray<float> codebooks = device.array<float>(ProductQuantizer::codewords * dimensions_);
-    DeviceArray<float> rotation;
+    DeviceRotation rotation;
     {
         const std::vector<std::uint32_t> chosen =
             sample_rows(rows_, ProductQuantizer::codewords * rows_per_codeword, seed + 1);
@@ -243,10 +262,7 @@ void IvfadcBuilder::make_codes(Resident& device, ThreadPool& pool)
         DeviceArray<float> sample = device.array<float>(chosen.size() * dimensions_);
         gather_residuals(device.rows.data(), dimensions_, numbers.data(), chosen.size(),
                          {device.lists.data(), device.centroids.data()}, sample.data(), device.stream());
-        if (options_.opq && rows_ > 0) {
-            train_rotation_of(device, sample, pool);
-            rotation = device.copy_of(std::span<const float>(rotation_));
-        }
+        if (options_.opq && rows_ > 0) rotation = make_rotation(device, sample, pool);
         train_product_quantizer(context_, sample.data(), chosen.size(), shape, seed, codebooks.data(),
                                 progress_->cancel, device.stream());
     }
@@ -258,34 +274,37 @@ void IvfadcBuilder::make_codes(Resident& device, ThreadPool& pool)
     device.codes = {};
 }
 
-// The rotation is learnt on the CPU, the sample rotated with it.
-void IvfadcBuilder::train_rotation_of(Resident& device, DeviceArray<float>& sample, ThreadPool& pool)
+// A rotation that is learnt is learnt on the CPU; the sample is rotated with it.
+DeviceRotation IvfadcBuilder::make_rotation(Resident& device, DeviceArray<float>& sample, ThreadPool& pool)
 {
-    std::vector<float> host(sample.size());
+    std::vector<float> host(Rotation::learnt(dimensions_) ? sample.size() : 0);
     device.read(sample.data(), std::span(host));
-    rotation_ = train_rotation(host, dimensions_, options_.subquantizers, seed, pool, progress_->cancel);
-    const auto rotation = device.copy_of(std::span<const float>(rotation_));
+    rotation_ = Rotation(host, dimensions_, options_.subquantizers, seed, pool, progress_->cancel);
+    DeviceRotation rotation{device.copy_of(std::as_const(rotation_).matrix()),
+                            device.copy_of(std::as_const(rotation_).signs())};
     DeviceArray<float> rotated = device.array<float>(sample.size());
-    cuda::rotate_rows(sample.data(), host.size() / dimensions_, dimensions_, {}, rotation.data(), rotated.data(),
-                      device.stream());
+    rotation.apply(sample.data(), sample.size() / dimensions_, dimensions_, {}, rotated.data(), device.stream());
     sample = std::move(rotated);
+    return rotation;
 }
 
-void IvfadcBuilder::encode(Resident& device, const DeviceArray<float>& rotation, const DeviceArray<float>& codebooks)
+void IvfadcBuilder::encode(Resident& device, const DeviceRotation& rotation, const DeviceArray<float>& codebooks)
 {
     const ProductQuantizer shape(dimensions_, options_.subquantizers);
     const ResidualBase base{device.lists.data(), device.centroids.data()};
     device.codes = device.array<std::uint8_t>(rows_ * options_.subquantizers);
-    const bool rotates = rotation.size() > 0;
-    DeviceArray<float> rotated = device.array<float>(rotates ? std::min(report_rows, rows_) * dimensions_ : 0);
-    for (std::size_t first = 0; first < rows_; first += report_rows) {
+    const bool rotates = !rotation_.empty();
+    // Rotated rows are at most a gigabyte.
+    const std::size_t step = rotates ? std::min(report_rows, (std::size_t{1} << 28) / dimensions_) : report_rows;
+    DeviceArray<float> rotated = device.array<float>(rotates ? std::min(step, rows_) * dimensions_ : 0);
+    for (std::size_t first = 0; first < rows_; first += step) {
         report("encoding rows", first, rows_);
-        const std::size_t count = std::min(report_rows, rows_ - first);
+        const std::size_t count = std::min(step, rows_ - first);
         const float* piece = device.rows.data() + first * dimensions_;
         const ResidualBase piece_base{base.labels + first, base.centroids};
         std::uint8_t* codes = device.codes.data() + first * options_.subquantizers;
         if (rotates) {
-            cuda::rotate_rows(piece, count, dimensions_, piece_base, rotation.data(), rotated.data(), device.stream());
+            rotation.apply(piece, count, dimensions_, piece_base, rotated.data(), device.stream());
             encode_product(context_, rotated.data(), count, {}, shape, codebooks.data(), codes, progress_->cancel,
                            device.stream());
         } else {

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "cluster/hadamard.h"
 #include "device/error.h"
 #include "index/arrays.h"
+#include "index/ivfadc/build_arrays.h"
 #include "ivfadc/mirror_kernels.h"
 
 namespace pgwarp::cuda::ivfadc
@@ -33,7 +35,7 @@ void require_arrays(std::span<const ArrayShape> arrays, const IvfOptions& option
     } else {
         require_array(arrays, array_codes, ArrayType::u8, rows, options.subquantizers);
         require_array(arrays, array_codebooks, ArrayType::f32, 256, dimensions);
-        if (options.opq) require_array(arrays, array_rotation, ArrayType::f32, dimensions, dimensions);
+        if (options.opq) require_rotation(arrays, dimensions);
     }
 }
 
@@ -77,7 +79,7 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
     if (rows_ > 0) require_arrays(arrays, options_, rows_, lists_, dimensions_);
     if (scans_codes_) {
         codebooks_.resize(256 * dimensions_);
-        if (options_.opq && rows_ > 0) rotation_.resize(dimensions_ * dimensions_);
+        if (options_.opq && rows_ > 0) rotation_ = Rotation(dimensions_);
     }
 }
 
@@ -98,7 +100,8 @@ void Mirror::write(const std::string& array, std::uint64_t offset, std::span<con
     if (array == array_list_of_row) return write_piece(std::span<std::uint32_t>(list_of_row_), offset, bytes);
     if (scans_codes_) {
         if (array == array_codebooks) return write_piece(std::span<float>(codebooks_), offset, bytes);
-        if (array == array_rotation) return write_piece(std::span<float>(rotation_), offset, bytes);
+        if (array == array_rotation) return write_piece(rotation_.matrix(), offset, bytes);
+        if (array == array_rotation_signs) return write_piece(rotation_.signs(), offset, bytes);
         if (array == array_codes) return scatter(array, offset, bytes);
     } else if (keeps_vectors_) {
         if (array == array_vectors) return scatter(array, offset, bytes);
@@ -211,7 +214,8 @@ void Mirror::load_codebooks(cudaStream_t stream)
     codebook_scale_ = power_of_two(largest, 10);
     upload<float>(device_codebooks_, codebooks_, "ivfadc codebooks", stream);
     upload<std::uint16_t>(part_of_, part_of, "ivfadc codebooks", stream);
-    upload<float>(device_rotation_, rotation_, "ivfadc rotation", stream);
+    upload<float>(device_rotation_, rotation_.matrix(), "ivfadc rotation", stream);
+    upload<std::uint8_t>(device_signs_, rotation_.signs(), "ivfadc rotation", stream);
     // As rows of 8 elements: their halves lie as the floats do. 256 * dimensions is a multiple of 8.
     half_codebooks_ = DeviceArray<__half>(context_->pool(), codebooks_.size(), "ivfadc codebooks", owner_);
     DeviceArray<float> mean8(context_->pool(), 8, "ivfadc loading", stream);
@@ -223,8 +227,12 @@ void Mirror::load_codebooks(cudaStream_t stream)
     const float* centroids = device_centroids_.data();
     if (!rotation_.empty()) {
         rotated = DeviceArray<float>(context_->pool(), centroids_.size(), "ivfadc loading", stream);
-        rotate(device_rotation_.data(), device_centroids_.data(), lists_, static_cast<std::uint32_t>(dimensions_),
-               rotated.data(), stream);
+        if (device_signs_.size() > 0) {
+            hadamard_rotate_rows(centroids, lists_, dimensions_, {}, device_signs_.data(), rotated.data(), stream);
+        } else {
+            rotate(device_rotation_.data(), centroids, lists_, static_cast<std::uint32_t>(dimensions_), rotated.data(),
+                   stream);
+        }
         centroids = rotated.data();
     }
     code_terms(view_, centroids, row_terms_.data(), stream);
@@ -300,6 +308,7 @@ void Mirror::point_view()
     view_.code.half_codebooks = half_codebooks_.data();
     view_.code.part_of = part_of_.data();
     view_.code.rotation = device_rotation_.data();
+    view_.code.signs = device_signs_.data();
     view_.code.half_scale = codebook_scale_;
     view_.code.subquantizers = static_cast<std::uint32_t>(options_.subquantizers);
     view_.code.code_groups = static_cast<std::uint32_t>((options_.subquantizers + group_codes - 1) / group_codes);
@@ -310,7 +319,8 @@ std::uint64_t Mirror::device_bytes() const
 {
     return list_begin_.bytes() + list_length_.bytes() + row_at_.bytes() + row_terms_.bytes() +
            device_centroids_.bytes() + centre_halves_.bytes() + halves_.bytes() + codes_.bytes() +
-           device_codebooks_.bytes() + half_codebooks_.bytes() + device_rotation_.bytes() + vectors_.bytes();
+           device_codebooks_.bytes() + half_codebooks_.bytes() + device_rotation_.bytes() + device_signs_.bytes() +
+           vectors_.bytes();
 }
 
 }  // namespace pgwarp::cuda::ivfadc

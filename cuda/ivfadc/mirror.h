@@ -17,6 +17,7 @@
 #include "index/ivfadc/ivfadc.h"
 #include "ivfadc/layout.h"
 #include "ivfadc/view.h"
+#include "numeric/rotation.h"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -68,7 +69,7 @@ private:
 
     // On the host while loading.
     std::vector<float> centroids_;
-    std::vector<float> rotation_;
+    Rotation rotation_;
     std::vector<float> codebooks_;
     std::vector<float> half_mean_;
     float half_scale_[2] = {1, 0};
@@ -96,6 +97,7 @@ private:
     DeviceArray<__half> half_codebooks_;
     DeviceArray<std::uint16_t> part_of_;
     DeviceArray<float> device_rotation_;
+    DeviceArray<std::uint8_t> device_signs_;
     DeviceArray<float> vectors_;
     MirrorView view_;
 };

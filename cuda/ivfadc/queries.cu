@@ -2,6 +2,7 @@
 // and small ones lose nothing against it.
 #include "ivfadc/queries.h"
 
+#include "cluster/hadamard.h"
 #include "device/error.h"
 #include "ivfadc/values.cuh"
 
@@ -14,7 +15,8 @@ namespace
 constexpr int threads = 128;
 constexpr int largest_exponent = 8;  // elements below 2^8: products with stored halves stay far inside fp32
 
-enum class Space { plain, centred, rotated };
+// moved: the query is in its place already.
+enum class Space { plain, centred, rotated, moved };
 
 struct Target {
     Space space;
@@ -25,8 +27,10 @@ struct Target {
     bool with_norms;
 };
 
-__device__ float moved_element(const Target& target, const float* query, std::uint32_t d, std::uint32_t dimensions)
+__device__ float moved_element(const Target& target, const float* query, const float* moved, std::uint32_t d,
+                               std::uint32_t dimensions)
 {
+    if (target.space == Space::moved) return moved[d];
     if (target.space == Space::centred) {
         return static_cast<float>((static_cast<double>(query[d]) - target.mean[d]) * target.scale);
     }
@@ -64,7 +68,7 @@ __device__ void prepare(const float* original, std::uint32_t dimensions, std::ui
     float* moved = out.moved + query * dimensions;
     float largest = 0;
     for (std::uint32_t d = threadIdx.x; d < dimensions; d += threads) {
-        const float value = moved_element(target, from, d, dimensions);
+        const float value = moved_element(target, from, moved, d, dimensions);
         moved[d] = value;
         largest = fmaxf(largest, fabsf(value));
     }
@@ -99,6 +103,7 @@ Target target_of_rows(const MirrorView& mirror)
     Target target{Space::plain, nullptr, 1, nullptr, squared ? 2.0F : 1.0F, true};
     if (mirror.scans_codes) {
         if (mirror.code.rotation != nullptr) target.space = Space::rotated;
+        if (mirror.code.signs != nullptr) target.space = Space::moved;
         target.rotation = mirror.code.rotation;
         target.factor /= mirror.code.half_scale;
     } else if (squared) {
@@ -121,12 +126,21 @@ Target target_of_centroids(const MirrorView& mirror)
     return target;
 }
 
+// A rotation that takes a whole row at a time has a launch of its own.
+void rotate_queries(const MirrorView& mirror, const float* original, std::uint32_t count, const PreparedQueries& out,
+                    cudaStream_t stream)
+{
+    if (mirror.scans_codes && mirror.code.signs != nullptr)
+        hadamard_rotate_rows(original, count, mirror.dimensions, {}, mirror.code.signs, out.moved, stream);
+}
+
 }  // namespace
 
 void prepare_for_rows(const MirrorView& mirror, const float* original, std::uint32_t count, const PreparedQueries& out,
                       cudaStream_t stream)
 {
     if (count == 0) return;
+    rotate_queries(mirror, original, count, out, stream);
     const Target target = target_of_rows(mirror);
     prepare_kernel<<<count, threads, 0, stream>>>(original, mirror.dimensions, mirror.stride, target, target, out, out);
     check_launch("preparing queries");
@@ -136,6 +150,7 @@ void prepare_queries(const MirrorView& mirror, const float* original, std::uint3
                      const PreparedQueries& for_rows, const PreparedQueries& for_centroids, cudaStream_t stream)
 {
     if (count == 0) return;
+    rotate_queries(mirror, original, count, for_rows, stream);
     prepare_kernel<<<dim3(count, 2), threads, 0, stream>>>(original, mirror.dimensions, mirror.stride,
                                                            target_of_rows(mirror), target_of_centroids(mirror),
                                                            for_rows, for_centroids);

@@ -26,6 +26,7 @@ struct CodeView {
     const __half* half_codebooks = nullptr;  // the same times half_scale
     const std::uint16_t* part_of = nullptr;  // [dimensions]: the part that a dimension is in
     const float* rotation = nullptr;         // [dimensions][dimensions] or none
+    const std::uint8_t* signs = nullptr;     // of a rotation by numeric/hadamard.h, or none
     float half_scale = 1;
     std::uint32_t subquantizers = 0;
     std::uint32_t code_groups = 0;

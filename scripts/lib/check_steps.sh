@@ -4,6 +4,20 @@
 check_flags="-DPGWARP_TESTS=ON -DPGWARP_FAULTS=ON"
 pgxs_dir=${pg_bin%/bin}/lib/pgxs
 
+# Which part of every step's tests to run: --shard.
+shard=1
+shards=1
+choose_shard()
+{
+    [[ $1 =~ ^([1-9][0-9]*)/([1-9][0-9]*)$ ]] && [ "${BASH_REMATCH[1]}" -le "${BASH_REMATCH[2]}" ] ||
+        die "--shard takes I/N with I from 1 to N, not '$1'"
+    shard=${BASH_REMATCH[1]}
+    shards=${BASH_REMATCH[2]}
+}
+
+# Of the words given those of this part, one a line.
+own_part() { printf '%s\n' "$@" | awk -v i="$shard" -v n="$shards" 'NR % n == i % n'; }
+
 # Count the outcome of a step: count NAME PASSED FAILED
 count()
 {
@@ -40,33 +54,42 @@ run_ctest()
 {
     # OpenBLAS is not built for the sanitizers: its own threads would be reported.
     case $1 in *san) export OPENBLAS_NUM_THREADS=1 ;; esac
-    ctest --test-dir "$root_dir/$1" -j "$jobs" --output-on-failure --no-tests=error
+    ctest --test-dir "$root_dir/$1" -j "$jobs" --output-on-failure --no-tests=error -I "$shard,,$shards"
 }
 
-# Run the unit tests of a bundle, one program after the other.
+# Where the programs of the unit tests are, in a bundle and in a build folder.
+gpu_tests()
+{
+    if [ "$bundle" = yes ]; then echo "$root_dir/unit/gpu_tests"; else echo "$root_dir/build/check/test/gpu/gpu_tests"; fi
+}
+
+# Run unit tests, one program after the other.
 run_unit_programs()
 {
     local program
-    for program in "$root_dir"/unit/*_tests; do
+    for program in "$@"; do
         case $program in */gpu_*) [ "$device" != cpu ] || continue ;; esac
-        "$program" --gtest_brief=1 || echo "FAILED PROGRAM $program"
+        GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$((shard - 1)) "$program" --gtest_brief=1 ||
+            echo "FAILED PROGRAM $program"
     done
 }
 
+# Count what gtest prints: check_unit_programs NAME PROGRAM...
 check_unit_programs()
 {
-    local good bad
-    step "unit" run_unit_programs
+    local name=$1 good bad
+    shift
+    step "$name" run_unit_programs "$@"
     good=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$step_log" | awk '{ n += $1 } END { print n + 0 }')
     bad=$(grep -cE '^\[  FAILED  \] [A-Za-z]|^FAILED PROGRAM' "$step_log")
-    count "unit" "$good" "$bad"
-    closing_lines+=("unit: $good passed, $bad failed")
+    count "$name" "$good" "$bad"
+    closing_lines+=("$name: $good passed, $bad failed")
 }
 
 # Build the unit tests and run them: check_unit BUILD NAME [CMAKE FLAG...]
 check_unit()
 {
-    if [ "$bundle" = yes ]; then check_unit_programs; return; fi
+    if [ "$bundle" = yes ]; then check_unit_programs unit "$root_dir"/unit/*_tests; return; fi
     local build=$1 name=$2 line bad all
     shift 2
     counted_step "build ($name)" build_engine "$build" "$@" || return
@@ -81,6 +104,50 @@ check_unit()
         count "$name" 0 1
         closing_lines+=("$name: no result")
     fi
+    [ "$device" = cpu ] || [ "$build" != build/check ] || check_unit_programs "unit on the GPU" "$(gpu_tests)"
+}
+
+# One tool of compute-sanitizer over the kernels' tests, several programs at once: run_sanitizer_tool TOOL
+run_sanitizer_tool()
+{
+    local at all=$((shards * sanitizer_jobs)) own=$((shard - 1)) started=()
+    for ((at = own * sanitizer_jobs; at < (own + 1) * sanitizer_jobs; at++)); do
+        GTEST_TOTAL_SHARDS=$all GTEST_SHARD_INDEX=$at timeout "${SANITIZER_TIMEOUT:-1800}" compute-sanitizer --tool "$1" \
+            --print-limit 20 --error-exitcode 86 "$(gpu_tests)" --gtest_brief=1 >"$work/sanitizer.$1.$at" 2>&1 &
+        started+=("$work/sanitizer.$1.$at")
+    done
+    wait
+    cat "${started[@]}"
+}
+
+# Count tests, and errors as failures; a program that did not come to its end is one: check_sanitizer_tool TOOL
+check_sanitizer_tool()
+{
+    local good bad errors ended
+    step "$1" run_sanitizer_tool "$1"
+    good=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$step_log" | awk '{ n += $1 } END { print n + 0 }')
+    bad=$(grep -cE '^\[  FAILED  \] [A-Za-z]' "$step_log")
+    errors=$(grep -E '^=+ (ERROR|RACECHECK) SUMMARY' "$step_log" | grep -oE '[0-9]+ errors?' |
+        awk '{ n += $1 } END { print n + 0 }')
+    ended=$(grep -cE '^=+ (ERROR|RACECHECK) SUMMARY' "$step_log")
+    bad=$((bad + sanitizer_jobs - ended))
+    count "$1" "$good" $((bad + errors))
+    closing_lines+=("$1: $good tests passed, $bad failed, $errors errors")
+    [ "$errors" -eq 0 ] || grep -E '^=+' "$step_log" | head -n 60
+}
+
+check_compute_sanitizer()
+{
+    local tool
+    sanitizer_jobs=${SANITIZER_JOBS:-4}
+    PATH=$PATH:/usr/local/cuda/bin
+    if ! command -v compute-sanitizer >/dev/null; then
+        say "compute-sanitizer: not found; it comes with the CUDA toolkit"
+        count compute-sanitizer 0 1
+        return
+    fi
+    [ "$bundle" = yes ] || counted_step "build (unit)" build_engine build/check || return
+    for tool in ${SANITIZER:-memcheck racecheck initcheck}; do check_sanitizer_tool "$tool"; done
 }
 
 # The settings of every cluster that tests run in.
@@ -99,6 +166,7 @@ run_regress()
 {
     local tests=("$work"/test/sql/*.sql)
     tests=("${tests[@]##*/}")
+    mapfile -t tests < <(own_part "${tests[@]}")
     cd "$work/regress" && rm -rf results &&
         "$pgxs_dir/src/test/regress/pg_regress" --bindir="$pg_bin" --inputdir="$work/test" --load-extension=pgwarp \
             --dbname=contrib_regression "${tests[@]%.sql}" ||
@@ -137,6 +205,7 @@ run_tap()
     local files
     cd "$work/test" || return
     if [ -n "${TAP:-}" ]; then read -ra files < <(printf 'tap/%s.pl ' $TAP); else files=(tap/*.pl); fi
+    mapfile -t files < <(own_part "${files[@]}")
     as_server env PATH="$pg_bin:$PATH" TESTDIR="$1" PGPORT=65432 PGWARP_DEVICE="$device" \
         PGWARP_DESTDIR="$([ "$bundle" = yes ] || echo "$work/stage")" \
         PGWARP_WAL_CONSISTENCY="${PGWARP_WAL_CONSISTENCY:-}" PG_REGRESS="$pgxs_dir/src/test/regress/pg_regress" \

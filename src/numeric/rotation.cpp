@@ -1,9 +1,12 @@
 // OPQ (Ge et al., Optimized Product Quantization): parametric initialisation, then alternating Procrustes steps.
+#include "numeric/rotation.h"
+
 #include <Eigen/Dense>
 #include <algorithm>
 #include <numeric>
 
 #include "numeric/distance.h"
+#include "numeric/hadamard.h"
 #include "numeric/product_quantizer.h"
 
 namespace pgwarp
@@ -117,6 +120,43 @@ void rotate_rows(std::span<const float> rotation, std::size_t dimensions, std::s
                    dimensions, dimensions, target);
         for (std::size_t i = 0; i < (last - first) * dimensions; ++i) target[i] = -target[i];
     });
+}
+
+Rotation::Rotation(std::size_t dimensions)
+    : dimensions_(dimensions),
+      matrix_(learnt(dimensions) ? dimensions * dimensions : 0),
+      signs_(learnt(dimensions) ? 0 : HadamardPlan::rounds * dimensions)
+{
+}
+
+Rotation::Rotation(std::span<const float> rows, std::size_t dimensions, std::size_t subquantizers, std::uint64_t seed,
+                   ThreadPool& pool, const CancelToken* cancel)
+    : dimensions_(dimensions)
+{
+    if (learnt(dimensions)) {
+        matrix_ = train_rotation(rows, dimensions, subquantizers, seed, pool, cancel);
+    } else {
+        signs_ = draw_signs(dimensions, seed);
+    }
+}
+
+void Rotation::apply(std::span<const float> rows, std::span<float> out, ThreadPool& pool) const
+{
+    if (signs_.empty()) return rotate_rows(matrix_, dimensions_, rows, out, pool);
+    pool.parallel_for(rows.size() / dimensions_, 16, [&](std::size_t first, std::size_t last) {
+        for (std::size_t i = first; i < last; ++i) apply(rows.data() + i * dimensions_, out.data() + i * dimensions_);
+    });
+}
+
+void Rotation::apply(const float* row, float* out) const
+{
+    if (signs_.empty()) {
+        scores(Metric::inner_product, row, matrix_.data(), dimensions_, dimensions_, out);
+        for (std::size_t d = 0; d < dimensions_; ++d) out[d] = -out[d];
+    } else {
+        std::copy_n(row, dimensions_, out);
+        hadamard_rotate(signs_, out);
+    }
 }
 
 }  // namespace pgwarp

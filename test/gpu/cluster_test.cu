@@ -6,6 +6,7 @@
 #include <random>
 
 #include "cluster/assign.h"
+#include "cluster/hadamard.h"
 #include "cluster/half_rows.h"
 #include "cluster/kmeans.h"
 #include "cluster/product_quantizer.h"
@@ -16,6 +17,7 @@
 #include "index/calibrate.h"
 #include "index/ivfadc/ivfadc.h"
 #include "ivfadc/builder.h"
+#include "numeric/hadamard.h"
 #include "numeric/sample.h"
 
 namespace pgwarp::cuda
@@ -114,9 +116,24 @@ struct Shape {
 
 TEST(Assign, FindsTheNearestForAwkwardShapes)
 {
-    const Shape shapes[] = {{1, 1, 1},      {777, 1, 300},   {513, 3, 129},    {300, 16, 1000},   {1000, 17, 127},
-                            {700, 64, 129}, {257, 100, 400}, {600, 127, 50},   {5000, 128, 1024}, {256, 200, 128},
-                            {130, 300, 77}, {300, 784, 130}, {140, 1536, 200}, {70, 5000, 30},    {40, 16000, 9}};
+    const Shape shapes[] = {{1, 1, 1},
+                            {777, 1, 300},
+                            {513, 3, 129},
+                            {300, 16, 1000},
+                            {1000, 17, 127},
+                            {700, 64, 129},
+                            {257, 100, 400},
+                            {600, 127, 50},
+                            {5000, 128, 1024},
+                            {256, 200, 128},
+                            {130, 300, 77},
+                            {300, 784, 130},
+                            {140, 1536, 200},
+                            {70, 5000, 30},
+                            {40, 16000, 9},
+                            // Centroids in several launches.
+                            {300, 5000, 700},
+                            {70, 16000, 300}};
     for (const MatrixPath path : {MatrixPath::best, MatrixPath::portable}) {
         for (const Shape& shape : shapes) {
             const auto rows = normal_values(shape.rows * shape.dimensions, 1);
@@ -204,6 +221,107 @@ TEST(KMeans, IsAsGoodAsTheCpu)
             const auto portable = train(rows, shape.dimensions, options, MatrixPath::portable);
             EXPECT_LE(objective(rows, shape.dimensions, portable), cpu * 1.01) << shape.dimensions << " portable";
         }
+    }
+}
+
+// Sum of squared cluster sizes, 1 where all are equal.
+double imbalance(const std::vector<float>& rows, std::size_t dimensions, const std::vector<float>& centroids)
+{
+    const auto labels = assign(Metric::l2, rows, dimensions, centroids, MatrixPath::best);
+    std::vector<double> sizes(centroids.size() / dimensions, 0.0);
+    for (const std::uint32_t label : labels) sizes[label] += 1;
+    double sum = 0;
+    for (const double size : sizes) sum += size * size;
+    const auto count = static_cast<double>(labels.size());
+    return sum * static_cast<double>(sizes.size()) / (count * count);
+}
+
+TEST(KMeans, TakesCentroidsInSeveralLaunches)
+{
+    ThreadPool pool(0);
+    constexpr std::size_t dimensions = 16000;
+    const auto rows = blob_values(900, dimensions, 100, 16);
+    KMeansOptions options;
+    options.clusters = 700;
+    options.iterations = 4;
+    const double cpu = objective(rows, dimensions, pgwarp::train_kmeans(rows, dimensions, options, pool));
+    for (const MatrixPath path : {MatrixPath::best, MatrixPath::portable})
+        EXPECT_LE(objective(rows, dimensions, train(rows, dimensions, options, path)), cpu * 1.01);
+}
+
+TEST(KMeans, TakesAboutAsManyClustersAsRows)
+{
+    ThreadPool pool(0);
+    for (const std::size_t count : {1, 2, 50, 300}) {
+        for (const std::size_t clusters : {count - 1, count, count + 1, 3 * count}) {
+            if (clusters == 0) continue;
+            for (const std::size_t dimensions : {2, 40, 130}) {
+                for (const bool balanced : {false, true}) {
+                    const auto rows = normal_values(count * dimensions, 17);
+                    KMeansOptions options;
+                    options.clusters = clusters;
+                    options.balanced = balanced;
+                    const auto cpu = pgwarp::train_kmeans(rows, dimensions, options, pool);
+                    const auto fast = train(rows, dimensions, options);
+                    if (clusters >= count) {
+                        EXPECT_EQ(fast, cpu) << count << " rows, " << clusters << " clusters";
+                    } else {
+                        EXPECT_LE(objective(rows, dimensions, fast), objective(rows, dimensions, cpu) * 1.01 + 1e-6)
+                            << count << " rows, " << clusters << " clusters, " << dimensions << " " << balanced;
+                    }
+                }
+            }
+        }
+    }
+}
+
+// More clusters than different rows, half of the rows the same.
+TEST(KMeans, TakesManyDuplicates)
+{
+    ThreadPool pool(0);
+    for (const std::size_t dimensions : {3, 40}) {
+        const auto distinct = normal_values(12 * dimensions, 18);
+        std::vector<float> rows;
+        for (std::size_t i = 0; i < 3000; ++i) {
+            const std::size_t from = i % 2 == 0 ? 0 : i * 7 % 12;
+            rows.insert(rows.end(), distinct.begin() + static_cast<std::ptrdiff_t>(from * dimensions),
+                        distinct.begin() + static_cast<std::ptrdiff_t>((from + 1) * dimensions));
+        }
+        for (const std::size_t clusters : {5, 12, 40}) {
+            for (const bool balanced : {false, true}) {
+                KMeansOptions options;
+                options.clusters = clusters;
+                options.balanced = balanced;
+                const auto fast = train(rows, dimensions, options);
+                for (const float value : fast) ASSERT_TRUE(std::isfinite(value));
+                EXPECT_EQ(fast, train(rows, dimensions, options)) << "not the same bytes";
+                const double cpu = objective(rows, dimensions, pgwarp::train_kmeans(rows, dimensions, options, pool));
+                EXPECT_LE(objective(rows, dimensions, fast), cpu * 1.05 + 1e-3)
+                    << clusters << " clusters, " << dimensions << " " << balanced;
+            }
+        }
+    }
+}
+
+TEST(KMeans, BalancesAsTheCpuDoes)
+{
+    ThreadPool pool(0);
+    for (const std::size_t dimensions : {3, 64}) {
+        // Nine of ten rows in one blob.
+        auto rows = blob_values(20000, dimensions, 30, 19);
+        const auto centre = normal_values(dimensions, 20);
+        const auto noise = normal_values(rows.size(), 21);
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            if (i / dimensions % 10 != 0) rows[i] = centre[i % dimensions] + 0.05F * noise[i];
+        }
+        KMeansOptions options;
+        options.clusters = 100;
+        const double loose = imbalance(rows, dimensions, train(rows, dimensions, options));
+        options.balanced = true;
+        const double ours = imbalance(rows, dimensions, train(rows, dimensions, options));
+        const double cpu = imbalance(rows, dimensions, pgwarp::train_kmeans(rows, dimensions, options, pool));
+        EXPECT_LE(ours, cpu * 1.15) << dimensions;
+        EXPECT_LE(ours, loose * 1.05) << dimensions;
     }
 }
 
@@ -384,6 +502,35 @@ TEST(RowProducts, RotatesAsFloat64Does)
     }
 }
 
+TEST(Hadamard, GivesTheBitsThatTheCpuGives)
+{
+    const auto stream = context().lease(Priority::build);
+    for (const std::size_t d : {1, 2, 3, 16, 17, 127, 1000, 2049, 4096, 8191, 16000}) {
+        constexpr std::size_t count = 37;
+        const auto rows = normal_values(count * d, 33);
+        const auto centroids = normal_values(5 * d, 34);
+        std::vector<std::uint32_t> labels(count);
+        for (std::size_t i = 0; i < count; ++i) labels[i] = static_cast<std::uint32_t>(i * 3 % 5);
+        const auto signs = draw_signs(d, 35);
+        const auto device_rows = to_device(rows, stream);
+        const auto device_centroids = to_device(centroids, stream);
+        const auto device_labels = to_device(labels, stream);
+        const auto device_signs = to_device(signs, stream);
+        for (const bool residuals : {false, true}) {
+            const ResidualBase base =
+                residuals ? ResidualBase{device_labels.data(), device_centroids.data()} : ResidualBase{};
+            DeviceArray<float> out(context().pool(), rows.size(), "test", stream);
+            hadamard_rotate_rows(device_rows.data(), count, d, base, device_signs.data(), out.data(), stream);
+            std::vector<float> want = rows;
+            for (std::size_t i = 0; i < count; ++i) {
+                for (std::size_t e = 0; e < d && residuals; ++e) want[i * d + e] -= centroids[labels[i] * d + e];
+                hadamard_rotate(signs, want.data() + i * d);
+            }
+            ASSERT_EQ(to_host(out, stream), want) << d << " " << residuals;
+        }
+    }
+}
+
 TEST(HalfRows, StoresTheBitsThatTheCpuStores)
 {
     const auto stream = context().lease(Priority::build);
@@ -440,6 +587,32 @@ TEST(Truth, AgreesWithTheCpu)
             }
         }
     }
+}
+
+// More rows than one launch goes through, and ties on both sides of its end.
+TEST(Truth, OfManyRows)
+{
+    ThreadPool pool(0);
+    const auto stream = context().lease(Priority::build);
+    constexpr std::size_t count = (std::size_t{1} << 20) + 5000;
+    std::vector<float> rows = normal_values(count * 2, 52);
+    for (std::size_t i = (std::size_t{1} << 20) - 400; i < (std::size_t{1} << 20) + 400; ++i)
+        rows[2 * i] = rows[2 * i + 1] = 9;
+    const std::vector<std::uint32_t> sample{7, (1U << 20) - 1};
+    const auto device_rows = to_device(rows, stream);
+    const auto got =
+        calibration_truth(context(), Metric::l2, device_rows.data(), count, 2, sample, pool, nullptr, stream);
+    const auto want = pgwarp::calibration_truth(Metric::l2, rows, 2, sample, pool, nullptr);
+    for (std::size_t q = 0; q < sample.size(); ++q) {
+        ASSERT_EQ(got[q].size(), want[q].size());
+        for (std::size_t i = 0; i < got[q].size(); ++i) {
+            const float* query = rows.data() + std::size_t{sample[q]} * 2;
+            ASSERT_NEAR(distance(Metric::l2, query, rows.data() + std::size_t{got[q][i]} * 2, 2),
+                        distance(Metric::l2, query, rows.data() + std::size_t{want[q][i]} * 2, 2), 1e-3);
+        }
+    }
+    // 799 rows equal to the query, the lower ones first.
+    for (std::size_t i = 0; i < 399; ++i) ASSERT_EQ(got[1][i], (1U << 20) - 400 + i);
 }
 
 TEST(Truth, TakesTies)
@@ -542,11 +715,13 @@ TEST(IvfadcBuilder, MakesWhatTheCpuMakes)
         {24, Metric::inner_product, options_of({{"lists", 60}, {"codes", 1}})},
         {32, Metric::cosine, options_of({{"lists", 40}, {"opq", 1}})},
         {16, Metric::l2, options_of({{"lists", 50}, {"subquantizers", 8}, {"refine", 0}})},
+        {2500, Metric::l2, options_of({{"lists", 10}, {"subquantizers", 250}, {"opq", 1}, {"refine", 0}})},
     };
     for (const Case& one : cases) {
-        auto values = blob_values(8000, one.dimensions, 200, 61);
+        const std::size_t rows = one.dimensions > 1000 ? 1500 : 8000;
+        auto values = blob_values(rows, one.dimensions, 200, 61);
         if (one.metric == Metric::cosine) {
-            for (std::size_t i = 0; i < 8000; ++i) {
+            for (std::size_t i = 0; i < rows; ++i) {
                 float* row = values.data() + i * one.dimensions;
                 const double norm = canonical_norm(row, one.dimensions);
                 for (std::size_t d = 0; d < one.dimensions; ++d) row[d] = static_cast<float>(row[d] / norm);
@@ -564,6 +739,7 @@ TEST(IvfadcBuilder, MakesWhatTheCpuMakes)
         EXPECT_EQ(ours.array<std::uint16_t>(array_half), cpu.array<std::uint16_t>(array_half));
         EXPECT_EQ(ours.array<float>(array_half_scale), cpu.array<float>(array_half_scale));
         EXPECT_EQ(ours.array<float>(array_vectors), cpu.array<float>(array_vectors));
+        EXPECT_EQ(ours.array<std::uint8_t>(array_rotation_signs), cpu.array<std::uint8_t>(array_rotation_signs));
 
         const Built again = build(true, values, one.dimensions, one.metric, one.options);
         EXPECT_EQ(again.array<std::uint8_t>(array_codes), ours.array<std::uint8_t>(array_codes));

@@ -275,6 +275,28 @@ TEST(DeviceIvfadcShapes, HugeAndTinyNorms)
     }
 }
 
+// More dimensions than a rotation is learnt for.
+TEST(DeviceIvfadcShapes, RandomRotation)
+{
+    ThreadPool pool(0);
+    for (const std::size_t dimensions : {2100, 4096}) {
+        const std::vector<float> rows = random_rows(1500, dimensions, 8);
+        const std::vector<float> queries = random_rows(200, dimensions, 8);
+        const auto options = make_list({{"refine", 0}, {"lists", 12}, {"subquantizers", 128}, {"opq", 1}});
+        const Both index(Metric::l2, dimensions, rows, options, pool);
+        for (const std::size_t batch : {1, 200}) {
+            const std::vector<float> some(queries.begin(),
+                                          queries.begin() + static_cast<std::ptrdiff_t>(batch * dimensions));
+            const auto expected = index.ask(*index.searcher, some, 10, 12, pool);
+            const auto found = index.ask(*index.device, some, 10, 12, pool);
+            const Agreement agreement = compare(expected, found, 2e-4);
+            EXPECT_TRUE(agreement.ordered) << dimensions;
+            EXPECT_EQ(agreement.unequal, 0U) << dimensions;
+            if (batch > 1) EXPECT_GE(agreement.share, 0.995) << dimensions;
+        }
+    }
+}
+
 TEST(DeviceIvfadcShapes, FewRows)
 {
     ThreadPool pool(1);

@@ -9,7 +9,6 @@ CREATE INDEX ON t USING ivfadc (val) WITH (refine = more);
 CREATE INDEX ON t USING ivfadc (val) WITH (opq = maybe);
 CREATE INDEX ON t USING ivfadc (val) WITH (subquantizers = -1);
 CREATE INDEX ON t USING ivfadc (val) WITH (subquantizers = 4);
-CREATE INDEX ON t USING ivfadc ((array_fill(0, ARRAY[2049])::vector(2049))) WITH (opq = on);
 CREATE INDEX ON t USING exact (val, val);
 CREATE UNIQUE INDEX ON t USING exact (val);
 CREATE INDEX ON t USING exact (val) INCLUDE (val);

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
+#include <random>
 
 #include "index_fixture.h"
 
@@ -132,6 +134,48 @@ TEST(Ivfadc, TakesAnyNumberOfSubquantizersAndRotations)
         }
     }
     EXPECT_THROW(Index(Method::ivfadc, Metric::l2, 30, rows, make_list({{"subquantizers", 31}}), pool), BadRequest);
+}
+
+// Rows whose first dimensions carry most: the case that a rotation is for.
+std::vector<float> falling_rows(std::size_t count, std::size_t dimensions, unsigned seed)
+{
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    std::vector<float> rows(count * dimensions);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        rows[i] = normal(random) / std::sqrt(static_cast<float>(i % dimensions + 1));
+    return rows;
+}
+
+TEST(Ivfadc, RotatesManyDimensionsAtRandom)
+{
+    ThreadPool pool(2);
+    constexpr std::size_t dimensions = 4096;
+    const std::vector<float> rows = falling_rows(1200, dimensions, 11);
+    const std::vector<float> queries = falling_rows(20, dimensions, 12);
+    double found[2] = {};
+    for (const std::int64_t opq : {0, 1}) {
+        const Index index(Method::ivfadc, Metric::l2, dimensions, rows,
+                          make_list({{"refine", 0}, {"lists", 1}, {"subquantizers", 256}, {"opq", opq}}), pool);
+        const auto results = index.search(queries, 10, pool, make_list({{"probes", 65536}}));
+        for (std::size_t q = 0; q < results.size(); ++q)
+            found[opq] +=
+                recall(results[q], brute_force(Metric::l2, queries.data() + q * dimensions, rows, dimensions, 10)) /
+                static_cast<double>(results.size());
+        std::uint64_t signs = 0;
+        for (const ArrayShape& array : index.builder->arrays()) {
+            EXPECT_STRNE(array.name, "rotation");
+            if (std::string(array.name) == "rotation_signs") signs = array.bytes();
+        }
+        EXPECT_EQ(signs, opq == 1 ? 4 * dimensions : 0);
+        // An index whose rotation is missing or has another shape is refused.
+        if (opq == 0) {
+            const auto options = make_list({{"refine", 0}, {"lists", 1}, {"subquantizers", 256}, {"opq", 1}});
+            EXPECT_THROW(find_method(Method::ivfadc)->make_searcher(index.shape, options, index.builder->arrays()),
+                         BadRequest);
+        }
+    }
+    EXPECT_GE(found[1], found[0]);
 }
 
 TEST(Ivfadc, AnswersSmallAndDegenerateTables)

@@ -1,17 +1,36 @@
 #include "index/ivfadc/build_arrays.h"
 
 #include "index/arrays.h"
+#include "numeric/hadamard.h"
 #include "numeric/product_quantizer.h"
 
 namespace pgwarp
 {
+
+namespace
+{
+
+ArrayShape rotation_shape(std::size_t dimensions)
+{
+    return Rotation::learnt(dimensions)
+               ? make_array_shape(array_rotation, ArrayType::f32, dimensions, dimensions)
+               : make_array_shape(array_rotation_signs, ArrayType::u8, HadamardPlan::rounds, dimensions);
+}
+
+}  // namespace
+
+void require_rotation(std::span<const ArrayShape> arrays, std::size_t dimensions)
+{
+    const ArrayShape shape = rotation_shape(dimensions);
+    require_array(arrays, shape.name, static_cast<ArrayType>(shape.type), shape.rows, shape.width);
+}
 
 std::vector<ArrayShape> IvfadcArrays::shapes() const
 {
     const bool half = options.keeps_half() && !options.keeps_full();
     std::vector<ArrayShape> all;
     all.push_back(make_array_shape(array_centroids, ArrayType::f32, options.lists, dimensions));
-    if (!rotation.empty()) all.push_back(make_array_shape(array_rotation, ArrayType::f32, dimensions, dimensions));
+    if (!rotation.empty()) all.push_back(rotation_shape(dimensions));
     if (options.product_codes)
         all.push_back(make_array_shape(array_codebooks, ArrayType::f32, ProductQuantizer::codewords, dimensions));
     if (half) {
@@ -28,7 +47,8 @@ std::vector<ArrayShape> IvfadcArrays::shapes() const
 void IvfadcArrays::read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const
 {
     if (array == array_centroids) return read_piece(centroids, offset, out);
-    if (array == array_rotation) return read_piece(rotation, offset, out);
+    if (array == array_rotation) return read_piece(rotation.matrix(), offset, out);
+    if (array == array_rotation_signs) return read_piece(rotation.signs(), offset, out);
     if (array == array_codebooks) return read_piece(codebooks, offset, out);
     if (array == array_half_mean) return read_piece(half_mean, offset, out);
     if (array == array_half_scale) return read_piece(half_scale, offset, out);

@@ -8,6 +8,7 @@
 
 #include "index/index.h"
 #include "index/ivfadc/ivfadc.h"
+#include "numeric/rotation.h"
 
 namespace pgwarp
 {
@@ -18,7 +19,7 @@ struct IvfadcArrays {
     std::size_t rows;
     std::size_t dimensions;
     std::span<const float> centroids;
-    std::span<const float> rotation;
+    const Rotation& rotation;
     std::span<const float> codebooks;
     std::span<const float> half_mean;
     std::span<const float> half_scale;
@@ -32,5 +33,8 @@ struct IvfadcArrays {
     // Copies bytes [offset, offset + out.size()) of an array. Throws BadRequest for one that is none of these.
     void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const;
 };
+
+// Throws BadRequest unless the array that a rotation of so many dimensions is kept in is there.
+void require_rotation(std::span<const ArrayShape> arrays, std::size_t dimensions);
 
 }  // namespace pgwarp

@@ -13,6 +13,7 @@
 #include "numeric/half_codec.h"
 #include "numeric/kmeans.h"
 #include "numeric/product_quantizer.h"
+#include "numeric/rotation.h"
 #include "numeric/sample.h"
 
 namespace pgwarp
@@ -75,7 +76,7 @@ private:
     const BuildProgress* progress_ = nullptr;
     std::vector<float> centroids_;
     std::vector<std::uint32_t> list_of_row_;
-    std::vector<float> rotation_;
+    Rotation rotation_;
     std::unique_ptr<ProductQuantizer> quantizer_;
     std::vector<std::uint8_t> codes_;
     HalfCodec half_codec_;
@@ -127,7 +128,7 @@ void IvfadcBuilder::residuals(std::span<const float> vectors, std::size_t first,
         const float* centroid = centroids_.data() + std::size_t{list_of_row_[first + i]} * dimensions_;
         for (std::size_t d = 0; d < dimensions_; ++d) target[i * dimensions_ + d] = row[d] - centroid[d];
     }
-    if (!rotation_.empty()) rotate_rows(rotation_, dimensions_, plain, out, pool);
+    if (!rotation_.empty()) rotation_.apply(plain, out, pool);
 }
 
 void IvfadcBuilder::make_codes(std::span<const float> vectors, ThreadPool& pool)
@@ -141,9 +142,9 @@ void IvfadcBuilder::make_codes(std::span<const float> vectors, ThreadPool& pool)
         residuals(vectors, chosen[i], 1, std::span(sample).subspan(i * dimensions_, dimensions_), pool);
     }
     if (options_.opq && rows_ > 0) {
-        rotation_ = train_rotation(sample, dimensions_, options_.subquantizers, seed, pool, progress_->cancel);
+        rotation_ = Rotation(sample, dimensions_, options_.subquantizers, seed, pool, progress_->cancel);
         const std::vector<float> plain = sample;
-        rotate_rows(rotation_, dimensions_, plain, sample, pool);
+        rotation_.apply(plain, sample, pool);
     }
     quantizer_->train(sample, seed, pool, progress_->cancel);
 

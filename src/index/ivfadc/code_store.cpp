@@ -12,6 +12,7 @@
 #include "numeric/distance.h"
 #include "numeric/nearest.h"
 #include "numeric/product_quantizer.h"
+#include "numeric/rotation.h"
 
 namespace pgwarp
 {
@@ -32,7 +33,7 @@ public:
           centroids_(centroids),
           codes_(rows * options.subquantizers)
     {
-        if (options.opq && rows > 0) rotation_.resize(dimensions * dimensions);
+        if (options.opq && rows > 0) rotation_ = Rotation(dimensions);
     }
 
     bool write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes,
@@ -41,7 +42,9 @@ public:
         if (array == array_codebooks) {
             write_piece(quantizer_.codebooks(), offset, bytes);
         } else if (array == array_rotation) {
-            write_piece(std::span<float>(rotation_), offset, bytes);
+            write_piece(rotation_.matrix(), offset, bytes);
+        } else if (array == array_rotation_signs) {
+            write_piece(rotation_.signs(), offset, bytes);
         } else if (array == array_codes) {
             lists.arrange();
             scatter_rows(bytes, offset, quantizer_.subquantizers(), lists, reinterpret_cast<std::byte*>(codes_.data()));
@@ -55,7 +58,7 @@ public:
     {
         transpose_codebooks();
         std::vector<float> rotated(centroids_.begin(), centroids_.end());
-        if (!rotation_.empty()) rotate_rows(rotation_, dimensions_, centroids_, rotated, pool);
+        if (!rotation_.empty()) rotation_.apply(centroids_, rotated, pool);
         if (metric_ != Metric::l2) return;
         row_terms_.resize(lists.rows());
         pool.parallel_for(lists.lists(), 4, [&](std::size_t first, std::size_t last) {
@@ -74,7 +77,7 @@ public:
 
     std::uint64_t memory_bytes() const override
     {
-        return codes_.size() + (row_terms_.size() + rotation_.size() + 2 * codewords * dimensions_) * sizeof(float);
+        return codes_.size() + rotation_.bytes() + (row_terms_.size() + 2 * codewords * dimensions_) * sizeof(float);
     }
     ResultKind result_kind() const override { return ResultKind::approximate; }
 
@@ -83,7 +86,7 @@ public:
         PreparedQuery prepared;
         prepared.query = query;
         prepared.moved.assign(query, query + dimensions_);
-        if (!rotation_.empty()) scores_of_rotation(query, prepared.moved.data());
+        if (!rotation_.empty()) rotation_.apply(query, prepared.moved.data());
         prepared.table.resize(quantizer_.subquantizers() * codewords);
         for (std::size_t part = 0; part < quantizer_.subquantizers(); ++part) {
             const std::size_t begin = quantizer_.part_begin(part);
@@ -144,13 +147,6 @@ private:
         return codes_.data() + position * quantizer_.subquantizers();
     }
 
-    // out = R * query.
-    void scores_of_rotation(const float* query, float* out) const
-    {
-        pgwarp::scores(Metric::inner_product, query, rotation_.data(), dimensions_, dimensions_, out);
-        for (std::size_t d = 0; d < dimensions_; ++d) out[d] = -out[d];
-    }
-
     void transpose_codebooks()
     {
         transposed_.resize(codewords * dimensions_);
@@ -169,7 +165,7 @@ private:
     std::size_t dimensions_;
     ProductQuantizer quantizer_;
     std::span<const float> centroids_;
-    std::vector<float> rotation_;
+    Rotation rotation_;
     std::vector<float> transposed_;  // [d][256], part after part
     std::vector<std::uint8_t> codes_;
     std::vector<float> row_terms_;

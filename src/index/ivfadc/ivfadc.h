@@ -2,9 +2,10 @@
 // as product-quantized residuals and, for exact re-ranking, as half or full vectors.
 //
 // Arrays, all in row order, small ones first:
-//   centroids f32 [lists][d], rotation f32 [d][d] (opq), codebooks f32 [256][d] (codes = pq), half_mean f32 [1][d],
-//   half_scale f32 [1][2] = {scale, largest error} (half vectors), list_of_row u32 [rows][1], codes u8 [rows][m],
-//   half f16 [rows][d], vectors f32 [rows][d].
+//   centroids f32 [lists][d], rotation f32 [d][d] (opq), or
+//   rotation_signs u8 [4][d] (opq, more than 2,048 dimensions), codebooks f32 [256][d] (codes = pq), half_mean f32
+//   [1][d], half_scale f32 [1][2] = {scale, largest error} (half vectors), list_of_row u32 [rows][1], codes u8
+//   [rows][m], half f16 [rows][d], vectors f32 [rows][d].
 // Effort is the number of lists probed.
 #pragma once
 
@@ -19,6 +20,7 @@ namespace pgwarp
 
 inline constexpr char array_centroids[] = "centroids";
 inline constexpr char array_rotation[] = "rotation";
+inline constexpr char array_rotation_signs[] = "rotation_signs";
 inline constexpr char array_codebooks[] = "codebooks";
 inline constexpr char array_half_mean[] = "half_mean";
 inline constexpr char array_half_scale[] = "half_scale";

@@ -48,7 +48,6 @@ IvfOptions IvfOptions::resolve(const ParameterList& options, std::size_t rows, s
         subquantizers != 0 ? static_cast<std::size_t>(subquantizers) : choose_subquantizers(dimensions);
     resolved.opq = resolved.product_codes && options.get("opq", 0) != 0;
     resolved.refine = static_cast<IvfRefine>(refine);
-    if (resolved.opq && dimensions > 2048) throw BadRequest("opq is for at most 2048 dimensions");
     return resolved;
 }
 

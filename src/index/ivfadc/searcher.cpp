@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "index/arrays.h"
+#include "index/ivfadc/build_arrays.h"
 #include "index/ivfadc/proposer.h"
 #include "index/ivfadc/row_store.h"
 #include "index/ordered_scan.h"
@@ -114,7 +115,7 @@ std::unique_ptr<RowStore> make_store(Metric metric, std::size_t dimensions, std:
     if (rows > 0) {
         require_array(arrays, array_codes, ArrayType::u8, rows, options.subquantizers);
         require_array(arrays, array_codebooks, ArrayType::f32, 256, dimensions);
-        if (options.opq) require_array(arrays, array_rotation, ArrayType::f32, dimensions, dimensions);
+        if (options.opq) require_rotation(arrays, dimensions);
     }
     return make_code_store(metric, dimensions, rows, options, centroids);
 }

@@ -63,8 +63,6 @@ const MethodOption ivfadc_options[] = {
      "Valid values are \"none\", \"half\" and \"full\"."},
 };
 
-constexpr uint32 ivfadc_most_opq_dimensions = 2048;  // the rotation is a square matrix
-
 void ivfadc_check_options(const ParameterList& options, uint32 dimensions)
 {
     const int64 subquantizers = options.get("subquantizers", 0);
@@ -72,10 +70,6 @@ void ivfadc_check_options(const ParameterList& options, uint32 dimensions)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("subquantizers (" INT64_FORMAT ") must not exceed the number of dimensions (%u)",
                                subquantizers, dimensions)));
-    }
-    if (options.get("opq", 0) != 0 && dimensions > ivfadc_most_opq_dimensions) {
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("opq is for at most %u dimensions, not %u", ivfadc_most_opq_dimensions, dimensions)));
     }
 }
 

@@ -1,10 +1,12 @@
 // IVFADC (Faiss paper, sections 2 and 5; Jégou, Douze, Schmid, 2011): an inverted file over a coarse k-means, rows kept
-// as product-quantized residuals and, for exact re-ranking, as half or full vectors.
+// as codes and, for exact re-ranking, as half or full vectors. Codes are product-quantized residuals (codes = pq), or
+// residuals in bytes (codes = int8): a row is its list's centroid + code_scale of the row * (byte - 128), see
+// byte_lists.h; rotation and codebooks are for the former alone.
 //
 // Arrays, all in row order, small ones first:
 //   centroids f32 [lists][d], rotation f32 [d][d] (opq), codebooks f32 [256][d] (codes = pq), half_mean f32 [1][d],
-//   half_scale f32 [1][2] = {scale, largest error} (half vectors), list_of_row u32 [rows][1], codes u8 [rows][m],
-//   half f16 [rows][d], vectors f32 [rows][d].
+//   half_scale f32 [1][2] = {scale, largest error} (half vectors), list_of_row u32 [rows][1], code_scale f32 [rows][1]
+//   (int8), codes u8 [rows][m] (pq) or [rows][d] (int8), half f16 [rows][d], vectors f32 [rows][d].
 // Effort is the number of lists probed.
 #pragma once
 
@@ -23,6 +25,7 @@ inline constexpr char array_codebooks[] = "codebooks";
 inline constexpr char array_half_mean[] = "half_mean";
 inline constexpr char array_half_scale[] = "half_scale";
 inline constexpr char array_list_of_row[] = "list_of_row";
+inline constexpr char array_code_scale[] = "code_scale";
 inline constexpr char array_codes[] = "codes";
 inline constexpr char array_half[] = "half";
 inline constexpr char array_vectors[] = "vectors";
@@ -32,13 +35,17 @@ enum class IvfRefine { none = 0, half = 1, full = 2 };
 // Options with every 0 resolved to a number.
 struct IvfOptions {
     std::size_t lists = 1;
-    bool product_codes = true;  // codes = pq; otherwise half vectors alone
+    bool product_codes = true;  // codes = pq
+    bool byte_codes = false;    // codes = int8; where neither, half vectors alone
     std::size_t subquantizers = 1;
     bool opq = false;
     IvfRefine refine = IvfRefine::half;
 
-    bool keeps_half() const { return !product_codes || refine == IvfRefine::half; }
+    bool keeps_codes() const { return product_codes || byte_codes; }
+    bool keeps_half() const { return !keeps_codes() || refine == IvfRefine::half; }
     bool keeps_full() const { return refine == IvfRefine::full; }
+    // Bytes of a row's code.
+    std::size_t code_width(std::size_t dimensions) const { return byte_codes ? dimensions : subquantizers; }
 
     // Throws BadRequest for what makes no sense for these dimensions.
     static IvfOptions resolve(const ParameterList& options, std::size_t rows, std::size_t dimensions);

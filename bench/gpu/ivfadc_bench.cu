@@ -2,8 +2,10 @@
 // from host to host. The index is trained by the CPU's builder.
 //
 //   ivfadc_bench [--rows N] [--dimensions D] [--queries N|FILE] [--base FILE.u8] [--truth FILE.ivecs] [--rotate 0|1]
-//                [--lists L,...] [--probes P,...] [--batch B,...] [--k K] [--refine half|none|full] [--subquantizers M]
-//                [--codes pq|half|int8] [--profile 1]
+//                [--lists L,...] [--probes P,...] [--batch B,...] [--k K] [--refine half|none|full|plain,...]
+//                [--subquantizers M] [--codes pq|half|int8] [--profile 1]
+//
+// refine = plain: the half vectors of the same build alone, as with codes = half.
 //
 // Without a file: a Gaussian mixture with a falling spectrum, randomly rotated. Recall of R@1: the true nearest row is
 // the first answer; R@k: it is among the k; recall: the share of the k true nearest rows among the k answers.
@@ -231,9 +233,11 @@ void feed(const Built& built, Target& target)
     }
 }
 
-ParameterList with_refine(const ParameterList& options, std::int64_t refine)
+// Where only half vectors are to be scanned, codes are 1.
+ParameterList with_refine(const ParameterList& options, std::int64_t refine, bool plain)
 {
     ParameterList changed = options;
+    if (plain) changed.set("codes", 1);
     changed.set("refine", refine);
     return changed;
 }
@@ -243,7 +247,7 @@ std::vector<std::vector<RowResult>> find_truth(const Data& data, const Built& bu
                                                cuda::Context& context, ThreadPool& pool)
 {
     const auto searcher =
-        cuda::ivfadc::make_searcher(built.shape, with_refine(built.options, 2), built.arrays, context);
+        cuda::ivfadc::make_searcher(built.shape, with_refine(built.options, 2, true), built.arrays, context);
     feed(built, *searcher);
     searcher->finish_load(pool);
     SearchBatch batch;
@@ -443,8 +447,9 @@ void run(const Arguments& arguments)
             "queries/s  B/query  %%roof  again\n");
         std::stringstream names(refines);
         for (std::string name; std::getline(names, name, ',');) {
-            const std::int64_t refine = name == "none" ? 0 : name == "half" ? 1 : 2;
-            const ParameterList options = with_refine(built.options, refine);
+            const bool plain = name == "plain";
+            const std::int64_t refine = name == "none" ? 0 : name == "full" ? 2 : 1;
+            const ParameterList options = with_refine(built.options, refine, plain);
             Mirror mirror(context, built.shape, options, built.arrays);
             feed(built, mirror);
             mirror.finish_load();
@@ -470,9 +475,9 @@ void run(const Arguments& arguments)
                     const double queries = static_cast<double>(batch);
                     const double bytes = static_cast<double>(probes) / static_cast<double>(lists) *
                                          static_cast<double>(data.rows()) *
-                                         (codes == 2    ? static_cast<double>(data.dimensions)
-                                          : refine == 0 ? static_cast<double>(subquantizers)
-                                                        : 2.0 * static_cast<double>(data.dimensions));
+                                         (codes == 2 && !plain ? static_cast<double>(data.dimensions)
+                                          : refine == 0        ? static_cast<double>(subquantizers)
+                                                               : 2.0 * static_cast<double>(data.dimensions));
                     std::printf(
                         "%-6s %6zu %6zu %6zu  %.4f %.4f %.4f  %9.4f  %10.0f  %9.4f %8.3f %10.0f %8.0f %6.1f %5ld\n",
                         name.c_str(), lists, batch, probes, recall.first, recall.among, recall.share, device,

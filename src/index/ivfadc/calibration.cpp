@@ -12,9 +12,9 @@ namespace pgwarp
 namespace
 {
 
-// The share of the k true neighbours of a row, itself left out, among the first results; negative without any.
+// The share of the k true neighbours of a row, itself left out, among the first k results; negative without any.
 float share_found(const std::vector<RowResult>& results, const std::vector<std::uint32_t>& truth, std::uint32_t own,
-                  std::size_t k, std::size_t first)
+                  std::size_t k)
 {
     const std::size_t count = std::min(k, truth.size());
     if (count == 0) return -1;
@@ -24,17 +24,10 @@ float share_found(const std::vector<RowResult>& results, const std::vector<std::
     std::size_t found = 0;
     for (const RowResult& result : results) {
         if (result.row == own) continue;
-        if (seen++ == first) break;
+        if (seen++ == k) break;
         found += std::binary_search(wanted.begin(), wanted.end(), result.row) ? 1 : 0;
     }
     return static_cast<float>(found) / static_cast<float>(count);
-}
-
-// Results that a search for k is asked for. What bytes propose the backend ranks again by the rows themselves, of as
-// many as search_plan.cpp asks for; product codes are held to their own ranking.
-std::size_t asked_for(const IvfOptions& options, std::size_t k)
-{
-    return options.byte_codes ? std::max<std::size_t>(4 * k, 64) : k;
 }
 
 // Shares of the true neighbours that real searches with so many probes find.
@@ -44,17 +37,16 @@ std::vector<std::array<float, 4>> shares_of_searches(const IvfadcCalibration& in
     std::vector<std::array<float, 4>> shares(input.sample.size(), {-1, -1, -1, -1});
     for (std::size_t column = 0; column < 3; ++column) {
         const std::size_t k = Calibration::ks[column];
-        const std::size_t asked = asked_for(input.options, k);
         SearchBatch batch;
         batch.queries = input.queries;
         batch.count = input.sample.size();
-        batch.k = static_cast<std::uint32_t>(asked + 1);
+        batch.k = static_cast<std::uint32_t>(k + 1);
         batch.effort = probes;
         batch.cancel = cancel;
         std::vector<std::vector<RowResult>> results;
         searcher.search(batch, results, pool);
         for (std::size_t q = 0; q < input.sample.size(); ++q)
-            shares[q][column] = share_found(results[q], input.truth[q], input.sample[q], k, asked);
+            shares[q][column] = share_found(results[q], input.truth[q], input.sample[q], k);
     }
     return shares;
 }
@@ -65,7 +57,7 @@ Calibration IvfadcCalibration::run(const BuildProgress& progress, ThreadPool& po
 {
     RecallCurve curve(sample.size());
     const std::vector<std::int64_t> schedule = probe_schedule(options.lists);
-    if (options.keeps_codes() && options.refine == IvfRefine::none) {
+    if (options.product_codes && options.refine == IvfRefine::none) {
         const std::unique_ptr<Searcher> searcher = make_searcher();
         for (std::size_t i = 0; i < schedule.size(); ++i) {
             if (progress.report) progress.report("calibrating", i, schedule.size());

@@ -122,12 +122,12 @@ private:
     void train_lists(Resident& device);
     void assign_rows(Resident& device, ThreadPool& pool);
     void make_codes(Resident& device, ThreadPool& pool);
-    void make_bytes(Resident& device, ThreadPool& pool);
     void train_rotation_of(Resident& device, DeviceArray<float>& sample, ThreadPool& pool);
     void encode(Resident& device, const DeviceArray<float>& rotation, const DeviceArray<float>& codebooks);
     void make_halves(Resident& device);
     void calibrate(Resident& device, ThreadPool& pool);
     IvfadcArrays made() const;
+    void make_bytes(Resident& device, ThreadPool& pool);
     void keep_vectors(Resident& device, RowBuffer& rows, ThreadPool& pool);
     void report(const char* phase, std::uint64_t done, std::uint64_t total) const
     {
@@ -262,25 +262,6 @@ void IvfadcBuilder::make_codes(Resident& device, ThreadPool& pool)
     device.codes = {};
 }
 
-void IvfadcBuilder::make_bytes(Resident& device, ThreadPool& pool)
-{
-    device.codes = device.array<std::uint8_t>(rows_ * dimensions_);
-    DeviceArray<float> scales = device.array<float>(rows_);
-    for (std::size_t first = 0; first < rows_; first += report_rows) {
-        report("encoding rows", first, rows_);
-        ivfadc::encode_byte_rows(device.rows.data() + first * dimensions_, std::min(report_rows, rows_ - first),
-                                 static_cast<std::uint32_t>(dimensions_), device.lists.data() + first,
-                                 device.centroids.data(), device.codes.data() + first * dimensions_,
-                                 scales.data() + first, device.stream());
-        device.wait();
-    }
-    codes_ = HostArray<std::uint8_t>(device.codes.size());
-    code_scale_ = HostArray<float>(rows_);
-    device.staging.download(device.codes.data(), device.codes.bytes(), codes_.data.get(), pool, progress_->cancel);
-    device.staging.download(scales.data(), scales.bytes(), code_scale_.data.get(), pool, progress_->cancel);
-    device.codes = {};
-}
-
 // The rotation is learnt on the CPU, the sample rotated with it.
 void IvfadcBuilder::train_rotation_of(Resident& device, DeviceArray<float>& sample, ThreadPool& pool)
 {
@@ -317,6 +298,25 @@ void IvfadcBuilder::encode(Resident& device, const DeviceArray<float>& rotation,
         }
         device.wait();
     }
+}
+
+void IvfadcBuilder::make_bytes(Resident& device, ThreadPool& pool)
+{
+    device.codes = device.array<std::uint8_t>(rows_ * dimensions_);
+    DeviceArray<float> scales = device.array<float>(rows_);
+    for (std::size_t first = 0; first < rows_; first += report_rows) {
+        report("encoding rows", first, rows_);
+        ivfadc::encode_byte_rows(device.rows.data() + first * dimensions_, std::min(report_rows, rows_ - first),
+                                 static_cast<std::uint32_t>(dimensions_), device.lists.data() + first,
+                                 device.centroids.data(), device.codes.data() + first * dimensions_,
+                                 scales.data() + first, device.stream());
+        device.wait();
+    }
+    codes_ = HostArray<std::uint8_t>(device.codes.size());
+    code_scale_ = HostArray<float>(rows_);
+    device.staging.download(device.codes.data(), device.codes.bytes(), codes_.data.get(), pool, progress_->cancel);
+    device.staging.download(scales.data(), scales.bytes(), code_scale_.data.get(), pool, progress_->cancel);
+    device.codes = {};
 }
 
 void IvfadcBuilder::make_halves(Resident& device)

@@ -1,13 +1,14 @@
 // IVFADC (Faiss paper, sections 2 and 5; Jégou, Douze, Schmid, 2011): an inverted file over a coarse k-means, rows kept
-// as codes and, for exact re-ranking, as half or full vectors. Codes are product-quantized residuals (codes = pq), or
-// residuals in bytes (codes = int8): a row is its list's centroid + code_scale of the row * (byte - 128), see
-// byte_lists.h; rotation and codebooks are for the former alone.
+// as product-quantized residuals and, for exact re-ranking, as half or full vectors.
 //
 // Arrays, all in row order, small ones first:
 //   centroids f32 [lists][d], rotation f32 [d][d] (opq), codebooks f32 [256][d] (codes = pq), half_mean f32 [1][d],
-//   half_scale f32 [1][2] = {scale, largest error} (half vectors), list_of_row u32 [rows][1], code_scale f32 [rows][1]
-//   (int8), codes u8 [rows][m] (pq) or [rows][d] (int8), half f16 [rows][d], vectors f32 [rows][d].
+//   half_scale f32 [1][2] = {scale, largest error} (half vectors), list_of_row u32 [rows][1], codes u8 [rows][m],
+//   half f16 [rows][d], vectors f32 [rows][d].
 // Effort is the number of lists probed.
+//
+// With codes = int8 residuals are kept in bytes: codes u8 [rows][d], and before them code_scale f32 [rows][1]. A row is
+// its list's centroid + code_scale * (byte - 128); see byte_lists.h.
 #pragma once
 
 #include <memory>

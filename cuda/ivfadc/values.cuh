@@ -160,7 +160,7 @@ __device__ inline double row_value(const MirrorView& mirror, const QueryView& qu
 {
     const float* original = queries.original + static_cast<std::size_t>(query) * mirror.dimensions;
     if (mirror.vectors != nullptr) return full_value(mirror, original, mirror.row_at[position]);
-    if (mirror.scans_bytes && mirror.half.rows == nullptr) return byte_value(mirror, original, list, position);
+    if (mirror.scans_bytes && mirror.values_of_residuals()) return byte_value(mirror, original, list, position);
     if (!mirror.scans_codes) return half_value(mirror, original, queries.norms[query], position);
     return code_value(mirror, original, queries.moved + static_cast<std::size_t>(query) * mirror.dimensions, list,
                       position);

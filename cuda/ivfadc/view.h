@@ -60,6 +60,8 @@ struct MirrorView {
 
     // What is scanned is relative to the lists' centroids.
     PGWARP_HOST_DEVICE bool scans_residuals() const { return scans_codes || scans_bytes; }
+    // Values are computed from residuals too: there is nothing better.
+    PGWARP_HOST_DEVICE bool values_of_residuals() const { return vectors == nullptr && half.rows == nullptr; }
 };
 
 // Score of a query and a row: row_term - multiplier * (query half . row half), up to what is the same for all rows.

@@ -20,8 +20,8 @@ void encode_byte_rows(const float* rows, std::size_t count, std::uint32_t dimens
 void scatter_bytes(const std::byte* piece, std::uint64_t offset, std::size_t bytes, std::uint32_t dimensions,
                    const std::uint32_t* position_of, std::uint8_t* out, cudaStream_t stream);
 
-// terms[i] = |r|^2 + 2 (c - m).r for the residual r of a position, its list's centroid c and the mean m of the
-// centroids, which queries are relative to; 0 for products, infinite in padding. The mirror's lists, centroids, centre
+// terms[i] = |r|^2 + 2 (c - m).r for the residual r of a position, its list's centroid c and the centre mean m, which
+// queries are relative to; 0 for products, infinite in padding. The mirror's lists, centroids, centre
 // and bytes hold.
 void byte_terms(const MirrorView& mirror, float* terms, cudaStream_t stream);
 

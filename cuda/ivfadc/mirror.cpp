@@ -61,6 +61,23 @@ std::vector<float> mean_of(std::span<const float> rows, std::size_t dimensions)
     return mean;
 }
 
+// The median of each dimension over a sample: unlike the mean it stays among the rows where a few of them are far away.
+std::vector<float> middle_of(std::span<const float> rows, std::size_t dimensions)
+{
+    constexpr std::size_t most = 1024;
+    const std::size_t count = rows.size() / dimensions;
+    const std::size_t taken = std::min(count, most);
+    std::vector<float> values(taken);
+    std::vector<float> middle(dimensions, 0.0F);
+    for (std::size_t d = 0; d < dimensions && taken > 0; ++d) {
+        for (std::size_t i = 0; i < taken; ++i) values[i] = rows[i * count / taken * dimensions + d];
+        const auto at = values.begin() + static_cast<std::ptrdiff_t>(taken / 2);
+        std::nth_element(values.begin(), at, values.end());
+        middle[d] = *at;
+    }
+    return middle;
+}
+
 }  // namespace
 
 Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& options,
@@ -113,7 +130,7 @@ void Mirror::write(const std::string& array, std::uint64_t offset, std::span<con
         if (array == array_codes) return scatter(array, offset, bytes);
     } else if (keeps_vectors_) {
         if (array == array_vectors) return scatter(array, offset, bytes);
-    } else {
+    } else if (options_.keeps_half()) {
         if (array == array_half_mean) return write_piece(std::span<float>(half_mean_), offset, bytes);
         if (array == array_half_scale) return write_piece(std::span<float>(half_scale_), offset, bytes);
         if (array == array_half) return scatter(array, offset, bytes);
@@ -190,13 +207,13 @@ void Mirror::scatter(const std::string& array, std::uint64_t offset, std::span<c
     lease.stream().synchronize();
 }
 
-// Centroids as halves, around their mean for l2: coarse quantization is a scan of them.
+// Centroids as halves, around their middle for l2: coarse quantization is a scan of them.
 void Mirror::load_centres(cudaStream_t stream)
 {
     const std::size_t count = whole_groups(static_cast<std::uint32_t>(lists_));
     const auto dimensions = static_cast<std::uint32_t>(dimensions_);
     std::vector<float> mean(dimensions_, 0.0F);
-    if (metric_ == Metric::l2) mean = mean_of(centroids_, dimensions_);
+    if (metric_ == Metric::l2) mean = middle_of(centroids_, dimensions_);
     float largest = 0;
     for (std::size_t i = 0; i < centroids_.size(); ++i) {
         largest = std::max(largest, std::fabs(centroids_[i] - mean[i % dimensions_]));

@@ -285,13 +285,13 @@ TEST(DeviceIvfadcShapes, HugeAndTinyNorms)
     }
 }
 
-// Bytes have a scale for each row: one row far from all others takes no precision from them.
+// Bytes have a scale for each row: rows far from all others take no precision from them.
 TEST(DeviceIvfadcShapes, BytesBesideHugeRows)
 {
     ThreadPool pool(0);
     const std::size_t dimensions = 32;
     std::vector<float> rows = random_rows(6000, dimensions, 8);
-    for (std::size_t i = 0; i < 3 * dimensions; ++i) rows[100 * dimensions + i] *= 1e15F;
+    for (std::size_t i = 0; i < 3 * dimensions; ++i) rows[100 * dimensions + i] *= 1e6F;
     const std::vector<float> queries(rows.begin() + 500 * dimensions, rows.begin() + 800 * dimensions);
     for (const std::int64_t refine : {0, 2}) {
         const Both index(Metric::l2, dimensions, rows, make_list({{"codes", 2}, {"refine", refine}}), pool);

@@ -106,6 +106,9 @@ Target target_of_rows(const MirrorView& mirror)
         if (mirror.code.signs != nullptr) target.space = Space::moved;
         target.rotation = mirror.code.rotation;
         target.factor /= mirror.code.half_scale;
+    } else if (squared && mirror.scans_bytes) {
+        target.space = Space::centred;
+        target.mean = mirror.centre.mean;
     } else if (squared) {
         target.space = Space::centred;
         target.mean = mirror.half.mean;

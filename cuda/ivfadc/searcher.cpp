@@ -146,10 +146,14 @@ private:
     using Results = std::vector<std::vector<RowResult>>;
 
     std::size_t probes_of(const SearchBatch& batch) const;
-    // The scan compares the very vectors that values are computed from: no more than near ties need ranking.
-    static std::size_t refine_factor_of(const SearchBatch& batch)
+    // The scan compares the very vectors that values are computed from: no more than near ties need ranking. But bytes
+    // propose for other vectors: then as many are ranked as on the CPU.
+    std::size_t refine_factor_of(const SearchBatch& batch) const
     {
-        return static_cast<std::size_t>(std::max<std::int64_t>(1, batch.settings.get("refine_factor", 0)));
+        const std::int64_t asked = batch.settings.get("refine_factor", 0);
+        if (asked > 0) return static_cast<std::size_t>(asked);
+        if (!mirror_.options().byte_codes || mirror_.options().refine == IvfRefine::none) return 1;
+        return batch.k <= 20 ? 3 : 2;
     }
     void run_round(const SearchBatch& batch, const Round& round, Workspace& workspace, const std::uint32_t* dead,
                    Results& results, std::vector<std::uint32_t>& few, std::vector<std::uint32_t>& lost,

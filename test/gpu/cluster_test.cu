@@ -716,6 +716,8 @@ TEST(IvfadcBuilder, MakesWhatTheCpuMakes)
         {32, Metric::cosine, options_of({{"lists", 40}, {"opq", 1}})},
         {16, Metric::l2, options_of({{"lists", 50}, {"subquantizers", 8}, {"refine", 0}})},
         {2500, Metric::l2, options_of({{"lists", 10}, {"subquantizers", 250}, {"opq", 1}, {"refine", 0}})},
+        {16, Metric::l2, options_of({{"lists", 50}, {"codes", 2}, {"refine", 0}})},
+        {33, Metric::cosine, options_of({{"lists", 50}, {"codes", 2}})},
     };
     for (const Case& one : cases) {
         const std::size_t rows = one.dimensions > 1000 ? 1500 : 8000;

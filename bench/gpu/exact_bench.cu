@@ -3,7 +3,8 @@
 // needed more than the first pass, and recall against a scan by canonical distance of every row.
 //
 // exact_bench [--base file.u8 --dimensions 128 --queries file.fvecs|file.bvecs] [--rows n] [--asked n] [--raw]
-//             [--cases l2,dup,l1,one,wide,curve] [--repeat n] [--csv file --name name]
+//             [--cases l2,dup,l1,one,wide,host,curve] [--repeat n] [--csv file --name name]
+// "host": the searcher as the engine calls it, from and to host memory, by the host's clock.
 // Rows are turned by a fixed orthogonal matrix (random signs and Hadamard steps) unless --raw.
 #include <algorithm>
 #include <chrono>
@@ -15,7 +16,8 @@
 #include <string>
 
 #include "device/error.h"
-#include "exact/exact_search.h"
+#include "exact/exact.h"
+#include "index/arrays.h"
 
 namespace pgwarp::cuda
 {
@@ -28,7 +30,7 @@ constexpr double memory_rate = 4.5e12;
 struct Options {
     std::string base;
     std::string queries;
-    std::string cases = "l2,dup,l1,one,wide";
+    std::string cases = "l2,dup,l1,one,wide,host";
     std::string csv;
     std::string name = "generated";
     std::uint32_t dimensions = 128;
@@ -285,7 +287,7 @@ Measured search_case(Device& device, const char* name, const ExactRows& rows, co
     ExactStatistics statistics;
     const double milliseconds = device.time(repeat, [&] {
         statistics = {};
-        search_exactly(device.context, rows, queries.data(), count, nullptr, answer.view, statistics, nullptr,
+        search_exactly(device.context, rows, queries.data(), count, {}, answer.view, statistics, nullptr,
                        device.stream);
     });
     const double pairs = double{1} * count * rows.rows * rows.dimensions;
@@ -389,6 +391,60 @@ ExactRows float_rows(Device& device, const ExactRows& like)
     return rows;
 }
 
+std::unique_ptr<Searcher> load(Context& context, Metric metric, const Matrix& base)
+{
+    IndexShape shape{};
+    shape.method = Method::exact;
+    shape.metric = static_cast<std::uint8_t>(metric);
+    shape.dimensions = base.dimensions;
+    const ArrayShape array = make_array_shape("vectors", ArrayType::f32, base.count(), base.dimensions);
+    auto searcher = make_exact_searcher(context, shape, {&array, 1});
+    searcher->write("vectors", 0, std::as_bytes(std::span(base.values)));
+    searcher->finish_load(threads());
+    return searcher;
+}
+
+// Searches one after the other, each with the next of the queries.
+void host_case(const Searcher& searcher, const Matrix& asked, std::uint32_t count, std::uint32_t k, int repeat)
+{
+    std::vector<double> times;
+    std::vector<std::vector<RowResult>> results;
+    const ExactStatistics before = exact_statistics(searcher);
+    for (int i = 0; i < repeat + 3; ++i) {
+        const std::size_t first = std::size_t{static_cast<unsigned>(i)} * count % (asked.count() - count + 1);
+        SearchBatch batch;
+        batch.queries =
+            std::span(asked.values).subspan(first * asked.dimensions, std::size_t{count} * asked.dimensions);
+        batch.count = count;
+        batch.k = k;
+        const auto start = std::chrono::steady_clock::now();
+        searcher.search(batch, results, threads());
+        const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+        if (i >= 3) times.push_back(elapsed.count());
+    }
+    std::sort(times.begin(), times.end());
+    const ExactStatistics after = exact_statistics(searcher);
+    std::printf(
+        "host to host, %5u queries, k=%-5u median %9.4f ms, p99 %9.4f, longest %9.4f; again %llu scanned %llu\n", count,
+        k, times[times.size() / 2], times[times.size() * 99 / 100], times.back(),
+        static_cast<unsigned long long>(after.filtered_again - before.filtered_again),
+        static_cast<unsigned long long>(after.scanned - before.scanned));
+    std::fflush(stdout);
+}
+
+void host_cases(Context& context, Metric metric, const Matrix& base, const Matrix& asked, int repeat)
+{
+    const auto searcher = load(context, metric, base);
+    for (const std::uint32_t count : {1U, 2U, 4U, 8U, 16U, 32U, 64U}) {
+        host_case(*searcher, asked, std::min(count, asked.count()), 10, count == 1 ? 300 * repeat : 30 * repeat);
+    }
+    host_case(*searcher, asked, 1, 100, 30 * repeat);
+    host_case(*searcher, asked, asked.count(), 10, repeat);
+    host_case(*searcher, asked, asked.count(), 100, repeat);
+    host_case(*searcher, asked, std::min(1000U, asked.count()), 1000, 3);
+    host_case(*searcher, asked, std::min(100U, asked.count()), 10000, 3);
+}
+
 void run(const Options& options)
 {
     Device device;
@@ -400,7 +456,9 @@ void run(const Options& options)
                                static_cast<std::uint32_t>(base.size() / dimensions), dimensions, device.stream);
     };
     std::printf("%s\n", device.context.name().c_str());
-    if (wanted("l2") || wanted("one") || wanted("l1") || wanted("dup") || wanted("curve")) {
+    const bool any =
+        wanted("l2") || wanted("one") || wanted("l1") || wanted("dup") || wanted("host") || wanted("curve");
+    if (any) {
         Matrix base = options.base.empty() ? generate(options.rows, options.dimensions, 10)
                                            : read_vectors(options.base, options.dimensions, options.rows);
         Matrix asked = options.queries.empty() ? generate(options.asked, options.dimensions, 11)
@@ -440,6 +498,7 @@ void run(const Options& options)
         if (wanted("curve")) {
             curve_case(device, options, made(rows, Metric::l2, d), queries, asked.count());
         }
+        if (wanted("host")) host_cases(device.context, Metric::l2, base, asked, options.repeat);
         if (wanted("dup")) {
             const Matrix twins = near_duplicates(base, base.count(), 21);
             const Matrix asked_twins = near_duplicates(base, options.asked, 22);

@@ -41,6 +41,7 @@ public:
     int device() const { return device_; }
     int multiprocessors() const { return properties_.multiProcessorCount; }
     bool has_warp_group_matrix() const { return properties_.major == 9; }
+    bool has_early_launches() const { return properties_.major >= 9; }  // device/overlap.cuh
     std::size_t shared_bytes_per_block() const { return properties_.sharedMemPerBlockOptin; }
     std::string name() const { return properties_.name; }
     MemoryPool& pool() { return *pool_; }

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "device/error.h"
+#include "device/overlap.cuh"
 #include "distance/half_rows.h"
 
 namespace pgwarp::cuda
@@ -49,12 +50,18 @@ __device__ double warp_max(double value)
     return value;
 }
 
-// partial[block][d] = sum of dimension d over the block's rows.
-__global__ void sum_columns(const float* rows, std::uint32_t count, std::uint32_t dimensions, double* partial)
+// Rows [begin, end): what one launch works on.
+struct RowPiece {
+    std::uint32_t begin;
+    std::uint32_t end;
+};
+
+// partial[block][d] += sum of dimension d over the block's rows of the piece.
+__global__ void sum_columns(const float* rows, RowPiece piece, std::uint32_t dimensions, double* partial)
 {
     for (std::uint32_t d = threadIdx.x; d < dimensions; d += blockDim.x) {
-        double sum = 0;
-        for (std::uint32_t row = blockIdx.x; row < count; row += gridDim.x) {
+        double sum = piece.begin == 0 ? 0 : partial[std::size_t{blockIdx.x} * dimensions + d];
+        for (std::uint32_t row = piece.begin + blockIdx.x; row < piece.end; row += gridDim.x) {
             sum += rows[std::size_t{row} * dimensions + d];
         }
         partial[std::size_t{blockIdx.x} * dimensions + d] = sum;
@@ -71,7 +78,7 @@ __global__ void finish_mean(const double* partial, std::uint32_t count, std::uin
 }
 
 // One warp a row: elements, deviations from the mean (null: zero) and norms.
-__global__ void measure_rows(const float* rows, std::uint32_t count, std::uint32_t dimensions, const float* mean,
+__global__ void measure_rows(const float* rows, RowPiece piece, std::uint32_t dimensions, const float* mean,
                              Extremes* extremes)
 {
     const unsigned lane = threadIdx.x % 32;
@@ -79,7 +86,7 @@ __global__ void measure_rows(const float* rows, std::uint32_t count, std::uint32
     double deviation = 0;
     double largest = 0;
     double smallest = INFINITY;
-    for (std::uint32_t row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; row < count;
+    for (std::uint32_t row = piece.begin + blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; row < piece.end;
          row += gridDim.x * (blockDim.x / 32)) {
         double square = 0;
         for (std::uint32_t d = lane; d < dimensions; d += 32) {
@@ -101,15 +108,15 @@ __global__ void measure_rows(const float* rows, std::uint32_t count, std::uint32
     atomicMin(&extremes->smallest_norm, static_cast<unsigned long long>(__double_as_longlong(smallest * (1 - 1e-12))));
 }
 
-// One warp a position.
+// One warp a position of the piece.
 __global__ void encode_rows(RowOrder order, const float* rows, std::uint32_t dimensions,
-                            std::uint32_t padded_dimensions, std::uint32_t padded_positions, const float* mean,
-                            double scale, bool with_norms, __half* halves, float* penalties, Extremes* extremes)
+                            std::uint32_t padded_dimensions, RowPiece piece, const float* mean, double scale,
+                            bool with_norms, __half* halves, float* penalties, Extremes* extremes)
 {
     const unsigned lane = threadIdx.x % 32;
     double worst = 0;
     double largest = 0;
-    for (std::uint32_t position = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; position < padded_positions;
+    for (std::uint32_t position = piece.begin + blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; position < piece.end;
          position += gridDim.x * (blockDim.x / 32)) {
         const std::uint32_t row = order.row_of(position);
         double residual = 0;
@@ -163,26 +170,28 @@ __host__ __device__ double scale_for(double largest)
     return ldexp(1.0, stored_exponent - exponent);
 }
 
-__device__ double block_sum(double value, double* shared)
-{
-    value = warp_sum(value);
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
-    __syncthreads();
-    double sum = 0;
-    for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) sum += shared[warp];
-    return sum;
-}
+// Two sums and two maxima over a block, all at once.
+struct Reduction {
+    double sums[2];
+    double maxima[2];
+};
 
-__device__ double block_max(double value, double* shared)
+__device__ Reduction block_reduce(Reduction own)
 {
-    value = warp_max(value);
+    __shared__ Reduction warps[32];
+    for (double& sum : own.sums) sum = warp_sum(sum);
+    for (double& maximum : own.maxima) maximum = warp_max(maximum);
     __syncthreads();
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
+    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = own;
     __syncthreads();
-    double largest = 0;
-    for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) largest = fmax(largest, shared[warp]);
-    return largest;
+    Reduction all = warps[0];
+    for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) {
+        for (int i = 0; i < 2; ++i) {
+            all.sums[i] += warps[warp].sums[i];
+            all.maxima[i] = fmax(all.maxima[i], warps[warp].maxima[i]);
+        }
+    }
+    return all;
 }
 
 struct QueryShape {
@@ -214,11 +223,14 @@ __device__ bool stays_finite(const QueryShape& shape, const QueryBound& bound, d
 __global__ void prepare(QueryShape shape, const float* mean, const float* queries, const std::uint32_t* ids,
                         std::uint32_t first, PreparedQueries prepared)
 {
-    __shared__ double shared[32];
+    let_next_come();
     const std::uint32_t slot = blockIdx.x;
     const bool used = slot < prepared.count;
     const std::uint32_t id = !used ? first : ids != nullptr ? ids[slot] : first + slot;
-    const float* query = queries + std::size_t{used || ids == nullptr ? id : ids[0]} * shape.dimensions;
+    const float* given = queries + std::size_t{used || ids == nullptr ? id : ids[0]} * shape.dimensions;
+    // Each thread reads again only what it has copied itself.
+    float* copy = prepared.copies != nullptr ? prepared.copies + std::size_t{slot} * shape.dimensions : nullptr;
+    const float* query = copy != nullptr ? copy : given;
     const bool centred = shape.bounds.kind == ScoreKind::half_l2;
     const bool half = centred || shape.bounds.kind == ScoreKind::half_dot;
     double own = 0;
@@ -226,16 +238,20 @@ __global__ void prepare(QueryShape shape, const float* mean, const float* querie
     double element = 0;
     double deviation = 0;
     for (std::uint32_t d = threadIdx.x; used && d < shape.dimensions; d += blockDim.x) {
-        const double value = query[d];
+        const float own_element = given[d];
+        if (copy != nullptr) copy[d] = own_element;
+        const double value = own_element;
         own += value * value;
         element = fmax(element, fabs(value));
         if (half) mean_dot += value * mean[d];
         deviation = fmax(deviation, fabs(centred ? value - mean[d] : value));
     }
-    own = block_sum(own, shared);
-    mean_dot = block_sum(mean_dot, shared);
-    element = block_max(element, shared);
-    deviation = block_max(deviation, shared);
+    for (std::uint32_t d = threadIdx.x; !used && copy != nullptr && d < shape.dimensions; d += blockDim.x) copy[d] = 0;
+    const Reduction measured = block_reduce({{own, mean_dot}, {element, deviation}});
+    own = measured.sums[0];
+    mean_dot = measured.sums[1];
+    element = measured.maxima[0];
+    deviation = measured.maxima[1];
 
     // Queries of l2 share the rows' scale, but for those so far out that a half would overflow.
     double scale = scale_for(deviation);
@@ -254,8 +270,9 @@ __global__ void prepare(QueryShape shape, const float* mean, const float* querie
         }
         prepared.halves[std::size_t{slot} * shape.padded_dimensions + d] = stored;
     }
-    residual = block_sum(residual, shared);
-    square = block_sum(square, shared);
+    const Reduction kept_and_lost = block_reduce({{residual, square}, {0, 0}});
+    residual = kept_and_lost.sums[0];
+    square = kept_and_lost.sums[1];
     if (threadIdx.x != 0) return;
     QueryBound bound;
     bound.own_norm = sqrt(own) * (1 + 1e-12);
@@ -267,6 +284,9 @@ __global__ void prepare(QueryShape shape, const float* mean, const float* querie
     prepared.factors[slot] = used ? factor : 0.0F;
     prepared.floats[slot] = query;
     prepared.usable[slot] = used && stays_finite(shape, bound, element, factor) ? 1 : 0;
+    if (prepared.zeroed == nullptr) return;
+    prepared.zeroed[slot] = 0;
+    prepared.zeroed[prepared.padded + slot] = 0;
 }
 
 bool is_half(ScoreKind kind)
@@ -274,12 +294,28 @@ bool is_half(ScoreKind kind)
     return kind == ScoreKind::half_l2 || kind == ScoreKind::half_dot;
 }
 
+// launch(piece) for all of [0, count), in pieces of some `elements`, each a launch of less than 2 ms.
+template <class Launch>
+void in_pieces(std::uint32_t count, std::uint32_t dimensions, std::size_t elements, const Launch& launch)
+{
+    const std::size_t step = std::max<std::size_t>(1, elements / dimensions);
+    for (std::size_t begin = 0; begin < count; begin += step) {
+        launch(RowPiece{static_cast<std::uint32_t>(begin),
+                        static_cast<std::uint32_t>(std::min<std::size_t>(count, begin + step))});
+    }
+}
+
+constexpr std::size_t launch_elements = std::size_t{1} << 29;
+
 void make_mean(MemoryPool& pool, const float* rows, ScoredRows& made, cudaStream_t stream)
 {
     const std::uint32_t dimensions = made.dimensions;
     DeviceArray<double> partial(pool, std::size_t{sum_blocks} * dimensions, "column sums", stream);
-    sum_columns<<<sum_blocks, threads, 0, stream>>>(rows, made.order.rows, dimensions, partial.data());
-    check_launch("column sums");
+    // Of few dimensions each thread has a column of its own to go down: rows bound those.
+    in_pieces(made.order.rows, std::max(dimensions, 512U), launch_elements / 2, [&](RowPiece piece) {
+        sum_columns<<<sum_blocks, threads, 0, stream>>>(rows, piece, dimensions, partial.data());
+        check_launch("column sums");
+    });
     made.mean = DeviceArray<float>(pool, dimensions, "mean row", stream);
     finish_mean<<<(dimensions + threads - 1) / threads, threads, 0, stream>>>(partial.data(), made.order.rows,
                                                                               dimensions, made.mean.data());
@@ -314,8 +350,10 @@ ScoredRows make_scored_rows(MemoryPool& pool, Metric metric, ScoreKind kind, con
     found.smallest_norm = 0x7FF0000000000000ULL;
     check(cudaMemcpyAsync(extremes.data(), &found, sizeof(found), cudaMemcpyHostToDevice, stream), "row bounds");
     if (is_half(kind)) make_mean(pool, rows, made, stream);
-    measure_rows<<<1056, threads, 0, stream>>>(rows, count, dimensions, made.mean.data(), extremes.data());
-    check_launch("measuring rows");
+    in_pieces(count, made.padded_dimensions, launch_elements, [&](RowPiece piece) {
+        measure_rows<<<1056, threads, 0, stream>>>(rows, piece, dimensions, made.mean.data(), extremes.data());
+        check_launch("measuring rows");
+    });
     found = read_back(extremes.data(), stream);
 
     made.penalties = DeviceArray<float>(pool, made.padded_positions, "score penalties", stream);
@@ -323,10 +361,12 @@ ScoredRows make_scored_rows(MemoryPool& pool, Metric metric, ScoreKind kind, con
         made.bounds.scale = scale_for(value_of(found.deviation));
         made.halves =
             DeviceArray<__half>(pool, std::size_t{made.padded_positions} * made.padded_dimensions, "half rows", stream);
-        encode_rows<<<1056, threads, 0, stream>>>(
-            made.order, rows, dimensions, made.padded_dimensions, made.padded_positions, made.mean.data(),
-            made.bounds.scale, kind == ScoreKind::half_l2, made.halves.data(), made.penalties.data(), extremes.data());
-        check_launch("encoding rows");
+        in_pieces(made.padded_positions, made.padded_dimensions, launch_elements, [&](RowPiece piece) {
+            encode_rows<<<1056, threads, 0, stream>>>(made.order, rows, dimensions, made.padded_dimensions, piece,
+                                                      made.mean.data(), made.bounds.scale, kind == ScoreKind::half_l2,
+                                                      made.halves.data(), made.penalties.data(), extremes.data());
+            check_launch("encoding rows");
+        });
     } else {
         plain_penalties<<<(made.padded_positions + threads - 1) / threads, threads, 0, stream>>>(
             made.order, made.padded_positions, made.penalties.data());

@@ -57,9 +57,12 @@ struct PreparedQueries {
     float* factors = nullptr;         // [padded]: score = factor * product - penalty
     QueryBound* bounds = nullptr;     // [padded]
     std::uint32_t* usable = nullptr;  // [padded]: 0 = scores of this query may overflow
+    float* copies = nullptr;          // [padded][dimensions]: `floats` point here; null: to the queries as given
+    std::uint32_t* zeroed = nullptr;  // [2][padded]: set to zero, for what a search counts; or null
 };
 
-// Slot i gets query ids[i], or first + i where ids is null. queries: device, [][dimensions]. Asynchronous.
+// Slot i gets query ids[i], or first + i where ids is null. queries: [][dimensions], on the device, or in page-locked
+// memory if copies are made. Asynchronous.
 void prepare_queries(const ScoredRows& rows, const float* queries, const std::uint32_t* ids, std::uint32_t first,
                      const PreparedQueries& prepared, cudaStream_t stream);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "device/error.h"
+#include "device/overlap.cuh"
 #include "distance/tile_epilogue.cuh"
 
 namespace pgwarp::cuda
@@ -178,6 +179,7 @@ template <ScoreKind kind, class Piece, int width>
 __global__ __launch_bounds__(block_threads) void stream_rows(const StreamArguments arguments)
 {
     extern __shared__ __align__(16) float shared_queries[];
+    wait_for_previous();
     load_queries(arguments, Piece::elements == 8, width, shared_queries);
     const std::uint32_t lane = threadIdx.x % 32;
     const bool maxima = arguments.out.maxima != nullptr;
@@ -192,11 +194,11 @@ __global__ __launch_bounds__(block_threads) void stream_rows(const StreamArgumen
     const std::uint32_t warps = gridDim.x * (block_threads / 32);
     for (std::uint32_t first = arguments.begin + (blockIdx.x * (block_threads / 32) + threadIdx.x / 32) * 32;
          first < arguments.end; first += warps * warp_positions) {
+        const std::uint32_t position = first + lane;
+        const float penalty = arguments.penalties[position];  // early: nothing is to be waited for at the end
         float sums[width][lane_rows] = {};
         accumulate<kind, Piece, width>(arguments, shared_queries,
                                        Piece::index_of(arguments, first) + lane / row_lanes * lane_rows, sums);
-        const std::uint32_t position = first + lane;
-        const float penalty = arguments.penalties[position];
 #pragma unroll
         for (int q = 0; q < width; ++q) {
             const float score = fmaf(transpose_sum(sums[q]), factor[q], -penalty);
@@ -226,7 +228,7 @@ void launch(Context& context, const StreamArguments& arguments, cudaStream_t str
     check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, block_threads, shared), "stream kernel");
     const std::uint32_t pieces = (arguments.end - arguments.begin + block_threads - 1) / block_threads;
     const auto blocks = static_cast<std::uint32_t>(context.multiprocessors() * std::max(1, resident));
-    kernel<<<std::min(pieces, blocks), block_threads, shared, stream>>>(arguments);
+    launch_early(context, kernel, std::min(pieces, blocks), block_threads, shared, stream, arguments);
     check_launch("streaming rows");
 }
 
@@ -266,7 +268,8 @@ void propose_by_streaming(Context& context, const ProposalJob& job, cudaStream_t
     const std::size_t row_bytes = std::size_t{arguments.dimensions} * (half ? 2 : 4);
     const auto launch_positions =
         static_cast<std::uint32_t>(std::max<std::size_t>(tile_rows, launch_bytes / row_bytes / tile_rows * tile_rows));
-    const std::uint32_t wide = arguments.padded_dimensions <= 8192 ? 4 : 1;
+    const std::size_t query_bytes = std::size_t{arguments.padded_dimensions} * sizeof(float);
+    const std::uint32_t wide = 4 * query_bytes <= context.shared_bytes_per_block() ? 4 : 1;
     for (std::uint32_t slot = 0; slot < job.queries.count;) {
         arguments.first_slot = slot;
         arguments.slots = job.queries.count - slot > 1 ? std::min(wide, job.queries.count - slot) : 1;

@@ -23,6 +23,7 @@ struct L1Arguments {
     const float* vectors;
     const float* penalties;
     std::uint32_t dimensions;
+    std::uint32_t first_block;  // of queries
     std::uint32_t first_tile;
     std::uint32_t tiles;
     bool aligned;
@@ -124,7 +125,7 @@ __device__ void write_maxima(const L1Arguments& arguments, const float (&sums)[8
         largest = fmaxf(largest, __shfl_xor_sync(~0U, largest, 1));
         largest = fmaxf(largest, __shfl_xor_sync(~0U, largest, 2));
         if (threadIdx.x % 4 != 0) continue;
-        const std::uint32_t slot = blockIdx.x * block_queries + index_of(i, threadIdx.x / 16);
+        const std::uint32_t slot = (arguments.first_block + blockIdx.x) * block_queries + index_of(i, threadIdx.x / 16);
         arguments.out.maxima[std::size_t{slot} * arguments.out.maxima_width + 4 * tile + threadIdx.x % 16 / 4] =
             largest;
     }
@@ -134,7 +135,7 @@ __global__ __launch_bounds__(block_threads, 2) void l1_tiles(const L1Arguments a
 {
     __shared__ __align__(16) SharedBlocks shared;
     __shared__ float thresholds[block_queries];
-    const std::uint32_t first_slot = blockIdx.x * block_queries;
+    const std::uint32_t first_slot = (arguments.first_block + blockIdx.x) * block_queries;
     const bool maxima = arguments.out.maxima != nullptr;
     if (threadIdx.x < block_queries && !maxima) {
         thresholds[threadIdx.x] = arguments.out.thresholds[first_slot + threadIdx.x];
@@ -181,13 +182,15 @@ void propose_by_l1_tiles(Context& context, const ProposalJob& job, cudaStream_t 
     arguments.penalties = job.penalties;
     arguments.dimensions = job.rows->dimensions;
     arguments.aligned = arguments.dimensions % 4 == 0;
-    const std::uint32_t query_blocks = job.queries.padded / block_queries;
+    const std::uint32_t all_blocks = job.queries.padded / block_queries;
     const std::uint32_t begin = job.range.begin / tile_rows;
     const std::uint32_t end = (job.range.end + tile_rows - 1) / tile_rows;
-    const double tile_terms = double{1} * job.queries.padded * job.rows->padded_dimensions * tile_rows;
+    const double block_terms = double{1} * block_queries * job.rows->padded_dimensions * tile_rows;
+    const std::uint32_t query_blocks =
+        std::min(all_blocks, static_cast<std::uint32_t>(std::max(1.0, launch_terms / block_terms)));
     const auto resident = static_cast<std::uint32_t>(context.multiprocessors()) * 2;
     // Whole waves of blocks, each with one tile or several.
-    auto launch_tiles = static_cast<std::uint32_t>(std::max(1.0, launch_terms / tile_terms));
+    auto launch_tiles = static_cast<std::uint32_t>(std::max(1.0, launch_terms / (block_terms * query_blocks)));
     if (launch_tiles * query_blocks > resident) {
         launch_tiles = std::max(1U, launch_tiles * query_blocks / resident * resident / query_blocks);
     }
@@ -195,8 +198,12 @@ void propose_by_l1_tiles(Context& context, const ProposalJob& job, cudaStream_t 
         arguments.first_tile = tile;
         arguments.tiles = std::min(launch_tiles, end - tile);
         if (job.out.maxima != nullptr) arguments.out.maxima = job.out.maxima + std::size_t{tile - begin} * 4;
-        l1_tiles<<<dim3(query_blocks, arguments.tiles), block_threads, 0, stream>>>(arguments);
-        check_launch("L1 tiles");
+        for (std::uint32_t block = 0; block < all_blocks; block += query_blocks) {
+            arguments.first_block = block;
+            const dim3 grid(std::min(query_blocks, all_blocks - block), arguments.tiles);
+            l1_tiles<<<grid, block_threads, 0, stream>>>(arguments);
+            check_launch("L1 tiles");
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include "device/error.h"
 #include "device/hopper.cuh"
+#include "device/overlap.cuh"
 #include "distance/tile_epilogue.cuh"
 
 namespace pgwarp::cuda
@@ -322,6 +323,7 @@ __global__ __launch_bounds__(block_threads, 1) void warp_group_tiles(const __gri
     const Layout<resident> layout(arguments.stages, arguments.dimension_blocks);
     auto& control = *reinterpret_cast<Control*>(shared + layout.control);
     start_barriers<resident>(arguments, control);
+    wait_for_previous();
     if (threadIdx.x >= consumer_threads) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
         if (threadIdx.x == consumer_threads) produce<resident>(arguments, &query_map, &row_map, shared, control);
@@ -411,11 +413,12 @@ void launch(Context& context, const CUtensorMap& query_map, const CUtensorMap& r
     config.blockDim = block_threads;
     config.dynamicSmemBytes = layout.bytes;
     config.stream = stream;
-    cudaLaunchAttribute cluster{};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim = {resident ? 1 : cluster_blocks, 1, 1};
-    config.attrs = &cluster;
-    config.numAttrs = 1;
+    cudaLaunchAttribute attributes[2]{};
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim = {resident ? 1 : cluster_blocks, 1, 1};
+    attributes[1] = early_launch();
+    config.attrs = attributes;
+    config.numAttrs = 2;
     check(cudaLaunchKernelEx(&config, kernel, query_map, row_map, arguments), "warp-group tiles");
     check_launch("warp-group tiles");
 }

@@ -1,4 +1,5 @@
-// Bitonic sort of a power of two of keys in shared memory, by a whole block.
+// Sorts of keys in shared memory by a whole block: bitonic ones of a power of two, and for few keys, of which no two
+// are the same, one that counts for each how many come before it: two barriers in place of dozens.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,52 @@ __device__ void bitonic_sort(std::uint32_t count, const CompareExchange& compare
             __syncthreads();
         }
     }
+}
+
+// Of at most so many keys, and threads, does counting take less time.
+inline constexpr std::uint32_t counted_keys = 512;
+
+__device__ inline bool counting_serves(std::uint32_t count)
+{
+    return count <= min(counted_keys, blockDim.x);
+}
+
+// The place of key `i` among `count`, one a thread.
+template <class Before>
+__device__ std::uint32_t place_of(std::uint32_t count, const Before& before)
+{
+    std::uint32_t place = 0;
+#pragma unroll 8
+    for (std::uint32_t j = 0; j < count; ++j) place += before(j) ? 1 : 0;
+    return place;
+}
+
+__device__ inline void count_keys(std::uint64_t* keys, std::uint32_t count)
+{
+    __syncthreads();
+    const bool own = threadIdx.x < count;
+    const std::uint64_t key = own ? keys[threadIdx.x] : 0;
+    const std::uint32_t place = own ? place_of(count, [&](std::uint32_t j) { return keys[j] < key; }) : 0;
+    __syncthreads();
+    if (own) keys[place] = key;
+    __syncthreads();
+}
+
+// By key, then by row.
+__device__ inline void count_rows(std::uint64_t* keys, std::uint32_t* rows, std::uint32_t count)
+{
+    __syncthreads();
+    const bool own = threadIdx.x < count;
+    const std::uint64_t key = own ? keys[threadIdx.x] : 0;
+    const std::uint32_t row = own ? rows[threadIdx.x] : 0;
+    const auto before = [&](std::uint32_t j) { return keys[j] < key || (keys[j] == key && rows[j] < row); };
+    const std::uint32_t place = own ? place_of(count, before) : 0;
+    __syncthreads();
+    if (own) {
+        keys[place] = key;
+        rows[place] = row;
+    }
+    __syncthreads();
 }
 
 __device__ inline void sort_keys(std::uint64_t* keys, std::uint32_t count)

@@ -11,22 +11,12 @@
 
 #include <cstdint>
 
-#include "device/context.h"
-#include "distance/half_rows.h"
-#include "exact/rank.h"
+#include "exact/dead_rows.h"
+#include "exact/passes.h"
 #include "exact/scan.h"
-#include "numeric/parallel.h"
 
 namespace pgwarp::cuda
 {
-
-struct ExactRows {
-    Metric metric = Metric::l2;
-    const float* vectors = nullptr;  // device, [rows][dimensions]
-    std::uint32_t rows = 0;
-    std::uint32_t dimensions = 0;
-    ScoredRows scored;
-};
 
 // How the queries of a search were answered.
 struct ExactStatistics {
@@ -40,10 +30,10 @@ ExactRows make_exact_rows(MemoryPool& pool, Metric metric, const float* vectors,
                           std::uint32_t dimensions, cudaStream_t stream);
 
 // answer.found must have room for `count` queries, values and rows for [count][answer.k]. queries: [count][dimensions],
-// cosine queries normalised. dead: bitmap or null. Any k. Waits for the stream once a pass, to learn how many queries
+// cosine queries normalised. Any k. Waits for the stream once a pass, to learn how many queries
 // are unproven; the last answers may still be under way on return. `cancelled` is asked between pieces of work.
 void search_exactly(Context& context, const ExactRows& rows, const float* queries, std::uint32_t count,
-                    const std::uint64_t* dead, const ExactAnswer& answer, ExactStatistics& statistics,
+                    const DeadRows& dead, const ExactAnswer& answer, ExactStatistics& statistics,
                     const CancelToken* cancel, cudaStream_t stream);
 
 }  // namespace pgwarp::cuda

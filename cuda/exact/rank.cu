@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "device/error.h"
+#include "device/overlap.cuh"
 #include "distance/canonical.cuh"
 #include "exact/bitonic.cuh"
 #include "exact/proposal_key.cuh"
@@ -15,7 +16,9 @@ namespace
 {
 
 constexpr unsigned block_threads = 128;
-constexpr unsigned few_slots_threads = 512;  // where blocks are too few to fill the device
+constexpr unsigned most_threads = 512;  // where blocks are too few to fill the device with so few threads
+// Elements of the canonical distances that one block computes at most: a millisecond's.
+constexpr std::size_t slot_elements = std::size_t{1} << 23;
 
 struct RankArguments {
     RowBounds bounds;
@@ -29,6 +32,7 @@ struct RankArguments {
     const std::uint32_t* incomplete;
     ExactAnswer answer;
     Unproven unproven;
+    bool host_waits;
     std::uint32_t first_slot;
     std::uint32_t width;  // of the arrays in shared memory
 };
@@ -67,12 +71,14 @@ __device__ std::uint32_t block_sum(std::uint32_t value)
 
 __device__ std::uint64_t block_max(std::uint64_t value)
 {
-    __shared__ unsigned long long largest;
-    if (threadIdx.x == 0) largest = 0;
+    __shared__ std::uint64_t largest[32];
+    for (int offset = 16; offset > 0; offset /= 2) {
+        value = max(value, static_cast<std::uint64_t>(__shfl_xor_sync(~0U, value, offset)));
+    }
+    if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = value;
     __syncthreads();
-    atomicMax(&largest, static_cast<unsigned long long>(value));
-    __syncthreads();
-    return largest;
+    for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) value = max(value, largest[warp]);
+    return value;
 }
 
 // How many proposals have scores of at least `lowest`.
@@ -85,8 +91,19 @@ __device__ std::uint32_t count_from(const Ranking& ranking, std::uint32_t count,
     return block_sum(own);
 }
 
+// found[] is what the host waits for. All threads of the block call it.
+__device__ void report(const RankArguments& arguments, std::uint32_t id, std::uint32_t found)
+{
+    if (arguments.host_waits) {
+        __threadfence_system();
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) *static_cast<volatile std::uint32_t*>(&arguments.answer.found[id]) = found;
+}
+
 __device__ void give_up(const RankArguments& arguments, std::uint32_t id, double lowest, bool filter)
 {
+    if (arguments.unproven.counts == nullptr) return report(arguments, id, not_proved);
     if (threadIdx.x != 0) return;
     if (!filter || !isfinite(lowest)) {
         arguments.unproven.scan[atomicAdd(&arguments.unproven.counts[1], 1)] = id;
@@ -100,24 +117,29 @@ __device__ void give_up(const RankArguments& arguments, std::uint32_t id, double
 __device__ void write_answer(const RankArguments& arguments, const Ranking& ranking, std::uint32_t id,
                              std::uint32_t count)
 {
-    const std::uint32_t width = power_of_two_from(count);
-    for (std::uint32_t i = count + threadIdx.x; i < width; i += blockDim.x) {
-        ranking.values[i] = ~0ULL;
-        ranking.rows[i] = ~0U;
+    if (counting_serves(count)) {
+        count_rows(ranking.values, ranking.rows, count);
+    } else {
+        const std::uint32_t width = power_of_two_from(count);
+        for (std::uint32_t i = count + threadIdx.x; i < width; i += blockDim.x) {
+            ranking.values[i] = ~0ULL;
+            ranking.rows[i] = ~0U;
+        }
+        sort_rows(ranking.values, ranking.rows, width);
     }
-    sort_rows(ranking.values, ranking.rows, width);
     const std::uint32_t k = arguments.answer.k;
     const std::size_t out = std::size_t{id} * k;
     for (std::uint32_t i = threadIdx.x; i < min(k, count); i += blockDim.x) {
         arguments.answer.values[out + i] = value_of_key(arguments.bounds.metric, ranking.values[i]);
         arguments.answer.rows[out + i] = ranking.rows[i];
     }
-    if (threadIdx.x == 0) arguments.answer.found[id] = min(k, count);
+    report(arguments, id, min(k, count));
 }
 
-__global__ __launch_bounds__(few_slots_threads) void rank_slots(const RankArguments arguments)
+__global__ __launch_bounds__(most_threads) void rank_slots(const RankArguments arguments)
 {
     extern __shared__ std::uint64_t shared[];
+    wait_for_previous();
     const Ranking ranking{shared, shared + arguments.width,
                           reinterpret_cast<std::uint32_t*>(shared + 2 * arguments.width)};
     const std::uint32_t slot = arguments.first_slot + blockIdx.x;
@@ -132,16 +154,17 @@ __global__ __launch_bounds__(few_slots_threads) void rank_slots(const RankArgume
     const bool everything = complete && threshold == -INFINITY;
     if (count < k && !everything) return give_up(arguments, id, 0, false);
 
-    const std::uint32_t width = power_of_two_from(count);
+    const std::uint32_t width = counting_serves(count) ? count : power_of_two_from(count);
     for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x) {
         ranking.proposed[i] = i < count ? proposal_key(entries[i]) : no_proposal;
     }
-    sort_keys(ranking.proposed, width);
-    std::uint32_t ranked = min(k, count);
+    counting_serves(count) ? count_keys(ranking.proposed, count) : sort_keys(ranking.proposed, width);
+    // More than k where that takes no longer.
+    std::uint32_t ranked = min(max(k, blockDim.x / canonical_lanes), count);
     evaluate(arguments, query, ranking, 0, ranked);
     if (!everything || count > k) {
         std::uint64_t worst = 0;
-        for (std::uint32_t i = threadIdx.x; i < ranked; i += blockDim.x) worst = max(worst, ranking.values[i]);
+        for (std::uint32_t i = threadIdx.x; i < min(k, count); i += blockDim.x) worst = max(worst, ranking.values[i]);
         const double value = value_of_key(arguments.bounds.metric, block_max(worst));
         const double lowest = lowest_score(arguments.bounds, arguments.queries.bounds[slot], value);
         // Not a number: nothing is known, but all rows may be at hand.
@@ -150,6 +173,9 @@ __global__ __launch_bounds__(few_slots_threads) void rank_slots(const RankArgume
         }
         const std::uint32_t needed =
             isfinite(lowest) && arguments.queries.usable[slot] != 0 ? count_from(ranking, count, lowest) : count;
+        if (needed > ranked && std::size_t{needed - ranked} * arguments.dimensions > slot_elements) {
+            return give_up(arguments, id, 0, false);
+        }
         evaluate(arguments, query, ranking, ranked, needed);
         ranked = max(ranked, needed);
     }
@@ -175,9 +201,25 @@ __global__ void list_all(RowOrder order, const float* penalties, Proposals propo
 
 }  // namespace
 
-void rank_proposals(const RankJob& job, cudaStream_t stream)
+namespace
 {
-    constexpr std::size_t launch_elements = std::size_t{1} << 28;  // canonical terms that take less than 2 ms
+
+// How many slots a launch may have so as to end in time: a block takes turns with its like on a multiprocessor, each of
+// which does some 2^32 elements a second and sorts some 2^26 proposals.
+std::uint32_t launch_slots(const RankJob& job, int multiprocessors)
+{
+    constexpr double launch_seconds = 1e-3;
+    const double elements = std::min<double>(double{1} * job.proposals.capacity * job.rows->dimensions,
+                                             double{1} * job.answer.k * job.rows->dimensions + slot_elements);
+    const double seconds = elements / 0x1p32 + job.proposals.capacity / 0x1p26;
+    return static_cast<std::uint32_t>(std::max(1.0, launch_seconds / seconds)) *
+           static_cast<std::uint32_t>(multiprocessors);
+}
+
+}  // namespace
+
+void rank_proposals(Context& context, const RankJob& job, cudaStream_t stream)
+{
     RankArguments arguments{job.rows->bounds,
                             job.rows->order,
                             job.rows->dimensions,
@@ -189,20 +231,19 @@ void rank_proposals(const RankJob& job, cudaStream_t stream)
                             job.incomplete,
                             job.answer,
                             job.unproven,
+                            job.host_waits,
                             0,
                             job.proposals.capacity};
     const std::size_t shared = arguments.width * 20;
     check(cudaFuncSetAttribute(rank_slots, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
           "ranking's shared memory");
-    // Sorting grows faster than the capacity.
-    const std::size_t capacity = job.proposals.capacity;
-    const std::size_t slot_elements =
-        std::size_t{job.rows->dimensions} * 2 * job.answer.k + 128 * (capacity * capacity / 8192);
-    const auto launch_slots = static_cast<std::uint32_t>(std::max<std::size_t>(512, launch_elements / slot_elements));
-    const unsigned threads = job.queries.count <= 64 ? few_slots_threads : block_threads;
-    for (; arguments.first_slot < job.queries.count; arguments.first_slot += launch_slots) {
-        rank_slots<<<std::min(launch_slots, job.queries.count - arguments.first_slot), threads, shared, stream>>>(
-            arguments);
+    const std::uint32_t slots = launch_slots(job, context.multiprocessors());
+    // Large arrays in shared memory leave room for few blocks: these are to fill the multiprocessor all the same.
+    const bool large = job.queries.count <= few_queries || job.proposals.capacity >= 2048;
+    const unsigned threads = large ? most_threads : block_threads;
+    for (; arguments.first_slot < job.queries.count; arguments.first_slot += slots) {
+        launch_early(context, rank_slots, std::min(slots, job.queries.count - arguments.first_slot), threads, shared,
+                     stream, arguments);
         check_launch("ranking proposals");
     }
 }

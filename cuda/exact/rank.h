@@ -11,15 +11,24 @@
 namespace pgwarp::cuda
 {
 
-inline constexpr std::uint32_t largest_capacity = 4096;  // entries a slot that can be ranked
+inline constexpr std::uint32_t few_queries = 64;  // for which launches cost more than proposals
 
-// The answer, on the device: [queries][k] each, and how many rows were found for each query.
+// Entries a slot that can be ranked: a power of two, by what shared memory a block may have.
+inline std::uint32_t largest_capacity(const Context& context)
+{
+    return context.shared_bytes_per_block() > 20 * 4096 + 1024 ? 4096 : 2048;
+}
+
+// The answer, on the device or in page-locked memory: [queries][k] each, and how many rows were found for each query.
 struct ExactAnswer {
     double* values = nullptr;
     std::uint32_t* rows = nullptr;
     std::uint32_t* found = nullptr;
     std::uint32_t k = 0;
 };
+
+// In place of how many were found: what low precision cannot prove.
+inline constexpr std::uint32_t not_proved = ~0U;
 
 // What could not be proved. A query in `filter` is answered by all rows with scores above its threshold; of those in
 // `scan` there is nothing known.
@@ -39,11 +48,13 @@ struct RankJob {
     Proposals proposals;
     const std::uint32_t* incomplete = nullptr;  // [slots]; null: none is
     ExactAnswer answer;
-    Unproven unproven;
+    Unproven unproven;        // without lists, found[] says not_proved
+    bool host_waits = false;  // the host reads found[] while the kernel runs: it is written last
 };
 
-// Answers are written where proved.
-void rank_proposals(const RankJob& job, cudaStream_t stream);
+// Answers are written where proved. A query that asks for canonical distances of more elements
+// than a launch may take time for is left to the scan.
+void rank_proposals(Context& context, const RankJob& job, cudaStream_t stream);
 
 // Proposes all live rows to every slot, when these are at most `capacity`: penalties tell who is live.
 void propose_all(const ScoredRows& rows, const float* penalties, const PreparedQueries& queries,

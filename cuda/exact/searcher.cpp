@@ -2,9 +2,12 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 #include "device/error.h"
+#include "exact/dead_rows.h"
 #include "exact/exact.h"
+#include "exact/small_search.h"
 #include "exact/staging.h"
 #include "index/arrays.h"
 #include "index/bounds.h"
@@ -17,6 +20,28 @@ namespace
 {
 
 constexpr std::size_t staging_bytes = std::size_t{8} << 20;
+
+// A point in a stream that the host waits for. Made when it is first set.
+class Arrival
+{
+public:
+    Arrival() = default;
+    Arrival(const Arrival&) = delete;
+    Arrival& operator=(const Arrival&) = delete;
+    ~Arrival()
+    {
+        if (event_ != nullptr) (void)cudaEventDestroy(event_);
+    }
+    void record(cudaStream_t stream)
+    {
+        if (event_ == nullptr) check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event");
+        check(cudaEventRecord(event_, stream), "recording an event");
+    }
+    void wait() const { check(cudaEventSynchronize(event_), "waiting for results"); }
+
+private:
+    cudaEvent_t event_ = nullptr;
+};
 
 class DeviceExactSearcher : public Searcher
 {
@@ -72,8 +97,7 @@ public:
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool&) const override;
 
-    // The device serves a batch of any size without the engine's threads.
-    double search_cost(const SearchBatch&) const override { return 0; }
+    double search_cost(const SearchBatch& batch) const override;
     ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
 
     ExactStatistics statistics() const
@@ -85,6 +109,15 @@ public:
 private:
     // The operands of one request on the device, and the way there and back through pinned memory.
     class Request;
+    using Results = std::vector<std::vector<RowResult>>;
+
+    // Numbers of the queries that it could not prove.
+    std::vector<std::uint32_t> search_few(const SearchBatch& batch, const DeadRows& dead, Results& results) const;
+    // Query i's result goes to results[numbers[i]], or [i] without numbers.
+    void search_many(const SearchBatch& batch, const DeadRows& dead, const std::uint32_t* numbers, Results& results,
+                     ThreadPool& pool) const;
+    void search_again(const SearchBatch& batch, const DeadRows& dead, const std::vector<std::uint32_t>& numbers,
+                      Results& results, ThreadPool& pool) const;
 
     Context& context_;
     Metric metric_;
@@ -93,7 +126,9 @@ private:
     Context::Lease loading_;  // what is resident is freed in its order
     DeviceArray<float> vectors_;
     ExactRows rows_;
+    mutable DeadRowsCache dead_;
     mutable StagingPool staging_;
+    mutable SmallSearches small_;
     mutable std::atomic<std::uint64_t> queries_{0};
     mutable std::atomic<std::uint64_t> filtered_again_{0};
     mutable std::atomic<std::uint64_t> scanned_{0};
@@ -104,32 +139,24 @@ class DeviceExactSearcher::Request
 public:
     Request(const Request&) = delete;
     Request& operator=(const Request&) = delete;
-    Request(const DeviceExactSearcher& searcher, const SearchBatch& batch, std::uint32_t count)
+    Request(const DeviceExactSearcher& searcher, const SearchBatch& batch, std::uint32_t count, ThreadPool& pool)
         : stream_(searcher.context_.lease(Priority::search)),
           count_(count),
           k_(std::min(batch.k, searcher.count_)),
           query_bytes_(std::size_t{count} * searcher.dimensions_ * sizeof(float)),
-          dead_bytes_(batch.dead.size_bytes()),
           results_(std::size_t{count} * k_),
-          staging_(searcher.staging_.lease(std::max(query_bytes_ + dead_bytes_, results_ * 12 + count * 4))),
-          memory_(searcher.context_.pool(),
-                  round_up<std::size_t>(query_bytes_, 256) + round_up<std::size_t>(dead_bytes_, 256) + results_ * 12 +
-                      count * 4,
+          staging_(searcher.staging_.lease(std::max(query_bytes_, results_ * 12 + count * 4))),
+          memory_(searcher.context_.pool(), round_up<std::size_t>(query_bytes_, 256) + results_ * 12 + count * 4,
                   "exact search operands", stream_)
     {
         std::byte* at = memory_.data();
         queries_ = reinterpret_cast<float*>(at);
         at += round_up<std::size_t>(query_bytes_, 256);
-        if (dead_bytes_ > 0) dead_ = reinterpret_cast<std::uint64_t*>(at);
-        at += round_up<std::size_t>(dead_bytes_, 256);
         answer_.values = reinterpret_cast<double*>(at);
         answer_.rows = reinterpret_cast<std::uint32_t*>(at + results_ * 8);
         answer_.found = answer_.rows + results_;
         answer_.k = k_;
-        std::memcpy(staging_.data(), batch.queries.data(), query_bytes_);
-        if (dead_bytes_ > 0) std::memcpy(staging_.data() + query_bytes_, batch.dead.data(), dead_bytes_);
-        send(queries_, staging_.data(), query_bytes_);
-        send(dead_, staging_.data() + query_bytes_, dead_bytes_);
+        send(reinterpret_cast<const std::byte*>(batch.queries.data()), pool);
         // Queries that find fewer rows leave places unwritten, which are copied back all the same.
         check(cudaMemsetAsync(answer_.values, 0, results_ * 12 + count_ * 4, stream_), "clearing the answer");
     }
@@ -137,14 +164,28 @@ public:
     // A cancelled search may still be reading the staging buffer.
     ~Request() { (void)cudaStreamSynchronize(stream_); }
 
-    // Waits for the answer.
-    void receive()
+    // Waits for the answer, which comes in pieces: while one is on its way, the threads hand out the one before, by
+    // hand_out(first query, end).
+    void receive(ThreadPool& pool, const std::function<void(std::size_t, std::size_t)>& hand_out)
     {
+        constexpr std::size_t piece_results = std::size_t{1} << 18;
+        const std::size_t pieces = std::clamp<std::size_t>(results_ / piece_results, 1, most_pieces);
+        const auto first_of = [&](std::size_t piece) { return piece * count_ / pieces; };
         // By now the queries have left the staging buffer: the search's own work follows them in the stream.
-        check(cudaMemcpyAsync(staging_.data(), answer_.values, results_ * 12 + count_ * 4, cudaMemcpyDeviceToHost,
-                              stream_),
-              "reading results");
-        stream_.stream().synchronize();
+        copy_back(results_ * 12, count_ * sizeof(std::uint32_t));
+        for (std::size_t i = 0; i < pieces; ++i) {
+            const std::size_t first = first_of(i) * k_;
+            const std::size_t results = first_of(i + 1) * k_ - first;
+            copy_back(first * sizeof(double), results * sizeof(double));
+            copy_back(results_ * sizeof(double) + first * sizeof(std::uint32_t), results * sizeof(std::uint32_t));
+            arrived_[i].record(stream_);
+        }
+        for (std::size_t i = 0; i < pieces; ++i) {
+            arrived_[i].wait();
+            const std::size_t first = first_of(i);
+            pool.parallel_for(first_of(i + 1) - first, 64,
+                              [&](std::size_t begin, std::size_t end) { hand_out(first + begin, first + end); });
+        }
     }
     void read(std::uint32_t query, std::vector<RowResult>& results) const
     {
@@ -157,46 +198,130 @@ public:
     }
 
     const float* queries() const { return queries_; }
-    const std::uint64_t* dead() const { return dead_; }
     const ExactAnswer& answer() const { return answer_; }
     cudaStream_t stream() const { return stream_; }
 
 private:
-    void send(void* to, const void* from, std::size_t bytes)
+    // Bytes of the answer, into the same place of the staging buffer.
+    void copy_back(std::size_t offset, std::size_t bytes)
     {
-        if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "sending queries");
+        check(cudaMemcpyAsync(staging_.data() + offset, reinterpret_cast<const std::byte*>(answer_.values) + offset,
+                              bytes, cudaMemcpyDeviceToHost, stream_),
+              "reading results");
+    }
+    // In pieces: while one is on its way, the threads put the next into pinned memory.
+    void send(const std::byte* from, ThreadPool& pool)
+    {
+        constexpr std::size_t piece = std::size_t{1} << 20;
+        for (std::size_t begin = 0; begin < query_bytes_; begin += piece) {
+            const std::size_t bytes = std::min(piece, query_bytes_ - begin);
+            std::byte* staged = staging_.data() + begin;
+            pool.parallel_for(bytes, piece / 16, [&](std::size_t first, std::size_t last) {
+                std::memcpy(staged + first, from + begin + first, last - first);
+            });
+            check(cudaMemcpyAsync(reinterpret_cast<std::byte*>(queries_) + begin, staged, bytes, cudaMemcpyHostToDevice,
+                                  stream_),
+                  "sending queries");
+        }
     }
 
+    static constexpr std::size_t most_pieces = 8;
+
     Context::Lease stream_;
+    Arrival arrived_[most_pieces];
     std::uint32_t count_;
     std::uint32_t k_;
     std::size_t query_bytes_;
-    std::size_t dead_bytes_;
     std::size_t results_;
     mutable StagingPool::Lease staging_;
     DeviceArray<std::byte> memory_;
     float* queries_ = nullptr;
-    std::uint64_t* dead_ = nullptr;
     ExactAnswer answer_;
 };
 
-void DeviceExactSearcher::search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
-                                 ThreadPool&) const
+// In float operations of the CPU, by which the engine tells what its I/O threads may do themselves: a batch of some
+// hundred queries at a time, and nothing that takes the device a millisecond.
+double DeviceExactSearcher::search_cost(const SearchBatch& batch) const
 {
-    results.assign(batch.count, {});
+    constexpr double batched = 8e3;
+    constexpr double too_long = 1e7;
+    if (std::min(batch.k, count_) > largest_ranked_k) return too_long;
+    const double bytes = double{1} * count_ * dimensions_ * (metric_ == Metric::l1 ? sizeof(float) : sizeof(__half));
+    return bytes > 4e9 ? too_long : batched;
+}
+
+void DeviceExactSearcher::search(const SearchBatch& batch, Results& results, ThreadPool& pool) const
+{
+    results.resize(batch.count);
+    for (auto& result : results) result.clear();
     if (count_ == 0 || batch.k == 0 || batch.count == 0) return;
+    const DeadRowsCache::Use use = dead_.of(batch.dead, context_, rows_, loading_);
+    const DeadRows dead = DeadRowsCache::view(use);
+    if (!SmallSearch::serves(rows_, batch.count, std::min(batch.k, count_))) {
+        return search_many(batch, dead, nullptr, results, pool);
+    }
+    const std::vector<std::uint32_t> unproven = search_few(batch, dead, results);
+    queries_.fetch_add(batch.count - unproven.size(), std::memory_order_relaxed);
+    if (!unproven.empty()) search_again(batch, dead, unproven, results, pool);
+}
+
+std::vector<std::uint32_t> DeviceExactSearcher::search_few(const SearchBatch& batch, const DeadRows& dead,
+                                                           Results& results) const
+{
+    if (batch.cancel != nullptr) batch.cancel->check();
+    const auto count = static_cast<std::uint32_t>(batch.count);
+    auto small = small_.take(context_);
+    const ExactAnswer answer =
+        small->search(rows_, batch.queries.data(), count, std::min(batch.k, count_), dead.penalties);
+    std::vector<std::uint32_t> unproven;
+    for (std::uint32_t query = 0; query < count; ++query) {
+        if (answer.found[query] == not_proved) {
+            unproven.push_back(query);
+            continue;
+        }
+        results[query].resize(answer.found[query]);
+        const std::size_t first = std::size_t{query} * answer.k;
+        for (std::uint32_t i = 0; i < answer.found[query]; ++i) {
+            results[query][i] = {answer.values[first + i], answer.rows[first + i]};
+        }
+    }
+    small_.give_back(std::move(small));
+    return unproven;
+}
+
+void DeviceExactSearcher::search_again(const SearchBatch& batch, const DeadRows& dead,
+                                       const std::vector<std::uint32_t>& numbers, Results& results,
+                                       ThreadPool& pool) const
+{
+    std::vector<float> queries;
+    for (const std::uint32_t number : numbers) {
+        const auto query = batch.queries.subspan(std::size_t{number} * dimensions_, dimensions_);
+        queries.insert(queries.end(), query.begin(), query.end());
+    }
+    SearchBatch again = batch;
+    again.queries = queries;
+    again.count = numbers.size();
+    search_many(again, dead, numbers.data(), results, pool);
+}
+
+void DeviceExactSearcher::search_many(const SearchBatch& batch, const DeadRows& dead, const std::uint32_t* numbers,
+                                      Results& results, ThreadPool& pool) const
+{
     // Large answers in pieces: some 128 MiB of results at a time.
     const std::size_t most = std::max<std::size_t>(1, (std::size_t{10} << 20) / std::min(batch.k, count_));
     for (std::size_t first = 0; first < batch.count; first += most) {
         const auto width = static_cast<std::uint32_t>(std::min(most, batch.count - first));
         SearchBatch piece = batch;
         piece.queries = batch.queries.subspan(first * dimensions_, std::size_t{width} * dimensions_);
-        Request request(*this, piece, width);
+        Request request(*this, piece, width, pool);
         ExactStatistics statistics;
-        search_exactly(context_, rows_, request.queries(), width, request.dead(), request.answer(), statistics,
-                       batch.cancel, request.stream());
-        request.receive();
-        for (std::uint32_t i = 0; i < width; ++i) request.read(i, results[first + i]);
+        search_exactly(context_, rows_, request.queries(), width, dead, request.answer(), statistics, batch.cancel,
+                       request.stream());
+        request.receive(pool, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i) {
+                request.read(static_cast<std::uint32_t>(i), results[numbers != nullptr ? numbers[i] : first + i]);
+            }
+        });
         queries_.fetch_add(statistics.queries, std::memory_order_relaxed);
         filtered_again_.fetch_add(statistics.filtered_again, std::memory_order_relaxed);
         scanned_.fetch_add(statistics.scanned, std::memory_order_relaxed);
@@ -204,11 +329,12 @@ void DeviceExactSearcher::search(const SearchBatch& batch, std::vector<std::vect
 }
 
 void DeviceExactSearcher::search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
-                                       std::vector<RowResult>& results, ThreadPool&) const
+                                       std::vector<RowResult>& results, ThreadPool& pool) const
 {
     results.clear();
     if (count_ == 0 || batch.k == 0) return;
-    Request request(*this, batch, 1);
+    const DeadRowsCache::Use dead = dead_.of(batch.dead, context_, rows_, loading_);
+    Request request(*this, batch, 1, pool);
     DeviceArray<std::byte> workspace(context_.pool(), scan_workspace_bytes(count_), "exact scan workspace",
                                      request.stream());
     ScanJob job;
@@ -216,13 +342,12 @@ void DeviceExactSearcher::search_exact(const SearchBatch& batch, double after_di
     job.vectors = vectors_.data();
     job.rows = count_;
     job.dimensions = dimensions_;
-    job.dead = request.dead();
+    job.dead = DeadRowsCache::view(dead).bits;
     job.query = request.queries();
     job.cursor = {after_distance, after_row};
     job.answer = request.answer();
     scan_rows(job, workspace.data(), request.stream());
-    request.receive();
-    request.read(0, results);
+    request.receive(pool, [&](std::size_t, std::size_t) { request.read(0, results); });
 }
 
 std::unique_ptr<Searcher> searcher_on_first_device(const IndexShape& shape, const ParameterList&,

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "device/error.h"
+#include "device/overlap.cuh"
 #include "exact/bitonic.cuh"
 #include "exact/proposal_key.cuh"
 
@@ -25,10 +26,42 @@ __device__ float next_below(float value)
     return nextafterf(value, -INFINITY);
 }
 
+constexpr std::uint32_t taken_rank = 32;  // up to which the largest are taken off one after the other
+
+// The keep-th smallest of `width` in shared memory: the smallest of what is left, again and again, and how many there
+// are of it. In every thread.
+__device__ std::uint32_t take_smallest(const std::uint32_t* bits, std::uint32_t width, std::uint32_t keep)
+{
+    __shared__ std::uint32_t warps[32];
+    __shared__ std::uint32_t taken;
+    if (threadIdx.x == 0) taken = 0;
+    std::uint64_t least = 0;  // of what is left
+    while (true) {
+        std::uint32_t smallest = ~0U;
+        for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x) {
+            if (bits[i] >= least) smallest = min(smallest, bits[i]);
+        }
+        for (int offset = 16; offset > 0; offset /= 2) {
+            smallest = min(smallest, __shfl_xor_sync(~0U, smallest, offset));
+        }
+        if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = smallest;
+        __syncthreads();
+        for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) smallest = min(smallest, warps[warp]);
+        for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x) {
+            if (bits[i] == smallest) atomicAdd(&taken, 1);
+        }
+        __syncthreads();
+        if (taken >= keep) return smallest;
+        least = std::uint64_t{smallest} + 1;
+    }
+}
+
 __global__ void choose_from_maxima(PreparedQueries queries, const float* maxima, std::uint32_t width,
                                    std::uint32_t keep, float* thresholds)
 {
     extern __shared__ std::uint32_t bits[];
+    let_next_come();
+    wait_for_previous();
     const std::uint32_t slot = blockIdx.x;
     if (queries.usable[slot] == 0) {
         if (threadIdx.x == 0) thresholds[slot] = INFINITY;
@@ -36,6 +69,12 @@ __global__ void choose_from_maxima(PreparedQueries queries, const float* maxima,
     }
     for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x) {
         bits[i] = descending_bits(maxima[std::size_t{slot} * width + i]);
+    }
+    if (keep <= min(taken_rank, width)) {
+        __syncthreads();
+        const std::uint32_t chosen = take_smallest(bits, width, keep);
+        if (threadIdx.x == 0) thresholds[slot] = next_below(score_of_bits(chosen));
+        return;
     }
     bitonic_sort(width, [&](std::uint32_t i, std::uint32_t j) {
         const std::uint32_t a = bits[i];
@@ -83,11 +122,11 @@ __global__ void take(PreparedQueries queries, const float* given, float* thresho
 
 }  // namespace
 
-void thresholds_from_maxima(const PreparedQueries& queries, const float* maxima, std::uint32_t width,
-                            std::uint32_t keep, float* thresholds, cudaStream_t stream)
+void thresholds_from_maxima(const Context& context, const PreparedQueries& queries, const float* maxima,
+                            std::uint32_t width, std::uint32_t keep, float* thresholds, cudaStream_t stream)
 {
-    choose_from_maxima<<<queries.padded, slot_threads(queries), width * sizeof(std::uint32_t), stream>>>(
-        queries, maxima, width, keep, thresholds);
+    launch_early(context, choose_from_maxima, queries.padded, slot_threads(queries), width * sizeof(std::uint32_t),
+                 stream, queries, maxima, width, keep, thresholds);
     check_launch("thresholds from maxima");
 }
 

@@ -15,6 +15,7 @@
 #include "distance/canonical.h"
 #include "distance/proposals.h"
 #include "exact/exact.h"
+#include "exact/wide_search.h"
 #include "index/arrays.h"
 #include "index/ordered_scan.h"
 
@@ -204,6 +205,70 @@ TEST(ExactSearch, FewRowsAndLargeK)
     }
     const Data none{4, {}, gaussian(8, 1)};
     check_search(Metric::l2, none, 3);
+}
+
+TEST(ExactSearch, WideAnswers)
+{
+    for (const Metric metric : metrics) {
+        EXPECT_EQ(check_search(metric, random_data(60000, 300, 24), 1000).scanned, 0U);
+        EXPECT_EQ(check_search(metric, random_data(9000, 10, 100), 2000).scanned, 0U);
+        EXPECT_EQ(check_search(metric, random_data(200000, 3, 16), 10000).scanned, 0U);
+        check_search(metric, random_data(30000, 5, 16), 20000);
+        Data copies = random_data(50000, 20, 16);
+        for (std::size_t i = 0; i < copies.rows.size(); ++i) copies.rows[i] = copies.rows[i / 16 % 700 * 16 + i % 16];
+        check_search(metric, copies, 1000);
+        std::vector<std::uint64_t> dead(60000 / 64 + 1, 0x123456789ABCDEFULL);
+        check_search(metric, random_data(60000, 20, 24), 600, dead);
+    }
+}
+
+// One searcher, whose memory serves searches of all widths in turn.
+TEST(ExactSearch, FewQueriesInTurn)
+{
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::l1}) {
+        const Data data = random_data(70000, 70, 33);
+        const auto searcher = load(metric, data);
+        ThreadPool pool(4);
+        std::vector<std::vector<RowResult>> results;
+        std::vector<std::uint64_t> dead(70000 / 64 + 1);
+        std::uint32_t first = 0;
+        for (const std::uint32_t count : {1U, 64U, 3U, 5U, 1U, 65U, 2U, 9U, 4U, 1U}) {
+            for (const std::uint32_t k : {10U, 1U, 300U}) {
+                Data asked{33, data.rows, {}};
+                first = (first + 7) % (70 - count + 1);
+                asked.queries.assign(data.queries.begin() + first * 33, data.queries.begin() + (first + count) * 33);
+                SearchBatch batch;
+                batch.queries = asked.queries;
+                batch.count = count;
+                batch.k = k;
+                if (k == 10) dead[first * 10] = ~0ULL;
+                if (k != 1) batch.dead = dead;
+                searcher->search(batch, results, pool);
+                ASSERT_EQ(results.size(), count);
+                for (std::uint32_t q = 0; q < count; q += 1 + count / 5) {
+                    expect_same(results[q], brute_force(metric, asked, q, k, batch.dead), q);
+                }
+            }
+        }
+    }
+}
+
+TEST(WideSearch, Plans)
+{
+    for (const std::uint32_t rows : {3000U, 17000U, 100000U, 1000000U, 50000000U}) {
+        for (const std::uint32_t k : {513U, 1000U, 10000U, 12000U, 100000U}) {
+            for (const std::size_t shared : {std::size_t{64} << 10, std::size_t{227} << 10}) {
+                const WidePlan plan = make_wide_plan(round_up(rows, tile_rows), rows, k, shared);
+                if (plan.capacity == 0) continue;
+                EXPECT_TRUE(std::has_single_bit(plan.capacity));
+                EXPECT_LE(std::size_t{plan.capacity} * 12, shared);
+                EXPECT_LT(plan.threshold, std::max(1U, plan.sample / maxima_group));
+                EXPECT_GE(plan.capacity, std::min(k, rows));
+            }
+        }
+    }
+    EXPECT_EQ(make_wide_plan(1000064, 1000000, 10000, 227 << 10).capacity, 16384U);
+    EXPECT_EQ(make_wide_plan(1000064, 1000000, 1000, 227 << 10).capacity, 2048U);
 }
 
 TEST(ExactSearch, Duplicates)

@@ -1,0 +1,143 @@
+#include "exact/passes.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "device/error.h"
+#include "exact/thresholds.h"
+
+namespace pgwarp::cuda
+{
+
+namespace
+{
+
+// The rank, among what is known, of a threshold that is to let through `keep` rows once `growth` times as many are
+// known. Positions are in random order: ranks scatter by the root of their number, and three times that is added. The
+// rare query that finds too few is one whose proof fails.
+std::uint32_t rank_for(const Plan& plan, double growth)
+{
+    const double share = plan.keep / growth;
+    return std::min(plan.keep, static_cast<std::uint32_t>(std::ceil(share + 3 * std::sqrt(share) + 2)) + plan.spare);
+}
+
+// The end of the range after that which ends at `known`; a short rest joins it.
+std::uint32_t next_end(std::uint32_t known, std::uint32_t positions, const Plan& plan)
+{
+    const std::uint64_t wanted = std::uint64_t{known} * plan.growth;
+    return wanted * 4 / 3 >= positions ? positions : static_cast<std::uint32_t>(wanted);
+}
+
+}  // namespace
+
+Plan make_plan(const Context& context, const ExactRows& rows, std::uint32_t k, std::uint32_t queries)
+{
+    constexpr std::uint32_t largest_sample = maxima_group * 4096;
+    const std::uint32_t positions = rows.scored.padded_positions;
+    Plan plan;
+    plan.keep = k + k / 4 + 8;
+    plan.growth = queries <= few_queries ? 32 : k <= 32 ? 16 : 8;
+    plan.spare = queries <= few_queries ? 2 : 0;
+    const std::uint32_t rank = rank_for(plan, plan.growth);
+    // Few of the best of the sample share a group then, so the best of the groups tell their scores.
+    plan.sample = maxima_group * std::bit_ceil(16 * rank);
+    if (queries <= few_queries) {
+        plan.sample = std::max(plan.sample, std::min(largest_sample, std::bit_floor(positions / 24)));
+    }
+    // Twice what a range is expected to bring, or more.
+    const std::uint32_t most = largest_capacity(context);
+    plan.capacity = std::clamp(std::bit_ceil((2 + plan.spare) * rank * plan.growth), 512U, most);
+    const bool few_rows = positions <= 2048 || positions < 2 * plan.sample;
+    if (positions <= most && few_rows) plan.capacity = most;
+    plan.list_all = few_rows && rows.rows <= plan.capacity;
+    plan.sample = plan.list_all ? 0 : std::min(plan.sample, std::bit_floor(positions / tile_rows) * tile_rows);
+    return plan;
+}
+
+Slab::Slab(MemoryPool& pool, const ScoredRows& rows, std::uint32_t slots, std::uint32_t capacity, std::uint32_t maxima,
+           bool copies, cudaStream_t stream)
+{
+    // Laid out twice: to learn the size, and in memory.
+    lay_out(rows, slots, capacity, maxima, copies);
+    memory_ = DeviceArray<std::byte>(pool, bytes_, "exact search workspace", stream);
+    bytes_ = 0;
+    lay_out(rows, slots, capacity, maxima, copies);
+}
+
+void Slab::take(std::uint32_t count, std::uint32_t padded)
+{
+    queries.count = count;
+    queries.padded = padded;
+    queries.zeroed = counts;
+    incomplete = counts + padded;
+}
+
+template <class T>
+void Slab::place(T*& array, std::size_t count)
+{
+    array = memory_.data() == nullptr ? nullptr : reinterpret_cast<T*>(memory_.data() + bytes_);
+    bytes_ += round_up<std::size_t>(count * sizeof(T), 256);
+}
+
+void Slab::lay_out(const ScoredRows& rows, std::uint32_t slots, std::uint32_t capacity, std::uint32_t maxima_width,
+                   bool copies)
+{
+    if (rows.halves.size() > 0) place(queries.halves, std::size_t{slots} * rows.padded_dimensions);
+    if (copies) place(queries.copies, std::size_t{slots} * rows.dimensions);
+    place(queries.floats, slots);
+    place(queries.factors, slots);
+    place(queries.bounds, slots);
+    place(queries.usable, slots);
+    place(entries, std::size_t{slots} * capacity);
+    place(counts, 2 * std::size_t{slots});
+    place(thresholds, slots);
+    place(maxima, std::size_t{slots} * maxima_width);
+}
+
+void Passes::filter(const Slab& slab, const Proposals& out, PositionRange range) const
+{
+    if (cancel != nullptr) cancel->check();
+    ProposalJob job;
+    job.rows = &rows->scored;
+    job.penalties = penalties;
+    job.vectors = rows->vectors;
+    job.queries = slab.queries;
+    job.out = out;
+    job.range = range;
+    pgwarp::cuda::propose(*context, job, stream);
+}
+
+void Passes::propose(const Slab& slab, const Plan& plan) const
+{
+    const Proposals proposals = slab.proposals(plan.capacity);
+    if (plan.list_all) {
+        return propose_all(rows->scored, penalties, slab.queries, proposals, slab.thresholds, stream);
+    }
+    const std::uint32_t positions = rows->scored.padded_positions;
+    const std::uint32_t groups = plan.sample / maxima_group;
+    std::uint32_t known = plan.sample;
+    std::uint32_t end = next_end(known, positions, plan);
+    const std::uint32_t first_rank = rank_for(plan, double{1} * end / known);
+    if (groups >= 2 * first_rank) {
+        Proposals maxima = proposals;
+        maxima.maxima = slab.maxima;
+        maxima.maxima_width = groups;
+        filter(slab, maxima, {0, plan.sample});
+        thresholds_from_maxima(*context, slab.queries, slab.maxima, groups, first_rank, slab.thresholds, stream);
+    } else {
+        // So large a k among so few rows: begin with as many as there is room for.
+        open_thresholds(slab.queries, slab.thresholds, stream);
+        end = plan.capacity / tile_rows * tile_rows;
+    }
+    for (std::uint32_t begin = 0;; begin = known) {
+        filter(slab, proposals, {begin, end});
+        known = end;
+        if (known == positions) break;
+        end = next_end(known, positions, plan);
+        tighten_thresholds(slab.queries, proposals, rank_for(plan, double{1} * end / known), slab.thresholds,
+                           slab.incomplete, stream);
+    }
+}
+
+}  // namespace pgwarp::cuda

@@ -45,8 +45,9 @@ public:
     RowBuffer(const RowBuffer&) = delete;
     RowBuffer& operator=(const RowBuffer&) = delete;
 
-    // Appends rows; thread-safe. Memory is reserved address space: growth never copies.
-    void append(std::span<const Tid> tids, std::span<const float> vectors);
+    // Appends rows and tells where their vectors lie now; thread-safe. Memory is reserved address space: growth never
+    // copies, and callers copy at the same time.
+    std::span<float> append(std::span<const Tid> tids, std::span<const float> vectors);
     // Brings rows into tid order in place (no second copy). Call once, after the last append.
     void sort_by_tid();
     std::size_t size() const;

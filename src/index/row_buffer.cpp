@@ -77,6 +77,8 @@ struct RowBuffer::State {
     }
     Tid* tid() const { return static_cast<Tid*>(tids.base()); }
     float* vector() const { return static_cast<float*>(vectors.base()); }
+    // Makes room for so many rows and returns the first.
+    std::size_t reserve(std::size_t count);
 
     std::size_t dimensions;
     std::mutex mutex;
@@ -107,16 +109,25 @@ std::span<float> RowBuffer::vectors()
     return {state_->vector(), state_->size * state_->dimensions};
 }
 
-void RowBuffer::append(std::span<const Tid> tids, std::span<const float> vectors)
+std::size_t RowBuffer::State::reserve(std::size_t count)
+{
+    const std::lock_guard lock(mutex);
+    if (size + count > most_rows) throw BadRequest("too many rows for one build");
+    tids.grow((size + count) * sizeof(Tid));
+    vectors.grow((size + count) * dimensions * sizeof(float));
+    size += count;
+    return size - count;
+}
+
+std::span<float> RowBuffer::append(std::span<const Tid> tids, std::span<const float> vectors)
 {
     if (vectors.size() != tids.size() * state_->dimensions) throw BadRequest("rows and addresses differ in number");
-    const std::lock_guard lock(state_->mutex);
-    if (state_->size + tids.size() > most_rows) throw BadRequest("too many rows for one build");
-    state_->tids.grow((state_->size + tids.size()) * sizeof(Tid));
-    state_->vectors.grow((state_->size + tids.size()) * state_->dimensions * sizeof(float));
-    std::memcpy(state_->tid() + state_->size, tids.data(), tids.size_bytes());
-    std::memcpy(state_->vector() + state_->size * state_->dimensions, vectors.data(), vectors.size_bytes());
-    state_->size += tids.size();
+    const std::size_t first = state_->reserve(tids.size());
+    float* const to = state_->vector() + first * state_->dimensions;
+    if (tids.empty()) return {to, 0};
+    std::memcpy(state_->tid() + first, tids.data(), tids.size_bytes());
+    std::memcpy(to, vectors.data(), vectors.size_bytes());
+    return {to, vectors.size()};
 }
 
 // Follow the cycles of the permutation with one row of scratch.

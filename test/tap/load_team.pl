@@ -106,12 +106,12 @@ kill_and_wait();
 usleep(500_000);
 is($node->safe_psql('postgres', $resident), 'f', 'what was released is not loaded');
 is(answer(), $truth, 'until it is searched');
-$node->safe_psql('postgres', 'ALTER SYSTEM SET pgwarp.load_at_start = off');
+$node->append_conf('postgresql.conf', 'pgwarp.load_at_start = off');
 $node->reload;
 kill_and_wait();
 usleep(500_000);
 is($node->safe_psql('postgres', $resident), 'f', 'nor is anything without pgwarp.load_at_start');
-$node->safe_psql('postgres', 'ALTER SYSTEM RESET pgwarp.load_at_start');
+$node->append_conf('postgresql.conf', 'pgwarp.load_at_start = on');
 $node->reload;
 is(answer(), $truth, 'it answers then, too');
 

@@ -119,7 +119,7 @@ BuildOutcome Build::run(const std::function<void(const ProgressReply&)>& progres
         BuildProgress reporter{paced(progress), &cancel_};
         cancel_.check();
         reporter.report("sorting rows", 0, rows_.size());
-        rows_.sort_by_tid();
+        rows_.sort_by_tid(&pool);
         cancel_.check();
         run_builder(reporter, pool);
         BuildOutcome outcome;

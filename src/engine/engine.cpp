@@ -14,9 +14,9 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::uint32_t bulk_buffers = 8;
-constexpr std::uint32_t query_buffers = 2;
 constexpr std::size_t search_workers = 2;
+constexpr std::size_t fewest_copiers = 2;
+constexpr std::size_t most_copiers = 8;
 
 // Threads inherit the nice value of the one that starts them.
 std::unique_ptr<ThreadPool> make_background_pool(std::size_t threads)
@@ -38,7 +38,8 @@ Engine::Engine(const EngineOptions& given, Device& used)
       build_pool(make_background_pool(given.threads)),
       residency(given.memory != 0 ? given.memory : default_memory()),
       buffers(bulk_buffers, query_buffers),
-      searches(search_workers, search_pool)
+      searches(search_workers, search_pool),
+      copies(std::clamp(given.threads / 2, fewest_copiers, most_copiers))
 {
 }
 

@@ -40,8 +40,12 @@ public:
     // `absent` when granted: the loader's caller then makes the empty mirror and hands it over, or abandons the load.
     State begin_load(const MirrorKey& key, std::uint64_t connection, LoadRole role, std::uint64_t bytes, Ticket ticket);
     bool set_load(const MirrorKey& key, std::uint64_t connection, std::shared_ptr<Mirror> mirror);
+    // Lets the connection send chunks of another's load. False when there is none.
+    bool join_load(const MirrorKey& key, std::uint64_t connection);
     // The mirror that this connection is loading; null when it isn't.
     std::shared_ptr<Mirror> find_load(const MirrorKey& key, std::uint64_t connection);
+    // The same, or that it has joined.
+    std::shared_ptr<Mirror> find_joined(const MirrorKey& key, std::uint64_t connection);
     // From now on the load is the engine's own: its connection may go.
     bool detach_load(const MirrorKey& key, std::uint64_t connection);
     // The load is complete: publishes the mirror, drops other generations of the relation and wakes who waits.
@@ -75,6 +79,7 @@ private:
         bool claimed;              // whoever asks to be the loader becomes it
         std::uint64_t bytes;
         std::shared_ptr<Mirror> mirror;  // null until it is made
+        std::unordered_set<std::uint64_t> joined;
     };
     struct Entry {
         std::shared_ptr<Mirror> mirror;
@@ -82,6 +87,7 @@ private:
         std::vector<Ticket> waiters;
     };
     using Table = std::unordered_map<MirrorKey, Entry, MirrorKeyHash>;
+    Load* find_load_locked(const MirrorKey& key);
     std::uint64_t used_locked() const;
     // What goes is put into `dropped`, to be freed after the lock.
     void make_room_locked(std::uint64_t bytes, const Mirror* except, std::vector<Entry>& dropped);

@@ -422,3 +422,13 @@ CREATE FUNCTION knn_graph(index regclass, k integer, first_block bigint DEFAULT 
 	RETURNS TABLE (tid tid, neighbor tid, distance double precision)
 	AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000;
 COMMENT ON FUNCTION knn_graph(regclass, integer, bigint, bigint) IS 'the k nearest rows of every row of a table, or of a range of its blocks';
+
+CREATE FUNCTION kmeans(rel regclass, "column" name, k integer, iterations integer DEFAULT 20, seed bigint DEFAULT 1,
+	sample bigint DEFAULT NULL)
+	RETURNS TABLE (id integer, centroid vector)
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
+COMMENT ON FUNCTION kmeans(regclass, name, integer, integer, bigint, bigint) IS 'centroids of a column of vectors';
+
+CREATE FUNCTION nearest_centroid(vector, vector[]) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION nearest_centroid(vector, vector[]) IS 'position of the nearest vector in an array, from 1';

@@ -1,5 +1,6 @@
 #include "methods.h"
 
+#include "cluster/clustering.h"
 #include "exact/exact.h"
 #include "ivfadc/ivfadc.h"
 
@@ -8,6 +9,7 @@ namespace pgwarp::cuda
 
 const MethodDescriptor* find_method(Method method)
 {
+    if (method == clustering_method) return clustering_descriptor();
     switch (method) {
         case Method::exact:
             return exact_method();

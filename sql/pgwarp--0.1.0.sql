@@ -405,3 +405,30 @@ CREATE FUNCTION pgwarp_recall(index regclass, k integer DEFAULT 10, sample integ
 	AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000000;
 
 COMMENT ON FUNCTION pgwarp_recall(regclass, integer, integer) IS 'recall of an index, measured with rows of its table';
+
+-- what a join cannot say
+
+CREATE FUNCTION knn_search(index regclass, queries vector[], k integer)
+	RETURNS TABLE (query integer, tid tid, distance double precision)
+	AS 'MODULE_PATHNAME', 'knn_search_array' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION knn_search(regclass, vector[], integer) IS 'the k nearest rows of each query, as one batch';
+
+CREATE FUNCTION knn_search(index regclass, query text, k integer)
+	RETURNS TABLE (query integer, tid tid, distance double precision)
+	AS 'MODULE_PATHNAME', 'knn_search_query' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 10000;
+COMMENT ON FUNCTION knn_search(regclass, text, integer) IS 'the k nearest rows of each vector that a query returns, as one batch';
+
+CREATE FUNCTION knn_graph(index regclass, k integer, first_block bigint DEFAULT NULL, last_block bigint DEFAULT NULL)
+	RETURNS TABLE (tid tid, neighbor tid, distance double precision)
+	AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000;
+COMMENT ON FUNCTION knn_graph(regclass, integer, bigint, bigint) IS 'the k nearest rows of every row of a table, or of a range of its blocks';
+
+CREATE FUNCTION kmeans(rel regclass, "column" name, k integer, iterations integer DEFAULT 20, seed bigint DEFAULT 1,
+	sample bigint DEFAULT NULL)
+	RETURNS TABLE (id integer, centroid vector)
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
+COMMENT ON FUNCTION kmeans(regclass, name, integer, integer, bigint, bigint) IS 'centroids of a column of vectors';
+
+CREATE FUNCTION nearest_centroid(vector, vector[]) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION nearest_centroid(vector, vector[]) IS 'position of the nearest vector in an array, from 1';

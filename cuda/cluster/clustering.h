@@ -1,0 +1,13 @@
+// k-means as a build on the device: what src/index/clustering/clustering.h is on the CPU.
+#pragma once
+
+#include "index/index.h"
+#include "protocol/clustering.h"
+
+namespace pgwarp::cuda
+{
+
+// The descriptor for the device module's find_method().
+const MethodDescriptor* clustering_descriptor();
+
+}  // namespace pgwarp::cuda

@@ -1,0 +1,20 @@
+// Arguments that several functions take.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+#include "protocol/format.h"
+
+namespace pgwarp
+{
+
+// k, which an engine's reply has room for; 0 asks for nothing, as LIMIT 0 does.
+inline uint32 checked_k(int32 k)
+{
+    if (k < 0 || k > static_cast<int32>(max_k)) {
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("k must be between 0 and %u", max_k)));
+    }
+    return static_cast<uint32>(k);
+}
+
+}  // namespace pgwarp

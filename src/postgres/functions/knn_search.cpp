@@ -1,0 +1,108 @@
+// knn_search(index, queries, k): the k nearest rows of each of many queries, as one batch.
+#include "postgres/fmgr_cpp.h"
+#include "postgres/functions/arguments.h"
+#include "postgres/functions/query_batch.h"
+#include "postgres/functions/vector_source.h"
+
+extern "C" {
+#include "funcapi.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr uint64 unknown_queries = 10000;  // of a text: only for sizing
+
+// Where the rows of the result go.
+struct ResultRows {
+    Tuplestorestate* store;
+    TupleDesc columns;
+};
+
+ResultRows begin_rows(FunctionCallInfo fcinfo)
+{
+    InitMaterializedSRF(fcinfo, 0);
+    const auto* info = reinterpret_cast<const ReturnSetInfo*>(fcinfo->resultinfo);
+    if (info->setDesc->natts != 3) elog(ERROR, "knn_search() has another row type");
+    return {info->setResult, info->setDesc};
+}
+
+void put_answers(const QueryBatch* batch, ResultRows rows)
+{
+    const bool nulls[3] = {};
+    for (uint32 i = 0; i < batch->count; ++i) {
+        const Neighbour* found = batch->found + static_cast<size_t>(i) * batch->k;
+        for (uint32 j = 0; j < batch->found_count[i]; ++j) {
+            ItemPointerData tid;
+            ItemPointerSet(&tid, found[j].tid.block, found[j].tid.offset);
+            Datum values[3] = {Int32GetDatum(static_cast<int32>(batch->numbers[i])), PointerGetDatum(&tid),
+                               Float8GetDatum(found[j].distance)};
+            tuplestore_putvalues(rows.store, rows.columns, values, const_cast<bool*>(nulls));
+        }
+    }
+}
+
+// Answer the queries of a source, a batch at a time.
+void search_all(SearchTarget* target, VectorSource* source, uint32 k, ResultRows rows)
+{
+    QueryBatch* batch = make_query_batch(target, k, false);
+    const Vector* vector = nullptr;
+    for (bool more = true; more;) {
+        more = next_vector(source, &vector);
+        if (more && vector != nullptr) {
+            check_query_dimensions(target, vector->dim);
+            add_query(batch, target, source->number, vector->x);
+        }
+        if (more && batch->count < batch->capacity) continue;
+        answer_batch(target, batch);
+        put_answers(batch, rows);
+        clear_query_batch(batch);
+    }
+}
+
+uint64 expected_lookups(uint64 queries, uint32 k)
+{
+    return queries * (uint64{k} + k / 4);
+}
+
+}  // namespace
+
+}  // namespace pgwarp
+
+// Its macros for arrays mean the type of that name that is PostgreSQL's.
+static ::ArrayType* array_argument(FunctionCallInfo fcinfo, int argument)
+{
+    return PG_GETARG_ARRAYTYPE_P(argument);
+}
+
+PGWARP_FUNCTION(knn_search_array)
+{
+    using namespace pgwarp;
+    const ResultRows rows = begin_rows(fcinfo);
+    const uint32 k = checked_k(PG_GETARG_INT32(2));
+    VectorSource source = open_array_source(array_argument(fcinfo, 1));
+    SearchTarget* target = open_search_target(PG_GETARG_OID(0), expected_lookups(source.count, k));
+    search_all(target, &source, k, rows);
+    close_search_target(target);
+    close_source(&source);
+    return static_cast<Datum>(0);
+}
+
+PGWARP_FUNCTION(knn_search_query)
+{
+    using namespace pgwarp;
+    const ResultRows rows = begin_rows(fcinfo);
+    const uint32 k = checked_k(PG_GETARG_INT32(2));
+    const char* query = text_to_cstring(PG_GETARG_TEXT_PP(1));
+    SearchTarget* target = open_search_target(PG_GETARG_OID(0), expected_lookups(unknown_queries, k));
+    SPI_connect();
+    VectorSource source = open_text_source(query, target->index->rd_opcintype[0]);
+    search_all(target, &source, k, rows);
+    close_source(&source);
+    SPI_finish();
+    close_search_target(target);
+    return static_cast<Datum>(0);
+}

@@ -1,0 +1,359 @@
+#include "postgres/functions/query_batch.h"
+
+#include <cmath>
+#include <limits>
+
+#include "postgres/access/scan.h"
+#include "postgres/functions/neighbour_list.h"
+#include "postgres/settings.h"
+
+extern "C" {
+#include "pgstat.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr uint32 continue_after = 1024;  // rows; from there on the exact scan costs less
+constexpr uint32 most_spare_per_k = 4;   // rows searched for beyond k, in k
+
+constexpr SearchCursor front = {-std::numeric_limits<double>::infinity(), 0};
+
+// The answer to a request, copied: what is done with a row may run a query of its own on the connection.
+struct BatchReply {
+    SearchReply header;
+    char* copy;
+    const uint32* counts;
+    const Result* results;
+};
+
+// What is to become of a query after a search.
+enum class Verdict {
+    done,
+    again,    // search for more rows
+    exactly,  // by exact continuations from the front
+};
+
+// One search of some queries of a batch.
+struct Round {
+    SearchTarget* target;
+    QueryBatch* batch;
+    const uint32* queries;  // positions in the batch
+    uint32 count;
+    uint32 wanted;
+    bool complete;  // the method's searches leave no row out
+};
+
+// Queries that one request and its reply have room for.
+uint32 queries_per_request(uint32 dimensions, uint32 k)
+{
+    const uint64 by_request = (max_payload - sizeof(SearchRequest)) / (sizeof(float) * dimensions);
+    const uint64 by_reply = (max_payload - sizeof(SearchReply) - 16) / (sizeof(uint32) + sizeof(Result) * uint64{k});
+    return static_cast<uint32>(Max(uint64{1}, Min(by_request, by_reply)));
+}
+
+BatchReply read_batch_reply(const EngineReply& reply, uint32 queries, uint32 k)
+{
+    BatchReply out = {};
+    const uint64 counts_at = sizeof(SearchReply);
+    const uint64 results_at = counts_at + MAXALIGN(sizeof(uint32) * queries);
+    bool good = reply.payload_bytes >= results_at;
+    uint64 total = 0;
+    if (good) {
+        out.copy = static_cast<char*>(palloc(reply.payload_bytes));
+        memcpy(out.copy, reply.payload, reply.payload_bytes);
+        memcpy(static_cast<void*>(&out.header), out.copy, sizeof(SearchReply));
+        out.counts = reinterpret_cast<const uint32*>(out.copy + counts_at);
+        out.results = reinterpret_cast<const Result*>(out.copy + results_at);
+        for (uint32 i = 0; i < queries; ++i) {
+            good = good && out.counts[i] <= k;
+            total += out.counts[i];
+        }
+    }
+    if (!good || out.header.query_count != queries || reply.payload_bytes < results_at + sizeof(Result) * total) {
+        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("pgwarp-engine sent a malformed reply to a search")));
+    }
+    return out;
+}
+
+// True when the index has no row at all: then no engine is asked.
+bool is_empty(const IndexState& state)
+{
+    if (state.directory->rows > 0) return false;
+    for (uint32 i = 0; i < delta_log_count; ++i) {
+        if (state.delta_end[i] > state.meta.logs[i].start) return false;
+    }
+    return true;
+}
+
+const float* query_at(const QueryBatch* batch, uint32 query)
+{
+    return batch->queries + static_cast<size_t>(query) * batch->dimensions;
+}
+
+bool is_own_row(const QueryBatch* batch, uint32 query, Tid tid)
+{
+    return batch->own != nullptr && batch->own[query] == tid;
+}
+
+// Raise an error where what the engine said of a row isn't the row's own distance (pgwarp.verify_results).
+void verify_distance(const SearchTarget* target, const float* query, Tid entry, double distance)
+{
+    double truth = 0;
+    if (!fetch_row_distance(target->reader, entry, target->metric, query, target->dimensions, &truth)) return;
+    if (std::fabs(distance - truth) <= 1e-9 * Max(std::fabs(truth), std::fabs(distance))) return;
+    ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+                    errmsg("index \"%s\" returned a wrong distance for row (%u,%u): %.17g, the row's own is %.17g",
+                           RelationGetRelationName(target->index), entry.block, entry.offset, distance, truth)));
+}
+
+// Offer a result whose distance the engine knows exactly.
+void offer_exact(const Round& round, uint32 query, const Result& result, NeighbourList* list)
+{
+    Neighbour row = {{}, result.distance};
+    if (!find_visible_row(round.target->visible, result.tid, &row.tid) || is_own_row(round.batch, query, row.tid)) {
+        return;
+    }
+    if (setting_verify_results) verify_distance(round.target, query_at(round.batch, query), result.tid, row.distance);
+    list->offer(row);
+}
+
+// Offer a result by the distance of its row.
+void offer_by_row(const Round& round, uint32 query, const Result& result, NeighbourList* list)
+{
+    const SearchTarget* target = round.target;
+    Neighbour row = {};
+    const float* vector = fetch_visible_vector(target->visible, result.tid, target->dimensions, &row.tid);
+    if (vector == nullptr || is_own_row(round.batch, query, row.tid)) return;
+    row.distance = canonical_distance(target->metric, query_at(round.batch, query), vector, target->dimensions);
+    // Not a number: the query is the zero vector, and list order must not meet it.
+    if (std::isnan(row.distance)) {
+        if (!list->is_full()) list->items[list->count++] = row;
+        return;
+    }
+    list->offer(row);
+}
+
+// Take the results of one query, nearest first, into the list. True when no row beyond them could change it.
+bool rank_results(const Round& round, uint32 query, const Result* results, uint32 count, const SearchReply& reply,
+                  NeighbourList* list)
+{
+    if (round.batch->arbitrary[query]) {
+        for (uint32 i = 0; i < count && !list->is_full(); ++i) offer_by_row(round, query, results[i], list);
+        return list->is_full();
+    }
+    switch (reply.kind) {
+        case ResultKind::exact:
+            for (uint32 i = 0; i < count && !list->is_full(); ++i) offer_exact(round, query, results[i], list);
+            return list->is_full();
+        case ResultKind::lower_bound:
+            for (uint32 i = 0; i < count; ++i) {
+                const double lower = make_bounded(results[i], reply.kind, reply.bound_width).value;
+                if (list->is_full() && lower >= list->farthest()) return true;
+                offer_by_row(round, query, results[i], list);
+            }
+            return false;
+        case ResultKind::approximate:
+            for (uint32 i = 0; i < count; ++i) offer_by_row(round, query, results[i], list);
+            return list->is_full();
+    }
+    return list->is_full();
+}
+
+void begin_request(SearchRequest* request, const QueryBatch* batch, uint32 queries)
+{
+    request->query_count = queries;
+    request->dimensions = batch->dimensions;
+    request->load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
+    request->fault = static_cast<uint16>(setting_fault);
+}
+
+// The queries of a round one after the other, as the engine wants them; in place when they are the whole batch.
+const float* gather_queries(const Round& round)
+{
+    const size_t width = round.batch->dimensions;
+    if (round.count == round.batch->count) return round.batch->sent;
+    auto* out = static_cast<float*>(palloc(sizeof(float) * width * round.count));
+    for (uint32 i = 0; i < round.count; ++i) {
+        memcpy(out + i * width, round.batch->sent + round.queries[i] * width, sizeof(float) * width);
+    }
+    return out;
+}
+
+Verdict judge(const Round& round, bool proven, bool full, bool dry)
+{
+    if (proven) return Verdict::done;
+    if (dry) return full || round.complete ? Verdict::done : Verdict::exactly;
+    const uint32 enough = Max(continue_after, Min(max_k / 4, round.batch->k) * 4);
+    if (round.wanted < enough && round.wanted < max_k) return Verdict::again;
+    return full && !round.complete ? Verdict::done : Verdict::exactly;
+}
+
+// Search for the queries of one request and take what is found. verdicts: one for each.
+void search_round(const Round& round, const IndexState& state, SearchRequest* request, Verdict* verdicts)
+{
+    begin_request(request, round.batch, round.count);
+    const EngineReply raw = engine_search(round.target->index, state, request, gather_queries(round));
+    const BatchReply reply = read_batch_reply(raw, round.count, request->k);
+    const Result* results = reply.results;
+    for (uint32 i = 0; i < round.count; ++i) {
+        CHECK_FOR_INTERRUPTS();
+        const uint32 query = round.queries[i];
+        NeighbourList list = {round.batch->found + static_cast<size_t>(query) * round.batch->k, round.batch->k, 0};
+        const bool proven = rank_results(round, query, results, reply.counts[i], reply.header, &list);
+        verdicts[i] = judge(round, proven, list.is_full(), reply.counts[i] < request->k);
+        if (!round.batch->arbitrary[query]) list.sort();
+        round.batch->found_count[query] = list.count;
+        results += reply.counts[i];
+    }
+    for (uint32 i = 0; i < round.count; ++i) pgstat_count_index_scan(round.target->index);
+    pgstat_count_index_tuples(round.target->index, results - reply.results);
+    pfree(reply.copy);
+}
+
+// The answer to one query by the best vectors that the index keeps, in as many requests as it takes.
+void search_exactly(SearchTarget* target, QueryBatch* batch, uint32 query)
+{
+    const Round round = {target, batch, &query, 1, 0, true};
+    NeighbourList list = {batch->found + static_cast<size_t>(query) * batch->k, batch->k, 0};
+    const float* sent = batch->sent + static_cast<size_t>(query) * batch->dimensions;
+    SearchCursor cursor = front;
+    uint64 generation = 0;
+    for (uint32 chunk = Max(continue_after, Min(max_k / 2, batch->k) * 2);; chunk = Min(chunk * 2, max_k)) {
+        CHECK_FOR_INTERRUPTS();
+        const IndexState state = read_index_state(target->index);
+        if (is_empty(state)) break;
+        if (state.meta.generation != generation) {
+            // Rebuilt: the cursor means nothing any more.
+            generation = state.meta.generation;
+            cursor = front;
+            list.count = 0;
+        }
+        SearchRequest request = {};
+        begin_request(&request, batch, 1);
+        request.mode = SearchMode::continuation;
+        request.after = cursor;
+        request.k = chunk;
+        const EngineReply raw = engine_search(target->index, state, &request, sent);
+        if (request.key.generation != generation) continue;
+        const BatchReply reply = read_batch_reply(raw, 1, chunk);
+        const bool proven = rank_results(round, query, reply.results, reply.counts[0], reply.header, &list);
+        const bool dry = reply.counts[0] < chunk;
+        pfree(reply.copy);
+        if (proven || dry) break;
+        cursor = reply.header.last;
+    }
+    if (!batch->arbitrary[query]) list.sort();
+    batch->found_count[query] = list.count;
+}
+
+// Search for `count` queries. Those that need another search are left in `queries`, their number returned; those that
+// only exact continuations answer are appended to *exactly.
+uint32 search_some(SearchTarget* target, QueryBatch* batch, uint32* queries, uint32 count, uint32 wanted,
+                   uint32* exactly, uint32* exactly_count)
+{
+    uint32 left = 0;
+    for (uint32 done = 0; done < count;) {
+        CHECK_FOR_INTERRUPTS();
+        const IndexState state = read_index_state(target->index);
+        if (is_empty(state)) return 0;
+        SearchRequest request = {};
+        plan_normal_search(target->index, state, wanted, &request);
+        const uint32 some = Min(count - done, queries_per_request(batch->dimensions, request.k));
+        const bool complete = access_method(state.meta.shape.method).complete;
+        const Round round = {target, batch, queries + done, some, wanted, complete};
+        auto* verdicts = static_cast<Verdict*>(palloc(sizeof(Verdict) * some));
+        search_round(round, state, &request, verdicts);
+        for (uint32 i = 0; i < some; ++i) {
+            const uint32 query = queries[done + i];
+            if (verdicts[i] == Verdict::again) queries[left++] = query;
+            if (verdicts[i] == Verdict::exactly) exactly[(*exactly_count)++] = query;
+        }
+        done += some;
+    }
+    return left;
+}
+
+// Where many queries came out short, the next batch asks for more at once.
+void learn_spare(SearchTarget* target, const QueryBatch* batch, uint32 again)
+{
+    if (again <= batch->count / 8) return;
+    const uint64 most = uint64{batch->k} * most_spare_per_k + 8;
+    target->spare = static_cast<uint32>(Min(most, uint64{target->spare} + batch->k / 4 + 1));
+}
+
+void answer_all(SearchTarget* target, QueryBatch* batch)
+{
+    auto* queries = static_cast<uint32*>(palloc(sizeof(uint32) * batch->count));
+    auto* exactly = static_cast<uint32*>(palloc(sizeof(uint32) * batch->count));
+    uint32 exactly_count = 0;
+    for (uint32 i = 0; i < batch->count; ++i) queries[i] = i;
+    uint32 wanted = Min(batch->k + target->spare + (batch->own != nullptr ? 1 : 0), max_k);
+    uint32 left = search_some(target, batch, queries, batch->count, wanted, exactly, &exactly_count);
+    learn_spare(target, batch, left);
+    while (left > 0) {
+        wanted = Min(wanted * 2, max_k);
+        left = search_some(target, batch, queries, left, wanted, exactly, &exactly_count);
+    }
+    for (uint32 i = 0; i < exactly_count; ++i) search_exactly(target, batch, exactly[i]);
+}
+
+}  // namespace
+
+QueryBatch* make_query_batch(const SearchTarget* target, uint32 k, bool rows)
+{
+    auto* batch = static_cast<QueryBatch*>(palloc0(sizeof(QueryBatch)));
+    SearchRequest request = {};
+    plan_normal_search(target->index, read_index_state(target->index), Min(max_k, Max(k, 1U) + (rows ? 1 : 0)),
+                       &request);
+    const uint32 capacity = queries_per_request(target->dimensions, request.k);
+    const Size vector_bytes = sizeof(float) * target->dimensions * capacity;
+    batch->k = k;
+    batch->dimensions = target->dimensions;
+    batch->capacity = capacity;
+    batch->numbers = static_cast<int64*>(palloc(sizeof(int64) * capacity));
+    batch->own = rows ? static_cast<Tid*>(palloc(sizeof(Tid) * capacity)) : nullptr;
+    batch->arbitrary = static_cast<bool*>(palloc(sizeof(bool) * capacity));
+    batch->queries = static_cast<float*>(palloc(vector_bytes));
+    batch->sent = target->metric == Metric::cosine ? static_cast<float*>(palloc(vector_bytes)) : batch->queries;
+    batch->found = static_cast<Neighbour*>(palloc(sizeof(Neighbour) * Max(k, 1U) * capacity));
+    batch->found_count = static_cast<uint32*>(palloc0(sizeof(uint32) * capacity));
+    return batch;
+}
+
+void clear_query_batch(QueryBatch* batch)
+{
+    memset(batch->found_count, 0, sizeof(uint32) * batch->count);
+    batch->count = 0;
+}
+
+void add_query(QueryBatch* batch, const SearchTarget* target, int64 number, const float* vector)
+{
+    const uint32 at = batch->count++;
+    const uint32 dimensions = batch->dimensions;
+    float* query = batch->queries + static_cast<size_t>(at) * dimensions;
+    batch->numbers[at] = number;
+    batch->arbitrary[at] = false;
+    memcpy(query, vector, sizeof(float) * dimensions);
+    if (target->metric != Metric::cosine) return;
+    float* sent = batch->sent + static_cast<size_t>(at) * dimensions;
+    const double norm = canonical_norm(query, dimensions);
+    batch->arbitrary[at] = norm == 0;
+    for (uint32 i = 0; i < dimensions; ++i) sent[i] = norm == 0 ? 0.0F : static_cast<float>(query[i] / norm);
+    if (norm == 0) sent[0] = 1.0F;
+}
+
+void answer_batch(SearchTarget* target, QueryBatch* batch)
+{
+    if (batch->count == 0 || batch->k == 0) return;
+    MemoryContext searching = AllocSetContextCreate(CurrentMemoryContext, "pgwarp queries", ALLOCSET_DEFAULT_SIZES);
+    MemoryContext outer = MemoryContextSwitchTo(searching);
+    answer_all(target, batch);
+    MemoryContextSwitchTo(outer);
+    MemoryContextDelete(searching);
+}
+
+}  // namespace pgwarp

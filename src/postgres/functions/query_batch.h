@@ -1,0 +1,41 @@
+// Many queries answered together: as few requests as frames allow, then the visible rows of each with their exact
+// distances.
+#pragma once
+
+#include "postgres/functions/search_target.h"
+
+namespace pgwarp
+{
+
+struct Neighbour {
+    Tid tid;  // of the visible tuple
+    double distance;
+};
+
+// Queries that fit one request, and their answers.
+struct QueryBatch {
+    uint32 k;
+    uint32 dimensions;
+    uint32 capacity;
+    uint32 count;
+    int64* numbers;       // [capacity] by which the caller knows a query
+    Tid* own;             // [capacity] the row that a query is, left out of its answer; null when queries are no rows
+    bool* arbitrary;      // [capacity] every order of rows is right: the zero vector under cosine
+    float* queries;       // [capacity][dimensions] as the operator sees them
+    float* sent;          // the same as the engine wants them: normalised under cosine
+    Neighbour* found;     // [capacity][k]
+    uint32* found_count;  // [capacity]
+};
+
+// An empty batch in the current memory context. rows: queries are rows of the table.
+QueryBatch* make_query_batch(const SearchTarget* target, uint32 k, bool rows);
+void clear_query_batch(QueryBatch* batch);
+
+// Adds a query; there must be room. The vector's dimensions were checked.
+void add_query(QueryBatch* batch, const SearchTarget* target, int64 number, const float* vector);
+
+// Fills `found`: for each query the k nearest rows that the snapshot sees (fewer only where there are no more), in
+// order of the operator's distance.
+void answer_batch(SearchTarget* target, QueryBatch* batch);
+
+}  // namespace pgwarp

@@ -1,0 +1,138 @@
+#include "postgres/functions/search_target.h"
+
+#include "postgres/access/methods.h"
+#include "postgres/engine/loader.h"
+
+extern "C" {
+#include "access/sysattr.h"
+#include "access/xlog.h"
+#include "catalog/objectaddress.h"
+#include "nodes/bitmapset.h"
+#include "optimizer/optimizer.h"
+#include "storage/predicate.h"
+#include "utils/acl.h"
+#include "utils/lsyscache.h"
+#include "utils/rls.h"
+#include "utils/snapmgr.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// The table of an index that is ours by its catalog entry; the name of what isn't goes into the error.
+Oid table_of_index(Oid index)
+{
+    const Oid table = IndexGetRelation(index, true);
+    if (OidIsValid(table)) return table;
+    const char* name = get_rel_name(index);
+    if (name == nullptr) {
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation with OID %u does not exist", index)));
+    }
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not an index of pgwarp", name)));
+}
+
+// The columns that the index is made of: keys, expressions and predicate, as offsets from the first system column.
+Bitmapset* columns_of_index(Relation index)
+{
+    Bitmapset* columns = nullptr;
+    for (int i = 0; i < index->rd_index->indnatts; ++i) {
+        const AttrNumber number = index->rd_index->indkey.values[i];
+        if (number != 0) columns = bms_add_member(columns, number - FirstLowInvalidHeapAttributeNumber);
+    }
+    pull_varattnos(reinterpret_cast<Node*>(RelationGetIndexExpressions(index)), 1, &columns);
+    pull_varattnos(reinterpret_cast<Node*>(RelationGetIndexPredicate(index)), 1, &columns);
+    return columns;
+}
+
+void check_usable(Relation index)
+{
+    const char* name = RelationGetRelationName(index);
+    const Form_pg_index form = index->rd_index;
+    if (RELATION_IS_OTHER_TEMP(index)) {
+        ereport(ERROR,
+                (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("cannot access temporary indexes of other sessions")));
+    }
+    if (RecoveryInProgress() && index->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT) {
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("cannot access temporary or unlogged relations during recovery")));
+    }
+    if (!form->indislive || !form->indisready || !form->indisvalid) {
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("index \"%s\" is not valid", name),
+                        errhint("Its build has failed or goes on; REINDEX or drop it.")));
+    }
+    // Built over broken HOT chains: older snapshots must not use it (see src/backend/access/heap/README.HOT).
+    const bool broken_chains = form->indcheckxmin;
+    if (broken_chains &&
+        !TransactionIdPrecedes(HeapTupleHeaderGetXmin(index->rd_indextuple->t_data), TransactionXmin)) {
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("index \"%s\" is too new for this transaction", name),
+                        errhint("Repeat the statement in a new transaction.")));
+    }
+}
+
+}  // namespace
+
+void check_may_read(Relation heap, const Bitmapset* columns)
+{
+    const Oid table = RelationGetRelid(heap);
+    const Oid user = GetUserId();
+    if (pg_class_aclcheck(table, user, ACL_SELECT) != ACLCHECK_OK) {
+        bool allowed = !bms_is_empty(columns);
+        for (int i = -1; (i = bms_next_member(columns, i)) >= 0;) {
+            const auto number = static_cast<AttrNumber>(i + FirstLowInvalidHeapAttributeNumber);
+            const AclResult result = number == InvalidAttrNumber
+                                         ? pg_attribute_aclcheck_all(table, user, ACL_SELECT, ACLMASK_ALL)
+                                         : pg_attribute_aclcheck(table, number, user, ACL_SELECT);
+            if (result != ACLCHECK_OK) allowed = false;
+        }
+        if (!allowed)
+            aclcheck_error(ACLCHECK_NO_PRIV, get_relkind_objtype(heap->rd_rel->relkind), RelationGetRelationName(heap));
+    }
+    if (check_enable_rls(table, InvalidOid, false) == RLS_ENABLED) {
+        ereport(ERROR,
+                (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                 errmsg("row-level security of table \"%s\" applies to this user", RelationGetRelationName(heap)),
+                 errdetail("The function reads the table past its policies."),
+                 errhint("Use a query with ORDER BY ... LIMIT, which obeys them.")));
+    }
+}
+
+SearchTarget* open_search_target(Oid index_oid, uint64 expected_rows)
+{
+    auto* target = static_cast<SearchTarget*>(palloc0(sizeof(SearchTarget)));
+    target->heap = table_open(table_of_index(index_oid), AccessShareLock);
+    target->index = relation_open(index_oid, AccessShareLock);
+    access_method_of(target->index);
+    check_may_read(target->heap, columns_of_index(target->index));
+    check_usable(target->index);
+    Snapshot active = GetActiveSnapshot();
+    if (!IsMVCCSnapshot(active)) elog(ERROR, "non-MVCC snapshots are not supported");
+    target->snapshot = RegisterSnapshot(active);
+    PredicateLockRelation(target->index, target->snapshot);
+    const IndexShape shape = read_metapage(target->index).shape;
+    target->metric = static_cast<Metric>(shape.metric);
+    target->dimensions = shape.dimensions;
+    target->reader = open_heap_reader(target->heap, target->index, target->snapshot);
+    target->visible = make_visible_rows(target->reader, expected_rows);
+    return target;
+}
+
+void check_query_dimensions(const SearchTarget* target, int dimensions)
+{
+    if (static_cast<uint32>(dimensions) == target->dimensions) return;
+    ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
+                    errmsg("different vector dimensions %d and %d", static_cast<int>(target->dimensions), dimensions)));
+}
+
+void close_search_target(SearchTarget* target)
+{
+    close_heap_reader(target->reader);
+    UnregisterSnapshot(target->snapshot);
+    relation_close(target->index, AccessShareLock);
+    table_close(target->heap, AccessShareLock);
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,105 @@
+#include "postgres/functions/vector_source.h"
+
+extern "C" {
+#include "utils/lsyscache.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr long rows_at_once = 256;
+
+VectorSource make_source()
+{
+    VectorSource source = {};
+    source.detoasted = AllocSetContextCreate(CurrentMemoryContext, "pgwarp query", ALLOCSET_DEFAULT_SIZES);
+    return source;
+}
+
+void check_one_vector_column(TupleDesc columns, Oid type)
+{
+    if (columns == nullptr || columns->natts != 1) {
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("the query must return one column"),
+                        errdetail("It returns %d.", columns == nullptr ? 0 : columns->natts)));
+    }
+    const Oid found = getBaseType(TupleDescAttr(columns, 0)->atttypid);
+    if (found == type) return;
+    ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                    errmsg("the query must return type %s, not %s", format_type_be(type), format_type_be(found))));
+}
+
+// The next value of either kind; false at the end.
+bool next_value(VectorSource* source, Datum* value, bool* null)
+{
+    if (source->portal == nullptr) {
+        if (source->next == source->count) return false;
+        *value = source->values[source->next];
+        *null = source->nulls[source->next++];
+        return true;
+    }
+    if (source->next == source->count) {
+        if (SPI_tuptable != nullptr) SPI_freetuptable(SPI_tuptable);
+        SPI_cursor_fetch(source->portal, true, rows_at_once);
+        source->next = 0;
+        source->count = SPI_processed;
+        if (source->count == 0) return false;
+    }
+    *value = SPI_getbinval(SPI_tuptable->vals[source->next++], SPI_tuptable->tupdesc, 1, null);
+    return true;
+}
+
+}  // namespace
+
+VectorSource open_array_source(::ArrayType* array)
+{
+    if (ARR_NDIM(array) > 1) {
+        ereport(ERROR, (errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
+                        errmsg("queries must be an array of one dimension, not %d", ARR_NDIM(array))));
+    }
+    VectorSource source = make_source();
+    int16 length;
+    bool by_value;
+    char alignment;
+    int count;
+    get_typlenbyvalalign(ARR_ELEMTYPE(array), &length, &by_value, &alignment);
+    deconstruct_array(array, ARR_ELEMTYPE(array), length, by_value, alignment, &source.values, &source.nulls, &count);
+    source.count = static_cast<uint64>(count);
+    return source;
+}
+
+VectorSource open_text_source(const char* query, Oid type)
+{
+    VectorSource source = make_source();
+    SPIPlanPtr plan = SPI_prepare(query, 0, nullptr);
+    if (plan == nullptr) elog(ERROR, "cannot prepare the query: %s", SPI_result_code_string(SPI_result));
+    source.portal = SPI_cursor_open(nullptr, plan, nullptr, nullptr, true);
+    check_one_vector_column(source.portal->tupDesc, type);
+    SPI_tuptable = nullptr;
+    return source;
+}
+
+bool next_vector(VectorSource* source, const Vector** vector)
+{
+    Datum value;
+    bool null;
+    if (!next_value(source, &value, &null)) return false;
+    ++source->number;
+    *vector = nullptr;
+    if (null) return true;
+    MemoryContextReset(source->detoasted);
+    MemoryContext outer = MemoryContextSwitchTo(source->detoasted);
+    *vector = datum_get_vector(value);
+    MemoryContextSwitchTo(outer);
+    return true;
+}
+
+void close_source(VectorSource* source)
+{
+    if (source->portal != nullptr) SPI_cursor_close(source->portal);
+    MemoryContextDelete(source->detoasted);
+}
+
+}  // namespace pgwarp

@@ -18,7 +18,7 @@ EXPLAIN (COSTS OFF) SELECT q.id, n.id, m.id FROM asked q
 	CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n
 	CROSS JOIN LATERAL (SELECT id FROM items i WHERE i.id <> n.id ORDER BY i.v <-> q.v LIMIT 3) m;
 -- not batched: nothing lateral about the query, a volatile one, no index, switched off
-EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM asked q CROSS JOIN LATERAL (SELECT id, q.id FROM items i ORDER BY i.v <-> '[1,2,3]' LIMIT 3) n;
+EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM asked q CROSS JOIN LATERAL (SELECT i.id, q.id AS asked FROM items i ORDER BY i.v <-> '[1,2,3]' LIMIT 3) n;
 EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> (q.v * ARRAY[random(), 1, 1]::vector) LIMIT 3) n;
 EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <=> q.v LIMIT 3) n;
 SET pgwarp.knn_batch = off;

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = new_cluster('knn_batch');
-my $queries = $ENV{PGWARP_KNN_BATCH_QUERIES} // 1500;
+my $queries = $ENV{PGWARP_KNN_BATCH_QUERIES} // 3000;
 
 # Random coordinates: no two distances are equal. Some vectors are null, some queries twice there.
 $node->safe_psql('postgres', q{
@@ -18,15 +18,15 @@ $node->safe_psql('postgres', q{
 		'SELECT array_agg(random())::vector(6) FROM generate_series(1, 6)';
 	SELECT setseed(0.25);
 	CREATE TABLE items (id int, kind int, v vector(6));
-	INSERT INTO items SELECT i, i % 7, CASE WHEN i % 50 = 0 THEN NULL ELSE random_vector() END FROM generate_series(1, 3000) i;
+	INSERT INTO items SELECT i, i % 7, CASE WHEN i % 50 = 0 THEN NULL ELSE random_vector() END FROM generate_series(1, 500) i;
 	CREATE TABLE parts (id int, kind int, v vector(6)) PARTITION BY LIST (kind);
 	CREATE TABLE parts_a PARTITION OF parts FOR VALUES IN (0, 1, 2);
 	CREATE TABLE parts_b PARTITION OF parts FOR VALUES IN (3, 4);
 	CREATE TABLE parts_c PARTITION OF parts DEFAULT;
 	INSERT INTO parts SELECT * FROM items;
 	CREATE TABLE asked (id int, kind int, v vector(6), w vector(6));
-	INSERT INTO asked SELECT i, i % 3, CASE WHEN i % 9 = 0 THEN NULL ELSE random_vector() END, random_vector() FROM generate_series(1, 40) i;
-	INSERT INTO asked SELECT id + 40, kind, v, w FROM asked WHERE id <= 5;
+	INSERT INTO asked SELECT i, i % 3, CASE WHEN i % 9 = 0 THEN NULL ELSE random_vector() END, random_vector() FROM generate_series(1, 12) i;
+	INSERT INTO asked SELECT id + 12, kind, v, w FROM asked WHERE id <= 3;
 	CREATE INDEX ON items USING exact (v);
 	CREATE INDEX ON parts USING exact (v);
 	DELETE FROM items WHERE id % 11 = 0;
@@ -45,8 +45,8 @@ $node->safe_psql('postgres', q{
 		body text;
 	BEGIN
 		body := format('SELECT i.id, i.kind, i.v <-> %s AS d FROM %s i %s ORDER BY i.v <-> %s LIMIT %s %s', query, inner_table,
-			pick('', '', 'WHERE i.kind = 3', 'WHERE i.kind < 4', 'WHERE i.id % 40 = asked.id % 40', 'WHERE i.id <> asked.id'),
-			query, pick('1', '3', '10', '30', '10'), pick('', '', '', 'OFFSET 2'));
+			pick('', '', 'WHERE i.kind = 3', 'WHERE i.kind < 4', 'WHERE mod(i.id, 40) = mod(asked.id, 40)', 'WHERE i.id <> asked.id'),
+			query, pick('1', '3', '10', '20'), pick('', '', '', 'OFFSET 2'));
 		IF random() < 0.15 THEN body := format('SELECT * FROM (%s) s', body); END IF;
 		IF random() < 0.15 THEN body := format('SELECT id + 1 AS id, kind, d FROM (%s) s', body); END IF;
 		RETURN body;
@@ -55,24 +55,24 @@ $node->safe_psql('postgres', q{
 	DECLARE
 		outer_rows text := pick('asked', 'asked', '(SELECT * FROM asked ORDER BY id DESC) asked',
 			'(SELECT a.id, b.kind, a.v, b.w FROM asked a JOIN asked b ON a.id = b.kind + 1) asked');
-		text text;
+		joined text;
 	BEGIN
-		text := format('SELECT asked.id AS asked_id, n.* FROM %s %s LATERAL (%s) n %s', outer_rows,
+		joined := format('SELECT asked.id AS asked_id, n.* FROM %s %s LATERAL (%s) n %s', outer_rows,
 			pick('CROSS JOIN', 'LEFT JOIN', 'INNER JOIN'), random_subquery(), '%s');
-		text := CASE WHEN text LIKE '%CROSS JOIN%' THEN format(text, '')
-			ELSE format(text, pick('ON true', 'ON n.d < 0.8', 'ON n.kind = 2')) END;
+		joined := CASE WHEN joined LIKE '%CROSS JOIN%' THEN format(joined, '')
+			ELSE format(joined, pick('ON true', 'ON n.d < 0.8', 'ON n.kind = 2')) END;
 		IF random() < 0.2 THEN
-			text := format('SELECT t.*, m.id AS second FROM (%s) t JOIN asked ON asked.id = t.asked_id CROSS JOIN LATERAL (%s) m', text, random_subquery());
+			joined := format('SELECT t.*, m.id AS second FROM (%s) t JOIN asked ON asked.id = t.asked_id CROSS JOIN LATERAL (%s) m', joined, random_subquery());
 		ELSIF random() < 0.3 THEN
-			text := text || pick(' WHERE asked.id < 20', ' WHERE n.d < 0.7', ' WHERE asked.kind = 1 AND n.kind <> 2');
+			joined := joined || pick(' WHERE asked.id < 8', ' WHERE n.d < 0.7', ' WHERE asked.kind = 1 AND n.kind <> 2');
 		END IF;
 		CASE floor(random() * 8)::int
-			WHEN 0 THEN text := format('SELECT asked_id, count(*), min(d) FROM (%s) s GROUP BY asked_id', text);
-			WHEN 1 THEN text := format('SELECT id FROM asked o WHERE EXISTS (SELECT FROM (%s) s WHERE s.asked_id = o.id AND s.d < 0.6)', text);
-			WHEN 2 THEN text := format('SELECT o.id, (SELECT sum(d) FROM (%s) s WHERE s.asked_id = o.id) FROM asked o WHERE o.id < 6', text);
+			WHEN 0 THEN joined := format('SELECT asked_id, count(*), min(d) FROM (%s) s GROUP BY asked_id', joined);
+			WHEN 1 THEN joined := format('SELECT id FROM asked o WHERE o.id < 5 AND EXISTS (SELECT FROM (%s) s WHERE s.asked_id = o.id AND s.d < 0.6)', joined);
+			WHEN 2 THEN joined := format('SELECT o.id, (SELECT sum(d) FROM (%s) s WHERE s.asked_id = o.id) FROM asked o WHERE o.id < 4', joined);
 			ELSE NULL;
 		END CASE;
-		RETURN text;
+		RETURN joined;
 	END $$;
 	CREATE FUNCTION rows_of(query text) RETURNS text LANGUAGE plpgsql AS $$
 	DECLARE result text;
@@ -89,7 +89,7 @@ $node->safe_psql('postgres', q{
 		RETURN plan LIKE '%KnnBatch%';
 	END $$;
 	CREATE FUNCTION compare(count int, seed float8, OUT batched int, OUT wrong int, OUT example text) LANGUAGE plpgsql AS $$
-	DECLARE query text; with_batches text; without text;
+	DECLARE query text; batches text; plain text;
 	BEGIN
 		PERFORM setseed(seed);
 		batched := 0; wrong := 0;
@@ -98,10 +98,10 @@ $node->safe_psql('postgres', q{
 			PERFORM set_config('pgwarp.batch_size', pick('1', '3', '8', '1000'), true);
 			PERFORM set_config('pgwarp.knn_batch', 'on', true);
 			batched := batched + uses_batches(query)::int;
-			with_batches := rows_of(query);
+			batches := rows_of(query);
 			PERFORM set_config('pgwarp.knn_batch', 'off', true);
-			without := rows_of(query);
-			IF with_batches IS DISTINCT FROM without THEN
+			plain := rows_of(query);
+			IF batches IS DISTINCT FROM plain THEN
 				wrong := wrong + 1;
 				example := coalesce(example, query);
 			END IF;

@@ -3,6 +3,7 @@
 #include "postgres/executor/knn_batch.h"
 
 #include "postgres/access/methods.h"
+#include "postgres/executor/distance_stop.h"
 #include "postgres/settings.h"
 
 extern "C" {
@@ -90,6 +91,8 @@ bool match_path(Path* path, KnnSubquery* found)
             return match_all(reinterpret_cast<MergeAppendPath*>(path)->subpaths, found);
         case T_AppendPath:
             return match_all(reinterpret_cast<AppendPath*>(path)->subpaths, found);
+        case T_CustomPath:
+            return path_below_distance_stop(path) != nullptr && match_path(path_below_distance_stop(path), found);
         case T_IndexPath:
             return found->limited && match_index(reinterpret_cast<IndexPath*>(path), found);
         default:

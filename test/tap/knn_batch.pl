@@ -9,7 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_cluster('knn_batch');
+my $node = new_cluster('knn_batch', jit => 'off');
 my $queries = $ENV{PGWARP_KNN_BATCH_QUERIES} // 3000;
 
 # Random coordinates: no two distances are equal. Some vectors are null, some queries twice there.
@@ -146,6 +146,18 @@ my $before = $private_kb->();
 is($session->query_safe(sprintf($join, 60000)), '300000', 'a join over 60,000 rows');
 cmp_ok($private_kb->() - $before, '<', 4 * 1024, 'the backend did not grow');
 $session->quit;
+
+# Two transactions that each read what the other writes: one of them must fail.
+my @sessions = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
+for my $i (0, 1)
+{
+	$sessions[$i]->query_safe('SET enable_seqscan = off; BEGIN ISOLATION LEVEL SERIALIZABLE');
+	$sessions[$i]->query_safe('SELECT count(n.id) FROM asked CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> asked.v LIMIT 5) n');
+}
+$sessions[$_]->query("INSERT INTO items VALUES (90000 + $_, 1, random_vector())") for 0, 1;
+$sessions[$_]->query('COMMIT') for 0, 1;
+is($node->safe_psql('postgres', 'SELECT count(*) FROM items WHERE id >= 90000'), '1', 'of two serializable joins that insert, one commits');
+$_->quit for @sessions;
 
 $node->stop;
 done_testing();

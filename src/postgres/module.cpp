@@ -2,6 +2,8 @@
 #include "postgres/postgres_headers.h"
 
 #include "postgres/engine/launcher.h"
+#include "postgres/executor/distance_stop.h"
+#include "postgres/executor/knn_batch.h"
 #include "postgres/executor/limit_hint.h"
 #include "postgres/settings.h"
 
@@ -16,4 +18,6 @@ void _PG_init(void)
     pgwarp::define_settings();
     pgwarp::init_launcher();
     pgwarp::init_limit_hint();
+    pgwarp::init_knn_batch();
+    pgwarp::init_distance_stop();
 }

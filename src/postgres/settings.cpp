@@ -21,6 +21,8 @@ int setting_refine_factor = 0;
 int setting_iterative = 0;
 bool setting_verify_results = false;
 int setting_fault = 0;
+bool setting_knn_batch = true;
+int setting_batch_size = 1024;
 
 static const config_enum_entry device_choices[] = {{"auto", static_cast<int>(DeviceSetting::automatic), false},
                                                    {"cuda", static_cast<int>(DeviceSetting::cuda), false},
@@ -94,12 +96,22 @@ static void define_search_settings()
                             nullptr);
 }
 
+static void define_batch_settings()
+{
+    DefineCustomBoolVariable("pgwarp.knn_batch", "Answer the searches of a lateral k-NN join in batches.", nullptr,
+                             &setting_knn_batch, true, PGC_USERSET, 0, nullptr, nullptr, nullptr);
+    DefineCustomIntVariable("pgwarp.batch_size", "Outer rows of a k-NN join that are searched for together.",
+                            "A join begins with few, and reads no more than work_mem holds.", &setting_batch_size, 1024,
+                            1, 100000, PGC_USERSET, 0, nullptr, nullptr, nullptr);
+}
+
 void define_settings()
 {
     define_engine_settings();
     define_wait_settings();
     define_load_settings();
     define_search_settings();
+    define_batch_settings();
     MarkGUCPrefixReserved("pgwarp");
 }
 

@@ -22,6 +22,8 @@ extern int setting_iterative;          // pgwarp.iterative, USERSET, strict
 extern bool
     setting_verify_results;  // pgwarp.verify_results, USERSET, off: compare each emitted distance with the heap row's
 extern int setting_fault;    // pgwarp.fault, SUSET, hidden: Fault sent with searches (test builds of the engine)
+extern bool setting_knn_batch;  // pgwarp.knn_batch, USERSET, on
+extern int setting_batch_size;  // pgwarp.batch_size, USERSET: outer rows of a k-NN join that are searched for together
 
 // Defines all settings and reserves the prefix. Called by _PG_init.
 void define_settings();

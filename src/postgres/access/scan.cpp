@@ -1,11 +1,9 @@
 // ambeginscan, amrescan, amgettuple, amendscan: rows in order of distance.
 #include "postgres/access/scan.h"
 
-#include <cmath>
-
 #include "postgres/access/callbacks.h"
+#include "postgres/access/query_value.h"
 #include "postgres/settings.h"
-#include "postgres/types/vector.h"
 
 extern "C" {
 #include "pgstat.h"
@@ -41,24 +39,9 @@ void take_query(Progress* now, const ScanKeyData& key)
     now->query = static_cast<float*>(palloc0(bytes));
     now->sent = static_cast<float*>(palloc0(bytes));
     now->null_query = (key.sk_flags & SK_ISNULL) != 0;
-    now->arbitrary = now->null_query;
-    if (!now->null_query) {
-        const Vector* vector = datum_get_vector(key.sk_argument);
-        if (static_cast<uint32>(vector->dim) != now->dimensions) {
-            ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION), errmsg("different vector dimensions %d and %d",
-                                                                    static_cast<int>(now->dimensions), vector->dim)));
-        }
-        memcpy(now->query, vector->x, bytes);
-        memcpy(now->sent, vector->x, bytes);
-    }
-    if (now->metric != Metric::cosine) return;
-    const double norm = canonical_norm(now->query, now->dimensions);
-    if (norm == 0) {
-        now->arbitrary = true;
-        now->sent[0] = 1.0F;
-        return;
-    }
-    for (uint32 i = 0; i < now->dimensions; ++i) now->sent[i] = static_cast<float>(now->query[i] / norm);
+    if (!now->null_query) copy_query(key.sk_argument, now->dimensions, now->query);
+    const bool ordered = prepare_query(now->metric, now->query, now->dimensions, now->sent);
+    now->arbitrary = now->null_query || !ordered;
 }
 
 // Begin the search proper, with the first tuple that is asked for.
@@ -134,7 +117,10 @@ bool next_tuple(IndexScanDesc scan, ScanDirection)
     MemoryContext outer = MemoryContextSwitchTo(state->context);
     if (state->now.query == nullptr) start(scan);
     const Candidate* candidate = next_candidate(scan);
-    if (candidate != nullptr) emit(scan, *candidate);
+    if (candidate != nullptr) {
+        emit(scan, *candidate);
+        if (state->now.ahead != nullptr) state->now.ahead->taken++;
+    }
     MemoryContextSwitchTo(outer);
     return candidate != nullptr;
 }

@@ -5,6 +5,7 @@
 #include "postgres/access/methods.h"
 #include "postgres/access/tid_set.h"
 #include "postgres/engine/loader.h"
+#include "postgres/executor/knn_cache.h"
 #include "postgres/executor/limit_hint.h"
 
 extern "C" {
@@ -40,9 +41,10 @@ struct Progress {
     bool first_done;    // `returned` holds what was offered
     Metric metric;
     uint32 dimensions;
-    float* query;   // as the operator sees it
-    float* sent;    // as the engine wants it
-    uint32 wanted;  // rows that the next search is for
+    float* query;     // as the operator sees it
+    float* sent;      // as the engine wants it
+    uint32 wanted;    // rows that the next search is for
+    KnnCache* ahead;  // whose answers were fetched ahead, or null
     uint64 generation;
     SearchCursor cursor;
     double floor;    // largest value emitted

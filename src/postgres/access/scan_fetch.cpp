@@ -77,16 +77,59 @@ void plan_search(IndexScanDesc scan, const IndexState& state, SearchRequest* req
     plan_normal_search(scan->indexRelation, state, now.wanted, request);
 }
 
+// Take the answer that a k-NN join fetched ahead; false when there is none for the search that comes next.
+bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
+{
+    ScanState* state = state_of(scan);
+    Progress& now = state->now;
+    const BatchAnswer* answer = nullptr;
+    if (now.continuation) {
+        now.ahead = nullptr;
+    } else if (!now.started) {
+        const EState* executor = state->hint.limit != nullptr ? state->hint.limit->ps.state : nullptr;
+        if (executor == nullptr || now.arbitrary || scan->xs_snapshot != executor->es_snapshot) return false;
+        now.ahead = find_knn_answer(executor, scan->indexRelation, now.sent, now.dimensions, &answer, &now.wanted);
+    } else if (now.ahead != nullptr) {
+        answer = deepen_knn_answer(now.ahead, now.wanted);
+    }
+    if (answer == nullptr) return false;
+    *found = {};
+    if (answer->part != nullptr) {
+        *request = answer->part->request;
+        *found = {answer->part->reply, answer->count, answer->results};
+        follow_generation(&now, request->key.generation);
+    }
+    return true;
+}
+
+// Search, and give back what the engine found. False: it must be done again.
+bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
+{
+    Progress& now = state_of(scan)->now;
+    Relation index = scan->indexRelation;
+    const IndexState seen = read_index_state(index);
+    if (is_empty(seen)) return true;
+    follow_generation(&now, seen.meta.generation);
+    plan_search(scan, seen, request);
+    elog(DEBUG2, "searching index \"%s\" for %u rows%s", RelationGetRelationName(index), request->k,
+         now.continuation ? ", exactly" : "");
+    *found = read_search_reply(engine_search(index, seen, request, now.sent));
+    // Rebuilt meanwhile: the cursor means nothing.
+    return request->key.generation == now.generation || !now.continuation;
+}
+
 // Decide what the search after this one will be.
 void advance(Progress* now, const AccessMethod& method, const SearchRequest& request, const SearchResults& found)
 {
     const bool dry = found.count < request.k;
+    const bool ahead = now->ahead != nullptr;  // such answers have no cursor
     if (now->continuation) {
         now->exhausted = dry;
         now->cursor = found.header.last;
         now->wanted = Min(now->wanted * 2, max_k);
-    } else if (method.complete) {
-        now->exhausted = dry;
+    } else if (method.complete && dry) {
+        now->exhausted = true;
+    } else if (method.complete && !ahead) {
         now->continuation = true;
         now->cursor = found.header.last;
         now->wanted = Max(first_chunk, Min(now->wanted * 2, max_k));
@@ -116,19 +159,14 @@ bool fetch_batch(IndexScanDesc scan)
     }
     while (!now.exhausted) {
         CHECK_FOR_INTERRUPTS();
-        const IndexState seen = read_index_state(index);
-        if (is_empty(seen)) break;
-        follow_generation(&now, seen.meta.generation);
         SearchRequest request = {};
-        plan_search(scan, seen, &request);
-        elog(DEBUG2, "searching index \"%s\" for %u rows%s", RelationGetRelationName(index), request.k,
-             now.continuation ? ", exactly" : "");
-        const SearchResults found = read_search_reply(engine_search(index, seen, &request, now.sent));
-        if (request.key.generation != now.generation && now.continuation)
-            continue;  // rebuilt: the cursor means nothing
+        SearchResults found = {};
+        const bool ahead = take_ahead(scan, &request, &found);
+        if (!ahead && !search_now(scan, &request, &found)) continue;
+        if (request.k == 0) break;  // the index has no row
         take_results(scan, found);
-        advance(&now, access_method(seen.meta.shape.method), request, found);
-        pfree(found.results);
+        if (!ahead) pfree(found.results);
+        advance(&now, access_method_of(index), request, found);
         now.started = true;
         if (now.batch.count > 0) return true;
         remember_first_batch(state);

@@ -1,6 +1,7 @@
 #include "postgres/executor/limit_hint.h"
 
 #include "postgres/access/methods.h"
+#include "postgres/executor/distance_stop.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -98,6 +99,9 @@ bool visit_node(PlanState* node, void* state)
                 if (node->qual != nullptr) hint.filtered = true;
                 below = &hint;
             }
+            break;
+        case T_CustomScanState:
+            if (state != nullptr && is_distance_stop(node)) below = &hint;
             break;
         case T_IndexScanState:
             if (state != nullptr) watch_scan(castNode(IndexScanState, node), hint);

@@ -1,0 +1,18 @@
+// The query of a scan, as the operator sees it and as the engine wants it.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+#include "numeric/metric.h"
+
+namespace pgwarp
+{
+
+// Copies a vector of `dimensions` into query[dimensions]; an error when it has others.
+void copy_query(Datum vector, uint32 dimensions, float* query);
+
+// The form that the engine gets, in sent[dimensions]. False when no order of rows is better than another (a zero vector
+// under cosine): then `sent` is some vector.
+bool prepare_query(Metric metric, const float* query, uint32 dimensions, float* sent);
+
+}  // namespace pgwarp

@@ -1,0 +1,378 @@
+// The executor's side of KnnBatch.
+#include "postgres/executor/knn_batch.h"
+
+#include "postgres/access/query_value.h"
+#include "postgres/engine/index_state.h"
+#include "postgres/executor/knn_cache.h"
+#include "postgres/settings.h"
+#include "postgres/types/vector.h"
+
+extern "C" {
+#include "access/xact.h"
+#include "commands/explain.h"
+#include "executor/executor.h"
+#include "storage/predicate.h"
+#include "utils/resowner.h"
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#endif
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr uint32 ramp_factor = 8;      // each batch is so many times as wide as the one before, up to pgwarp.batch_size
+constexpr uint32 unlimited_rows = 64;  // what a scan without LIMIT asks for first
+
+struct BatchRow {
+    MinimalTuple tuple;
+    uint32 query;  // in the caches' batch, or no_query
+};
+
+struct KnnBatchState {
+    CustomScanState custom;
+    KnnBatchPlan plan;
+    PlanState* child;
+    ExprState* query;
+    ExprState* limit;
+    ExprState* offset;
+    bool plain_column;  // the query is a column: evaluating it raises no error
+    bool prepared;
+    MemoryContext context;  // of the batch
+    KnnCache* caches;       // one for each index
+    uint32 cache_count;
+    BatchRow* rows;
+    uint32 row_count;
+    uint32 next_row;
+    uint32 width;  // of the next batch
+    bool ended;
+    uint64 batches;
+    uint64 rows_read;
+};
+
+KnnBatchState* state_of(CustomScanState* node)
+{
+    return reinterpret_cast<KnnBatchState*>(node);
+}
+
+Node* create_state(CustomScan*);
+void begin(CustomScanState* node, EState* executor, int flags);
+TupleTableSlot* execute(CustomScanState* node);
+void end(CustomScanState* node);
+void rescan_batch(CustomScanState* node);
+void explain(CustomScanState* node, List* ancestors, ExplainState* explanation);
+
+CustomExecMethods make_methods()
+{
+    CustomExecMethods methods = {};
+    methods.CustomName = "KnnBatch";
+    methods.BeginCustomScan = begin;
+    methods.ExecCustomScan = execute;
+    methods.EndCustomScan = end;
+    methods.ReScanCustomScan = rescan_batch;
+    methods.ExplainCustomScan = explain;
+    return methods;
+}
+
+const CustomExecMethods methods = make_methods();
+
+Node* create_state(CustomScan*)
+{
+    void* memory = palloc0(sizeof(KnnBatchState));
+    static_cast<Node*>(memory)->type = T_CustomScanState;
+    static_cast<KnnBatchState*>(memory)->custom.methods = &methods;
+    return static_cast<Node*>(memory);
+}
+
+// Rows are kept as minimal tuples: let the node hand out a slot of that kind, which is read only as far as needed.
+void use_minimal_slot(KnnBatchState* state, EState* executor)
+{
+    ::ScanState& scan = state->custom.ss;
+    ExecInitScanTupleSlot(executor, &scan, scan.ss_ScanTupleSlot->tts_tupleDescriptor, &TTSOpsMinimalTuple);
+    ExecAssignScanProjectionInfoWithVarno(&scan, INDEX_VAR);
+}
+
+void begin(CustomScanState* node, EState* executor, int flags)
+{
+    KnnBatchState* state = state_of(node);
+    auto* scan = castNode(CustomScan, node->ss.ps.plan);
+    state->plan = read_knn_batch_plan(scan);
+    state->child = ExecInitNode(static_cast<Plan*>(linitial(scan->custom_plans)), executor, flags);
+    node->custom_ps = list_make1(state->child);
+    use_minimal_slot(state, executor);
+    state->query = ExecInitExpr(state->plan.query, &node->ss.ps);
+    state->limit = ExecInitExpr(state->plan.limit, &node->ss.ps);
+    state->offset = ExecInitExpr(state->plan.offset, &node->ss.ps);
+    state->plain_column = IsA(state->plan.query, Var);
+    state->cache_count = static_cast<uint32>(list_length(state->plan.indexes));
+    state->width = 1;
+}
+
+int64 evaluate_count(KnnBatchState* state, ExprState* expression, int64 otherwise)
+{
+    bool is_null = false;
+    ExprContext* context = state->custom.ss.ps.ps_ExprContext;
+    const Datum value = ExecEvalExprSwitchContext(expression, context, &is_null);
+    return is_null ? otherwise : Max(int64{0}, DatumGetInt64(value));
+}
+
+// Rows that each search is for at first: as the inner scan would ask itself.
+uint32 first_wanted(KnnBatchState* state)
+{
+    const int64 limit = evaluate_count(state, state->limit, -1);
+    if (limit < 0) return unlimited_rows;
+    const int64 rows = Max(int64{1}, Min(limit + evaluate_count(state, state->offset, 0), int64{max_k}));
+    if (!state->plan.filtered) return static_cast<uint32>(rows);
+    return static_cast<uint32>(Min(Max(rows * 2, int64{unlimited_rows}), int64{max_k}));
+}
+
+void prepare_cache(KnnBatchState* state, KnnCache* cache, Oid index, uint32 wanted)
+{
+    EState* executor = state->custom.ss.ps.state;
+    cache->executor = executor;
+    cache->index = index_open(index, AccessShareLock);
+    const IndexShape shape = read_metapage(cache->index).shape;
+    cache->metric = static_cast<Metric>(shape.metric);
+    cache->dimensions = shape.dimensions;
+    cache->context = state->context;
+    cache->wanted = wanted;
+    cache->least_wanted = wanted;
+    cache->current = no_query;
+    // As the scan of an index whose access method has no locks of its own: before anything is read of it.
+    PredicateLockRelation(cache->index, executor->es_snapshot);
+    register_knn_cache(cache, executor->es_query_cxt);
+}
+
+// The first execution opens the indexes.
+void prepare(KnnBatchState* state)
+{
+    EState* executor = state->custom.ss.ps.state;
+    MemoryContext outer = MemoryContextSwitchTo(executor->es_query_cxt);
+    state->context = AllocSetContextCreate(executor->es_query_cxt, "KnnBatch", ALLOCSET_DEFAULT_SIZES);
+    state->caches = static_cast<KnnCache*>(palloc0(sizeof(KnnCache) * state->cache_count));
+    const uint32 wanted = first_wanted(state);
+    for (uint32 i = 0; i < state->cache_count; ++i) {
+        prepare_cache(state, &state->caches[i], list_nth_oid(state->plan.indexes, static_cast<int>(i)), wanted);
+    }
+    state->prepared = true;
+    MemoryContextSwitchTo(outer);
+}
+
+// Read up to `width` rows of the outer side, no more than work_mem holds.
+void read_rows(KnnBatchState* state)
+{
+    const Size most_bytes = static_cast<Size>(work_mem) * 1024;
+    Size bytes = 0;
+    state->rows = static_cast<BatchRow*>(MemoryContextAlloc(state->context, sizeof(BatchRow) * state->width));
+    while (state->row_count < state->width && bytes < most_bytes) {
+        TupleTableSlot* slot = ExecProcNode(state->child);
+        if (TupIsNull(slot)) {
+            state->ended = true;
+            break;
+        }
+        MemoryContext outer = MemoryContextSwitchTo(state->context);
+        BatchRow& row = state->rows[state->row_count++];
+        row.tuple = ExecCopySlotMinimalTuple(slot);
+        row.query = no_query;
+        bytes += row.tuple->t_len;
+        MemoryContextSwitchTo(outer);
+    }
+}
+
+TupleTableSlot* store_row(KnnBatchState* state, const BatchRow& row)
+{
+    return ExecStoreMinimalTuple(row.tuple, state->custom.ss.ss_ScanTupleSlot, false);
+}
+
+// Evaluate the query of one row; a null or zero vector has none, one of other dimensions is left to the scan, which
+// raises the error.
+void take_row_query(KnnBatchState* state, BatchRow* row)
+{
+    ExprContext* context = state->custom.ss.ps.ps_ExprContext;
+    ResetExprContext(context);
+    context->ecxt_scantuple = store_row(state, *row);
+    MemoryContext outer = MemoryContextSwitchTo(context->ecxt_per_tuple_memory);
+    bool is_null = false;
+    const Datum value = ExecEvalExpr(state->query, context, &is_null);
+    if (!is_null) {
+        const Vector* vector = datum_get_vector(value);
+        const KnnCache& first = state->caches[0];
+        if (static_cast<uint32>(vector->dim) == first.dimensions) {
+            for (uint32 i = 0; i < state->cache_count; ++i) {
+                KnnCache& cache = state->caches[i];
+                float* sent = cache.queries + uint64{cache.count} * cache.dimensions;
+                if (prepare_query(cache.metric, vector->x, cache.dimensions, sent)) row->query = cache.count;
+            }
+            if (row->query != no_query) {
+                for (uint32 i = 0; i < state->cache_count; ++i) state->caches[i].count++;
+            }
+        }
+    }
+    MemoryContextSwitchTo(outer);
+}
+
+// The same for an expression that may raise an error: which then is the scan's to raise, when the row's turn comes.
+// False after an error.
+bool try_row_queries(KnnBatchState* state, uint32* row)
+{
+    MemoryContext context = CurrentMemoryContext;
+    ResourceOwner owner = CurrentResourceOwner;
+    volatile bool done = true;
+    BeginInternalSubTransaction(nullptr);
+    MemoryContextSwitchTo(context);
+    PG_TRY();
+    {
+        for (; *row < state->row_count; ++*row) take_row_query(state, &state->rows[*row]);
+        ReleaseCurrentSubTransaction();
+    }
+    PG_CATCH();
+    {
+        MemoryContextSwitchTo(context);
+        FlushErrorState();
+        RollbackAndReleaseCurrentSubTransaction();
+        done = false;
+    }
+    PG_END_TRY();
+    MemoryContextSwitchTo(context);
+    CurrentResourceOwner = owner;
+    return done;
+}
+
+void take_queries(KnnBatchState* state)
+{
+    for (uint32 i = 0; i < state->cache_count; ++i) {
+        KnnCache& cache = state->caches[i];
+        const Size bytes = sizeof(float) * cache.dimensions * Size{state->row_count};
+        cache.queries = static_cast<float*>(MemoryContextAllocHuge(state->context, bytes));
+        cache.count = 0;
+    }
+    if (state->plain_column) {
+        for (uint32 i = 0; i < state->row_count; ++i) take_row_query(state, &state->rows[i]);
+        return;
+    }
+    for (uint32 row = 0; row < state->row_count;) {
+        if (!try_row_queries(state, &row)) ++row;
+    }
+}
+
+// The next batch: rows, their queries, and the answers to them.
+bool read_batch(KnnBatchState* state)
+{
+    if (state->ended) return false;
+    if (!state->prepared) prepare(state);
+    for (uint32 i = 0; i < state->cache_count; ++i) reset_knn_cache(&state->caches[i]);
+    MemoryContextReset(state->context);
+    state->row_count = 0;
+    state->next_row = 0;
+    read_rows(state);
+    if (state->row_count == 0) return false;
+    state->batches++;
+    state->rows_read += state->row_count;
+    const uint32 most = Max(1U, static_cast<uint32>(setting_batch_size) / Max(1U, state->cache_count));
+    state->width = Min(state->width * ramp_factor, most);
+    take_queries(state);
+    for (uint32 i = 0; i < state->cache_count; ++i) {
+        if (state->caches[i].count > 0) fill_knn_cache(&state->caches[i]);
+    }
+    return true;
+}
+
+TupleTableSlot* execute(CustomScanState* node)
+{
+    KnnBatchState* state = state_of(node);
+    if (state->next_row == state->row_count && !read_batch(state)) return ExecClearTuple(node->ss.ss_ScanTupleSlot);
+    const BatchRow& row = state->rows[state->next_row++];
+    for (uint32 i = 0; i < state->cache_count; ++i) state->caches[i].current = row.query;
+    TupleTableSlot* slot = store_row(state, row);
+    if (node->ss.ps.ps_ProjInfo == nullptr) return slot;
+    ExprContext* context = node->ss.ps.ps_ExprContext;
+    ResetExprContext(context);
+    context->ecxt_scantuple = slot;
+    return ExecProject(node->ss.ps.ps_ProjInfo);
+}
+
+// Forget the batch; its memory goes with the next one.
+void drop_batch(KnnBatchState* state)
+{
+    for (uint32 i = 0; state->prepared && i < state->cache_count; ++i) reset_knn_cache(&state->caches[i]);
+    state->row_count = 0;
+    state->next_row = 0;
+}
+
+void end(CustomScanState* node)
+{
+    KnnBatchState* state = state_of(node);
+    drop_batch(state);
+    ExecClearTuple(node->ss.ss_ScanTupleSlot);
+    for (uint32 i = 0; state->prepared && i < state->cache_count; ++i) {
+        unregister_knn_cache(&state->caches[i]);
+        index_close(state->caches[i].index, NoLock);
+    }
+    state->prepared = false;
+    ExecEndNode(state->child);
+}
+
+void rescan_batch(CustomScanState* node)
+{
+    KnnBatchState* state = state_of(node);
+    drop_batch(state);
+    state->ended = false;
+    if (node->ss.ps.chgParam != nullptr) UpdateChangedParamSet(state->child, node->ss.ps.chgParam);
+    if (state->child->chgParam == nullptr) ExecReScan(state->child);
+}
+
+const char* effort_text(const ParameterList& settings)
+{
+    StringInfoData text;
+    initStringInfo(&text);
+    for (uint32 i = 0; i < settings.count; ++i) {
+        appendStringInfo(&text, "%s%s=" INT64_FORMAT, i > 0 ? ", " : "", settings.items[i].name,
+                         static_cast<int64>(settings.items[i].value));
+    }
+    return text.data;
+}
+
+void explain_counts(const KnnBatchState* state, ExplainState* explanation)
+{
+    KnnCacheCounts sum = {};
+    for (uint32 i = 0; state->prepared && i < state->cache_count; ++i) {
+        const KnnCacheCounts& counts = state->caches[i].counts;
+        sum.requests += counts.requests;
+        sum.queries += counts.queries;
+        sum.hits += counts.hits;
+        sum.deepened += counts.deepened;
+        sum.engine_ns += counts.engine_ns;
+        sum.on_cuda = sum.on_cuda || counts.on_cuda;
+        if (counts.requests > 0) sum.settings = counts.settings;
+    }
+    ExplainPropertyUInteger("Batches", nullptr, state->batches, explanation);
+    ExplainPropertyUInteger("Rows Read", nullptr, state->rows_read, explanation);
+    ExplainPropertyUInteger("Requests", nullptr, sum.requests, explanation);
+    ExplainPropertyUInteger("Searches", nullptr, sum.queries, explanation);
+    ExplainPropertyUInteger("Cache Hits", nullptr, sum.hits, explanation);
+    ExplainPropertyUInteger("Deepened", nullptr, sum.deepened, explanation);
+    if (sum.requests == 0) return;
+    ExplainPropertyText("Device", sum.on_cuda ? "cuda" : "cpu", explanation);
+    if (sum.settings.count > 0) ExplainPropertyText("Effort", effort_text(sum.settings), explanation);
+    if (explanation->timing) {
+        ExplainPropertyFloat("Engine Time", "ms", static_cast<double>(sum.engine_ns) / 1e6, 3, explanation);
+    }
+}
+
+void explain(CustomScanState* node, List*, ExplainState* explanation)
+{
+    const KnnBatchState* state = state_of(node);
+    const int size = Max(1, setting_batch_size / Max(1, static_cast<int>(state->cache_count)));
+    ExplainPropertyInteger("Batch Size", nullptr, size, explanation);
+    if (explanation->analyze) explain_counts(state, explanation);
+}
+
+}  // namespace
+
+const CustomScanMethods knn_batch_scan_methods = {"KnnBatch", create_state};
+
+}  // namespace pgwarp

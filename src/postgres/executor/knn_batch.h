@@ -1,0 +1,40 @@
+// KnnBatch: the custom scan over the outer side of a k-NN join. It reads ahead, has all its rows' searches answered by
+// one request, and hands the rows on one at a time; the join, its inner index scan, filters, LIMIT and visibility stay
+// PostgreSQL's own.
+//
+//   Nested Loop
+//     ->  Custom Scan (KnnBatch)
+//           ->  (outer side)
+//     ->  Limit
+//           ->  Index Scan using ... Order By: (v <-> outer.v)
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+extern "C" {
+#include "nodes/extensible.h"
+#include "nodes/pathnodes.h"
+}
+
+namespace pgwarp
+{
+
+// Installs the planner's hook and registers the node. Called by _PG_init.
+void init_knn_batch();
+
+// What the plan carries. custom_exprs: the query vector over the outer row, LIMIT and OFFSET (null constants where
+// there are none). custom_private: the indexes' oids, and whether rows are filtered below the LIMIT.
+struct KnnBatchPlan {
+    Expr* query;
+    Expr* limit;
+    Expr* offset;
+    List* indexes;
+    bool filtered;
+};
+List* knn_batch_expressions(const KnnBatchPlan& plan);
+List* knn_batch_private(const KnnBatchPlan& plan);
+KnnBatchPlan read_knn_batch_plan(const CustomScan* scan);
+
+extern const CustomScanMethods knn_batch_scan_methods;
+
+}  // namespace pgwarp

@@ -1,0 +1,65 @@
+// Answers fetched ahead for the outer rows of a k-NN join: KnnBatch fills them, the index scan on the inner side finds
+// its own there. Only a hint: what isn't found is searched for as always.
+#pragma once
+
+#include "numeric/metric.h"
+#include "postgres/engine/batch_search.h"
+
+extern "C" {
+#include "nodes/execnodes.h"
+}
+
+namespace pgwarp
+{
+
+inline constexpr uint32 no_query = UINT32_MAX;
+
+// What EXPLAIN ANALYZE tells.
+struct KnnCacheCounts {
+    uint64 requests;
+    uint64 queries;
+    uint64 hits;      // scans that began with an answer fetched ahead
+    uint64 deepened;  // scans that needed more rows than were fetched ahead
+    uint64 engine_ns;
+    bool on_cuda;
+    ParameterList settings;  // of the last request
+};
+
+// One index's answers for the rows of a batch. Owned by its KnnBatch node; in its memory.
+struct KnnCache {
+    const EState* executor;  // only its scans may look
+    Relation index;
+    Metric metric;
+    uint32 dimensions;
+    MemoryContext context;  // of the batch
+    float* queries;         // [count][dimensions], as the engine wants them
+    BatchAnswer* answers;   // [count]
+    uint32 count;
+    uint32 current;  // the query of the outer row that is being joined, or no_query
+    uint32 wanted;   // rows that the answers were asked for
+    uint32 least_wanted;
+    uint32 used;  // rows of this batch that were looked up, and how many of them needed more
+    uint32 short_rows;
+    uint32 taken;       // rows that the current scan took
+    uint32 most_taken;  // by any scan of this batch
+    KnnCacheCounts counts;
+    KnnCache* next;
+};
+
+// The scans of `executor` may look into the cache from now on, until it is unregistered or `query_context` goes.
+void register_knn_cache(KnnCache* cache, MemoryContext query_context);
+void unregister_knn_cache(KnnCache* cache);
+
+// Forgets the batch, and learns from it how many rows to ask for in the next one.
+void reset_knn_cache(KnnCache* cache);
+// Searches for all queries of the batch.
+void fill_knn_cache(KnnCache* cache);
+
+// An answer for the row that is being joined: null when nobody fetched one for this query.
+KnnCache* find_knn_answer(const EState* executor, Relation index, const float* query, uint32 dimensions,
+                          const BatchAnswer** answer, uint32* wanted);
+// The same with at least `wanted` rows, for a scan that needs more than it got: for the rows that follow too, when many
+// do.
+const BatchAnswer* deepen_knn_answer(KnnCache* cache, uint32 wanted);
+
+}  // namespace pgwarp

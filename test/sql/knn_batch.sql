@@ -1,0 +1,87 @@
+SET client_min_messages = warning;
+SET jit = off;
+SET enable_seqscan = off;
+SET enable_memoize = off;
+
+CREATE TABLE items (id integer, kind integer, v vector(3));
+INSERT INTO items SELECT i, i % 5, ARRAY[i % 17, i % 101, i]::vector FROM generate_series(1, 1000) i;
+CREATE INDEX items_v ON items USING exact (v);
+CREATE TABLE asked (id integer, v vector(3));
+INSERT INTO asked VALUES (1, '[1,2,3]'), (2, '[5,5,500]'), (3, NULL), (4, '[0,0,1000]');
+ANALYZE;
+
+-- plans
+EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n;
+EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM asked q LEFT JOIN LATERAL (SELECT id, kind FROM items i WHERE kind < 3 ORDER BY i.v <-> q.v LIMIT 3) n ON n.kind = 1;
+EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM asked q CROSS JOIN LATERAL (SELECT * FROM (SELECT id FROM items i ORDER BY i.v <-> (q.v + q.v) LIMIT 3) s) n;
+EXPLAIN (COSTS OFF) SELECT q.id, n.id, m.id FROM asked q
+	CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n
+	CROSS JOIN LATERAL (SELECT id FROM items i WHERE i.id <> n.id ORDER BY i.v <-> q.v LIMIT 3) m;
+-- not batched: nothing lateral about the query, a volatile one, no index, switched off
+EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM asked q CROSS JOIN LATERAL (SELECT i.id, q.id AS asked FROM items i ORDER BY i.v <-> '[1,2,3]' LIMIT 3) n;
+EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> (q.v * ARRAY[random(), 1, 1]::vector) LIMIT 3) n;
+EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <=> q.v LIMIT 3) n;
+SET pgwarp.knn_batch = off;
+EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n;
+RESET pgwarp.knn_batch;
+
+-- rows
+SELECT q.id, n.id, round(n.d::numeric, 4) AS d FROM asked q CROSS JOIN LATERAL (SELECT id, i.v <-> q.v AS d FROM items i ORDER BY i.v <-> q.v LIMIT 3) n
+	WHERE q.v IS NOT NULL ORDER BY q.id, n.d;
+SELECT q.id, count(n.id) FROM asked q LEFT JOIN LATERAL (SELECT id FROM items i WHERE kind = 9 ORDER BY i.v <-> q.v LIMIT 3) n ON true GROUP BY q.id ORDER BY q.id;
+-- what the batch did: rows, hits, and scans that went on alone
+CREATE FUNCTION counts(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+		IF line ~ 'Batches|Rows Read|Requests|Searches|Cache Hits|Deepened' THEN RETURN NEXT trim(line); END IF;
+	END LOOP;
+END $$;
+SELECT counts('SELECT count(*) FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n');
+SET pgwarp.batch_size = 2;
+SELECT counts('SELECT count(*) FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n');
+RESET pgwarp.batch_size;
+-- a query that is stopped early reads little ahead
+SELECT counts('SELECT g FROM generate_series(1, 1000) g CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> ARRAY[g, g, g]::vector LIMIT 3) n LIMIT 5');
+-- a filter that takes most rows away
+SELECT counts('SELECT g FROM generate_series(1, 200) g CROSS JOIN LATERAL (SELECT id FROM items i WHERE id % 40 = 0 ORDER BY i.v <-> ARRAY[g, g, g]::vector LIMIT 5) n');
+
+-- errors belong to their row
+SELECT count(*) FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> (ARRAY[1 / (q.id - 4), 2, 3]::vector) LIMIT 3) n;
+SELECT q.id, n.id FROM (SELECT * FROM asked ORDER BY id) q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> (ARRAY[1 / (q.id - 4), 2, 3]::vector) LIMIT 3) n LIMIT 4;
+SELECT count(*) FROM (VALUES ('[1,2,3]'::vector), ('[1,2]')) q(v) CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n;
+
+-- prepared, with LIMIT as a parameter
+SET plan_cache_mode = force_generic_plan;
+PREPARE joined(bigint, real) AS SELECT count(*), min(n.d) >= 0 FROM asked q CROSS JOIN LATERAL (SELECT i.v <-> q.v AS d FROM items i ORDER BY i.v <-> q.v LIMIT $1) n WHERE q.v <-> '[0,0,0]' > $2;
+EXPLAIN (COSTS OFF) EXECUTE joined(3, 1);
+EXECUTE joined(3, 1);
+EXECUTE joined(200, 1);
+EXECUTE joined(0, 1);
+EXECUTE joined(NULL, 1);
+RESET plan_cache_mode;
+
+-- a cursor, read in pieces
+BEGIN;
+DECLARE joined_rows CURSOR FOR SELECT q.id, n.id FROM (SELECT * FROM asked WHERE v IS NOT NULL ORDER BY id) q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 2) n;
+FETCH 3 FROM joined_rows;
+DELETE FROM items WHERE id = 998;
+FETCH ALL FROM joined_rows;
+ROLLBACK;
+
+-- rows locked
+BEGIN;
+SELECT q.id, n.id FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 1) n WHERE q.v IS NOT NULL ORDER BY 1 FOR UPDATE OF q;
+ROLLBACK;
+
+-- row security
+CREATE ROLE knn_batch_reader;
+GRANT SELECT ON items, asked TO knn_batch_reader;
+ALTER TABLE items ENABLE ROW LEVEL SECURITY;
+CREATE POLICY odd ON items FOR SELECT TO knn_batch_reader USING (id % 2 = 1);
+SET ROLE knn_batch_reader;
+SELECT q.id, array_agg(n.id ORDER BY n.d, n.id) FROM asked q CROSS JOIN LATERAL (SELECT id, i.v <-> q.v AS d FROM items i ORDER BY i.v <-> q.v LIMIT 3) n WHERE q.v IS NOT NULL GROUP BY q.id ORDER BY q.id;
+RESET ROLE;
+DROP FUNCTION counts(text);
+DROP TABLE items, asked;
+DROP ROLE knn_batch_reader;

@@ -380,7 +380,7 @@ std::uint64_t Mirror::device_bytes() const
     return list_begin_.bytes() + list_length_.bytes() + row_at_.bytes() + row_terms_.bytes() +
            device_centroids_.bytes() + centre_halves_.bytes() + halves_.bytes() + codes_.bytes() + bytes_.bytes() +
            byte_scales_.bytes() + device_codebooks_.bytes() + half_codebooks_.bytes() + device_rotation_.bytes() +
-           device_signs_.bytes() +
+           device_signs_.bytes() + vectors_.bytes();
 }
 
 }  // namespace pgwarp::cuda::ivfadc

@@ -31,6 +31,13 @@ struct CodeView {
     std::uint32_t code_groups = 0;
 };
 
+// Rows whose values are computed from page-locked host memory, read over the bus: at most one of the two.
+struct RemoteView {
+    const __half* halves = nullptr;  // [rows][stride] in row order, as HalfView has them
+    const float* vectors = nullptr;  // [rows][stride] in row order
+    std::uint32_t stride = 0;        // elements, whole pieces of 16 bytes
+};
+
 struct MirrorView {
     Metric metric = Metric::l2;
     std::uint32_t dimensions = 0;
@@ -47,7 +54,8 @@ struct MirrorView {
     bool scans_codes = false;                    // else halves
     HalfView half;
     CodeView code;
-    const float* vectors = nullptr;  // [rows][dimensions] in row order, where kept
+    const float* vectors = nullptr;  // [rows][dimensions] in row order, where kept on the device
+    RemoteView remote;
 };
 
 // Score of a query and a row: row_term - multiplier * (query half . row half), up to what is the same for all rows.

@@ -14,9 +14,9 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::uint32_t bulk_buffers = 8;
-constexpr std::uint32_t query_buffers = 2;
 constexpr std::size_t search_workers = 2;
+constexpr std::size_t fewest_copiers = 2;
+constexpr std::size_t most_copiers = 8;
 
 // Of host memory. engine_memory limits each GPU where there are some; what does not fit there lies on the host, and
 // must have room.
@@ -46,7 +46,8 @@ Engine::Engine(const EngineOptions& given, Device& used)
       build_pool(make_background_pool(given.threads)),
       residency(host_memory(given, used)),
       buffers(bulk_buffers, query_buffers),
-      searches(search_workers, search_pool)
+      searches(search_workers, search_pool),
+      copies(std::clamp(given.threads / 2, fewest_copiers, most_copiers))
 {
     device.set_relief([this](std::int32_t gpu, std::uint64_t bytes) { residency.evict_idle_of(gpu, bytes); });
 }

@@ -56,6 +56,13 @@ std::shared_ptr<Mirror> find_load(IoThread& thread, const Request& request, cons
                      "the sender is not loading this index");
 }
 
+// The mirror that the sender loads or helps to load. Null: it has been told that it does neither.
+std::shared_ptr<Mirror> find_joined(IoThread& thread, const Request& request, const MirrorKey& key)
+{
+    return or_refuse(thread, request, thread.engine().residency.find_joined(key, request.connection->id()),
+                     "the sender is not loading this index");
+}
+
 // The mirror that more is to be added to. Null: the sender has been told that there is none.
 std::shared_ptr<Mirror> find_for_addition(IoThread& thread, const Request& request, const MirrorKey& key)
 {
@@ -109,6 +116,11 @@ void handle_load_begin(IoThread& thread, const Request& request)
         thread.engine().device.on_cuda() && key.device == MirrorDevice::best && !residency.is_too_large(key);
     const std::uint64_t host_bytes = to_gpu ? message.request.rows * sizeof(Tid) : bytes;
     const LoadRole role = message.request.role;
+    if (role == LoadRole::join) {
+        const bool joined = residency.join_load(key, request.connection->id());
+        return reply_grant(thread, request.connection, request.header.request_id,
+                           joined ? LoadGrant::granted : LoadGrant::absent);
+    }
     switch (residency.begin_load(key, request.connection->id(), role, bytes, host_bytes, ticket)) {
         case Residency::State::absent:
             if (role == LoadRole::load) return begin_granted(thread, request, std::move(message));
@@ -129,7 +141,7 @@ void handle_load_chunk(IoThread& thread, const Request& request)
 {
     const LoadChunkMessage message = decode_load_chunk(request.payload);
     const LoadChunkRequest& chunk = message.request;
-    const auto mirror = find_load(thread, request, chunk.key);
+    const auto mirror = find_joined(thread, request, chunk.key);
     if (!mirror) return;
     Bytes data = message.data;
     std::shared_ptr<BufferMapping> mapping;

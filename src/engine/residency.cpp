@@ -75,7 +75,7 @@ Residency::State Residency::begin_load(const MirrorKey& key, std::uint64_t conne
     if (role == LoadRole::watch) return State::absent;
     make_room_locked(host_bytes, nullptr, dropped);
     Entry entry;
-    entry.load = std::make_unique<Load>(Load{connection, role == LoadRole::claim, bytes, host_bytes, nullptr});
+    entry.load = std::make_unique<Load>(Load{connection, role == LoadRole::claim, bytes, host_bytes, nullptr, {}});
     table_.emplace(key, std::move(entry));
     return State::absent;
 }
@@ -84,36 +84,57 @@ void Residency::resize_load(const MirrorKey& key, std::uint64_t host_bytes)
 {
     std::vector<Entry> dropped;
     std::lock_guard lock(mutex_);
+    Load* const load = find_load_locked(key);
+    if (load == nullptr) return;
+    if (host_bytes > load->host_bytes) make_room_locked(host_bytes - load->host_bytes, nullptr, dropped);
+    load->host_bytes = host_bytes;
+}
+
+Residency::Load* Residency::find_load_locked(const MirrorKey& key)
+{
     const auto found = table_.find(key);
-    if (found == table_.end() || !found->second.load) return;
-    Load& load = *found->second.load;
-    if (host_bytes > load.host_bytes) make_room_locked(host_bytes - load.host_bytes, nullptr, dropped);
-    load.host_bytes = host_bytes;
+    return found != table_.end() ? found->second.load.get() : nullptr;
 }
 
 bool Residency::set_load(const MirrorKey& key, std::uint64_t connection, std::shared_ptr<Mirror> mirror)
 {
     std::lock_guard lock(mutex_);
-    const auto found = table_.find(key);
-    if (found == table_.end() || !found->second.load || found->second.load->connection != connection) return false;
-    found->second.load->mirror = std::move(mirror);
+    Load* const load = find_load_locked(key);
+    if (load == nullptr || load->connection != connection) return false;
+    load->mirror = std::move(mirror);
+    return true;
+}
+
+bool Residency::join_load(const MirrorKey& key, std::uint64_t connection)
+{
+    std::lock_guard lock(mutex_);
+    Load* const load = find_load_locked(key);
+    if (load == nullptr || !load->mirror || load->connection == 0 || load->connection == connection) return false;
+    load->joined.insert(connection);
     return true;
 }
 
 std::shared_ptr<Mirror> Residency::find_load(const MirrorKey& key, std::uint64_t connection)
 {
     std::lock_guard lock(mutex_);
-    const auto found = table_.find(key);
-    if (found == table_.end() || !found->second.load || found->second.load->connection != connection) return nullptr;
-    return found->second.load->mirror;
+    const Load* const load = find_load_locked(key);
+    return load != nullptr && load->connection == connection ? load->mirror : nullptr;
+}
+
+std::shared_ptr<Mirror> Residency::find_joined(const MirrorKey& key, std::uint64_t connection)
+{
+    std::lock_guard lock(mutex_);
+    const Load* const load = find_load_locked(key);
+    if (load == nullptr || load->connection == 0) return nullptr;
+    return load->connection == connection || load->joined.contains(connection) ? load->mirror : nullptr;
 }
 
 bool Residency::detach_load(const MirrorKey& key, std::uint64_t connection)
 {
     std::lock_guard lock(mutex_);
-    const auto found = table_.find(key);
-    if (found == table_.end() || !found->second.load || found->second.load->connection != connection) return false;
-    found->second.load->connection = 0;
+    Load* const load = find_load_locked(key);
+    if (load == nullptr || load->connection != connection) return false;
+    load->connection = 0;
     return true;
 }
 
@@ -166,6 +187,7 @@ void Residency::connection_closed(std::uint64_t connection)
                 waiting.insert(waiting.end(), entry.waiters.begin(), entry.waiters.end());
                 item = table_.erase(item);
             } else {
+                if (entry.load) entry.load->joined.erase(connection);
                 ++item;
             }
         }

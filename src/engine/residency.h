@@ -49,8 +49,12 @@ public:
     // What the mirror really takes of host memory, once it is made: finds room for that, or throws OutOfMemory.
     void resize_load(const MirrorKey& key, std::uint64_t host_bytes);
     bool set_load(const MirrorKey& key, std::uint64_t connection, std::shared_ptr<Mirror> mirror);
+    // Lets the connection send chunks of another's load. False when there is none.
+    bool join_load(const MirrorKey& key, std::uint64_t connection);
     // The mirror that this connection is loading; null when it isn't.
     std::shared_ptr<Mirror> find_load(const MirrorKey& key, std::uint64_t connection);
+    // The same, or that it has joined.
+    std::shared_ptr<Mirror> find_joined(const MirrorKey& key, std::uint64_t connection);
     // From now on the load is the engine's own: its connection may go.
     bool detach_load(const MirrorKey& key, std::uint64_t connection);
     // The load is complete: publishes the mirror, drops other generations of the relation and wakes who waits.
@@ -91,6 +95,7 @@ private:
         std::uint64_t bytes;
         std::uint64_t host_bytes;
         std::shared_ptr<Mirror> mirror;  // null until it is made
+        std::unordered_set<std::uint64_t> joined;
     };
     struct Entry {
         std::shared_ptr<Mirror> mirror;
@@ -98,6 +103,7 @@ private:
         std::vector<Ticket> waiters;
     };
     using Table = std::unordered_map<MirrorKey, Entry, MirrorKeyHash>;
+    Load* find_load_locked(const MirrorKey& key);
     std::uint64_t used_locked() const;
     // What goes is put into `dropped`, to be freed after the lock.
     void make_room_locked(std::uint64_t bytes, const Mirror* except, std::vector<Entry>& dropped);

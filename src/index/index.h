@@ -45,10 +45,11 @@ public:
     RowBuffer(const RowBuffer&) = delete;
     RowBuffer& operator=(const RowBuffer&) = delete;
 
-    // Appends rows; thread-safe. Memory is reserved address space: growth never copies.
-    void append(std::span<const Tid> tids, std::span<const float> vectors);
-    // Brings rows into tid order in place (no second copy). Call once, after the last append.
-    void sort_by_tid();
+    // Appends rows and tells where their vectors lie now; thread-safe. Memory is reserved address space: growth never
+    // copies, and callers copy at the same time.
+    std::span<float> append(std::span<const Tid> tids, std::span<const float> vectors);
+    // Brings rows into tid order in place (no second copy). Call once, after the last append. Null: no other threads.
+    void sort_by_tid(ThreadPool* pool = nullptr);
     std::size_t size() const;
     std::size_t dimensions() const;
     std::span<const Tid> tids() const;

@@ -151,6 +151,7 @@ enum class LoadRole : std::uint8_t {
     load = 0,   // the loader, at once
     claim = 1,  // keeps others from loading until another connection asks to be the loader in its place
     watch = 2,  // waits for another's load to end
+    join = 3,   // sends chunks of another's load; never waits
 };
 
 struct LoadBeginRequest {
@@ -169,7 +170,7 @@ enum class LoadGrant : std::uint8_t {
     granted = 0,
     already_loaded = 1,
     still_loading = 2,
-    absent = 3,  // to a watcher: nobody loads it (any more)
+    absent = 3,  // to a watcher or joiner: nobody loads it (any more)
 };
 
 struct LoadBeginReply {

@@ -1,6 +1,7 @@
 // SQL functions about the engine: pgwarp_status_engine(), pgwarp_prewarm(regclass), pgwarp_release(regclass).
 #include "postgres/access/methods.h"
 #include "postgres/engine/loader.h"
+#include "postgres/engine/remembered_indexes.h"
 #include "postgres/engine/request.h"
 #include "postgres/engine/shared_slot.h"
 #include "postgres/fmgr_cpp.h"
@@ -198,6 +199,7 @@ PGWARP_FUNCTION(pgwarp_release)
     using namespace pgwarp;
     Relation index = open_owned_index(PG_GETARG_OID(0));
     const MirrorRequest request = {mirror_key(index, read_metapage(index))};
+    forget_index(MyDatabaseId, RelationGetRelid(index));
     const bool resident = find_mirror(fetch_status(), request.key) != nullptr;
     if (resident) {
         const RequestPiece piece = {&request, sizeof(request)};

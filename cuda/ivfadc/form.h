@@ -3,7 +3,7 @@
 //   whole    everything on the device; where rows keep vectors, they are scanned as halves;
 //   ranked   (refine = full) halves are scanned on the device, the vectors lie in page-locked host memory and are read
 //            over the bus for the rows that are ranked;
-//   codes    product codes are scanned on the device, the half or full vectors lie in page-locked host memory.
+//   codes    product codes or bytes are scanned on the device, the half or full vectors lie in page-locked host memory.
 // Values, and so the answers up to what the scan proposes, are the same in all of them.
 #pragma once
 
@@ -28,14 +28,22 @@ struct MirrorSize {
 inline std::vector<Form> forms_of(const IvfOptions& options)
 {
     std::vector<Form> forms{Form::whole};
-    if (options.keeps_full()) forms.push_back(Form::ranked);
-    if (options.product_codes && options.refine != IvfRefine::none) forms.push_back(Form::codes);
+    if (options.keeps_full() && !options.byte_codes) forms.push_back(Form::ranked);
+    if (options.keeps_codes() && options.refine != IvfRefine::none) forms.push_back(Form::codes);
     return forms;
 }
 
+// Whether product codes are scanned. Bytes always are, where there are some.
 inline bool scans_codes(const IvfOptions& options, Form form)
 {
-    return form == Form::codes || (!options.keeps_half() && !options.keeps_full());
+    return options.product_codes && (form == Form::codes || options.refine == IvfRefine::none);
+}
+
+// Whether half vectors are on the device, to be scanned or, beside bytes, to rank.
+inline bool keeps_halves(const IvfOptions& options, Form form)
+{
+    if (options.byte_codes) return form == Form::whole && options.refine == IvfRefine::half;
+    return !scans_codes(options, form);
 }
 
 // The most positions that so many rows in so many lists can take.
@@ -56,9 +64,9 @@ inline std::uint64_t device_bytes_of(const IvfOptions& options, const MirrorSize
         const std::uint64_t groups = (options.subquantizers + group_codes - 1) / group_codes;
         bytes += positions * groups * group_codes + 256 * size.dimensions * 6;
         if (options.opq) bytes += size.dimensions * size.dimensions * 4 + size.lists * size.dimensions * 4;
-    } else {
-        bytes += positions * stride * 2;
     }
+    if (options.byte_codes) bytes += positions * (byte_stride(static_cast<std::uint32_t>(size.dimensions)) + 4);
+    if (keeps_halves(options, form)) bytes += positions * stride * 2;
     if (form == Form::whole && options.keeps_full()) bytes += size.rows * size.dimensions * 4;
     return bytes;
 }

@@ -6,6 +6,7 @@
 
 #include "device/error.h"
 #include "index/arrays.h"
+#include "ivfadc/byte_rows.h"
 #include "ivfadc/mirror_kernels.h"
 
 namespace pgwarp::cuda::ivfadc
@@ -24,13 +25,17 @@ void require_arrays(std::span<const ArrayShape> arrays, const IvfOptions& option
                     std::size_t dimensions)
 {
     require_array(arrays, array_centroids, ArrayType::f32, lists, dimensions);
+    if (options.byte_codes) {
+        require_array(arrays, array_code_scale, ArrayType::f32, rows, 1);
+        require_array(arrays, array_codes, ArrayType::u8, rows, dimensions);
+    }
     if (options.keeps_full()) {
         require_array(arrays, array_vectors, ArrayType::f32, rows, dimensions);
     } else if (options.keeps_half()) {
         require_array(arrays, array_half, ArrayType::f16, rows, dimensions);
         require_array(arrays, array_half_mean, ArrayType::f32, 1, dimensions);
         require_array(arrays, array_half_scale, ArrayType::f32, 1, 2);
-    } else {
+    } else if (options.product_codes) {
         require_array(arrays, array_codes, ArrayType::u8, rows, options.subquantizers);
         require_array(arrays, array_codebooks, ArrayType::f32, 256, dimensions);
         if (options.opq) require_array(arrays, array_rotation, ArrayType::f32, dimensions, dimensions);
@@ -59,6 +64,23 @@ std::vector<float> mean_of(std::span<const float> rows, std::size_t dimensions)
     return mean;
 }
 
+// The median of each dimension over a sample: unlike the mean it stays among the rows where a few of them are far away.
+std::vector<float> middle_of(std::span<const float> rows, std::size_t dimensions)
+{
+    constexpr std::size_t most = 1024;
+    const std::size_t count = rows.size() / dimensions;
+    const std::size_t taken = std::min(count, most);
+    std::vector<float> values(taken);
+    std::vector<float> middle(dimensions, 0.0F);
+    for (std::size_t d = 0; d < dimensions && taken > 0; ++d) {
+        for (std::size_t i = 0; i < taken; ++i) values[i] = rows[i * count / taken * dimensions + d];
+        const auto at = values.begin() + static_cast<std::ptrdiff_t>(taken / 2);
+        std::nth_element(values.begin(), at, values.end());
+        middle[d] = *at;
+    }
+    return middle;
+}
+
 }  // namespace
 
 Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& options,
@@ -69,9 +91,11 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
       rows_(rows_of(arrays, array_list_of_row, 0)),
       lists_(rows_of(arrays, array_centroids, 1)),
       options_(IvfOptions::resolve(options, rows_, shape.dimensions)),
+      scans_bytes_(options_.byte_codes),
       centroids_(lists_ * dimensions_),
       half_mean_(dimensions_),
       list_of_row_(rows_),
+      code_scale_(scans_bytes_ ? rows_ : 0),
       owner_(context.lease(Priority::build))
 {
     if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
@@ -111,7 +135,13 @@ void Mirror::take_memory()
         const std::size_t code_groups = (options_.subquantizers + group_codes - 1) / group_codes;
         codes_ = DeviceArray<std::uint8_t>(pool, positions_ * code_groups * group_codes, "ivfadc codes", owner_);
         if (codes_.size() > 0) check(cudaMemsetAsync(codes_.data(), 0, codes_.bytes(), owner_), "clearing codes");
-    } else {
+    }
+    if (scans_bytes_) {
+        const std::uint32_t stride = byte_stride(static_cast<std::uint32_t>(dimensions_));
+        bytes_ = DeviceArray<std::uint8_t>(pool, positions_ * stride, "ivfadc bytes", owner_);
+        if (bytes_.size() > 0) check(cudaMemsetAsync(bytes_.data(), 128, bytes_.bytes(), owner_), "clearing bytes");
+    }
+    if (keeps_halves(options_, form_)) {
         const std::size_t stride = half_stride(static_cast<std::uint32_t>(dimensions_));
         halves_ = DeviceArray<__half>(pool, positions_ * stride, "ivfadc half vectors", owner_);
         if (halves_.size() > 0) {
@@ -140,6 +170,10 @@ void Mirror::write(const std::string& array, std::uint64_t offset, std::span<con
 {
     if (array == array_centroids) return write_piece(std::span<float>(centroids_), offset, bytes);
     if (array == array_list_of_row) return write_piece(std::span<std::uint32_t>(list_of_row_), offset, bytes);
+    if (scans_bytes_) {
+        if (array == array_code_scale) return write_piece(std::span<float>(code_scale_), offset, bytes);
+        if (array == array_codes) return scatter(array, offset, bytes);
+    }
     if (scans_codes_) {
         if (array == array_codebooks) return write_piece(std::span<float>(codebooks_), offset, bytes);
         if (array == array_rotation) return write_piece(std::span<float>(rotation_), offset, bytes);
@@ -205,7 +239,7 @@ void Mirror::scatter(const std::string& array, std::uint64_t offset, std::span<c
     const Context::Lease lease = context_->lease(Priority::build);
     arrange();
     if (bytes.empty()) return;
-    const std::size_t row_bytes = array == array_codes  ? options_.subquantizers
+    const std::size_t row_bytes = array == array_codes  ? options_.code_width(dimensions_)
                                   : array == array_half ? dimensions_ * sizeof(__half)
                                                         : dimensions_ * sizeof(float);
     if (offset > rows_ * row_bytes || bytes.size() > rows_ * row_bytes - offset) {
@@ -219,7 +253,10 @@ void Mirror::scatter(const std::string& array, std::uint64_t offset, std::span<c
     }
     DeviceArray<std::byte> piece(context_->pool(), bytes.size(), "ivfadc loading", lease);
     check(cudaMemcpyAsync(piece.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice, lease), "copying rows");
-    if (array == array_codes) {
+    if (array == array_codes && scans_bytes_) {
+        scatter_bytes(piece.data(), offset, bytes.size(), static_cast<std::uint32_t>(dimensions_), position_of_.data(),
+                      bytes_.data(), lease);
+    } else if (array == array_codes) {
         scatter_codes(piece.data(), offset, bytes.size(), static_cast<std::uint32_t>(options_.subquantizers),
                       position_of_.data(), codes_.data(), lease);
     } else {
@@ -229,13 +266,13 @@ void Mirror::scatter(const std::string& array, std::uint64_t offset, std::span<c
     lease.stream().synchronize();
 }
 
-// Centroids as halves, around their mean for l2: coarse quantization is a scan of them.
+// Centroids as halves, around their middle for l2: coarse quantization is a scan of them.
 void Mirror::load_centres(cudaStream_t stream)
 {
     const std::size_t count = whole_groups(static_cast<std::uint32_t>(lists_));
     const auto dimensions = static_cast<std::uint32_t>(dimensions_);
     std::vector<float> mean(dimensions_, 0.0F);
-    if (metric_ == Metric::l2) mean = mean_of(centroids_, dimensions_);
+    if (metric_ == Metric::l2) mean = middle_of(centroids_, dimensions_);
     float largest = 0;
     for (std::size_t i = 0; i < centroids_.size(); ++i) {
         largest = std::max(largest, std::fabs(centroids_[i] - mean[i % dimensions_]));
@@ -298,6 +335,24 @@ void Mirror::for_pieces(std::size_t count, Use use) const
     for (std::size_t first = 0; first < count; first += most) use(first, std::min(most, count - first));
 }
 
+void Mirror::load_bytes(cudaStream_t stream)
+{
+    std::vector<float> scales(layout_.row_at.size(), 0.0F);
+    for (std::size_t position = 0; position < scales.size(); ++position) {
+        const std::uint32_t row = layout_.row_at[position];
+        if (row == no_row) continue;
+        scales[position] = code_scale_[row];
+        if (!(scales[position] > 0) || !std::isfinite(scales[position])) {
+            throw BadRequest("the scale of a code is impossible");
+        }
+    }
+    upload<float>(byte_scales_, scales, "ivfadc bytes", stream);
+    code_scale_ = {};
+    point_view();
+    byte_terms(view_, row_terms_.data(), stream);
+    check(cudaStreamSynchronize(stream), "loading bytes");
+}
+
 // Of full vectors: around the mean of the centroids, which is near enough to that of the rows.
 void Mirror::make_halves(cudaStream_t stream)
 {
@@ -337,10 +392,12 @@ void Mirror::finish_load()
     }
     load_centres(stream);
     row_terms_ = DeviceArray<float>(context_->pool(), row_at_.size(), "ivfadc terms", owner_);
-    if (remote_halves() || (!scans_codes_ && !options_.keeps_full())) {
+    if ((halves_.size() > 0 && !options_.keeps_full()) || remote_halves()) {
         upload<float>(device_half_mean_, half_mean_, "ivfadc half vectors", stream);
     }
-    if (scans_codes_) {
+    if (scans_bytes_) {
+        load_bytes(stream);
+    } else if (scans_codes_) {
         load_codebooks(stream);
     } else {
         if (options_.keeps_full()) make_halves(stream);
@@ -369,6 +426,8 @@ void Mirror::point_view()
     view_.centre = {centre_halves_.data(), centre_mean_.data(), centre_scale_, 0};
     view_.centre_terms = centre_terms_.data();
     view_.scans_codes = scans_codes_;
+    view_.scans_bytes = scans_bytes_;
+    view_.byte = {bytes_.data(), byte_scales_.data(), byte_stride(view_.dimensions)};
     view_.half = {halves_.data(), device_half_mean_.data(), half_scale_[0], half_scale_[1]};
     view_.code.codes = codes_.data();
     view_.code.codebooks = device_codebooks_.data();
@@ -390,8 +449,9 @@ std::uint64_t Mirror::device_bytes() const
 {
     return position_of_.bytes() + list_begin_.bytes() + list_length_.bytes() + row_at_.bytes() + row_terms_.bytes() +
            device_centroids_.bytes() + centre_mean_.bytes() + centre_halves_.bytes() + centre_terms_.bytes() +
-           halves_.bytes() + device_half_mean_.bytes() + codes_.bytes() + device_codebooks_.bytes() +
-           half_codebooks_.bytes() + part_of_.bytes() + device_rotation_.bytes() + vectors_.bytes();
+           halves_.bytes() + device_half_mean_.bytes() + codes_.bytes() + bytes_.bytes() + byte_scales_.bytes() +
+           device_codebooks_.bytes() + half_codebooks_.bytes() + part_of_.bytes() + device_rotation_.bytes() +
+           vectors_.bytes();
 }
 
 std::uint64_t Mirror::host_bytes() const

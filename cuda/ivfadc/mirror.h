@@ -1,8 +1,9 @@
 // The device's copy of an ivfadc index: loaded from the stored arrays (src/index/ivfadc/ivfadc.h), laid out for scans.
 //
 // Halves and codes are put in list-major order as they come. Where only full vectors are kept (refine = full) they stay
-// in row order and halves for the scan are made of them. What is small (centroids, codebooks, list_of_row) is gathered
-// on the host. What of it is on the device depends on the room there: form.h.
+// in row order and halves for the scan are made of them. Where bytes are kept (codes = int8) they are scanned, and
+// halves or vectors only rank. What is small (centroids, codebooks, list_of_row) is gathered on the host. What of it is
+// on the device depends on the room there: form.h.
 #pragma once
 
 #include <cstddef>
@@ -69,6 +70,7 @@ private:
     void scatter(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes);
     void load_centres(cudaStream_t stream);
     void load_codebooks(cudaStream_t stream);
+    void load_bytes(cudaStream_t stream);
     void make_halves(cudaStream_t stream);
     void point_view();
 
@@ -80,6 +82,7 @@ private:
     IvfOptions options_;
     Form form_ = Form::whole;
     bool scans_codes_ = false;
+    bool scans_bytes_ = false;
     std::size_t positions_ = 0;  // at most
 
     // On the host while loading.
@@ -89,6 +92,7 @@ private:
     std::vector<float> half_mean_;
     float half_scale_[2] = {1, 0};
     std::vector<std::uint32_t> list_of_row_;
+    std::vector<float> code_scale_;
     std::once_flag arranged_;
 
     ListLayout layout_;  // position_of is dropped by finish_load()
@@ -108,6 +112,8 @@ private:
     DeviceArray<__half> halves_;
     DeviceArray<float> device_half_mean_;
     DeviceArray<std::uint8_t> codes_;
+    DeviceArray<std::uint8_t> bytes_;
+    DeviceArray<float> byte_scales_;
     DeviceArray<float> device_codebooks_;
     DeviceArray<__half> half_codebooks_;
     DeviceArray<std::uint16_t> part_of_;

@@ -15,6 +15,8 @@ constexpr int threads = 256;
 constexpr int warps = threads / 32;
 constexpr int row_lanes = 16;    // that share a row
 constexpr int rows_at_once = 8;  // of a warp: their loads are under way together
+constexpr int byte_row_lanes = 8;
+constexpr int byte_rows_at_once = 16;
 constexpr std::uint32_t most_table_bytes = 160 << 10;
 
 struct PairStretch {
@@ -109,6 +111,70 @@ __global__ __launch_bounds__(threads) void scan_half_pairs(MirrorView mirror, Qu
     }
 }
 
+// Products of 16 bytes with the query's elements, which lie in four rows of `pieces` quadruples.
+__device__ float dot_bytes(const uint4& bytes, const float4* query, std::uint32_t pieces, float sum)
+{
+    const std::uint32_t words[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
+    // A byte under the exponent of 2^23 is the float 2^23 + byte.
+    constexpr float offset = 8388608 + 128;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const float4 q = query[i * pieces];
+        sum = fmaf(__uint_as_float(__byte_perm(words[i], 0x4B000000U, 0x7440U)) - offset, q.x, sum);
+        sum = fmaf(__uint_as_float(__byte_perm(words[i], 0x4B000000U, 0x7441U)) - offset, q.y, sum);
+        sum = fmaf(__uint_as_float(__byte_perm(words[i], 0x4B000000U, 0x7442U)) - offset, q.z, sum);
+        sum = fmaf(__uint_as_float(__byte_perm(words[i], 0x4B000000U, 0x7443U)) - offset, q.w, sum);
+    }
+    return sum;
+}
+
+// Eight lanes share a row.
+__global__ __launch_bounds__(threads) void scan_byte_pairs(MirrorView mirror, QueryView queries, ScanWork work,
+                                                           DenseScores out, std::uint32_t rows_of_block, float factor)
+{
+    extern __shared__ float4 query_pieces[];
+    PairStretch stretch;
+    if (!find_stretch(mirror, work, out, rows_of_block, stretch)) return;
+    const std::uint32_t pieces = mirror.byte.stride / 16;
+    auto* query = reinterpret_cast<float*>(query_pieces);
+    for (std::uint32_t d = threadIdx.x; d < mirror.byte.stride; d += threads) {
+        const float* moved = queries.moved + static_cast<std::size_t>(stretch.query) * mirror.dimensions;
+        const std::uint32_t place = byte_place(d);
+        query[(place % 16 / 4 * pieces + place / 16) * 4 + place % 4] = d < mirror.dimensions ? moved[d] * factor : 0;
+    }
+    __syncthreads();
+    constexpr int apart = 32 / byte_row_lanes;       // rows that a warp reads with one load
+    constexpr int each = byte_rows_at_once / apart;  // rows of a lane
+    const std::uint32_t lane = threadIdx.x % byte_row_lanes;
+    const std::uint32_t group = threadIdx.x % 32 / byte_row_lanes;
+    for (std::uint32_t base = threadIdx.x / 32 * byte_rows_at_once; base < stretch.rows;
+         base += warps * byte_rows_at_once) {
+        float sums[each] = {};
+        const std::uint8_t* first =
+            mirror.byte.rows + static_cast<std::size_t>(stretch.position + base + group) * mirror.byte.stride;
+        for (std::uint32_t piece = lane; piece < pieces; piece += byte_row_lanes) {
+            uint4 bytes[each];
+#pragma unroll
+            for (int i = 0; i < each; ++i) {
+                bytes[i] = *reinterpret_cast<const uint4*>(
+                    first + static_cast<std::size_t>(i) * apart * mirror.byte.stride + piece * 16);
+            }
+#pragma unroll
+            for (int i = 0; i < each; ++i) sums[i] = dot_bytes(bytes[i], query_pieces + piece, pieces, sums[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < each; ++i) {
+            for (int step = byte_row_lanes / 2; step > 0; step /= 2) {
+                sums[i] += __shfl_xor_sync(0xffffffffU, sums[i], step, byte_row_lanes);
+            }
+            const std::uint32_t row = base + group + i * apart;
+            if (lane != 0) continue;
+            const float product = sums[i] * mirror.byte.scales[stretch.position + row];
+            stretch.out[row] = final_score(mirror, work, stretch, row, product);
+        }
+    }
+}
+
 // table[query][part][word] = factor * (part of the query . codeword).
 __global__ __launch_bounds__(threads) void make_tables(MirrorView mirror, QueryView queries, float factor,
                                                        float* tables)
@@ -177,6 +243,15 @@ void scan_pairs(const MirrorView& mirror, const QueryView& queries, std::uint32_
 {
     if (work.pairs == 0 || work.longest == 0) return;
     const float factor = mirror.metric == Metric::l2 ? 2.0F : 1.0F;
+    if (mirror.scans_bytes) {
+        const std::uint32_t rows = work.pairs <= 256 ? 128 : 256;
+        const std::size_t bytes = mirror.byte.stride * sizeof(float);
+        allow_shared_memory<scan_byte_pairs>(static_cast<std::uint32_t>(bytes));
+        const dim3 grid(work.pairs, (work.longest + rows - 1) / rows);
+        scan_byte_pairs<<<grid, threads, bytes, stream>>>(mirror, queries, work, out, rows, factor);
+        check_launch("scan of pairs");
+        return;
+    }
     if (!mirror.scans_codes) {
         const std::uint32_t rows = work.pairs <= 256 ? 64 : 256;
         const std::size_t bytes = mirror.stride * sizeof(float);

@@ -343,7 +343,7 @@ void select_probes(const MirrorView& mirror, const float* coarse, std::size_t st
 {
     if (count == 0) return;
     float unit = 0;
-    if (mirror.scans_codes) {
+    if (mirror.scans_residuals()) {
         unit = 1 / mirror.centre.scale;
         if (mirror.metric == Metric::l2) unit *= unit;
     }

@@ -101,7 +101,7 @@ public:
     void finish_load(ThreadPool& pool) override
     {
         mirror_.finish_load();
-        if (mirror_.form() == Form::codes) measure_factors(pool);
+        if (mirror_.form() == Form::codes && !mirror_.view().scans_bytes) measure_factors(pool);
     }
     std::uint64_t memory_bytes() const override { return mirror_.device_bytes() + mirror_.host_bytes(); }
     Residence residence() const override
@@ -158,11 +158,16 @@ private:
     using Results = std::vector<std::vector<RowResult>>;
 
     std::size_t probes_of(const SearchBatch& batch) const;
-    // Where the scan compares the very vectors that values are computed from, no more than near ties need ranking.
+    // Where the scan compares the very vectors that values are computed from, no more than near ties need ranking. But
+    // bytes propose for other vectors: then as many are ranked as on the CPU. For product codes it is measured.
     std::size_t refine_factor_of(const SearchBatch& batch) const
     {
         const std::int64_t asked = batch.settings.get("refine_factor", 0);
         if (asked > 0) return static_cast<std::size_t>(asked);
+        if (mirror_.view().scans_bytes) {
+            if (mirror_.options().refine == IvfRefine::none) return 1;
+            return batch.k <= 20 ? 3 : 2;
+        }
         return mirror_.form() == Form::codes ? factors_.of(batch.k) : 1;
     }
     void measure_factors(ThreadPool& pool);

@@ -199,6 +199,22 @@ __device__ inline double code_value(const MirrorView& mirror, const float* query
     return mirror.metric == Metric::cosine ? __dadd_rn(1.0, raw) : static_cast<double>(raw);
 }
 
+// Of a row that is kept as bytes alone: the bits of src/index/ivfadc/byte_store.cpp.
+__device__ inline double byte_value(const MirrorView& mirror, const float* query, std::uint32_t list,
+                                    std::uint32_t position)
+{
+    const std::uint8_t* row = mirror.byte.rows + static_cast<std::size_t>(position) * mirror.byte.stride;
+    const float* centroid = mirror.centroids + static_cast<std::size_t>(list) * mirror.dimensions;
+    const float scale = mirror.byte.scales[position];
+    const auto given = [&](std::uint32_t i) { return query[i]; };
+    const auto decoded = [&](std::uint32_t i) {
+        return __fadd_rn(__fmul_rn(scale, static_cast<float>(row[byte_place(i)] - 128)), centroid[i]);
+    };
+    if (mirror.metric == Metric::l2) return __dsqrt_rn(canonical_l2_squared_of(given, decoded, mirror.dimensions));
+    const double negative = -canonical_dot_of(given, decoded, mirror.dimensions);
+    return mirror.metric == Metric::cosine ? __dadd_rn(1, negative) : negative;
+}
+
 // The value of a position for a query; every group of 8 lanes has its own, all 32 lanes take part.
 __device__ inline double row_value(const MirrorView& mirror, const QueryView& queries, std::uint32_t query,
                                    std::uint32_t list, std::uint32_t position)
@@ -209,6 +225,7 @@ __device__ inline double row_value(const MirrorView& mirror, const QueryView& qu
     if (mirror.remote.halves != nullptr) {
         return remote_half_value(mirror, original, queries.norms[query], mirror.row_at[position]);
     }
+    if (mirror.scans_bytes && mirror.values_of_residuals()) return byte_value(mirror, original, list, position);
     if (!mirror.scans_codes) return half_value(mirror, original, queries.norms[query], position);
     return code_value(mirror, original, queries.moved + static_cast<std::size_t>(query) * mirror.dimensions, list,
                       position);

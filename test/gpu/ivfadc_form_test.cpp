@@ -24,6 +24,7 @@ struct Case {
     std::size_t dimensions;
     std::int64_t subquantizers;
     Form form;
+    std::int64_t codes = 0;
 };
 
 using Results = std::vector<std::vector<RowResult>>;
@@ -105,9 +106,12 @@ struct Prepared {
             normalise_rows(rows, given.dimensions);
             normalise_rows(queries, given.dimensions);
         }
-        index = std::make_unique<Index>(
-            Method::ivfadc, given.metric, given.dimensions, rows,
-            make_list({{"refine", given.refine}, {"lists", 100}, {"subquantizers", given.subquantizers}}), pool);
+        index = std::make_unique<Index>(Method::ivfadc, given.metric, given.dimensions, rows,
+                                        make_list({{"codes", given.codes},
+                                                   {"refine", given.refine},
+                                                   {"lists", 100},
+                                                   {"subquantizers", given.subquantizers}}),
+                                        pool);
         truth.resize(query_count);
         pool.parallel_for(query_count, 1, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i) {
@@ -146,7 +150,7 @@ protected:
     void SetUp() override
     {
         const Case given = GetParam();
-        const Key key{given.metric, given.refine, given.dimensions, given.subquantizers, given.form};
+        const Key key{given.metric, given.refine, given.dimensions, given.subquantizers, given.form, given.codes};
         auto& one = made()[key];
         if (!one) one = std::make_unique<Prepared>(given);
         prepared = one.get();
@@ -159,7 +163,7 @@ protected:
     Prepared* prepared = nullptr;
 
 private:
-    using Key = std::tuple<Metric, std::int64_t, std::size_t, std::int64_t, Form>;
+    using Key = std::tuple<Metric, std::int64_t, std::size_t, std::int64_t, Form, std::int64_t>;
     static std::map<Key, std::unique_ptr<Prepared>>& made()
     {
         static std::map<Key, std::unique_ptr<Prepared>> all;
@@ -266,7 +270,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{Metric::cosine, 1, 100, 25, Form::codes}, Case{Metric::inner_product, 1, 64, 32, Form::codes},
                     Case{Metric::l2, 2, 65, 13, Form::codes}, Case{Metric::cosine, 2, 67, 22, Form::codes},
                     Case{Metric::l2, 2, 96, 0, Form::ranked}, Case{Metric::cosine, 2, 33, 0, Form::ranked},
-                    Case{Metric::inner_product, 2, 127, 0, Form::ranked}));
+                    Case{Metric::inner_product, 2, 127, 0, Form::ranked}, Case{Metric::l2, 1, 128, 0, Form::codes, 2},
+                    Case{Metric::cosine, 2, 65, 0, Form::codes, 2},
+                    Case{Metric::inner_product, 1, 30, 0, Form::codes, 2}));
 
 TEST(IvfadcForms, NoRoomForAnyIsShortMemory)
 {
@@ -290,6 +296,9 @@ TEST(IvfadcForms, BestFirst)
     EXPECT_EQ(cuda::ivfadc::forms_of(options), (std::vector<Form>{Form::whole, Form::ranked, Form::codes}));
     options.product_codes = false;
     EXPECT_EQ(cuda::ivfadc::forms_of(options), (std::vector<Form>{Form::whole, Form::ranked}));
+    options.byte_codes = true;
+    EXPECT_EQ(cuda::ivfadc::forms_of(options), (std::vector<Form>{Form::whole, Form::codes}));
+    options.byte_codes = false;
     options.subquantizers = 32;
     const cuda::ivfadc::MirrorSize size{1000000, 2000, 128};
     const std::uint64_t whole = cuda::ivfadc::device_bytes_of(options, size, Form::whole);

@@ -194,6 +194,7 @@ void IvfadcBuilder::run(RowBuffer& rows, const BuildProgress& progress, ThreadPo
 
 void IvfadcBuilder::run_on_device(RowBuffer& rows, ThreadPool& pool)
 {
+    const Context::Build build(context_);
     Resident device(context_);
     upload(device, rows.vectors(), pool);
     train_lists(device);
@@ -201,8 +202,9 @@ void IvfadcBuilder::run_on_device(RowBuffer& rows, ThreadPool& pool)
     if (options_.product_codes) make_codes(device, pool);
     if (options_.byte_codes) make_bytes(device, pool);
     if (options_.keeps_half()) make_halves(device);
-    keep_vectors(device, rows, pool);
+    // Last, because it gives the rows up: until then the CPU can take over.
     calibrate(device, pool);
+    keep_vectors(device, rows, pool);
 }
 
 void IvfadcBuilder::upload(Resident& device, std::span<const float> vectors, ThreadPool& pool) const

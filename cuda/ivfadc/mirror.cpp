@@ -53,6 +53,9 @@ float power_of_two(float largest, int exponent)
     return std::ldexp(1.0F, std::clamp(exponent - own, -126, 126));
 }
 
+constexpr std::uint64_t most_workspaces = std::uint64_t{1} << 30;
+constexpr std::size_t bytes_of_launch = std::size_t{64} << 20;
+
 std::vector<float> mean_of(std::span<const float> rows, std::size_t dimensions)
 {
     std::vector<double> sum(dimensions, 0.0);
@@ -90,9 +93,7 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
       rows_(rows_of(arrays, array_list_of_row, 0)),
       lists_(rows_of(arrays, array_centroids, 1)),
       options_(IvfOptions::resolve(options, rows_, shape.dimensions)),
-      scans_codes_(options_.product_codes && !options_.keeps_half() && !options_.keeps_full()),
       scans_bytes_(options_.byte_codes),
-      keeps_vectors_(options_.keeps_full()),
       centroids_(lists_ * dimensions_),
       half_mean_(dimensions_),
       list_of_row_(rows_),
@@ -101,6 +102,8 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
 {
     if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
     if (rows_ > 0) require_arrays(arrays, options_, rows_, lists_, dimensions_);
+    choose_form();
+    take_memory();
     if (scans_codes_) {
         codebooks_.resize(256 * dimensions_);
         if (options_.opq && rows_ > 0) rotation_ = Rotation(dimensions_);
@@ -109,6 +112,53 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
 
 // Searches wait for their work, so nothing is under way here.
 Mirror::~Mirror() = default;
+
+// Some room is left for the workspaces of searches, without which a resident index is of no use.
+void Mirror::choose_form()
+{
+    MemoryPool& pool = context_->pool();
+    const std::uint64_t budget = pool.budget() != 0 ? pool.budget() : pool.room();
+    const std::uint64_t workspaces = std::min(budget / 8, most_workspaces);
+    const MirrorSize size{rows_, lists_, dimensions_};
+    for (const Form form : forms_of(options_)) {
+        form_ = form;
+        scans_codes_ = cuda::ivfadc::scans_codes(options_, form);
+        if (pool.has_room(device_bytes_of(options_, size, form) + workspaces)) return;
+    }
+    throw std::bad_alloc();
+}
+
+void Mirror::take_memory()
+{
+    positions_ = most_positions(rows_, lists_);
+    if (positions_ >= no_row) throw BadRequest("too many rows for one device");
+    MemoryPool& pool = context_->pool();
+    if (scans_codes_) {
+        const std::size_t code_groups = (options_.subquantizers + group_codes - 1) / group_codes;
+        codes_ = DeviceArray<std::uint8_t>(pool, positions_ * code_groups * group_codes, "ivfadc codes", owner_);
+        if (codes_.size() > 0) check(cudaMemsetAsync(codes_.data(), 0, codes_.bytes(), owner_), "clearing codes");
+    }
+    if (scans_bytes_) {
+        const std::uint32_t stride = byte_stride(static_cast<std::uint32_t>(dimensions_));
+        bytes_ = DeviceArray<std::uint8_t>(pool, positions_ * stride, "ivfadc bytes", owner_);
+        if (bytes_.size() > 0) check(cudaMemsetAsync(bytes_.data(), 128, bytes_.bytes(), owner_), "clearing bytes");
+    }
+    if (keeps_halves(options_, form_)) {
+        const std::size_t stride = half_stride(static_cast<std::uint32_t>(dimensions_));
+        halves_ = DeviceArray<__half>(pool, positions_ * stride, "ivfadc half vectors", owner_);
+        if (halves_.size() > 0) {
+            check(cudaMemsetAsync(halves_.data(), 0, halves_.bytes(), owner_), "clearing half vectors");
+        }
+    }
+    if (remote_halves() || remote_vectors()) {
+        const std::size_t element = remote_halves() ? sizeof(__half) : sizeof(float);
+        remote_stride_ = (dimensions_ * element + 15) / 16 * 16 / element;
+        remote_ = HostMemory(rows_ * remote_stride_ * element);
+    } else if (options_.keeps_full()) {
+        vectors_ = DeviceArray<float>(pool, rows_ * dimensions_, "ivfadc vectors", owner_);
+    }
+    owner_.stream().synchronize();
+}
 
 template <class T>
 void Mirror::upload(DeviceArray<T>& to, std::span<const T> from, const char* name, cudaStream_t stream)
@@ -131,49 +181,58 @@ void Mirror::write(const std::string& array, std::uint64_t offset, std::span<con
         if (array == array_rotation) return write_piece(rotation_.matrix(), offset, bytes);
         if (array == array_rotation_signs) return write_piece(rotation_.signs(), offset, bytes);
         if (array == array_codes) return scatter(array, offset, bytes);
-    } else if (keeps_vectors_) {
-        if (array == array_vectors) return scatter(array, offset, bytes);
+    }
+    if (options_.keeps_full()) {
+        if (array == array_vectors)
+            return remote_vectors() ? write_remote(offset, bytes) : scatter(array, offset, bytes);
     } else if (options_.keeps_half()) {
         if (array == array_half_mean) return write_piece(std::span<float>(half_mean_), offset, bytes);
         if (array == array_half_scale) return write_piece(std::span<float>(half_scale_), offset, bytes);
-        if (array == array_half) return scatter(array, offset, bytes);
+        if (array == array_half) return remote_halves() ? write_remote(offset, bytes) : scatter(array, offset, bytes);
     }
     // What this device has no use for is left out.
 }
 
-// All of list_of_row is there: lays the lists out and takes the memory of the large arrays.
+// Rows are padded to whole pieces of 16 bytes.
+void Mirror::write_remote(std::uint64_t offset, std::span<const std::byte> bytes)
+{
+    const std::size_t element = remote_halves() ? sizeof(__half) : sizeof(float);
+    const std::size_t row_bytes = dimensions_ * element;
+    const std::size_t stride_bytes = remote_stride_ * element;
+    if (offset > rows_ * row_bytes || bytes.size() > rows_ * row_bytes - offset) {
+        throw BadRequest("past the end of an array");
+    }
+    for (std::size_t done = 0; done < bytes.size();) {
+        const std::uint64_t at = offset + done;
+        const std::size_t whole = row_bytes == stride_bytes ? bytes.size() : row_bytes - at % row_bytes;
+        const std::size_t count = std::min(whole, bytes.size() - done);
+        std::memcpy(remote_.data() + at / row_bytes * stride_bytes + at % row_bytes, bytes.data() + done, count);
+        done += count;
+    }
+}
+
+void Mirror::read_remote(std::size_t row, std::span<float> out) const
+{
+    if (remote_vectors()) {
+        const auto* from = reinterpret_cast<const float*>(remote_.data()) + row * remote_stride_;
+        std::copy_n(from, dimensions_, out.begin());
+        return;
+    }
+    const auto* from = reinterpret_cast<const __half*>(remote_.data()) + row * remote_stride_;
+    for (std::size_t d = 0; d < dimensions_; ++d) out[d] = __half2float(from[d]) / half_scale_[0] + half_mean_[d];
+}
+
+// All of list_of_row is there: lays the lists out.
 void Mirror::arrange()
 {
     std::call_once(arranged_, [&] {
         const cudaStream_t stream = owner_;
         layout_ = ListLayout::arrange(list_of_row_, lists_);
         list_of_row_ = {};
-        const std::size_t positions = layout_.row_at.size();
-        MemoryPool& pool = context_->pool();
         upload<std::uint32_t>(position_of_, layout_.position_of, "ivfadc positions", stream);
         upload<std::uint32_t>(list_begin_, layout_.begin, "ivfadc lists", stream);
         upload<std::uint32_t>(list_length_, layout_.length, "ivfadc lists", stream);
         upload<std::uint32_t>(row_at_, layout_.row_at, "ivfadc rows", stream);
-        if (scans_codes_) {
-            const std::size_t code_groups = (options_.subquantizers + group_codes - 1) / group_codes;
-            codes_ = DeviceArray<std::uint8_t>(pool, positions * code_groups * group_codes, "ivfadc codes", owner_);
-            if (codes_.size() > 0) {
-                check(cudaMemsetAsync(codes_.data(), 0, codes_.bytes(), owner_), "clearing codes");
-            }
-        }
-        if (scans_bytes_) {
-            const std::uint32_t stride = byte_stride(static_cast<std::uint32_t>(dimensions_));
-            bytes_ = DeviceArray<std::uint8_t>(pool, positions * stride, "ivfadc bytes", owner_);
-            if (bytes_.size() > 0) check(cudaMemsetAsync(bytes_.data(), 128, bytes_.bytes(), owner_), "clearing bytes");
-        }
-        if (scans_bytes_ ? options_.refine == IvfRefine::half : !scans_codes_) {
-            const std::size_t stride = half_stride(static_cast<std::uint32_t>(dimensions_));
-            halves_ = DeviceArray<__half>(pool, positions * stride, "ivfadc half vectors", owner_);
-            if (halves_.size() > 0) {
-                check(cudaMemsetAsync(halves_.data(), 0, halves_.bytes(), owner_), "clearing half vectors");
-            }
-        }
-        if (keeps_vectors_) vectors_ = DeviceArray<float>(pool, rows_ * dimensions_, "ivfadc vectors", owner_);
         owner_.stream().synchronize();
     });
 }
@@ -229,7 +288,7 @@ void Mirror::load_centres(cudaStream_t stream)
     centre_terms_ = DeviceArray<float>(pool, count, "ivfadc centroids", owner_);
     check(cudaMemsetAsync(centre_halves_.data(), 0, centre_halves_.bytes(), stream), "clearing centroids");
     encode_halves(device_centroids_.data(), nullptr, lists_, centre_mean_.data(), centre_scale_, dimensions,
-                  centre_halves_.data(), stream);
+                  dimensions_, centre_halves_.data(), stream);
     half_terms(centre_halves_.data(), nullptr, lists_, count, dimensions, metric_ == Metric::l2, centre_terms_.data(),
                stream);
     check(cudaStreamSynchronize(stream), "loading centroids");
@@ -257,7 +316,7 @@ void Mirror::load_codebooks(cudaStream_t stream)
     half_codebooks_ = DeviceArray<__half>(context_->pool(), codebooks_.size(), "ivfadc codebooks", owner_);
     DeviceArray<float> mean8(context_->pool(), 8, "ivfadc loading", stream);
     check(cudaMemsetAsync(mean8.data(), 0, mean8.bytes(), stream), "loading codebooks");
-    encode_halves(device_codebooks_.data(), nullptr, codebooks_.size() / 8, mean8.data(), codebook_scale_, 8,
+    encode_halves(device_codebooks_.data(), nullptr, codebooks_.size() / 8, mean8.data(), codebook_scale_, 8, 8,
                   half_codebooks_.data(), stream);
     point_view();
     DeviceArray<float> rotated;
@@ -274,6 +333,14 @@ void Mirror::load_codebooks(cudaStream_t stream)
     }
     code_terms(view_, centroids, row_terms_.data(), stream);
     check(cudaStreamSynchronize(stream), "loading codebooks");
+}
+
+// Cuts `count` rows so that no launch over them is long, also where they are read over the bus.
+template <class Use>
+void Mirror::for_pieces(std::size_t count, Use use) const
+{
+    const std::size_t most = std::max<std::size_t>(1, bytes_of_launch / (dimensions_ * sizeof(float)));
+    for (std::size_t first = 0; first < count; first += most) use(first, std::min(most, count - first));
 }
 
 void Mirror::load_bytes(cudaStream_t stream)
@@ -303,13 +370,21 @@ void Mirror::make_halves(cudaStream_t stream)
     DeviceArray<float> largest(context_->pool(), 1, "ivfadc loading", stream);
     check(cudaMemsetAsync(largest.data(), 0, largest.bytes(), stream), "measuring vectors");
     const auto dimensions = static_cast<std::uint32_t>(dimensions_);
-    largest_deviation(vectors_.data(), device_half_mean_.data(), rows_, dimensions, largest.data(), stream);
+    const std::size_t stride = half_stride(dimensions);
+    const auto* vectors = remote_vectors() ? reinterpret_cast<const float*>(remote_.on_device()) : vectors_.data();
+    const std::size_t row_stride = remote_vectors() ? remote_stride_ : dimensions_;
+    for_pieces(rows_, [&](std::size_t first, std::size_t count) {
+        largest_deviation(vectors + first * row_stride, device_half_mean_.data(), count, dimensions, row_stride,
+                          largest.data(), stream);
+    });
     float measured = 0;
     check(cudaMemcpyAsync(&measured, largest.data(), sizeof(measured), cudaMemcpyDeviceToHost, stream), "measuring");
     check(cudaStreamSynchronize(stream), "measuring vectors");
     half_scale_[0] = power_of_two(measured, 14);
-    encode_halves(vectors_.data(), row_at_.data(), row_at_.size(), device_half_mean_.data(), half_scale_[0], dimensions,
-                  halves_.data(), stream);
+    for_pieces(row_at_.size(), [&](std::size_t first, std::size_t count) {
+        encode_halves(vectors, row_at_.data() + first, count, device_half_mean_.data(), half_scale_[0], dimensions,
+                      row_stride, halves_.data() + first * stride, stream);
+    });
 }
 
 void Mirror::finish_load()
@@ -319,22 +394,21 @@ void Mirror::finish_load()
     const cudaStream_t stream = owner_;
     layout_.position_of = {};
     position_of_ = {};
+    remote_.lock();
     if (!(half_scale_[0] > 0) || !std::isfinite(half_scale_[0]) || !(half_scale_[1] >= 0)) {
         throw BadRequest("the scale of half vectors is impossible");
     }
     load_centres(stream);
     row_terms_ = DeviceArray<float>(context_->pool(), row_at_.size(), "ivfadc terms", owner_);
+    if ((halves_.size() > 0 && !options_.keeps_full()) || remote_halves()) {
+        upload<float>(device_half_mean_, half_mean_, "ivfadc half vectors", stream);
+    }
     if (scans_bytes_) {
-        if (halves_.size() > 0) upload<float>(device_half_mean_, half_mean_, "ivfadc half vectors", stream);
         load_bytes(stream);
     } else if (scans_codes_) {
         load_codebooks(stream);
     } else {
-        if (keeps_vectors_) {
-            make_halves(stream);
-        } else {
-            upload<float>(device_half_mean_, half_mean_, "ivfadc half vectors", stream);
-        }
+        if (options_.keeps_full()) make_halves(stream);
         half_terms(halves_.data(), row_at_.data(), row_at_.size(), row_at_.size(),
                    static_cast<std::uint32_t>(dimensions_), metric_ == Metric::l2, row_terms_.data(), stream);
     }
@@ -373,14 +447,25 @@ void Mirror::point_view()
     view_.code.subquantizers = static_cast<std::uint32_t>(options_.subquantizers);
     view_.code.code_groups = static_cast<std::uint32_t>((options_.subquantizers + group_codes - 1) / group_codes);
     view_.vectors = vectors_.data();
+    view_.remote = {};
+    if (remote_.size() == 0) return;
+    view_.remote.stride = static_cast<std::uint32_t>(remote_stride_);
+    if (remote_halves()) view_.remote.halves = reinterpret_cast<const __half*>(remote_.on_device());
+    if (remote_vectors()) view_.remote.vectors = reinterpret_cast<const float*>(remote_.on_device());
 }
 
 std::uint64_t Mirror::device_bytes() const
 {
-    return list_begin_.bytes() + list_length_.bytes() + row_at_.bytes() + row_terms_.bytes() +
-           device_centroids_.bytes() + centre_halves_.bytes() + halves_.bytes() + codes_.bytes() + bytes_.bytes() +
-           byte_scales_.bytes() + device_codebooks_.bytes() + half_codebooks_.bytes() + device_rotation_.bytes() +
+    return position_of_.bytes() + list_begin_.bytes() + list_length_.bytes() + row_at_.bytes() + row_terms_.bytes() +
+           device_centroids_.bytes() + centre_mean_.bytes() + centre_halves_.bytes() + centre_terms_.bytes() +
+           halves_.bytes() + device_half_mean_.bytes() + codes_.bytes() + bytes_.bytes() + byte_scales_.bytes() +
+           device_codebooks_.bytes() + half_codebooks_.bytes() + part_of_.bytes() + device_rotation_.bytes() +
            device_signs_.bytes() + vectors_.bytes();
+}
+
+std::uint64_t Mirror::host_bytes() const
+{
+    return remote_.size() + layout_.row_at.size() * sizeof(std::uint32_t);
 }
 
 }  // namespace pgwarp::cuda::ivfadc

@@ -232,7 +232,11 @@ MirrorStatus Mirror::status() const
     MirrorStatus status{};
     status.key = key_;
     status.method = shape_.method;
+    const Residence residence = searcher_->residence();
     status.on_cuda = on_cuda_ ? 1 : 0;
+    status.gpu = static_cast<std::int8_t>(residence.gpu);
+    status.split = residence.split ? 1 : 0;
+    status.device_bytes = residence.device_bytes;
     status.rows = rows_;
     status.delta_rows = current->delta_rows();
     status.dead_rows = current->dead->dead_rows;

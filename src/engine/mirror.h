@@ -63,6 +63,7 @@ public:
 
     std::shared_ptr<const MirrorSnapshot> snapshot() const;
     std::uint64_t memory_bytes() const;
+    std::uint64_t host_bytes() const { return memory_bytes() - searcher_->residence().device_bytes; }
     // Bytes of the arrays as stored: what loading will take at least.
     std::uint64_t stored_bytes() const;
 

@@ -275,12 +275,15 @@ struct MirrorStatus {
     Method method;
     std::uint8_t on_cuda;
     std::uint8_t loading;
-    std::uint8_t reserved[5];
+    std::int8_t gpu;     // number of the device; -1: the CPU
+    std::uint8_t split;  // the vectors that rank candidates lie in page-locked host memory
+    std::uint8_t reserved[3];
     std::uint64_t rows;
     std::uint64_t delta_rows;
     std::uint64_t dead_rows;
     std::uint64_t bytes;
-    std::uint64_t searches;  // queries answered
+    std::uint64_t device_bytes;  // of them
+    std::uint64_t searches;      // queries answered
     std::uint64_t batches;
     std::uint64_t engine_ns;  // spent on them
     std::uint64_t answer_ns;  // from request to reply, each query's added up
@@ -292,8 +295,10 @@ struct StatusReply {
     char device[64];
     std::int32_t process_id;
     std::uint32_t mirror_count;
-    std::uint64_t memory_used;
+    std::uint64_t memory_used;     // of the GPUs, workspaces included; of the host where there are none
     std::uint64_t memory_allowed;  // 0 = unlimited
+    std::uint64_t host_memory_used;
+    std::uint64_t host_memory_allowed;
     std::uint64_t uptime_ms;
     std::uint32_t connections;
     std::uint32_t builds;

@@ -179,6 +179,7 @@ template <ScoreKind kind, class Piece, int width>
 __global__ __launch_bounds__(block_threads) void stream_rows(const StreamArguments arguments)
 {
     extern __shared__ __align__(16) float shared_queries[];
+    let_next_come();  // all blocks have come already: what comes next gets in where they end
     wait_for_previous();
     load_queries(arguments, Piece::elements == 8, width, shared_queries);
     const std::uint32_t lane = threadIdx.x % 32;

@@ -323,6 +323,7 @@ __global__ __launch_bounds__(block_threads, 1) void warp_group_tiles(const __gri
     const Layout<resident> layout(arguments.stages, arguments.dimension_blocks);
     auto& control = *reinterpret_cast<Control*>(shared + layout.control);
     start_barriers<resident>(arguments, control);
+    let_next_come();  // all blocks have come already: what comes next gets in where they end
     wait_for_previous();
     if (threadIdx.x >= consumer_threads) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");

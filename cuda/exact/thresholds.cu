@@ -26,7 +26,7 @@ __device__ float next_below(float value)
     return nextafterf(value, -INFINITY);
 }
 
-constexpr std::uint32_t taken_rank = 32;  // up to which the largest are taken off one after the other
+constexpr std::uint32_t taken_rank = 12;  // up to which the largest are taken off one after the other
 
 // The keep-th smallest of `width` in shared memory: the smallest of what is left, again and again, and how many there
 // are of it. In every thread.
@@ -38,6 +38,7 @@ __device__ std::uint32_t take_smallest(const std::uint32_t* bits, std::uint32_t 
     std::uint64_t least = 0;  // of what is left
     while (true) {
         std::uint32_t smallest = ~0U;
+#pragma unroll 2
         for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x) {
             if (bits[i] >= least) smallest = min(smallest, bits[i]);
         }
@@ -47,6 +48,7 @@ __device__ std::uint32_t take_smallest(const std::uint32_t* bits, std::uint32_t 
         if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = smallest;
         __syncthreads();
         for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) smallest = min(smallest, warps[warp]);
+#pragma unroll 2
         for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x) {
             if (bits[i] == smallest) atomicAdd(&taken, 1);
         }

@@ -126,11 +126,12 @@ __device__ inline TwoBest merge_quad(const RowBest<exact>& own)
     return best;
 }
 
-// Writes one row's outcome (one lane of its quad calls); returns 1 when a label changed.
-template <bool exact>
+// Writes one row's outcome (one lane of its quad calls); returns 1 when a label changed. in_parts: the launch may have
+// some of the centroids only.
+template <bool exact, bool in_parts>
 __device__ inline unsigned write_row(TwoBest best, std::size_t row, const AssignTask& task)
 {
-    if (task.running != nullptr) {
+    if (in_parts && task.running != nullptr) {
         if (task.first_tile > 0) take_better<exact>(best, task.running[row]);
         if (task.end_tile < task.centroids.tile_count) {
             task.running[row] = best;

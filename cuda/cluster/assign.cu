@@ -18,7 +18,7 @@ struct LaunchSize {
 };
 
 // The products of about a millisecond: whole waves of row tiles with all centroids while that is enough for a wave,
-// else a wave with some of the centroids.
+// else a wave with some of the centroids (where the kernel takes all of them, less than a wave).
 LaunchSize launch_size(const Context& context, std::size_t chunks, int tiles, int passes, bool fast)
 {
     const double products = fast ? 2.5e11 : 2.5e10;
@@ -29,7 +29,11 @@ LaunchSize launch_size(const Context& context, std::size_t chunks, int tiles, in
     };
     const std::size_t whole = of(row_by_tile * tiles, wave);
     if (whole > 0) return {whole, tiles};
-    const std::size_t rows = std::clamp<std::size_t>(of(row_by_tile, row_tile), row_tile, wave);
+    const bool exact = passes > 1;
+    const bool in_parts = !fast || takes_parts(exact, rows_stay(chunks, exact));
+    const std::size_t rows =
+        std::clamp<std::size_t>(of(row_by_tile * (in_parts ? 1 : tiles), row_tile), row_tile, wave);
+    if (!in_parts) return {rows, tiles};
     const std::size_t some = of(row_by_tile * static_cast<double>(rows), 1);
     return {rows, static_cast<int>(std::clamp<std::size_t>(some, 1, static_cast<std::size_t>(tiles)))};
 }

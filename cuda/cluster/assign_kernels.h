@@ -35,6 +35,18 @@ struct AssignTask {
     uint2* pairs;  // best two, nearest first; equal where there is one centroid
 };
 
+// Whether rows stay in shared memory while all centroids pass by (warp groups).
+constexpr bool rows_stay(std::size_t chunks, bool exact)
+{
+    return chunks * (exact ? 2 : 1) <= 4;
+}
+// Whether a launch of warp groups may take some of the centroids only. Where rows stay, training never has to: to leave
+// that out makes the kernel a tenth faster.
+constexpr bool takes_parts(bool exact, bool stay)
+{
+    return exact || !stay;
+}
+
 // Warp-group matrix instructions (compute capability 9.0).
 void assign_warpgroup(const AssignTask& task, bool exact, int multiprocessors, cudaStream_t stream);
 // Warp matrix instructions (7.5 and up).

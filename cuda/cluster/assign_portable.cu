@@ -85,7 +85,7 @@ __global__ __launch_bounds__(threads) void assign_portable_kernel(AssignTask tas
     for (int r = 0; r < 2; ++r) {
         const TwoBest found = merge_quad<exact>(best[0][r]);
         const std::size_t row = first_row + r * 8;
-        if (lane % 4 == 0 && row < task.rows.count) differ += write_row<exact>(found, row, task);
+        if (lane % 4 == 0 && row < task.rows.count) differ += write_row<exact, true>(found, row, task);
     }
     if constexpr (!exact) {
         if (differ != 0) atomicAdd(task.changed, differ);

@@ -37,7 +37,7 @@ struct Plan {
 Plan make_plan(std::size_t chunks, int parts)
 {
     Plan plan{};
-    plan.resident = chunks * parts <= 4;
+    plan.resident = rows_stay(chunks, parts == 2);
     plan.stage_bytes = centroid_chunk_bytes + (plan.resident ? 0 : row_chunk_bytes);
     plan.row_buffers = !plan.resident ? 0 : chunks * parts <= 2 ? 2 : 1;
     plan.row_bytes = plan.resident ? static_cast<unsigned>(chunks * parts) * row_chunk_bytes : 0;
@@ -109,6 +109,8 @@ __device__ void feed(const Arguments& arguments, const Shared& shared)
     const int chunks = static_cast<int>(task.chunks);
     const auto* row_bytes = reinterpret_cast<const unsigned char*>(task.rows.tiles);
     const auto* centroid_bytes = reinterpret_cast<const unsigned char*>(task.centroids.tiles);
+    const int begin = takes_parts(exact, resident) ? task.first_tile : 0;
+    const int end = takes_parts(exact, resident) ? task.end_tile : task.centroids.tile_count;
     Ring stage;
     Ring buffer;
     for (int tile = blockIdx.x; tile < arguments.row_tiles; tile += gridDim.x) {
@@ -122,7 +124,7 @@ __device__ void feed(const Arguments& arguments, const Shared& shared)
                            shared.rows_full + 8 * buffer.at);
             buffer.advance(plan.row_buffers);
         }
-        for (int group = task.first_tile; group < task.end_tile; ++group) {
+        for (int group = begin; group < end; ++group) {
             const unsigned char* centroids = centroid_bytes + std::size_t{static_cast<unsigned>(group)} * parts<exact> *
                                                                   chunks * centroid_chunk_bytes;
             for (int v = 0; v < passes<exact> * chunks; ++v) {
@@ -157,6 +159,8 @@ __device__ void compute(const Arguments& arguments, const Shared& shared)
     const int lane = threadIdx.x % 32;
     const unsigned own_blocks = (warp / 4) * 2 * block_bytes;
     const int own_row = (warp / 4) * 128 + (warp % 4) * 16 + lane / 4;
+    const int begin = takes_parts(exact, resident) ? task.first_tile : 0;
+    const int end = takes_parts(exact, resident) ? task.end_tile : task.centroids.tile_count;
     Ring stage;
     Ring buffer;
     unsigned differ = 0;
@@ -172,7 +176,7 @@ __device__ void compute(const Arguments& arguments, const Shared& shared)
             }
         }
         if (resident) barrier_wait(shared.rows_full + 8 * buffer.at, buffer.phase);
-        for (int group = task.first_tile; group < task.end_tile; ++group) {
+        for (int group = begin; group < end; ++group) {
             float sums[2][64];
             unsigned previous = 0;
             int last_stage = 0;
@@ -217,7 +221,8 @@ __device__ void compute(const Arguments& arguments, const Shared& shared)
             for (int r = 0; r < 2; ++r) {
                 const TwoBest found = merge_quad<exact>(best[b][r]);
                 const std::size_t row = first_row + b * 64 + r * 8;
-                if (lane % 4 == 0 && row < task.rows.count) differ += write_row<exact>(found, row, task);
+                if (lane % 4 == 0 && row < task.rows.count)
+                    differ += write_row<exact, takes_parts(exact, resident)>(found, row, task);
             }
         }
     }

@@ -110,7 +110,7 @@ void hadamard_rotate_rows(const float* rows, std::size_t count, std::size_t dime
                                static_cast<int>(bytes)),
           "asking for shared memory");
     // Well below a millisecond a launch.
-    const std::size_t step = std::max<std::size_t>(1, (std::size_t{1} << 25) / dimensions);
+    const std::size_t step = std::min((std::size_t{1} << 25) / dimensions, std::size_t{1} << 16);
     for (std::size_t first = 0; first < count; first += step) {
         ResidualBase piece = base;
         if (piece.labels != nullptr) piece.labels += first;

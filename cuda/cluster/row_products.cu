@@ -100,11 +100,11 @@ __global__ __launch_bounds__(threads) void squared_norms_kernel(const float* row
     if (threadIdx.x % 32 == 0) out[i] = sum;
 }
 
-// Rows of one side in a launch of less than a millisecond.
+// Rows of one side in a launch of little more than a millisecond.
 std::size_t launch_rows(std::size_t others, std::size_t dimensions)
 {
     const std::size_t rounded = (others + tile - 1) / tile * tile;
-    return std::clamp<std::size_t>((std::size_t{1} << 33) / (rounded * dimensions * tile), 1, 4096) * tile;
+    return std::clamp<std::size_t>((std::size_t{1} << 34) / (rounded * dimensions * tile), 1, 4096) * tile;
 }
 
 unsigned tiles(std::size_t rows)

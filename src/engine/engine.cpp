@@ -39,7 +39,7 @@ Engine::Engine(const EngineOptions& given, Device& used)
       residency(given.memory != 0 ? given.memory : default_memory()),
       buffers(bulk_buffers, query_buffers),
       searches(search_workers, search_pool),
-      copies(std::clamp(given.threads / 2, fewest_copiers, most_copiers))
+      copies(std::clamp(given.threads / 2, fewest_copiers, most_copiers), build_nice)
 {
 }
 

@@ -209,14 +209,14 @@ private:
                               bytes, cudaMemcpyDeviceToHost, stream_),
               "reading results");
     }
-    // In pieces: while one is on its way, the threads put the next into pinned memory.
+    // In pieces: while one is on its way, the threads put the next into pinned memory. Waking them takes time too.
     void send(const std::byte* from, ThreadPool& pool)
     {
-        constexpr std::size_t piece = std::size_t{1} << 20;
+        const std::size_t piece = std::size_t{1} << (pool.threads() > 1 ? 22 : 20);
         for (std::size_t begin = 0; begin < query_bytes_; begin += piece) {
             const std::size_t bytes = std::min(piece, query_bytes_ - begin);
             std::byte* staged = staging_.data() + begin;
-            pool.parallel_for(bytes, piece / 16, [&](std::size_t first, std::size_t last) {
+            pool.parallel_for(bytes, std::size_t{1} << 17, [&](std::size_t first, std::size_t last) {
                 std::memcpy(staged + first, from + begin + first, last - first);
             });
             check(cudaMemcpyAsync(reinterpret_cast<std::byte*>(queries_) + begin, staged, bytes, cudaMemcpyHostToDevice,

@@ -26,7 +26,7 @@ __device__ float next_below(float value)
     return nextafterf(value, -INFINITY);
 }
 
-constexpr std::uint32_t taken_rank = 32;  // up to which the largest are taken off one after the other
+constexpr std::uint32_t taken_rank = 12;  // up to which the largest are taken off one after the other
 
 // The keep-th smallest of `width` in shared memory: the smallest of what is left, again and again, and how many there
 // are of it. In every thread.

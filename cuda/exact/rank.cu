@@ -96,11 +96,11 @@ __device__ std::uint32_t count_from(const Ranking& ranking, std::uint32_t count,
 // found[] is what the host waits for. All threads of the block call it.
 __device__ void report(const RankArguments& arguments, std::uint32_t id, std::uint32_t found)
 {
-    if (arguments.host_waits) {
-        __threadfence_system();
-        __syncthreads();
-    }
-    if (threadIdx.x == 0) *static_cast<volatile std::uint32_t*>(&arguments.answer.found[id]) = found;
+    if (arguments.host_waits) __syncthreads();
+    if (threadIdx.x != 0) return;
+    // One fence, after the barrier, orders what all threads have written: each takes the way to the host and back.
+    if (arguments.host_waits) __threadfence_system();
+    *static_cast<volatile std::uint32_t*>(&arguments.answer.found[id]) = found;
 }
 
 __device__ void give_up(const RankArguments& arguments, std::uint32_t id, double lowest, bool filter)

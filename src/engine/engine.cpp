@@ -47,7 +47,7 @@ Engine::Engine(const EngineOptions& given, Device& used)
       residency(host_memory(given, used)),
       buffers(bulk_buffers, query_buffers),
       searches(search_workers, search_pool),
-      copies(std::clamp(given.threads / 2, fewest_copiers, most_copiers))
+      copies(std::clamp(given.threads / 2, fewest_copiers, most_copiers), build_nice)
 {
     device.set_relief([this](std::int32_t gpu, std::uint64_t bytes) { residency.evict_idle_of(gpu, bytes); });
 }

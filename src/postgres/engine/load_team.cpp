@@ -108,11 +108,11 @@ LoadTeam* gather_load_team(Relation index, const Directory& directory)
     while (started < helpers && start_load_helper(index, directory.generation, dsm_segment_handle(made))) ++started;
     ereport(DEBUG1, (errmsg("pgwarp: loading index \"%s\" with %d helpers", RelationGetRelationName(index), started)));
     if (started > 0) return team;
-    disband_load_team(team);
+    leave_load_team();
     return nullptr;
 }
 
-void disband_load_team(LoadTeam*)
+void leave_load_team()
 {
     if (segment != nullptr) dsm_detach(segment);
 }

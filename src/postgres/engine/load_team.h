@@ -22,9 +22,10 @@ struct LoadPiece {
 };
 
 // Starts helpers for an index that is large enough. Null: none are to be had, or allowed by pgwarp.load_workers.
-// However the leader leaves, also by an error, its helpers are sent home.
 LoadTeam* gather_load_team(Relation index, const Directory& directory);
-void disband_load_team(LoadTeam* team);
+// Leaves the team that this process belongs to, if any; an error does it too. With its leader goes the team. A helper
+// that leaves with a piece in its hands has failed.
+void leave_load_team();
 
 // Whether an array is worth the team's while.
 bool team_may_load(const StoredArray& array);
@@ -34,7 +35,7 @@ void open_array(LoadTeam* team, uint32 array, uint64 bytes);
 // False: a helper has failed with a piece in its hands, so that the load has to begin again.
 bool wait_for_pieces(LoadTeam* team);
 
-// For helpers: joins the team; null when it is no more. A helper that leaves with a piece has failed.
+// For helpers: joins the team; null when it is no more.
 LoadTeam* join_load_team(dsm_handle handle);
 // Waits until there is a piece, or returns false when the team has been disbanded.
 bool wait_for_piece(LoadTeam* team, uint64 most, LoadPiece* piece);

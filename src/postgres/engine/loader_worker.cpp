@@ -91,14 +91,15 @@ void help(const LoaderTask& task)
             help_to_load(index, state, team);
         }
     }
+    leave_load_team();
     if (index != nullptr) relation_close(index, NoLock);
-    // Leaves the team.
     CommitTransactionCommand();
 }
 
-// Load one index that was loaded before. Small or gone now: it is forgotten.
-void load_again(Oid oid)
+// Load one index that was loaded before. Small or gone now: it is forgotten. False when the engine is gone again.
+bool load_again(Oid oid)
 {
+    LoadOutcome outcome = LoadOutcome::done;
     StartTransactionCommand();
     Relation index = open_if_free(oid);
     if (index == nullptr) {
@@ -107,30 +108,31 @@ void load_again(Oid oid)
         const IndexState state = own_state(index);
         if (worker_may_load(index, *state.directory)) {
             open_engine();
-            load_mirror_here(index, state, static_cast<uint32>(setting_load_wait_ms));
+            outcome = load_mirror_here(index, state, static_cast<uint32>(setting_load_wait_ms));
         } else {
             forget_index(MyDatabaseId, oid);
         }
         relation_close(index, NoLock);
     }
     CommitTransactionCommand();
+    return outcome != LoadOutcome::unsent && outcome != LoadOutcome::lost;
 }
 
-// The same; false when the engine's memory is full, and the rest has to wait for its searches. An index that can't be
-// loaded is told in the log, and does not keep the others from being loaded.
+// The same; false also when the engine's memory is full, so that the rest has to wait for its searches. A damaged index
+// is told in the log, and does not keep the others from being loaded.
 bool try_load_again(Oid oid)
 {
     MemoryContext outer = CurrentMemoryContext;
     volatile bool goes_on = true;
     PG_TRY();
     {
-        load_again(oid);
+        goes_on = load_again(oid);
     }
     PG_CATCH();
     {
         MemoryContextSwitchTo(outer);
         ErrorData* error = CopyErrorData();
-        goes_on = error->sqlerrcode != ERRCODE_OUT_OF_MEMORY;
+        goes_on = error->sqlerrcode == ERRCODE_INDEX_CORRUPTED;
         FreeErrorData(error);
         // Not an error of anybody's statement.
         HOLD_INTERRUPTS();

@@ -157,7 +157,7 @@ LoadOutcome send_index(LoadRun* run)
     uint64 starts[delta_log_count];
     for (uint32 i = 0; i < delta_log_count; ++i) starts[i] = state.meta.logs[i].start;
     LoadOutcome outcome = send_arrays(run);
-    disband_load_team(run->team);
+    leave_load_team();
     if (outcome == LoadOutcome::done) outcome = send_delta(run->index, state, starts);
     if (outcome == LoadOutcome::done && state.meta.tombstone_version > 0) outcome = send_tombstones(run->index, state);
     if (outcome != LoadOutcome::done) return outcome;
@@ -182,7 +182,7 @@ LoadOutcome run_load(LoadRun* run, uint32 wait_ms, bool with_team)
     }
     PG_CATCH();
     {
-        disband_load_team(run->team);
+        leave_load_team();
         close_engine();
         PG_RE_THROW();
     }

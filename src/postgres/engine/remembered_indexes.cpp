@@ -38,24 +38,37 @@ RememberedIndex* oldest_entry(SharedSlot* shared)
     return oldest;
 }
 
-// Copy what is remembered and may be tried, those used last first. Each copied has had one more attempt if `count`.
-int copy_entries(RememberedIndex* entries, bool count)
+// Copy what is remembered, those used last first.
+int copy_entries(RememberedIndex* entries)
 {
     SharedSlot* shared = shared_slot();
     int copied = 0;
     SpinLockAcquire(&shared->mutex);
     for (RememberedIndex& entry : shared->remembered) {
-        if (entry.database == InvalidOid) continue;
-        if (count && entry.attempts++ >= most_attempts) {
-            entry.database = InvalidOid;
-            continue;
-        }
-        entries[copied++] = entry;
+        if (entry.database != InvalidOid) entries[copied++] = entry;
     }
     SpinLockRelease(&shared->mutex);
     std::sort(entries, entries + copied,
               [](const RememberedIndex& a, const RememberedIndex& b) { return a.used_at > b.used_at; });
     return copied;
+}
+
+// Note an attempt to load what is remembered of a database, and forget what has had too many. False: nothing is left.
+bool count_attempt(Oid database)
+{
+    SharedSlot* shared = shared_slot();
+    bool any = false;
+    SpinLockAcquire(&shared->mutex);
+    for (RememberedIndex& entry : shared->remembered) {
+        if (entry.database != database) continue;
+        if (entry.attempts++ >= most_attempts) {
+            entry.database = InvalidOid;
+        } else {
+            any = true;
+        }
+    }
+    SpinLockRelease(&shared->mutex);
+    return any;
 }
 
 }  // namespace
@@ -103,21 +116,21 @@ void forget_index(Oid database, Oid index)
 void start_remembered_loads()
 {
     RememberedIndex entries[remembered_capacity];
-    const int count = copy_entries(entries, true);
+    const int count = copy_entries(entries);
     Oid databases[most_databases];
-    int started = 0;
-    for (int i = 0; i < count && started < most_databases; ++i) {
+    int known = 0;
+    for (int i = 0; i < count && known < most_databases; ++i) {
         const Oid database = entries[i].database;
-        if (std::find(databases, databases + started, database) != databases + started) continue;
-        if (!start_remembered_loader(database)) return;
-        databases[started++] = database;
+        if (std::find(databases, databases + known, database) != databases + known) continue;
+        databases[known++] = database;
+        if (count_attempt(database) && !start_remembered_loader(database)) return;
     }
 }
 
 int remembered_indexes(Oid database, Oid* indexes)
 {
     RememberedIndex entries[remembered_capacity];
-    const int count = copy_entries(entries, false);
+    const int count = copy_entries(entries);
     int found = 0;
     for (int i = 0; i < count; ++i) {
         if (entries[i].database == database) indexes[found++] = entries[i].index;

@@ -111,12 +111,17 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
 // Searches wait for their work, so nothing is under way here.
 Mirror::~Mirror() = default;
 
-// Some room is left for the workspaces of searches, without which a resident index is of no use.
+// Room that is left for the workspaces of searches, without which a resident index is of no use, and of its own load.
+std::uint64_t Mirror::workspace_bytes() const
+{
+    const MemoryPool& pool = context_->pool();
+    return std::min((pool.budget() != 0 ? pool.budget() : pool.room()) / 8, most_workspaces);
+}
+
 void Mirror::choose_form()
 {
     MemoryPool& pool = context_->pool();
-    const std::uint64_t budget = pool.budget() != 0 ? pool.budget() : pool.room();
-    const std::uint64_t workspaces = std::min(budget / 8, most_workspaces);
+    const std::uint64_t workspaces = workspace_bytes();
     const MirrorSize size{rows_, lists_, dimensions_};
     for (const Form form : forms_of(options_)) {
         form_ = form;
@@ -383,7 +388,8 @@ void Mirror::make_halves(cudaStream_t stream)
 // Of vectors on the host, as the builder makes them of an index with codes = int8.
 void Mirror::make_bytes(ThreadPool& pool)
 {
-    const std::size_t most = std::max<std::size_t>(1, bytes_of_launch / dimensions_);
+    const std::size_t most =
+        std::max<std::size_t>(1, std::min<std::uint64_t>(bytes_of_launch, workspace_bytes() / 2) / dimensions_);
     std::vector<std::uint8_t> codes(std::min(most, rows_) * dimensions_);
     DeviceArray<std::byte> piece(context_->pool(), codes.size(), "ivfadc loading", owner_);
     for (std::size_t first = 0; first < rows_; first += most) {

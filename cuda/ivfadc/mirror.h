@@ -67,6 +67,7 @@ private:
     // The index has half or full vectors alone, and they lie on the host.
     bool makes_bytes() const { return scans_bytes_ && !options_.byte_codes; }
     void make_bytes(ThreadPool& pool);
+    std::uint64_t workspace_bytes() const;
     void choose_form();
     void take_memory();
     void write_remote(std::uint64_t offset, std::span<const std::byte> bytes);

@@ -352,7 +352,7 @@ void DeviceExactSearcher::search_exact(const SearchBatch& batch, double after_di
 }
 
 std::unique_ptr<Searcher> searcher_with_most_room(const IndexShape& shape, const ParameterList&,
-                                                   std::span<const ArrayShape> arrays)
+                                                  std::span<const ArrayShape> arrays)
 {
     return make_exact_searcher(roomiest(contexts()), shape, arrays);
 }

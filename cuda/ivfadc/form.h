@@ -4,6 +4,7 @@
 //   ranked   (refine = full) halves are scanned on the device, the vectors lie in page-locked host memory and are read
 //            over the bus for the rows that are ranked;
 //   codes    product codes or bytes are scanned on the device, the half or full vectors lie in page-locked host memory.
+//            Where the index has no codes, bytes are made of the vectors when it is loaded.
 // Values, and so the answers up to what the scan proposes, are the same in all of them.
 #pragma once
 
@@ -29,11 +30,17 @@ inline std::vector<Form> forms_of(const IvfOptions& options)
 {
     std::vector<Form> forms{Form::whole};
     if (options.keeps_full() && !options.byte_codes) forms.push_back(Form::ranked);
-    if (options.keeps_codes() && options.refine != IvfRefine::none) forms.push_back(Form::codes);
+    if (!options.keeps_codes() || options.refine != IvfRefine::none) forms.push_back(Form::codes);
     return forms;
 }
 
-// Whether product codes are scanned. Bytes always are, where there are some.
+// Whether bytes are scanned: where the index has them, and in place of half vectors that lie on the host.
+inline bool scans_bytes(const IvfOptions& options, Form form)
+{
+    return options.byte_codes || (!options.product_codes && form == Form::codes);
+}
+
+// Whether product codes are scanned.
 inline bool scans_codes(const IvfOptions& options, Form form)
 {
     return options.product_codes && (form == Form::codes || options.refine == IvfRefine::none);
@@ -42,7 +49,7 @@ inline bool scans_codes(const IvfOptions& options, Form form)
 // Whether half vectors are on the device, to be scanned or, beside bytes, to rank.
 inline bool keeps_halves(const IvfOptions& options, Form form)
 {
-    if (options.byte_codes) return form == Form::whole && options.refine == IvfRefine::half;
+    if (scans_bytes(options, form)) return form == Form::whole && options.refine == IvfRefine::half;
     return !scans_codes(options, form);
 }
 
@@ -65,7 +72,7 @@ inline std::uint64_t device_bytes_of(const IvfOptions& options, const MirrorSize
         bytes += positions * groups * group_codes + 256 * size.dimensions * 6;
         if (options.opq) bytes += size.dimensions * size.dimensions * 4 + size.lists * size.dimensions * 4;
     }
-    if (options.byte_codes) bytes += positions * (byte_stride(static_cast<std::uint32_t>(size.dimensions)) + 4);
+    if (scans_bytes(options, form)) bytes += positions * (byte_stride(static_cast<std::uint32_t>(size.dimensions)) + 4);
     if (keeps_halves(options, form)) bytes += positions * stride * 2;
     if (form == Form::whole && options.keeps_full()) bytes += size.rows * size.dimensions * 4;
     return bytes;

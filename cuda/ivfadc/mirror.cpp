@@ -8,6 +8,7 @@
 #include "device/error.h"
 #include "index/arrays.h"
 #include "index/ivfadc/build_arrays.h"
+#include "index/ivfadc/byte_lists.h"
 #include "ivfadc/byte_rows.h"
 #include "ivfadc/mirror_kernels.h"
 
@@ -93,17 +94,16 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
       rows_(rows_of(arrays, array_list_of_row, 0)),
       lists_(rows_of(arrays, array_centroids, 1)),
       options_(IvfOptions::resolve(options, rows_, shape.dimensions)),
-      scans_bytes_(options_.byte_codes),
       centroids_(lists_ * dimensions_),
       half_mean_(dimensions_),
       list_of_row_(rows_),
-      code_scale_(scans_bytes_ ? rows_ : 0),
       owner_(context.lease(Priority::build))
 {
     if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
     if (rows_ > 0) require_arrays(arrays, options_, rows_, lists_, dimensions_);
     choose_form();
     take_memory();
+    if (scans_bytes_) code_scale_.resize(rows_);
     if (scans_codes_) {
         codebooks_.resize(256 * dimensions_);
         if (options_.opq && rows_ > 0) rotation_ = Rotation(dimensions_);
@@ -113,16 +113,22 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
 // Searches wait for their work, so nothing is under way here.
 Mirror::~Mirror() = default;
 
-// Some room is left for the workspaces of searches, without which a resident index is of no use.
+// Room that is left for the workspaces of searches, without which a resident index is of no use, and of its own load.
+std::uint64_t Mirror::workspace_bytes() const
+{
+    const MemoryPool& pool = context_->pool();
+    return std::min((pool.budget() != 0 ? pool.budget() : pool.room()) / 8, most_workspaces);
+}
+
 void Mirror::choose_form()
 {
     MemoryPool& pool = context_->pool();
-    const std::uint64_t budget = pool.budget() != 0 ? pool.budget() : pool.room();
-    const std::uint64_t workspaces = std::min(budget / 8, most_workspaces);
+    const std::uint64_t workspaces = workspace_bytes();
     const MirrorSize size{rows_, lists_, dimensions_};
     for (const Form form : forms_of(options_)) {
         form_ = form;
         scans_codes_ = cuda::ivfadc::scans_codes(options_, form);
+        scans_bytes_ = cuda::ivfadc::scans_bytes(options_, form);
         if (pool.has_room(device_bytes_of(options_, size, form) + workspaces)) return;
     }
     throw std::bad_alloc();
@@ -228,7 +234,7 @@ void Mirror::arrange()
     std::call_once(arranged_, [&] {
         const cudaStream_t stream = owner_;
         layout_ = ListLayout::arrange(list_of_row_, lists_);
-        list_of_row_ = {};
+        if (!makes_bytes()) list_of_row_ = {};
         upload<std::uint32_t>(position_of_, layout_.position_of, "ivfadc positions", stream);
         upload<std::uint32_t>(list_begin_, layout_.begin, "ivfadc lists", stream);
         upload<std::uint32_t>(list_length_, layout_.length, "ivfadc lists", stream);
@@ -387,17 +393,45 @@ void Mirror::make_halves(cudaStream_t stream)
     });
 }
 
-void Mirror::finish_load()
+// Of vectors on the host, as the builder makes them of an index with codes = int8.
+void Mirror::make_bytes(ThreadPool& pool)
+{
+    const std::size_t most =
+        std::max<std::size_t>(1, std::min<std::uint64_t>(bytes_of_launch, workspace_bytes() / 2) / dimensions_);
+    std::vector<std::uint8_t> codes(std::min(most, rows_) * dimensions_);
+    DeviceArray<std::byte> piece(context_->pool(), codes.size(), "ivfadc loading", owner_);
+    for (std::size_t first = 0; first < rows_; first += most) {
+        const std::size_t count = std::min(most, rows_ - first);
+        pool.parallel_for(count, 1024, [&](std::size_t begin, std::size_t end) {
+            std::vector<float> vector(dimensions_);
+            for (std::size_t i = begin; i < end; ++i) {
+                const std::size_t row = first + i;
+                read_remote(row, vector);
+                code_scale_[row] = encode_bytes(vector.data(), centroids_.data() + list_of_row_[row] * dimensions_,
+                                                dimensions_, codes.data() + i * dimensions_);
+            }
+        });
+        check(cudaMemcpyAsync(piece.data(), codes.data(), count * dimensions_, cudaMemcpyHostToDevice, owner_),
+              "copying codes");
+        scatter_bytes(piece.data(), first * dimensions_, count * dimensions_, static_cast<std::uint32_t>(dimensions_),
+                      position_of_.data(), bytes_.data(), owner_);
+        owner_.stream().synchronize();
+    }
+    list_of_row_ = {};
+}
+
+void Mirror::finish_load(ThreadPool& pool)
 {
     check(cudaSetDevice(context_->device()), "choosing the device");
     arrange();
     const cudaStream_t stream = owner_;
-    layout_.position_of = {};
-    position_of_ = {};
     remote_.lock();
     if (!(half_scale_[0] > 0) || !std::isfinite(half_scale_[0]) || !(half_scale_[1] >= 0)) {
         throw BadRequest("the scale of half vectors is impossible");
     }
+    if (makes_bytes()) make_bytes(pool);
+    layout_.position_of = {};
+    position_of_ = {};
     load_centres(stream);
     row_terms_ = DeviceArray<float>(context_->pool(), row_at_.size(), "ivfadc terms", owner_);
     if ((halves_.size() > 0 && !options_.keeps_full()) || remote_halves()) {

@@ -36,7 +36,12 @@ public:
 
     // As Searcher::write: pieces of the arrays in their order, thread-safe within an array.
     void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes);
-    void finish_load();
+    void finish_load(ThreadPool& pool);
+    void finish_load()
+    {
+        ThreadPool alone(1);
+        finish_load(alone);
+    }
 
     // Valid after finish_load().
     const MirrorView& view() const { return view_; }
@@ -60,6 +65,10 @@ public:
 private:
     bool remote_halves() const { return form_ == Form::codes && !options_.keeps_full(); }
     bool remote_vectors() const { return form_ != Form::whole && options_.keeps_full(); }
+    // The index has half or full vectors alone, and they lie on the host.
+    bool makes_bytes() const { return scans_bytes_ && !options_.byte_codes; }
+    void make_bytes(ThreadPool& pool);
+    std::uint64_t workspace_bytes() const;
     void choose_form();
     void take_memory();
     void write_remote(std::uint64_t offset, std::span<const std::byte> bytes);

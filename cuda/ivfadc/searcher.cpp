@@ -100,7 +100,7 @@ public:
     }
     void finish_load(ThreadPool& pool) override
     {
-        mirror_.finish_load();
+        mirror_.finish_load(pool);
         if (mirror_.form() == Form::codes && !mirror_.view().scans_bytes) measure_factors(pool);
     }
     std::uint64_t memory_bytes() const override { return mirror_.device_bytes() + mirror_.host_bytes(); }
@@ -165,7 +165,7 @@ private:
         const std::int64_t asked = batch.settings.get("refine_factor", 0);
         if (asked > 0) return static_cast<std::size_t>(asked);
         if (mirror_.view().scans_bytes) {
-            if (mirror_.options().refine == IvfRefine::none) return 1;
+            if (mirror_.view().values_of_residuals()) return 1;
             return batch.k <= 20 ? 3 : 2;
         }
         return mirror_.form() == Form::codes ? factors_.of(batch.k) : 1;

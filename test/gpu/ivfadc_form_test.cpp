@@ -272,7 +272,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{Metric::l2, 2, 96, 0, Form::ranked}, Case{Metric::cosine, 2, 33, 0, Form::ranked},
                     Case{Metric::inner_product, 2, 127, 0, Form::ranked}, Case{Metric::l2, 1, 128, 0, Form::codes, 2},
                     Case{Metric::cosine, 2, 65, 0, Form::codes, 2},
-                    Case{Metric::inner_product, 1, 30, 0, Form::codes, 2}));
+                    Case{Metric::inner_product, 1, 30, 0, Form::codes, 2}, Case{Metric::l2, 1, 128, 0, Form::codes, 1},
+                    Case{Metric::cosine, 1, 51, 0, Form::codes, 1}, Case{Metric::l2, 2, 64, 0, Form::codes, 1}));
 
 TEST(IvfadcForms, NoRoomForAnyIsShortMemory)
 {
@@ -295,7 +296,7 @@ TEST(IvfadcForms, BestFirst)
     options.refine = IvfRefine::full;
     EXPECT_EQ(cuda::ivfadc::forms_of(options), (std::vector<Form>{Form::whole, Form::ranked, Form::codes}));
     options.product_codes = false;
-    EXPECT_EQ(cuda::ivfadc::forms_of(options), (std::vector<Form>{Form::whole, Form::ranked}));
+    EXPECT_EQ(cuda::ivfadc::forms_of(options), (std::vector<Form>{Form::whole, Form::ranked, Form::codes}));
     options.byte_codes = true;
     EXPECT_EQ(cuda::ivfadc::forms_of(options), (std::vector<Form>{Form::whole, Form::codes}));
     options.byte_codes = false;

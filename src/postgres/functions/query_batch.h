@@ -2,6 +2,7 @@
 // distances.
 #pragma once
 
+#include "postgres/engine/loader.h"
 #include "postgres/functions/search_target.h"
 
 namespace pgwarp
@@ -10,6 +11,16 @@ namespace pgwarp
 struct Neighbour {
     Tid tid;  // of the visible tuple
     double distance;
+};
+
+// The first search for a whole batch, begun ahead of its time.
+struct BatchStart {
+    SearchRequest request;
+    RequestAhead ahead;
+    uint32 wanted;
+    bool complete;  // the method's searches leave no row out
+    char* reply;    // when it is here already, and wasn't used yet
+    uint32 reply_bytes;
 };
 
 // Queries that fit one request, and their answers.
@@ -25,6 +36,7 @@ struct QueryBatch {
     float* sent;          // the same as the engine wants them: normalised under cosine
     Neighbour* found;     // [capacity][k]
     uint32* found_count;  // [capacity]
+    BatchStart* start;
 };
 
 // An empty batch in the current memory context. rows: queries are rows of the table.
@@ -34,8 +46,11 @@ void clear_query_batch(QueryBatch* batch);
 // Adds a query; there must be room. The vector's dimensions were checked.
 void add_query(QueryBatch* batch, const SearchTarget* target, int64 number, const float* vector);
 
+// Lets the engine begin with the batch, where that can be.
+void start_batch(SearchTarget* target, QueryBatch* batch);
+
 // Fills `found`: for each query the k nearest rows that the snapshot sees (fewer only where there are no more), in
-// order of the operator's distance.
-void answer_batch(SearchTarget* target, QueryBatch* batch);
+// order of the operator's distance. `next` is started on the way, so that the engine works while rows are looked up.
+void answer_batch(SearchTarget* target, QueryBatch* batch, QueryBatch* next);
 
 }  // namespace pgwarp

@@ -193,6 +193,13 @@ Verdict judge(const Round& round, bool proven, bool full, bool dry)
     return full && !round.complete ? Verdict::done : Verdict::exactly;
 }
 
+// Prefetch the rows of a query's results that will be looked up.
+void prefetch_results(const Round& round, const Result* results, uint32 count, ResultKind kind)
+{
+    const uint32 looked_up = kind == ResultKind::approximate ? count : Min(count, round.batch->k + 1);
+    for (uint32 i = 0; i < looked_up; ++i) prefetch_row(round.target->visible, results[i].tid);
+}
+
 // Take what was found for the queries of one request. verdicts: one for each.
 void take_round(const Round& round, const BatchReply& reply, uint32 k, Verdict* verdicts)
 {
@@ -200,6 +207,9 @@ void take_round(const Round& round, const BatchReply& reply, uint32 k, Verdict* 
     for (uint32 i = 0; i < round.count; ++i) {
         CHECK_FOR_INTERRUPTS();
         const uint32 query = round.queries[i];
+        if (i + 1 < round.count) {
+            prefetch_results(round, results + reply.counts[i], reply.counts[i + 1], reply.header.kind);
+        }
         NeighbourList list = {round.batch->found + static_cast<size_t>(query) * round.batch->k, round.batch->k, 0};
         const bool proven = rank_results(round, query, results, reply.counts[i], reply.header, &list);
         verdicts[i] = judge(round, proven, list.is_full(), reply.counts[i] < k);

@@ -25,7 +25,7 @@ QueryBatch* next_answers(BatchPipeline* pipeline)
     pipeline->next = pipeline->current;
     pipeline->current = batch;
     if (batch->count == 0) return nullptr;
-    clear_query_batch(pipeline->next);
+    clear_query_batch(pipeline->target, pipeline->next);
     pipeline->fill(pipeline->next, pipeline->state);
     answer_batch(pipeline->target, batch, pipeline->next);
     return batch;

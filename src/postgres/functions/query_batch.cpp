@@ -304,6 +304,14 @@ uint32 first_wanted(const SearchTarget* target, const QueryBatch* batch)
     return Min(batch->k + target->spare + (batch->own != nullptr ? 1 : 0), max_k);
 }
 
+// Queries that one request for `wanted` rows each has room for.
+uint32 room_for(const SearchTarget* target, uint32 wanted)
+{
+    SearchRequest request = {};
+    plan_normal_search(target->index, read_index_state(target->index), wanted, &request);
+    return queries_per_request(target->dimensions, request.k);
+}
+
 // Keep the reply to a search that was begun, if it comes: another request is about to be sent.
 void keep_reply(QueryBatch* batch)
 {
@@ -367,30 +375,30 @@ void answer_all(SearchTarget* target, QueryBatch* batch, QueryBatch* next)
 QueryBatch* make_query_batch(const SearchTarget* target, uint32 k, bool rows)
 {
     auto* batch = static_cast<QueryBatch*>(palloc0(sizeof(QueryBatch)));
-    SearchRequest request = {};
-    plan_normal_search(target->index, read_index_state(target->index), Min(max_k, Max(k, 1U) + (rows ? 1 : 0)),
-                       &request);
-    const uint32 capacity = queries_per_request(target->dimensions, request.k);
-    const Size vector_bytes = sizeof(float) * target->dimensions * capacity;
     batch->k = k;
     batch->dimensions = target->dimensions;
-    batch->capacity = capacity;
-    batch->numbers = static_cast<int64*>(palloc(sizeof(int64) * capacity));
-    batch->own = rows ? static_cast<Tid*>(palloc(sizeof(Tid) * capacity)) : nullptr;
-    batch->arbitrary = static_cast<bool*>(palloc(sizeof(bool) * capacity));
+    // What is searched for beyond k grows, so the first batch is the largest.
+    const uint32 most = room_for(target, Min(max_k, Max(k, 1U) + (rows ? 1 : 0)));
+    const Size vector_bytes = sizeof(float) * target->dimensions * most;
+    batch->allocated = most;
+    batch->capacity = most;
+    batch->numbers = static_cast<int64*>(palloc(sizeof(int64) * most));
+    batch->own = rows ? static_cast<Tid*>(palloc(sizeof(Tid) * most)) : nullptr;
+    batch->arbitrary = static_cast<bool*>(palloc(sizeof(bool) * most));
     batch->queries = static_cast<float*>(palloc(vector_bytes));
     batch->sent = target->metric == Metric::cosine ? static_cast<float*>(palloc(vector_bytes)) : batch->queries;
-    batch->found = static_cast<Neighbour*>(palloc(sizeof(Neighbour) * Max(k, 1U) * capacity));
-    batch->found_count = static_cast<uint32*>(palloc0(sizeof(uint32) * capacity));
+    batch->found = static_cast<Neighbour*>(palloc(sizeof(Neighbour) * Max(k, 1U) * most));
+    batch->found_count = static_cast<uint32*>(palloc0(sizeof(uint32) * most));
     batch->start = static_cast<BatchStart*>(palloc0(sizeof(BatchStart)));
     return batch;
 }
 
-void clear_query_batch(QueryBatch* batch)
+void clear_query_batch(const SearchTarget* target, QueryBatch* batch)
 {
     memset(batch->found_count, 0, sizeof(uint32) * batch->count);
     batch->start->ahead.id = 0;
     batch->count = 0;
+    if (target->spare > 0) batch->capacity = Min(batch->allocated, room_for(target, first_wanted(target, batch)));
 }
 
 void add_query(QueryBatch* batch, const SearchTarget* target, int64 number, const float* vector)

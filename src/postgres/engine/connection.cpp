@@ -28,10 +28,11 @@ struct Connection {
     EngineSocket socket;
     uint64 epoch;
     uint64 next_request;
+    uint64 passed_over;  // latest request whose reply came while another's was waited for
     bool exit_registered;
 };
 
-Connection connection = {{PGINVALID_SOCKET, nullptr, 0, 0, nullptr, 0, 0, 0}, 0, 1, false};
+Connection connection = {{PGINVALID_SOCKET, nullptr, 0, 0, nullptr, 0, 0, 0}, 0, 1, 0, false};
 
 void leave_engine(int, Datum)
 {
@@ -59,9 +60,7 @@ RequestResult read_reply(const MessageHeader& header, int descriptor)
     return result;
 }
 
-// Send one request and receive its reply, passing progress on.
-RequestResult exchange(MessageType type, const RequestPiece* pieces, int piece_count, TimestampTz deadline,
-                       bool take_descriptor, ProgressCallback progress, void* progress_state)
+MessageHeader next_header(MessageType type, const RequestPiece* pieces, int piece_count)
 {
     MessageHeader header;
     memset(&header, 0, sizeof(header));
@@ -69,6 +68,14 @@ RequestResult exchange(MessageType type, const RequestPiece* pieces, int piece_c
     header.type = static_cast<uint16>(type);
     header.request_id = connection.next_request++;
     for (int i = 0; i < piece_count; ++i) header.payload_bytes += pieces[i].length;
+    return header;
+}
+
+// Send one request and receive its reply, passing progress on.
+RequestResult exchange(MessageType type, const RequestPiece* pieces, int piece_count, TimestampTz deadline,
+                       bool take_descriptor, ProgressCallback progress, void* progress_state)
+{
+    MessageHeader header = next_header(type, pieces, piece_count);
     const uint64 id = header.request_id;
     switch (send_frame(&connection.socket, header, pieces, piece_count)) {
         case SendResult::sent:
@@ -84,8 +91,11 @@ RequestResult exchange(MessageType type, const RequestPiece* pieces, int piece_c
             if (descriptor >= 0) close(descriptor);
             return result_of(RequestOutcome::lost);
         }
-        // An older one answers a request that nobody waits for.
-        if (header.request_id < id) continue;
+        // An older one answers a request that nobody waits for now.
+        if (header.request_id < id) {
+            connection.passed_over = Max(connection.passed_over, header.request_id);
+            continue;
+        }
         if (header.request_id > id) return result_of(RequestOutcome::lost);
         if (header.type != static_cast<uint16>(MessageType::progress)) return read_reply(header, descriptor);
         if (progress == nullptr || header.payload_bytes < sizeof(ProgressReply)) continue;
@@ -113,6 +123,17 @@ RequestResult guarded_exchange(MessageType type, const RequestPiece* pieces, int
     PG_END_TRY();
     if (result.outcome == RequestOutcome::unsent || result.outcome == RequestOutcome::lost) close_engine();
     return result;
+}
+
+// Receive the reply to a request that was sent ahead, passing over others.
+RequestResult await(uint64 id)
+{
+    MessageHeader header;
+    for (;;) {
+        if (!receive_frame(&connection.socket, &header, 0, nullptr)) return result_of(RequestOutcome::lost);
+        if (header.request_id == id) return read_reply(header, -1);
+        connection.passed_over = Max(connection.passed_over, header.request_id);
+    }
 }
 
 enum class OpenResult { opened, nobody, other_version };
@@ -230,16 +251,56 @@ RequestResult try_request_alone(MessageType type, const RequestPiece* pieces, in
     return result;
 }
 
+bool send_ahead(MessageType type, const RequestPiece* pieces, int piece_count, RequestAhead* ahead)
+{
+    *ahead = {0, connection.epoch};
+    if (!engine_is_open()) return false;
+    const MessageHeader header = next_header(type, pieces, piece_count);
+    volatile SendResult sent = SendResult::lost;
+    PG_TRY();
+    {
+        sent = send_frame(&connection.socket, header, pieces, piece_count);
+    }
+    PG_CATCH();
+    {
+        close_engine();
+        PG_RE_THROW();
+    }
+    PG_END_TRY();
+    if (sent != SendResult::sent) {
+        close_engine();
+        return false;
+    }
+    ahead->id = header.request_id;
+    return true;
+}
+
+RequestResult receive_ahead(RequestAhead* ahead)
+{
+    const uint64 id = ahead->id;
+    const bool gone = id == 0 || !engine_is_open() || ahead->epoch != connection.epoch || id <= connection.passed_over;
+    ahead->id = 0;
+    if (gone) return result_of(RequestOutcome::unsent);
+    RequestResult result;
+    PG_TRY();
+    {
+        result = await(id);
+    }
+    PG_CATCH();
+    {
+        close_engine();
+        PG_RE_THROW();
+    }
+    PG_END_TRY();
+    if (result.outcome == RequestOutcome::lost) close_engine();
+    return result;
+}
+
 void post_request(MessageType type, const void* bytes, uint32 length)
 {
     if (!engine_is_open()) return;
-    MessageHeader header;
-    memset(&header, 0, sizeof(header));
-    header.magic = protocol_magic;
-    header.type = static_cast<uint16>(type);
-    header.payload_bytes = length;
-    header.request_id = connection.next_request++;
     const RequestPiece piece = {bytes, length};
+    const MessageHeader header = next_header(type, &piece, 1);
     if (!send_frame_at_once(&connection.socket, header, piece)) close_engine();
 }
 

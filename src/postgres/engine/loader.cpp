@@ -28,15 +28,24 @@ struct SearchRun {
     int load_deaths;
 };
 
+// Say which state of the index is to be searched.
+void address_request(Relation index, const IndexState& state, SearchRequest* request)
+{
+    request->key = mirror_key(index, state.meta);
+    memcpy(request->delta_end, state.delta_end, sizeof(request->delta_end));
+    request->tombstone_version = state.meta.tombstone_version;
+}
+
+uint32 query_bytes(const SearchRequest& request)
+{
+    return static_cast<uint32>(sizeof(float) * request.dimensions * request.query_count);
+}
+
 RequestResult send_search(SearchRun* run)
 {
     SearchRequest* request = run->request;
-    request->key = mirror_key(run->index, run->state.meta);
-    memcpy(request->delta_end, run->state.delta_end, sizeof(request->delta_end));
-    request->tombstone_version = run->state.meta.tombstone_version;
-    const RequestPiece pieces[2] = {
-        {request, sizeof(*request)},
-        {run->queries, static_cast<uint32>(sizeof(float) * request->dimensions * request->query_count)}};
+    address_request(run->index, run->state, request);
+    const RequestPiece pieces[2] = {{request, sizeof(*request)}, {run->queries, query_bytes(*request)}};
     if (run->search_deaths > 0) return try_request_alone(MessageType::search, pieces, 2);
     return try_request(MessageType::search, pieces, 2);
 }
@@ -130,6 +139,25 @@ void supply(SearchRun* run, const SearchReply& reply)
 }
 
 }  // namespace
+
+void begin_search(Relation index, const IndexState& state, SearchRequest* request, const float* queries,
+                  RequestAhead* ahead)
+{
+    address_request(index, state, request);
+    const RequestPiece pieces[2] = {{request, sizeof(*request)}, {queries, query_bytes(*request)}};
+    send_ahead(MessageType::search, pieces, 2, ahead);
+}
+
+bool finish_search(RequestAhead* ahead, EngineReply* reply)
+{
+    const RequestResult result = receive_ahead(ahead);
+    if (result.outcome == RequestOutcome::refused) raise_refusal(result);
+    if (result.outcome != RequestOutcome::replied || result.reply.payload_bytes < sizeof(SearchReply)) return false;
+    SearchReply header;
+    memcpy(static_cast<void*>(&header), result.reply.payload, sizeof(header));
+    *reply = result.reply;
+    return header.status == SearchStatus::answered;
+}
 
 EngineReply engine_search(Relation index, const IndexState& state, SearchRequest* request, const float* queries)
 {

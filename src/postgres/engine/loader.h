@@ -2,7 +2,7 @@
 // tombstones).
 #pragma once
 
-#include "postgres/engine/connection.h"
+#include "postgres/engine/request.h"
 #include "postgres/storage/directory.h"
 
 namespace pgwarp
@@ -22,6 +22,13 @@ IndexState read_index_state(Relation index);
 // Fills request.key, delta_end and tombstone_version from `state`, sends it with the queries (normalised by the caller
 // when the metric is cosine), loads what the engine asks for, and returns the answered reply.
 EngineReply engine_search(Relation index, const IndexState& state, SearchRequest* request, const float* queries);
+
+// The same in two steps, for a batch of queries that the engine works on while its results aren't needed yet.
+// `request` and `queries` must stay as they are. Without a connection the first step does nothing.
+void begin_search(Relation index, const IndexState& state, SearchRequest* request, const float* queries,
+                  RequestAhead* ahead);
+// False: it was not begun, or its answer is gone, or the mirror lacks something; engine_search() is to be called.
+bool finish_search(RequestAhead* ahead, EngineReply* reply);
 
 // Brings the mirror up to date without a search (pgwarp_prewarm). Returns its bytes.
 uint64 load_mirror(Relation index, const IndexState& state);

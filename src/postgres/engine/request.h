@@ -33,6 +33,17 @@ RequestResult try_request(MessageType type, const RequestPiece* pieces, int piec
 RequestResult try_request_alone(MessageType type, const RequestPiece* pieces, int piece_count,
                                 ProgressCallback progress = nullptr, void* progress_state = nullptr);
 
+// A request whose reply is taken later, so that the engine works meanwhile. Other requests may come between; its reply
+// may then be gone.
+struct RequestAhead {
+    uint64 id;  // 0: none
+    uint64 epoch;
+};
+// Sends on the open connection. False: there is none, or it has ended.
+bool send_ahead(MessageType type, const RequestPiece* pieces, int piece_count, RequestAhead* ahead);
+// Waits for the reply; `unsent` when it is gone.
+RequestResult receive_ahead(RequestAhead* ahead);
+
 // Sends a request whose reply nobody wants and doesn't wait. For transaction callbacks: raises no error.
 void post_request(MessageType type, const void* bytes, uint32 length);
 

@@ -3,7 +3,7 @@
 // tuplestore by PostgreSQL, which keeps work_mem in memory and the rest in a temporary file.
 #include "postgres/fmgr_cpp.h"
 #include "postgres/functions/arguments.h"
-#include "postgres/functions/query_batch.h"
+#include "postgres/functions/batch_pipeline.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -26,7 +26,8 @@ struct GraphRun {
     TableScanDesc scan;
     TupleTableSlot* slot;
     ExprState* predicate;  // of a partial index
-    QueryBatch* batch;
+    BatchPipeline* pipeline;
+    const QueryBatch* batch;  // at hand
     TupleDesc row_type;
     bool ended;       // every row was read
     uint32 query;     // of the batch, next to be given out ...
@@ -50,6 +51,66 @@ BlockRange blocks_of_arguments(FunctionCallInfo fcinfo)
             static_cast<BlockNumber>(Min(last, int64{MaxBlockNumber}))};
 }
 
+// Read the next row; false at the end of the range.
+bool next_heap_row(GraphRun* run)
+{
+    CHECK_FOR_INTERRUPTS();
+    return table_scan_getnextslot_tidrange(run->scan, ForwardScanDirection, run->slot);
+}
+
+// Whether the index is for this row.
+bool row_is_indexed(GraphRun* run)
+{
+    if (run->predicate == nullptr) return true;
+    ExprContext* context = GetPerTupleExprContext(run->target->reader->estate);
+    ResetExprContext(context);
+    context->ecxt_scantuple = run->slot;
+    return ExecQual(run->predicate, context);
+}
+
+void add_row(GraphRun* run, QueryBatch* batch)
+{
+    if (!row_is_indexed(run)) return;
+    const float* vector = slot_vector(run->target->reader, run->slot, run->target->dimensions);
+    if (vector == nullptr) return;
+    const Tid tid = {ItemPointerGetBlockNumber(&run->slot->tts_tid), ItemPointerGetOffsetNumber(&run->slot->tts_tid),
+                     0};
+    add_query(batch, run->target, 0, vector);
+    const uint32 at = batch->count - 1;
+    // Zero vectors under cosine aren't in the index.
+    if (batch->arbitrary[at]) {
+        batch->count--;
+    } else {
+        batch->own[at] = tid;
+    }
+}
+
+// Fill a batch with the next rows.
+void read_rows(QueryBatch* batch, void* state)
+{
+    auto* run = static_cast<GraphRun*>(state);
+    while (batch->count < batch->capacity && !run->ended) {
+        if (next_heap_row(run)) {
+            add_row(run, batch);
+        } else {
+            run->ended = true;
+        }
+    }
+    // No page stays pinned while the engine works.
+    ExecClearTuple(run->slot);
+}
+
+// Search for the next rows; false when there are none.
+bool next_batch(GraphRun* run)
+{
+    MemoryContext outer = MemoryContextSwitchTo(run->context);
+    run->batch = next_answers(run->pipeline);
+    run->query = 0;
+    run->position = 0;
+    MemoryContextSwitchTo(outer);
+    return run->batch != nullptr;
+}
+
 GraphRun* begin_graph(FunctionCallInfo fcinfo, MemoryContext parent, TupleDesc row_type)
 {
     const uint32 k = checked_k(PG_GETARG_INT32(1));
@@ -61,7 +122,7 @@ GraphRun* begin_graph(FunctionCallInfo fcinfo, MemoryContext parent, TupleDesc r
     run->row_type = row_type;
     run->target = open_search_target(PG_GETARG_OID(0), UINT64_MAX);
     Relation heap = run->target->heap;
-    run->batch = make_query_batch(run->target, k, true);
+    run->pipeline = make_pipeline(run->target, k, true, read_rows, run);
     run->slot = table_slot_create(heap, nullptr);
     run->predicate = ExecPrepareQual(run->target->reader->info->ii_Predicate, run->target->reader->estate);
     PredicateLockRelation(heap, run->target->snapshot);
@@ -84,62 +145,6 @@ void end_graph(GraphRun* run)
     MemoryContextDelete(run->context);
 }
 
-// Read the next row; false at the end of the range.
-bool next_heap_row(GraphRun* run)
-{
-    CHECK_FOR_INTERRUPTS();
-    return table_scan_getnextslot_tidrange(run->scan, ForwardScanDirection, run->slot);
-}
-
-// Whether the index is for this row.
-bool row_is_indexed(GraphRun* run)
-{
-    if (run->predicate == nullptr) return true;
-    ExprContext* context = GetPerTupleExprContext(run->target->reader->estate);
-    ResetExprContext(context);
-    context->ecxt_scantuple = run->slot;
-    return ExecQual(run->predicate, context);
-}
-
-void add_row(GraphRun* run)
-{
-    if (!row_is_indexed(run)) return;
-    const float* vector = slot_vector(run->target->reader, run->slot, run->target->dimensions);
-    if (vector == nullptr) return;
-    const Tid tid = {ItemPointerGetBlockNumber(&run->slot->tts_tid), ItemPointerGetOffsetNumber(&run->slot->tts_tid),
-                     0};
-    add_query(run->batch, run->target, 0, vector);
-    const uint32 at = run->batch->count - 1;
-    // Zero vectors under cosine aren't in the index.
-    if (run->batch->arbitrary[at]) {
-        run->batch->count--;
-    } else {
-        run->batch->own[at] = tid;
-    }
-}
-
-// Read and search for the next rows; false when there are none.
-bool fill_batch(GraphRun* run)
-{
-    if (run->ended) return false;
-    MemoryContext outer = MemoryContextSwitchTo(run->context);
-    clear_query_batch(run->batch);
-    while (run->batch->count < run->batch->capacity && !run->ended) {
-        if (next_heap_row(run)) {
-            add_row(run);
-        } else {
-            run->ended = true;
-        }
-    }
-    // No page stays pinned while the engine works.
-    ExecClearTuple(run->slot);
-    answer_batch(run->target, run->batch);
-    run->query = 0;
-    run->position = 0;
-    MemoryContextSwitchTo(outer);
-    return run->batch->count > 0;
-}
-
 // One edge of the graph as column values.
 struct Edge {
     ItemPointerData row;
@@ -156,8 +161,8 @@ void set_pointer(ItemPointer pointer, Tid tid)
 bool next_edge(GraphRun* run, Edge* edge)
 {
     for (;;) {
-        while (run->query == run->batch->count) {
-            if (!fill_batch(run)) return false;
+        if (run->batch == nullptr || run->query == run->batch->count) {
+            if (!next_batch(run)) return false;
         }
         const QueryBatch* batch = run->batch;
         if (run->position < batch->found_count[run->query]) {

@@ -1,7 +1,7 @@
 // knn_search(index, queries, k): the k nearest rows of each of many queries, as one batch.
 #include "postgres/fmgr_cpp.h"
 #include "postgres/functions/arguments.h"
-#include "postgres/functions/query_batch.h"
+#include "postgres/functions/batch_pipeline.h"
 #include "postgres/functions/vector_source.h"
 
 extern "C" {
@@ -45,22 +45,30 @@ void put_answers(const QueryBatch* batch, ResultRows rows)
     }
 }
 
-// Answer the queries of a source, a batch at a time.
+// Where a pipeline's queries come from.
+struct SearchInput {
+    const SearchTarget* target;
+    VectorSource* source;
+    bool ended;
+};
+
+void fill_batch(QueryBatch* batch, void* state)
+{
+    auto* input = static_cast<SearchInput*>(state);
+    const Vector* vector = nullptr;
+    while (!input->ended && batch->count < batch->capacity) {
+        input->ended = !next_vector(input->source, &vector);
+        if (input->ended || vector == nullptr) continue;
+        check_query_dimensions(input->target, vector->dim);
+        add_query(batch, input->target, input->source->number, vector->x);
+    }
+}
+
 void search_all(SearchTarget* target, VectorSource* source, uint32 k, ResultRows rows)
 {
-    QueryBatch* batch = make_query_batch(target, k, false);
-    const Vector* vector = nullptr;
-    for (bool more = true; more;) {
-        more = next_vector(source, &vector);
-        if (more && vector != nullptr) {
-            check_query_dimensions(target, vector->dim);
-            add_query(batch, target, source->number, vector->x);
-        }
-        if (more && batch->count < batch->capacity) continue;
-        answer_batch(target, batch);
-        put_answers(batch, rows);
-        clear_query_batch(batch);
-    }
+    SearchInput input = {target, source, false};
+    BatchPipeline* pipeline = make_pipeline(target, k, false, fill_batch, &input);
+    while (const QueryBatch* batch = next_answers(pipeline)) put_answers(batch, rows);
 }
 
 uint64 expected_lookups(uint64 queries, uint32 k)

@@ -55,16 +55,17 @@ uint32 queries_per_request(uint32 dimensions, uint32 k)
     return static_cast<uint32>(Max(uint64{1}, Min(by_request, by_reply)));
 }
 
-BatchReply read_batch_reply(const EngineReply& reply, uint32 queries, uint32 k)
+// The reply is copied into the current memory context.
+BatchReply read_batch_reply(const char* payload, uint32 payload_bytes, uint32 queries, uint32 k)
 {
     BatchReply out = {};
     const uint64 counts_at = sizeof(SearchReply);
     const uint64 results_at = counts_at + MAXALIGN(sizeof(uint32) * queries);
-    bool good = reply.payload_bytes >= results_at;
+    bool good = payload_bytes >= results_at;
     uint64 total = 0;
     if (good) {
-        out.copy = static_cast<char*>(palloc(reply.payload_bytes));
-        memcpy(out.copy, reply.payload, reply.payload_bytes);
+        out.copy = static_cast<char*>(palloc(payload_bytes));
+        memcpy(out.copy, payload, payload_bytes);
         memcpy(static_cast<void*>(&out.header), out.copy, sizeof(SearchReply));
         out.counts = reinterpret_cast<const uint32*>(out.copy + counts_at);
         out.results = reinterpret_cast<const Result*>(out.copy + results_at);
@@ -73,7 +74,7 @@ BatchReply read_batch_reply(const EngineReply& reply, uint32 queries, uint32 k)
             total += out.counts[i];
         }
     }
-    if (!good || out.header.query_count != queries || reply.payload_bytes < results_at + sizeof(Result) * total) {
+    if (!good || out.header.query_count != queries || payload_bytes < results_at + sizeof(Result) * total) {
         ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("pgwarp-engine sent a malformed reply to a search")));
     }
     return out;
@@ -192,19 +193,26 @@ Verdict judge(const Round& round, bool proven, bool full, bool dry)
     return full && !round.complete ? Verdict::done : Verdict::exactly;
 }
 
-// Search for the queries of one request and take what is found. verdicts: one for each.
-void search_round(const Round& round, const IndexState& state, SearchRequest* request, Verdict* verdicts)
+// Prefetch the rows of a query's results that will be looked up.
+void prefetch_results(const Round& round, const Result* results, uint32 count, ResultKind kind)
 {
-    begin_request(request, round.batch, round.count);
-    const EngineReply raw = engine_search(round.target->index, state, request, gather_queries(round));
-    const BatchReply reply = read_batch_reply(raw, round.count, request->k);
+    const uint32 looked_up = kind == ResultKind::approximate ? count : Min(count, round.batch->k + 1);
+    for (uint32 i = 0; i < looked_up; ++i) prefetch_row(round.target->visible, results[i].tid);
+}
+
+// Take what was found for the queries of one request. verdicts: one for each.
+void take_round(const Round& round, const BatchReply& reply, uint32 k, Verdict* verdicts)
+{
     const Result* results = reply.results;
     for (uint32 i = 0; i < round.count; ++i) {
         CHECK_FOR_INTERRUPTS();
         const uint32 query = round.queries[i];
+        if (i + 1 < round.count) {
+            prefetch_results(round, results + reply.counts[i], reply.counts[i + 1], reply.header.kind);
+        }
         NeighbourList list = {round.batch->found + static_cast<size_t>(query) * round.batch->k, round.batch->k, 0};
         const bool proven = rank_results(round, query, results, reply.counts[i], reply.header, &list);
-        verdicts[i] = judge(round, proven, list.is_full(), reply.counts[i] < request->k);
+        verdicts[i] = judge(round, proven, list.is_full(), reply.counts[i] < k);
         if (!round.batch->arbitrary[query]) list.sort();
         round.batch->found_count[query] = list.count;
         results += reply.counts[i];
@@ -212,6 +220,27 @@ void search_round(const Round& round, const IndexState& state, SearchRequest* re
     for (uint32 i = 0; i < round.count; ++i) pgstat_count_index_scan(round.target->index);
     pgstat_count_index_tuples(round.target->index, results - reply.results);
     pfree(reply.copy);
+}
+
+// Queries of a batch that need more than was found.
+struct Unanswered {
+    uint32* again;  // positions in the batch
+    uint32 again_count;
+    uint32* exactly;
+    uint32 exactly_count;
+};
+
+// Take a reply, and note which queries it left unanswered.
+void answer_round(const Round& round, const BatchReply& reply, uint32 k, Unanswered* unanswered)
+{
+    auto* verdicts = static_cast<Verdict*>(palloc(sizeof(Verdict) * round.count));
+    take_round(round, reply, k, verdicts);
+    for (uint32 i = 0; i < round.count; ++i) {
+        const uint32 query = round.queries[i];
+        if (verdicts[i] == Verdict::again) unanswered->again[unanswered->again_count++] = query;
+        if (verdicts[i] == Verdict::exactly) unanswered->exactly[unanswered->exactly_count++] = query;
+    }
+    pfree(verdicts);
 }
 
 // The answer to one query by the best vectors that the index keeps, in as many requests as it takes.
@@ -239,7 +268,7 @@ void search_exactly(SearchTarget* target, QueryBatch* batch, uint32 query)
         request.k = chunk;
         const EngineReply raw = engine_search(target->index, state, &request, sent);
         if (request.key.generation != generation) continue;
-        const BatchReply reply = read_batch_reply(raw, 1, chunk);
+        const BatchReply reply = read_batch_reply(raw.payload, raw.payload_bytes, 1, chunk);
         const bool proven = rank_results(round, query, reply.results, reply.counts[0], reply.header, &list);
         const bool dry = reply.counts[0] < chunk;
         pfree(reply.copy);
@@ -250,31 +279,64 @@ void search_exactly(SearchTarget* target, QueryBatch* batch, uint32 query)
     batch->found_count[query] = list.count;
 }
 
-// Search for `count` queries. Those that need another search are left in `queries`, their number returned; those that
-// only exact continuations answer are appended to *exactly.
-uint32 search_some(SearchTarget* target, QueryBatch* batch, uint32* queries, uint32 count, uint32 wanted,
-                   uint32* exactly, uint32* exactly_count)
+// Search for `count` queries of the batch.
+void search_some(SearchTarget* target, QueryBatch* batch, const uint32* queries, uint32 count, uint32 wanted,
+                 Unanswered* unanswered)
 {
-    uint32 left = 0;
     for (uint32 done = 0; done < count;) {
         CHECK_FOR_INTERRUPTS();
         const IndexState state = read_index_state(target->index);
-        if (is_empty(state)) return 0;
+        if (is_empty(state)) return;
         SearchRequest request = {};
         plan_normal_search(target->index, state, wanted, &request);
         const uint32 some = Min(count - done, queries_per_request(batch->dimensions, request.k));
         const bool complete = access_method(state.meta.shape.method).complete;
         const Round round = {target, batch, queries + done, some, wanted, complete};
-        auto* verdicts = static_cast<Verdict*>(palloc(sizeof(Verdict) * some));
-        search_round(round, state, &request, verdicts);
-        for (uint32 i = 0; i < some; ++i) {
-            const uint32 query = queries[done + i];
-            if (verdicts[i] == Verdict::again) queries[left++] = query;
-            if (verdicts[i] == Verdict::exactly) exactly[(*exactly_count)++] = query;
-        }
+        begin_request(&request, batch, some);
+        const EngineReply raw = engine_search(target->index, state, &request, gather_queries(round));
+        answer_round(round, read_batch_reply(raw.payload, raw.payload_bytes, some, request.k), request.k, unanswered);
         done += some;
     }
-    return left;
+}
+
+uint32 first_wanted(const SearchTarget* target, const QueryBatch* batch)
+{
+    return Min(batch->k + target->spare + (batch->own != nullptr ? 1 : 0), max_k);
+}
+
+// Queries that one request for `wanted` rows each has room for.
+uint32 room_for(const SearchTarget* target, uint32 wanted)
+{
+    SearchRequest request = {};
+    plan_normal_search(target->index, read_index_state(target->index), wanted, &request);
+    return queries_per_request(target->dimensions, request.k);
+}
+
+// Keep the reply to a search that was begun, if it comes: another request is about to be sent.
+void keep_reply(QueryBatch* batch)
+{
+    BatchStart* start = batch->start;
+    EngineReply raw;
+    if (start->ahead.id == 0 || !finish_search(&start->ahead, &raw)) return;
+    start->reply = static_cast<char*>(MemoryContextAlloc(GetMemoryChunkContext(batch), raw.payload_bytes));
+    start->reply_bytes = raw.payload_bytes;
+    memcpy(start->reply, raw.payload, raw.payload_bytes);
+}
+
+// Answer a whole batch by the search that was begun with it. False when there is none.
+bool answer_started(SearchTarget* target, QueryBatch* batch, QueryBatch* next, const uint32* queries,
+                    Unanswered* unanswered)
+{
+    keep_reply(batch);
+    const BatchStart* start = batch->start;
+    if (start->reply == nullptr) return false;
+    if (next != nullptr) start_batch(target, next);
+    const Round round = {target, batch, queries, batch->count, start->wanted, start->complete};
+    const BatchReply reply = read_batch_reply(start->reply, start->reply_bytes, batch->count, start->request.k);
+    pfree(start->reply);
+    batch->start->reply = nullptr;
+    answer_round(round, reply, start->request.k, unanswered);
+    return true;
 }
 
 // Where many queries came out short, the next batch asks for more at once.
@@ -285,20 +347,27 @@ void learn_spare(SearchTarget* target, const QueryBatch* batch, uint32 again)
     target->spare = static_cast<uint32>(Min(most, uint64{target->spare} + batch->k / 4 + 1));
 }
 
-void answer_all(SearchTarget* target, QueryBatch* batch)
+void answer_all(SearchTarget* target, QueryBatch* batch, QueryBatch* next)
 {
-    auto* queries = static_cast<uint32*>(palloc(sizeof(uint32) * batch->count));
-    auto* exactly = static_cast<uint32*>(palloc(sizeof(uint32) * batch->count));
-    uint32 exactly_count = 0;
+    const Size bytes = sizeof(uint32) * batch->count;
+    auto* queries = static_cast<uint32*>(palloc(bytes));
+    Unanswered unanswered = {static_cast<uint32*>(palloc(bytes)), 0, static_cast<uint32*>(palloc(bytes)), 0};
     for (uint32 i = 0; i < batch->count; ++i) queries[i] = i;
-    uint32 wanted = Min(batch->k + target->spare + (batch->own != nullptr ? 1 : 0), max_k);
-    uint32 left = search_some(target, batch, queries, batch->count, wanted, exactly, &exactly_count);
-    learn_spare(target, batch, left);
-    while (left > 0) {
-        wanted = Min(wanted * 2, max_k);
-        left = search_some(target, batch, queries, left, wanted, exactly, &exactly_count);
+    uint32 wanted = first_wanted(target, batch);
+    if (!answer_started(target, batch, next, queries, &unanswered)) {
+        search_some(target, batch, queries, batch->count, wanted, &unanswered);
     }
-    for (uint32 i = 0; i < exactly_count; ++i) search_exactly(target, batch, exactly[i]);
+    learn_spare(target, batch, unanswered.again_count);
+    if (next != nullptr && unanswered.again_count + unanswered.exactly_count > 0) keep_reply(next);
+    while (unanswered.again_count > 0) {
+        const uint32 count = unanswered.again_count;
+        memcpy(queries, unanswered.again, sizeof(uint32) * count);
+        unanswered.again_count = 0;
+        wanted = Min(wanted * 2, max_k);
+        search_some(target, batch, queries, count, wanted, &unanswered);
+    }
+    for (uint32 i = 0; i < unanswered.exactly_count; ++i) search_exactly(target, batch, unanswered.exactly[i]);
+    if (next != nullptr && next->start->ahead.id == 0 && next->start->reply == nullptr) start_batch(target, next);
 }
 
 }  // namespace
@@ -306,28 +375,30 @@ void answer_all(SearchTarget* target, QueryBatch* batch)
 QueryBatch* make_query_batch(const SearchTarget* target, uint32 k, bool rows)
 {
     auto* batch = static_cast<QueryBatch*>(palloc0(sizeof(QueryBatch)));
-    SearchRequest request = {};
-    plan_normal_search(target->index, read_index_state(target->index), Min(max_k, Max(k, 1U) + (rows ? 1 : 0)),
-                       &request);
-    const uint32 capacity = queries_per_request(target->dimensions, request.k);
-    const Size vector_bytes = sizeof(float) * target->dimensions * capacity;
     batch->k = k;
     batch->dimensions = target->dimensions;
-    batch->capacity = capacity;
-    batch->numbers = static_cast<int64*>(palloc(sizeof(int64) * capacity));
-    batch->own = rows ? static_cast<Tid*>(palloc(sizeof(Tid) * capacity)) : nullptr;
-    batch->arbitrary = static_cast<bool*>(palloc(sizeof(bool) * capacity));
+    // What is searched for beyond k grows, so the first batch is the largest.
+    const uint32 most = room_for(target, Min(max_k, Max(k, 1U) + (rows ? 1 : 0)));
+    const Size vector_bytes = sizeof(float) * target->dimensions * most;
+    batch->allocated = most;
+    batch->capacity = most;
+    batch->numbers = static_cast<int64*>(palloc(sizeof(int64) * most));
+    batch->own = rows ? static_cast<Tid*>(palloc(sizeof(Tid) * most)) : nullptr;
+    batch->arbitrary = static_cast<bool*>(palloc(sizeof(bool) * most));
     batch->queries = static_cast<float*>(palloc(vector_bytes));
     batch->sent = target->metric == Metric::cosine ? static_cast<float*>(palloc(vector_bytes)) : batch->queries;
-    batch->found = static_cast<Neighbour*>(palloc(sizeof(Neighbour) * Max(k, 1U) * capacity));
-    batch->found_count = static_cast<uint32*>(palloc0(sizeof(uint32) * capacity));
+    batch->found = static_cast<Neighbour*>(palloc(sizeof(Neighbour) * Max(k, 1U) * most));
+    batch->found_count = static_cast<uint32*>(palloc0(sizeof(uint32) * most));
+    batch->start = static_cast<BatchStart*>(palloc0(sizeof(BatchStart)));
     return batch;
 }
 
-void clear_query_batch(QueryBatch* batch)
+void clear_query_batch(const SearchTarget* target, QueryBatch* batch)
 {
     memset(batch->found_count, 0, sizeof(uint32) * batch->count);
+    batch->start->ahead.id = 0;
     batch->count = 0;
+    if (target->spare > 0) batch->capacity = Min(batch->allocated, room_for(target, first_wanted(target, batch)));
 }
 
 void add_query(QueryBatch* batch, const SearchTarget* target, int64 number, const float* vector)
@@ -346,12 +417,27 @@ void add_query(QueryBatch* batch, const SearchTarget* target, int64 number, cons
     if (norm == 0) sent[0] = 1.0F;
 }
 
-void answer_batch(SearchTarget* target, QueryBatch* batch)
+void start_batch(SearchTarget* target, QueryBatch* batch)
+{
+    BatchStart* start = batch->start;
+    if (batch->count == 0 || batch->k == 0) return;
+    const IndexState state = read_index_state(target->index);
+    if (is_empty(state)) return;
+    *start = {};
+    start->wanted = first_wanted(target, batch);
+    plan_normal_search(target->index, state, start->wanted, &start->request);
+    start->complete = access_method(state.meta.shape.method).complete;
+    if (queries_per_request(batch->dimensions, start->request.k) < batch->count) return;
+    begin_request(&start->request, batch, batch->count);
+    begin_search(target->index, state, &start->request, batch->sent, &start->ahead);
+}
+
+void answer_batch(SearchTarget* target, QueryBatch* batch, QueryBatch* next)
 {
     if (batch->count == 0 || batch->k == 0) return;
     MemoryContext searching = AllocSetContextCreate(CurrentMemoryContext, "pgwarp queries", ALLOCSET_DEFAULT_SIZES);
     MemoryContext outer = MemoryContextSwitchTo(searching);
-    answer_all(target, batch);
+    answer_all(target, batch, next);
     MemoryContextSwitchTo(outer);
     MemoryContextDelete(searching);
 }

@@ -2,6 +2,7 @@
 // distances.
 #pragma once
 
+#include "postgres/engine/loader.h"
 #include "postgres/functions/search_target.h"
 
 namespace pgwarp
@@ -12,30 +13,45 @@ struct Neighbour {
     double distance;
 };
 
+// The first search for a whole batch, begun ahead of its time.
+struct BatchStart {
+    SearchRequest request;
+    RequestAhead ahead;
+    uint32 wanted;
+    bool complete;  // the method's searches leave no row out
+    char* reply;    // when it is here already, and wasn't used yet
+    uint32 reply_bytes;
+};
+
 // Queries that fit one request, and their answers.
 struct QueryBatch {
     uint32 k;
     uint32 dimensions;
-    uint32 capacity;
+    uint32 allocated;  // queries that there is memory for
+    uint32 capacity;   // of them, that fit one request
     uint32 count;
-    int64* numbers;       // [capacity] by which the caller knows a query
-    Tid* own;             // [capacity] the row that a query is, left out of its answer; null when queries are no rows
-    bool* arbitrary;      // [capacity] every order of rows is right: the zero vector under cosine
-    float* queries;       // [capacity][dimensions] as the operator sees them
+    int64* numbers;       // [allocated] by which the caller knows a query
+    Tid* own;             // [allocated] the row that a query is, left out of its answer; null when queries are no rows
+    bool* arbitrary;      // [allocated] every order of rows is right: the zero vector under cosine
+    float* queries;       // [allocated][dimensions] as the operator sees them
     float* sent;          // the same as the engine wants them: normalised under cosine
-    Neighbour* found;     // [capacity][k]
-    uint32* found_count;  // [capacity]
+    Neighbour* found;     // [allocated][k]
+    uint32* found_count;  // [allocated]
+    BatchStart* start;
 };
 
 // An empty batch in the current memory context. rows: queries are rows of the table.
 QueryBatch* make_query_batch(const SearchTarget* target, uint32 k, bool rows);
-void clear_query_batch(QueryBatch* batch);
+void clear_query_batch(const SearchTarget* target, QueryBatch* batch);
 
 // Adds a query; there must be room. The vector's dimensions were checked.
 void add_query(QueryBatch* batch, const SearchTarget* target, int64 number, const float* vector);
 
+// Lets the engine begin with the batch, where that can be.
+void start_batch(SearchTarget* target, QueryBatch* batch);
+
 // Fills `found`: for each query the k nearest rows that the snapshot sees (fewer only where there are no more), in
-// order of the operator's distance.
-void answer_batch(SearchTarget* target, QueryBatch* batch);
+// order of the operator's distance. `next` is started on the way, so that the engine works while rows are looked up.
+void answer_batch(SearchTarget* target, QueryBatch* batch, QueryBatch* next);
 
 }  // namespace pgwarp

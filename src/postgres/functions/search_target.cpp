@@ -131,8 +131,10 @@ void close_search_target(SearchTarget* target)
 {
     close_heap_reader(target->reader);
     UnregisterSnapshot(target->snapshot);
-    relation_close(target->index, AccessShareLock);
-    table_close(target->heap, AccessShareLock);
+    // As in the executor, locks stay to the end of the transaction: till then nobody rewrites the table, whose tids
+    // were given out.
+    relation_close(target->index, NoLock);
+    table_close(target->heap, NoLock);
 }
 
 }  // namespace pgwarp

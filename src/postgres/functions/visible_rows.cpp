@@ -2,6 +2,10 @@
 
 #include "numeric/hash.h"
 
+extern "C" {
+#include "utils/spccache.h"
+}
+
 namespace pgwarp
 {
 
@@ -15,7 +19,7 @@ uint64 key_of(Tid entry)
     return uint64{entry.block} << 16 | entry.offset;
 }
 
-uint64* slot_of(VisibleRows* rows, uint64 key)
+uint64* slot_of(const VisibleRows* rows, uint64 key)
 {
     return &rows->slots[mix_hash(key) & rows->mask];
 }
@@ -43,9 +47,21 @@ VisibleRows* make_visible_rows(HeapReader* reader, uint64 expected)
     while (slots < expected && slots * 2 <= most) slots *= 2;
     rows->reader = reader;
     rows->mask = slots - 1;
+    rows->prefetches = get_tablespace_io_concurrency(reader->heap->rd_rel->reltablespace) > 0;
     rows->slots = static_cast<uint64*>(
         MemoryContextAllocExtended(CurrentMemoryContext, sizeof(uint64) * slots, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
     return rows;
+}
+
+void prefetch_row(const VisibleRows* rows, Tid entry)
+{
+    const uint64 key = key_of(entry);
+    if (!rows->prefetches || *slot_of(rows, key) >> 16 == key) return;
+    const PrefetchBufferResult found = PrefetchBuffer(rows->reader->heap, MAIN_FORKNUM, entry.block);
+    if (!BufferIsValid(found.recent_buffer)) return;
+    const char* page = static_cast<const char*>(BufferGetBlock(found.recent_buffer));
+    __builtin_prefetch(page);
+    __builtin_prefetch(page + SizeOfPageHeaderData + sizeof(ItemIdData) * (entry.offset - 1));
 }
 
 bool find_visible_row(VisibleRows* rows, Tid entry, Tid* visible)

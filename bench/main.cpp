@@ -2,7 +2,9 @@
 #include <cstdio>
 #include <exception>
 
+#include "interference.h"
 #include "report.h"
+#include "restart.h"
 
 namespace pgwarp::bench
 {
@@ -80,6 +82,8 @@ void run(const Options& options)
 {
     say("reading data and computing the truth");
     const Dataset data = load_dataset(options);
+    if (options.kills > 0) return measure_restarts(options, data);
+    if (options.while_building) return measure_interference(options, data);
     const std::vector<Method> methods = available_methods(options, data);
     say("loading tables");
     const std::vector<double> load_seconds = load_tables(options, data, methods);

@@ -40,6 +40,7 @@ std::vector<Method> all_methods(std::size_t rows, std::size_t k)
         {"exact-half", Server::pgwarp, "exact", "vectors = half", {}, {{}}, ""},
         {"ivfadc", Server::pgwarp, "ivfadc", "", {ivfadc_probes}, refine_variants(), "pgwarp.recall"},
         {"ivfadc-half", Server::pgwarp, "ivfadc", "codes = half", {ivfadc_probes}, {{}}, "pgwarp.recall"},
+        {"ivfadc-int8", Server::pgwarp, "ivfadc", "codes = int8", {ivfadc_probes}, {{}}, "pgwarp.recall"},
         {"pgvector-seqscan", Server::pgvector, "", "", {}, {{}}, ""},
         {"pgvector-hnsw", Server::pgvector, "hnsw", "m = 16, ef_construction = 64", {ef_search}, {{}}, ""},
         {"pgvector-ivfflat",

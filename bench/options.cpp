@@ -30,6 +30,12 @@ bool parse_options(int argc, char** argv, Options& options, int& exit_code)
     app.add_option("--repeats", options.repeats, "Rounds of measuring; medians are reported")->capture_default_str();
     app.add_option("--build-repeats", options.build_repeats, "Rounds of building")->capture_default_str();
     app.add_option("--seconds", options.seconds, "How long to measure each point in each round")->capture_default_str();
+    app.add_option("--kills", options.kills,
+                   "Instead: kill the engine so often, and measure how long the next search takes");
+    app.add_option("--settle", options.settle_seconds, "Seconds that the engine lives before it is killed")
+        ->capture_default_str();
+    app.add_flag("--while-building", options.while_building,
+                 "Instead: measure one client while indexes of another table are built");
     app.add_option("--storage", options.storage, "Storage of the column: external or plain")
         ->capture_default_str()
         ->check(CLI::IsMember({"external", "plain"}));

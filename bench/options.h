@@ -27,6 +27,9 @@ struct Options {
     int repeats = 5;
     int build_repeats = 3;
     double seconds = 2;
+    int kills = 0;                // > 0: instead of searches, measure what follows the death of the engine
+    double settle_seconds = 11;   // of life before each kill
+    bool while_building = false;  // instead: one client while an index on another table is built
     std::string storage = "external";
     std::string pgwarp_database;
     std::string pgvector_database;

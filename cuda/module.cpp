@@ -1,4 +1,5 @@
 // The door to the engine: opens the devices and names the methods that they serve.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <sstream>
@@ -33,7 +34,7 @@ std::vector<int> chosen_devices(const std::string& gpus)
         const int device = std::stoi(number, &end);
         if (end != number.size() || device < 0 || device >= count)
             throw std::invalid_argument("there is no device \"" + number + "\"");
-        devices.push_back(device);
+        if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(device);
     }
     return devices;
 }
@@ -75,7 +76,29 @@ const MethodDescriptor* find(std::uint8_t method)
     return cuda::find_method(static_cast<Method>(method));
 }
 
-constexpr PgwarpDeviceModule module = {PGWARP_DEVICE_ABI, 0, build_name, open, close, describe, find};
+void set_relief(void (*relief)(void*, std::int32_t, std::uint64_t), void* what)
+{
+    for (const auto& context : contexts()) {
+        if (relief == nullptr) {
+            context->pool().set_relief(nullptr);
+        } else {
+            context->pool().set_relief(
+                [relief, what, gpu = context->device()](std::uint64_t bytes) { relief(what, gpu, bytes); });
+        }
+    }
+}
+
+std::uint32_t memory_of_devices(PgwarpDeviceMemory* devices, std::uint32_t most)
+{
+    const auto& all = contexts();
+    for (std::size_t i = 0; i < all.size() && i < most; ++i) {
+        devices[i] = {all[i]->device(), all[i]->builds(), all[i]->pool().used(), all[i]->pool().budget()};
+    }
+    return static_cast<std::uint32_t>(all.size());
+}
+
+constexpr PgwarpDeviceModule module = {PGWARP_DEVICE_ABI, 0,          build_name,        open,         close,
+                                       describe,          set_relief, memory_of_devices, pinned_bytes, find};
 
 }  // namespace
 

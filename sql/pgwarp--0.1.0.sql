@@ -275,6 +275,8 @@ CREATE FUNCTION pgwarp_status_engine(
 	OUT device text,
 	OUT memory_used bigint,
 	OUT memory_allowed bigint,
+	OUT host_memory_used bigint,
+	OUT host_memory_allowed bigint,
 	OUT uptime interval,
 	OUT connections integer,
 	OUT builds integer,
@@ -284,11 +286,14 @@ CREATE FUNCTION pgwarp_status_engine(
 	OUT filenode oid,
 	OUT method text,
 	OUT index_device text,
+	OUT gpu integer,
+	OUT placement text,
 	OUT loading boolean,
 	OUT rows bigint,
 	OUT delta_rows bigint,
 	OUT dead_rows bigint,
 	OUT bytes bigint,
+	OUT device_bytes bigint,
 	OUT searches bigint,
 	OUT mean_search_ms double precision,
 	OUT mean_answer_ms double precision
@@ -297,12 +302,13 @@ CREATE FUNCTION pgwarp_status_engine(
 COMMENT ON FUNCTION pgwarp_status_engine() IS 'state of pgwarp-engine, with a row for each resident index';
 
 CREATE VIEW pgwarp_status AS
-	SELECT s.engine_pid, s.device, s.memory_used, s.memory_allowed, s.uptime, s.connections, s.builds, s.engine_starts,
+	SELECT s.engine_pid, s.device, s.memory_used, s.memory_allowed, s.host_memory_used, s.host_memory_allowed,
+		s.uptime, s.connections, s.builds, s.engine_starts,
 		CASE WHEN d.oid IS NOT NULL
 			THEN pg_catalog.pg_filenode_relation(
 				CASE WHEN s.tablespace = d.dattablespace THEN 0 ELSE s.tablespace END, s.filenode) END AS index,
-		s.database, s.tablespace, s.filenode, s.method, s.index_device, s.loading, s.rows, s.delta_rows, s.dead_rows,
-		s.bytes, s.searches, s.mean_search_ms, s.mean_answer_ms
+		s.database, s.tablespace, s.filenode, s.method, s.index_device, s.gpu, s.placement, s.loading, s.rows,
+		s.delta_rows, s.dead_rows, s.bytes, s.device_bytes, s.searches, s.mean_search_ms, s.mean_answer_ms
 	FROM pgwarp_status_engine() AS s
 		LEFT JOIN pg_catalog.pg_database AS d
 			ON d.oid = s.database AND d.datname = pg_catalog.current_database();

@@ -2,8 +2,10 @@
 // from host to host. The index is trained by the CPU's builder.
 //
 //   ivfadc_bench [--rows N] [--dimensions D] [--queries N|FILE] [--base FILE.u8] [--truth FILE.ivecs] [--rotate 0|1]
-//                [--lists L,...] [--probes P,...] [--batch B,...] [--k K] [--refine half|none|full] [--subquantizers M]
-//                [--profile 1]
+//                [--lists L,...] [--probes P,...] [--batch B,...] [--k K] [--refine half|none|full|plain,...]
+//                [--subquantizers M] [--codes pq|half|int8] [--profile 1]
+//
+// refine = plain: the half vectors of the same build alone, as with codes = half.
 //
 // Without a file: a Gaussian mixture with a falling spectrum, randomly rotated. Recall of R@1: the true nearest row is
 // the first answer; R@k: it is among the k; recall: the share of the k true nearest rows among the k answers.
@@ -187,7 +189,7 @@ struct Built {
 };
 
 // Codes and half vectors in one build; the vectors themselves are added, so that one build serves every refine.
-Built build(const Data& data, std::size_t lists, std::size_t subquantizers, ThreadPool& pool)
+Built build(const Data& data, std::size_t lists, std::int64_t codes, std::size_t subquantizers, ThreadPool& pool)
 {
     Built built;
     built.shape.method = Method::ivfadc;
@@ -196,8 +198,8 @@ Built build(const Data& data, std::size_t lists, std::size_t subquantizers, Thre
     built.shape.dimensions = static_cast<std::uint32_t>(data.dimensions);
     ParameterList asked;
     asked.set("lists", static_cast<std::int64_t>(lists));
-    asked.set("codes", subquantizers != 0 ? 0 : 1);
-    if (subquantizers != 0) asked.set("subquantizers", static_cast<std::int64_t>(subquantizers));
+    asked.set("codes", codes);
+    if (codes == 0) asked.set("subquantizers", static_cast<std::int64_t>(subquantizers));
     asked.set("refine", 1);
     const auto builder = make_ivfadc_builder(built.shape, asked);
     RowBuffer rows(data.dimensions);
@@ -232,9 +234,11 @@ void feed(const Built& built, Target& target)
     }
 }
 
-ParameterList with_refine(const ParameterList& options, std::int64_t refine)
+// Where only half vectors are to be scanned, codes are 1.
+ParameterList with_refine(const ParameterList& options, std::int64_t refine, bool plain)
 {
     ParameterList changed = options;
+    if (plain) changed.set("codes", 1);
     changed.set("refine", refine);
     return changed;
 }
@@ -244,7 +248,7 @@ std::vector<std::vector<RowResult>> find_truth(const Data& data, const Built& bu
                                                cuda::Context& context, ThreadPool& pool)
 {
     const auto searcher =
-        cuda::ivfadc::make_searcher(built.shape, with_refine(built.options, 2), built.arrays, context);
+        cuda::ivfadc::make_searcher(built.shape, with_refine(built.options, 2, true), built.arrays, context);
     feed(built, *searcher);
     searcher->finish_load(pool);
     SearchBatch batch;
@@ -322,7 +326,10 @@ double time_on_device(const Mirror& mirror, std::size_t count, std::size_t probe
     cuda::DeviceArray<std::uint32_t> numbers(pool, count * k, "bench", lease);
     cuda::DeviceArray<std::uint32_t> counts(pool, count, "bench", lease);
     cuda::check(cudaMemcpyAsync(queries.data(), host_queries, queries.bytes(), cudaMemcpyHostToDevice, lease), "bench");
-    const std::size_t wanted = std::min(mirror.rows(), k + 8 + k / 8);
+    // As the searcher chooses it.
+    const bool by_others = mirror.options().byte_codes && mirror.options().refine != IvfRefine::none;
+    const std::size_t factor = !by_others ? 1 : k <= 20 ? 3 : 2;
+    const std::size_t wanted = std::min(mirror.rows(), std::max(factor * k, k + 8 + k / 8));
     std::size_t bytes = 0;
     std::size_t chunk = 0;
     {
@@ -406,8 +413,9 @@ double roofline_milliseconds(const Mirror& mirror, std::size_t count, std::size_
     const auto queries = static_cast<double>(count);
     const double share = static_cast<double>(probes) / lists;
     const double touched = 1 - std::pow(1 - share, queries);
-    const double row_bytes =
-        mirror.view().scans_codes ? static_cast<double>(mirror.options().subquantizers) + 4 : 2 * dimensions + 4;
+    const double row_bytes = mirror.view().scans_codes   ? static_cast<double>(mirror.options().subquantizers) + 4
+                             : mirror.view().scans_bytes ? dimensions + 8
+                                                         : 2 * dimensions + 4;
     const double bytes = lists * 2 * dimensions + touched * rows * row_bytes + queries * 4 * dimensions;
     const double operations = 2 * dimensions * queries * (lists + share * rows);
     return 1e3 * std::max(bytes / read_rate, operations / matrix_rate);
@@ -440,13 +448,15 @@ void run(const Arguments& arguments)
     const Data data = load(arguments, pool);
     const std::size_t k = arguments.number("k", 10);
     const std::size_t subquantizers = arguments.number("subquantizers", 64);
+    const std::string kind = arguments.text("codes", subquantizers != 0 ? "pq" : "half");
+    const std::int64_t codes = kind == "int8" ? 2 : kind == "half" ? 1 : 0;
     const std::string refines = arguments.text("refine", "half,none");
     std::printf("%zu x %zu, %zu queries, k=%zu (%.1f s)\n", data.rows(), data.dimensions, data.asked(), k, seconds());
     std::vector<std::vector<RowResult>> truth;
     if (!arguments.text("truth", "").empty()) truth = read_truth(arguments.text("truth", ""), k);
     for (const std::size_t lists : arguments.numbers("lists", "1024")) {
-        const Built built = build(data, lists, subquantizers, pool);
-        std::printf("lists %zu built on the CPU (%.1f s)\n", lists, seconds());
+        const Built built = build(data, lists, codes, subquantizers, pool);
+        std::printf("codes = %s, lists %zu built on the CPU (%.1f s)\n", kind.c_str(), lists, seconds());
         const bool profile = arguments.number("profile", 0) != 0;  // for a profiler: few launches, no recall
         if (truth.empty() && !profile) truth = find_truth(data, built, k, context, pool);
         std::printf(
@@ -454,14 +464,17 @@ void run(const Arguments& arguments)
             "queries/s  B/query  %%roof  again\n");
         std::stringstream names(refines);
         for (std::string name; std::getline(names, name, ',');) {
-            const std::int64_t refine = name == "none" ? 0 : name == "half" ? 1 : 2;
-            const ParameterList options = with_refine(built.options, refine);
+            const bool plain = name == "plain";
+            const std::int64_t refine = name == "none" ? 0 : name == "full" ? 2 : 1;
+            const ParameterList options = with_refine(built.options, refine, plain);
             Mirror mirror(context, built.shape, options, built.arrays);
             feed(built, mirror);
             mirror.finish_load();
             const auto searcher = cuda::ivfadc::make_searcher(built.shape, options, built.arrays, context);
             feed(built, *searcher);
             searcher->finish_load(pool);
+            std::printf("refine = %s: %.1f bytes a row on the device\n", name.c_str(),
+                        static_cast<double>(mirror.device_bytes()) / static_cast<double>(mirror.rows()));
             for (const std::size_t asked : arguments.numbers("batch", "1,16,10000")) {
                 const std::size_t batch = std::min(asked, data.asked());
                 for (const std::size_t probes : arguments.numbers("probes", "8,16,32,64")) {
@@ -477,9 +490,11 @@ void run(const Arguments& arguments)
                         time_host_to_host(*searcher, data, batch, probes, k, batch < 1000 ? alone : pool);
                     const double roof = roofline_milliseconds(mirror, batch, probes);
                     const double queries = static_cast<double>(batch);
-                    const double bytes =
-                        static_cast<double>(probes) / static_cast<double>(lists) * static_cast<double>(data.rows()) *
-                        (refine == 0 ? static_cast<double>(subquantizers) : 2.0 * static_cast<double>(data.dimensions));
+                    const double bytes = static_cast<double>(probes) / static_cast<double>(lists) *
+                                         static_cast<double>(data.rows()) *
+                                         (codes == 2 && !plain ? static_cast<double>(data.dimensions)
+                                          : refine == 0        ? static_cast<double>(subquantizers)
+                                                               : 2.0 * static_cast<double>(data.dimensions));
                     std::printf(
                         "%-6s %6zu %6zu %6zu  %.4f %.4f %.4f  %9.4f  %10.0f  %9.4f %8.3f %8.3f %10.0f %8.0f %6.1f "
                         "%5ld\n",

@@ -1,5 +1,8 @@
 #include "device/context.h"
 
+#include <algorithm>
+#include <stdexcept>
+
 #include "device/error.h"
 
 namespace pgwarp::cuda
@@ -75,6 +78,21 @@ std::vector<std::unique_ptr<Context>>& contexts()
 {
     static std::vector<std::unique_ptr<Context>> all;
     return all;
+}
+
+Context& roomiest(std::span<const std::unique_ptr<Context>> among)
+{
+    if (among.empty()) throw std::runtime_error("there is no device");
+    return **std::max_element(among.begin(), among.end(),
+                              [](const auto& a, const auto& b) { return a->pool().room() < b->pool().room(); });
+}
+
+Context& least_busy(std::span<const std::unique_ptr<Context>> among)
+{
+    if (among.empty()) throw std::runtime_error("there is no device");
+    return **std::min_element(among.begin(), among.end(), [](const auto& a, const auto& b) {
+        return a->builds() != b->builds() ? a->builds() < b->builds() : a->pool().room() > b->pool().room();
+    });
 }
 
 }  // namespace pgwarp::cuda

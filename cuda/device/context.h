@@ -4,10 +4,12 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,6 +51,21 @@ public:
     void limit_shared_bytes(std::size_t bytes) { shared_limit_ = bytes; }
     std::string name() const { return properties_.name; }
     MemoryPool& pool() { return *pool_; }
+    const MemoryPool& pool() const { return *pool_; }
+    std::uint32_t builds() const { return builds_.load(std::memory_order_relaxed); }
+
+    // A build that counts as under way here until it goes.
+    class Build
+    {
+    public:
+        explicit Build(Context& context) : context_(&context) { ++context.builds_; }
+        ~Build() { --context_->builds_; }
+        Build(const Build&) = delete;
+        Build& operator=(const Build&) = delete;
+
+    private:
+        Context* context_;
+    };
 
     // A stream of one's own until the lease goes. Binds the calling thread to the device.
     class Lease
@@ -75,6 +92,7 @@ private:
     cudaDeviceProp properties_{};
     std::size_t shared_limit_ = SIZE_MAX;
     std::unique_ptr<MemoryPool> pool_;
+    std::atomic<std::uint32_t> builds_{0};
     std::mutex mutex_;
     std::vector<std::unique_ptr<Stream>> idle_[2];
 };
@@ -84,5 +102,10 @@ void check_architecture(Context& context);
 
 // The module's devices, in the order named. Set by the module's open(), before any method is asked for.
 std::vector<std::unique_ptr<Context>>& contexts();
+
+// Where an index is to be loaded: whole on the device with the most room.
+Context& roomiest(std::span<const std::unique_ptr<Context>> among);
+// Where a build is to run: on the device with the fewest builds, of those the one with the most room.
+Context& least_busy(std::span<const std::unique_ptr<Context>> among);
 
 }  // namespace pgwarp::cuda

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -28,17 +29,30 @@ public:
     // `name` is a static string: the purpose ("exact vectors", "search workspace"). Throws std::bad_alloc past the
     // budget or the device's memory.
     void* allocate(std::size_t bytes, const char* name, cudaStream_t stream);
+    // Before an allocation fails, `relief` is asked for so many bytes more than there are; then it is tried once more.
+    // Called without locks of the pool's, by the thread that allocates. Set before the pool is used by several threads.
+    void set_relief(std::function<void(std::uint64_t bytes)> relief) { relief_ = std::move(relief); }
+    // Whether so many bytes are to be had, after relief where there are not.
+    bool has_room(std::uint64_t bytes);
+    // Bytes that can be allocated within the budget and the device's free memory.
+    std::uint64_t room() const;
     void release(void* memory, std::size_t bytes, const char* name, cudaStream_t stream) noexcept;
 
     std::uint64_t used() const;
+    // What is left of the budget, whatever the device has: the number alone, at no cost.
+    std::uint64_t unspent() const;
     std::uint64_t budget() const { return budget_; }
     std::map<std::string, std::uint64_t> used_by_name() const;
     // Gives freed memory back to the device.
     void trim();
 
 private:
+    cudaError_t try_allocate(void*& memory, std::size_t bytes, const char* name, cudaStream_t stream);
+
+    const int device_;
     const std::uint64_t budget_;
     cudaMemPool_t pool_ = nullptr;
+    std::function<void(std::uint64_t)> relief_;
     mutable std::mutex mutex_;
     std::uint64_t used_ = 0;
     std::map<std::string, std::uint64_t> used_by_name_;
@@ -94,10 +108,13 @@ private:
 template <class T>
 class PinnedArray;
 
+// Bytes of page-locked memory of this process, of both kinds below.
+std::uint64_t pinned_bytes();
+
 namespace detail
 {
 void* allocate_pinned(std::size_t bytes);
-void free_pinned(void* memory) noexcept;
+void free_pinned(void* memory, std::size_t bytes) noexcept;
 }  // namespace detail
 
 template <class T>
@@ -106,7 +123,7 @@ class PinnedArray
 public:
     PinnedArray() = default;
     explicit PinnedArray(std::size_t count)
-        : data_(static_cast<T*>(detail::allocate_pinned(count * sizeof(T)))), count_(count)
+        : data_(static_cast<T*>(detail::allocate_pinned(count * sizeof(T))), Free{count * sizeof(T)}), count_(count)
     {
     }
     T* data() { return data_.get(); }
@@ -116,10 +133,47 @@ public:
 
 private:
     struct Free {
-        void operator()(T* memory) const { detail::free_pinned(memory); }
+        std::size_t bytes = 0;
+        void operator()(T* memory) const { detail::free_pinned(memory, bytes); }
     };
     std::unique_ptr<T, Free> data_;
     std::size_t count_ = 0;
+};
+
+// Gigabytes of host memory that are filled first, by any number of threads, and page-locked then: locking pages that
+// are there takes a fraction of the time, and huge pages again a fraction of that. Zeros at first.
+class HostMemory
+{
+public:
+    HostMemory() = default;
+    // Throws std::bad_alloc.
+    explicit HostMemory(std::size_t bytes);
+    ~HostMemory();
+    HostMemory(HostMemory&& other) noexcept { swap(other); }
+    HostMemory& operator=(HostMemory&& other) noexcept
+    {
+        HostMemory moved(std::move(other));
+        swap(moved);
+        return *this;
+    }
+    std::byte* data() { return data_; }
+    const std::byte* data() const { return data_; }
+    std::size_t size() const { return bytes_; }
+    // Page-locks it. Throws std::bad_alloc where that much cannot be locked.
+    void lock();
+    // Where the current device finds it; valid once it is locked.
+    const std::byte* on_device() const;
+
+private:
+    void swap(HostMemory& other) noexcept
+    {
+        std::swap(data_, other.data_);
+        std::swap(bytes_, other.bytes_);
+        std::swap(locked_, other.locked_);
+    }
+    std::byte* data_ = nullptr;
+    std::size_t bytes_ = 0;
+    bool locked_ = false;
 };
 
 }  // namespace pgwarp::cuda

@@ -13,7 +13,7 @@ namespace pgwarp::cuda
 {
 
 // The descriptor for the device module's find_method(): the CPU's builder (it only stores rows) and the searcher below
-// on the first device.
+// on the device with the most room.
 const MethodDescriptor* exact_method();
 
 // context must outlive the searcher. write() and search() are thread-safe. Throws std::bad_alloc when the rows do not

@@ -59,6 +59,7 @@ public:
     }
 
     std::uint64_t memory_bytes() const override { return vectors_.bytes() + rows_.scored.bytes(); }
+    Residence residence() const override { return {context_.device(), false, memory_bytes()}; }
     ResultKind result_kind() const override
     {
         return metric_ == Metric::cosine ? ResultKind::lower_bound : ResultKind::exact;
@@ -225,10 +226,10 @@ void DeviceExactSearcher::search_exact(const SearchBatch& batch, double after_di
     request.read(0, results);
 }
 
-std::unique_ptr<Searcher> searcher_on_first_device(const IndexShape& shape, const ParameterList&,
+std::unique_ptr<Searcher> searcher_with_most_room(const IndexShape& shape, const ParameterList&,
                                                    std::span<const ArrayShape> arrays)
 {
-    return make_exact_searcher(*contexts().at(0), shape, arrays);
+    return make_exact_searcher(roomiest(contexts()), shape, arrays);
 }
 
 }  // namespace
@@ -246,7 +247,7 @@ ExactStatistics exact_statistics(const Searcher& searcher)
 
 const MethodDescriptor* exact_method()
 {
-    static const MethodDescriptor descriptor{Method::exact, "exact", &make_exact_builder, &searcher_on_first_device};
+    static const MethodDescriptor descriptor{Method::exact, "exact", &make_exact_builder, &searcher_with_most_room};
     return &descriptor;
 }
 

@@ -21,6 +21,7 @@
 #include "index/ivfadc/build_samples.h"
 #include "index/ivfadc/calibration.h"
 #include "index/ivfadc/ivfadc.h"
+#include "ivfadc/byte_rows.h"
 #include "numeric/half_codec.h"
 #include "numeric/sample.h"
 
@@ -126,6 +127,7 @@ private:
     void make_halves(Resident& device);
     void calibrate(Resident& device, ThreadPool& pool);
     IvfadcArrays made() const;
+    void make_bytes(Resident& device, ThreadPool& pool);
     void keep_vectors(Resident& device, RowBuffer& rows, ThreadPool& pool);
     void report(const char* phase, std::uint64_t done, std::uint64_t total) const
     {
@@ -147,6 +149,7 @@ private:
     std::vector<float> rotation_;
     std::vector<float> codebooks_;
     HostArray<std::uint8_t> codes_;
+    HostArray<float> code_scale_;
     HalfCodec half_codec_;
     float half_scale_[2] = {1, 0};
     std::span<const std::uint16_t> halves_;
@@ -172,14 +175,17 @@ void IvfadcBuilder::run(RowBuffer& rows, const BuildProgress& progress, ThreadPo
 
 void IvfadcBuilder::run_on_device(RowBuffer& rows, ThreadPool& pool)
 {
+    const Context::Build build(context_);
     Resident device(context_);
     upload(device, rows.vectors(), pool);
     train_lists(device);
     assign_rows(device, pool);
     if (options_.product_codes) make_codes(device, pool);
+    if (options_.byte_codes) make_bytes(device, pool);
     if (options_.keeps_half()) make_halves(device);
-    keep_vectors(device, rows, pool);
+    // Last, because it gives the rows up: until then the CPU can take over.
     calibrate(device, pool);
+    keep_vectors(device, rows, pool);
 }
 
 void IvfadcBuilder::upload(Resident& device, std::span<const float> vectors, ThreadPool& pool) const
@@ -296,6 +302,25 @@ void IvfadcBuilder::encode(Resident& device, const DeviceArray<float>& rotation,
     }
 }
 
+void IvfadcBuilder::make_bytes(Resident& device, ThreadPool& pool)
+{
+    device.codes = device.array<std::uint8_t>(rows_ * dimensions_);
+    DeviceArray<float> scales = device.array<float>(rows_);
+    for (std::size_t first = 0; first < rows_; first += report_rows) {
+        report("encoding rows", first, rows_);
+        ivfadc::encode_byte_rows(device.rows.data() + first * dimensions_, std::min(report_rows, rows_ - first),
+                                 static_cast<std::uint32_t>(dimensions_), device.lists.data() + first,
+                                 device.centroids.data(), device.codes.data() + first * dimensions_,
+                                 scales.data() + first, device.stream());
+        device.wait();
+    }
+    codes_ = HostArray<std::uint8_t>(device.codes.size());
+    code_scale_ = HostArray<float>(rows_);
+    device.staging.download(device.codes.data(), device.codes.bytes(), codes_.data.get(), pool, progress_->cancel);
+    device.staging.download(scales.data(), scales.bytes(), code_scale_.data.get(), pool, progress_->cancel);
+    device.codes = {};
+}
+
 void IvfadcBuilder::make_halves(Resident& device)
 {
     report("measuring half vectors", 0, rows_);
@@ -350,8 +375,8 @@ void IvfadcBuilder::calibrate(Resident& device, ThreadPool& pool)
 
 IvfadcArrays IvfadcBuilder::made() const
 {
-    return {options_,         rows_,       dimensions_,  centroids_,    rotation_, codebooks_,
-            half_codec_.mean, half_scale_, list_of_row_, codes_.span(), halves_,   vectors_};
+    return {options_,    rows_,        dimensions_,   centroids_, rotation_, codebooks_,        half_codec_.mean,
+            half_scale_, list_of_row_, codes_.span(), halves_,    vectors_,  code_scale_.span()};
 }
 
 std::vector<ArrayShape> IvfadcBuilder::arrays() const

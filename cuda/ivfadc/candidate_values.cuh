@@ -35,7 +35,7 @@ __device__ void value_candidates(const MirrorView& mirror, const QueryView& quer
         if (base + static_cast<int>(threadIdx.x / 32) * 4 >= kept) break;
         const std::uint32_t position = rows[min(at, kept - 1)];
         const std::uint32_t row = mirror.row_at[position];
-        const std::uint32_t list = mirror.scans_codes ? list_at(mirror, position) : 0;
+        const std::uint32_t list = mirror.values_of_residuals() ? list_at(mirror, position) : 0;
         const double value = row_value(mirror, queries, query, list, position);
         __syncwarp();  // all lanes have their positions
         if (at < kept && threadIdx.x % 8 == 0) {

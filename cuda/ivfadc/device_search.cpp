@@ -15,9 +15,10 @@ namespace pgwarp::cuda::ivfadc
 namespace
 {
 
-constexpr std::size_t most_decoded = std::size_t{1} << 30;   // bytes of decoded rows
-constexpr std::size_t most_scores = std::size_t{512} << 20;  // bytes of dense or coarse scores
-constexpr double most_products = 6e11;                       // multiply-adds of a scan: about 2 ms
+constexpr std::size_t most_decoded = std::size_t{1} << 30;             // bytes of decoded rows
+constexpr std::size_t most_scores = std::size_t{512} << 20;            // bytes of dense or coarse scores
+constexpr double most_products = 6e11;                                 // multiply-adds of a scan: about 2 ms
+constexpr std::size_t remote_bytes_of_launch = std::size_t{64} << 20;  // over the bus: about 1.3 ms
 constexpr std::uint32_t most_queries = 16384;
 constexpr std::uint32_t whole_select = 1024;  // candidates that the last step sorts
 constexpr std::uint32_t most_grouped = 264;   // queries whose candidates are found by groups: a block each
@@ -117,6 +118,44 @@ std::uint32_t longest_list(const Mirror& mirror)
     return static_cast<std::uint32_t>(most.size() > 1 ? most[1] : 0);
 }
 
+// Parts of a batch from query `first` on: views are plain pointers.
+QueryView from(QueryView queries, const MirrorView& mirror, std::size_t first)
+{
+    queries.original += first * mirror.dimensions;
+    queries.moved += first * mirror.dimensions;
+    queries.halves += first * mirror.stride;
+    queries.multipliers += first;
+    queries.norms += first;
+    return queries;
+}
+ProbeView from(ProbeView probes, std::size_t first)
+{
+    probes.list += first * probes.probes;
+    probes.slot += first * probes.probes;
+    probes.constant += first * probes.probes;
+    probes.slots += first;
+    return probes;
+}
+LimitedScores from(LimitedScores scores, std::size_t first)
+{
+    scores.limits += first;
+    scores.candidates += first * scores.capacity;
+    scores.counts += first;
+    return scores;
+}
+Answers from(const Answers& answers, std::size_t first, std::size_t width)
+{
+    return {answers.values + first * width, answers.rows + first * width, answers.found + first};
+}
+
+// Queries whose candidates one launch reads over the bus, so that it stays short.
+std::uint32_t queries_of_finish(const Mirror& mirror, const SearchPlan& plan)
+{
+    if (mirror.remote_row_bytes() == 0) return plan.count;
+    const std::size_t bytes = std::size_t{plan.wanted} * mirror.remote_row_bytes();
+    return static_cast<std::uint32_t>(std::clamp<std::size_t>(remote_bytes_of_launch / bytes, 1, plan.count));
+}
+
 QueryView view_of(const PreparedQueries& queries, const float* original)
 {
     return {original, queries.moved, queries.halves, queries.multipliers, queries.norms};
@@ -141,7 +180,7 @@ void choose_lists(const MirrorView& view, const SearchPlan& plan, const float* q
 }  // namespace
 
 SearchPlan plan_search(const Mirror& mirror, std::size_t count, std::size_t probes, std::size_t wanted, std::size_t k,
-                       bool may_limit)
+                       bool may_limit, std::size_t room)
 {
     const auto& most = mirror.layout().most_slots;
     SearchPlan plan;
@@ -166,22 +205,22 @@ SearchPlan plan_search(const Mirror& mirror, std::size_t count, std::size_t prob
     const double products =
         std::max<double>(1, static_cast<double>(most[probes])) * static_cast<double>(mirror.dimensions());
     std::size_t queries = std::min<std::size_t>(count, most_queries);
-    queries = std::min(queries, std::max<std::size_t>(1, most_scores / (scores * sizeof(float))));
+    queries = std::min(queries, std::max<std::size_t>(1, std::min(most_scores, room / 4) / (scores * sizeof(float))));
     queries = std::min(queries, std::max<std::size_t>(1, static_cast<std::size_t>(most_products / products)));
     if (plan.wide) queries = std::min(queries, std::max<std::size_t>(1, (std::size_t{1} << 22) / wanted));
     plan.count = static_cast<std::uint32_t>(queries);
     plan.few = !plan.sorted && plan.count <= few_queries && mirror.lists() <= few_lists &&
                mirror.dimensions() <= few_dimensions;
     // Bounds come of at least twice as many groups as candidates are wanted.
-    plan.grouped =
-        !plan.limited && !plan.wide && plan.count <= most_grouped && probes * average >= 2 * wanted * group_rows;
+    plan.grouped = !plan.limited && !plan.wide && plan.count <= most_grouped &&
+                   probes * average >= 2 * wanted * group_rows && queries_of_finish(mirror, plan) == plan.count;
     if (plan.sorted) {
         plan.most_items =
             most_items(plan.count * plan.probes, static_cast<std::uint32_t>(mirror.lists()), longest_list(mirror));
     }
     // Decoding once a batch pays where lists are read by several items each.
     plan.decoded = plan.sorted && mirror.view().scans_codes && plan.count * probes >= 32 * mirror.lists() &&
-                   std::size_t{mirror.view().positions} * mirror.view().stride * 2 <= most_decoded;
+                   std::size_t{mirror.view().positions} * mirror.view().stride * 2 <= std::min(most_decoded, room / 4);
     Carver carver(nullptr);
     carve(carver, mirror, plan);
     plan.workspace = carver.used();
@@ -217,19 +256,32 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* q
         if (plan.decoded) decode_rows(view, space.decoded, stream);
         scan_lists(view, prepared, work, dense, stream);
     }
+    const std::uint32_t step = queries_of_finish(mirror, plan);
     if (plan.limited) {
         const LimitedScores limited{space.limits, space.candidates, space.counts, plan.capacity};
         set_limits(view, work.probes, dense, plan.count, plan.first_ranks, plan.wanted, space.limits, limited, stream);
         work.first_item = space.order.totals + 1;
         work.last_item = space.order.totals + 2;
         scan_lists(view, prepared, work, limited, stream);
-        finish_limited(view, prepared, limited, plan.count, plan.wanted, plan.k, out, stream);
-    } else if (plan.wide) {
-        finish_wide(view, prepared, work.probes, dense, plan.count, plan.wanted, space.positions, out, stream);
-    } else if (plan.grouped) {
-        finish_groups(view, prepared, work.probes, dense, plan.count, plan.wanted, plan.k, out, stream);
-    } else {
-        finish_dense(view, prepared, work.probes, dense, plan.count, plan.wanted, plan.k, out, stream);
+        for (std::uint32_t first = 0; first < plan.count; first += step) {
+            finish_limited(view, from(prepared, view, first), from(limited, first), std::min(step, plan.count - first),
+                           plan.wanted, plan.k, from(out, first, plan.k), stream);
+        }
+        return;
+    }
+    for (std::uint32_t first = 0; first < plan.count; first += step) {
+        const std::uint32_t count = std::min(step, plan.count - first);
+        const DenseScores scores{dense.scores + first * dense.stride, dense.stride};
+        const Answers answers = from(out, first, plan.k);
+        if (plan.wide) {
+            finish_wide(view, from(prepared, view, first), from(work.probes, first), scores, count, plan.wanted,
+                        space.positions, answers, stream);
+        } else if (plan.grouped) {
+            finish_groups(view, prepared, work.probes, dense, plan.count, plan.wanted, plan.k, out, stream);
+        } else {
+            finish_dense(view, from(prepared, view, first), from(work.probes, first), scores, count, plan.wanted,
+                         plan.k, answers, stream);
+        }
     }
 }
 

@@ -40,9 +40,10 @@ struct SearchPlan {
 };
 
 // The plan for the first queries of at most `count`: plan.count may be less, as workspace and the length of launches
-// are bounded. wanted <= rows, probes <= lists, k <= wanted.
+// are bounded. wanted <= rows, probes <= lists, k <= wanted. `room`: device memory to be had, of which the workspace is
+// not to take much more than half.
 SearchPlan plan_search(const Mirror& mirror, std::size_t count, std::size_t probes, std::size_t wanted, std::size_t k,
-                       bool may_limit);
+                       bool may_limit, std::size_t room = ~std::size_t{0});
 
 // Enqueues the search of plan.count queries [count][dimensions] on the device, or in page-locked memory where plan.few.
 // dead: a bit per position, or none.

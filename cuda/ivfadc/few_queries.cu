@@ -28,6 +28,8 @@ __device__ void prepare_one(const MirrorView& mirror, const float* query, std::u
     const std::uint32_t dimensions = mirror.dimensions;
     const float* rotation = mirror.scans_codes ? mirror.code.rotation : nullptr;
     const bool centred = !mirror.scans_codes && mirror.metric == Metric::l2;
+    const float* mean = mirror.scans_bytes ? mirror.centre.mean : mirror.half.mean;
+    const float scale = mirror.scans_bytes ? 1.0F : mirror.half.scale;
     for (std::uint32_t d = threadIdx.x; d < dimensions; d += score_threads) {
         float value = query[d];
         original[static_cast<std::size_t>(at) * dimensions + d] = value;
@@ -37,7 +39,7 @@ __device__ void prepare_one(const MirrorView& mirror, const float* query, std::u
                 value += rotation[static_cast<std::size_t>(d) * dimensions + i] * query[i];
             }
         } else if (centred) {
-            value = static_cast<float>((static_cast<double>(value) - mirror.half.mean[d]) * mirror.half.scale);
+            value = static_cast<float>((static_cast<double>(value) - mean[d]) * scale);
         }
         out.moved[static_cast<std::size_t>(at) * dimensions + d] = value;
     }

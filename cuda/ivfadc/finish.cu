@@ -198,7 +198,7 @@ __global__ __launch_bounds__(value_threads) void value_wide(MirrorView mirror, Q
     if (blockIdx.x * (value_threads / 8) + threadIdx.x / 32 * 4 >= found) return;
     const std::size_t first = static_cast<std::size_t>(query) * wanted;
     const std::uint32_t position = positions[first + min(at, found - 1)];
-    const std::uint32_t list = mirror.scans_codes ? list_at(mirror, position) : 0;
+    const std::uint32_t list = mirror.values_of_residuals() ? list_at(mirror, position) : 0;
     const double value = row_value(mirror, queries, query, list, position);
     if (at >= found || threadIdx.x % 8 != 0) return;
     out.values[first + at] = value;

@@ -10,7 +10,7 @@
 namespace pgwarp::cuda::ivfadc
 {
 
-// On a context of the module; the first one where none is named.
+// On a context of the module: the one named, or the one with the most room.
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
                                         std::span<const ArrayShape> arrays, Context& context);
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,

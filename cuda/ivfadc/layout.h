@@ -39,6 +39,20 @@ PGWARP_HOST_DEVICE constexpr std::uint32_t half_stride(std::uint32_t dimensions)
     return (dimensions + 7) / 8 * 8;
 }
 
+// Rows of bytes lie in pieces of 16 dimensions, in which the dimensions are permuted so that the four bytes that
+// ldmatrix hands to a lane are the four elements that mma takes from it (m16n8k16, operand B).
+PGWARP_HOST_DEVICE constexpr std::uint32_t byte_stride(std::uint32_t dimensions)
+{
+    return (dimensions + 15) / 16 * 16;
+}
+
+// Where the byte of a dimension is in its row.
+PGWARP_HOST_DEVICE constexpr std::uint32_t byte_place(std::uint32_t dimension)
+{
+    const std::uint32_t within = dimension % 16;
+    return dimension - within + within % 8 / 2 * 4 + within / 8 * 2 + within % 2;
+}
+
 struct ListLayout {
     std::vector<std::uint32_t> begin;        // [lists], a multiple of 32
     std::vector<std::uint32_t> length;       // [lists], rows

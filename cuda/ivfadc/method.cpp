@@ -9,7 +9,7 @@ namespace
 
 std::unique_ptr<Builder> make_builder(const IndexShape& shape, const ParameterList& options)
 {
-    return make_ivfadc_builder(*contexts().front(), shape, options, make_searcher);
+    return make_ivfadc_builder(least_busy(contexts()), shape, options, make_searcher);
 }
 
 }  // namespace

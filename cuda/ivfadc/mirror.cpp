@@ -6,6 +6,8 @@
 
 #include "device/error.h"
 #include "index/arrays.h"
+#include "index/ivfadc/byte_lists.h"
+#include "ivfadc/byte_rows.h"
 #include "ivfadc/mirror_kernels.h"
 
 namespace pgwarp::cuda::ivfadc
@@ -24,13 +26,17 @@ void require_arrays(std::span<const ArrayShape> arrays, const IvfOptions& option
                     std::size_t dimensions)
 {
     require_array(arrays, array_centroids, ArrayType::f32, lists, dimensions);
+    if (options.byte_codes) {
+        require_array(arrays, array_code_scale, ArrayType::f32, rows, 1);
+        require_array(arrays, array_codes, ArrayType::u8, rows, dimensions);
+    }
     if (options.keeps_full()) {
         require_array(arrays, array_vectors, ArrayType::f32, rows, dimensions);
     } else if (options.keeps_half()) {
         require_array(arrays, array_half, ArrayType::f16, rows, dimensions);
         require_array(arrays, array_half_mean, ArrayType::f32, 1, dimensions);
         require_array(arrays, array_half_scale, ArrayType::f32, 1, 2);
-    } else {
+    } else if (options.product_codes) {
         require_array(arrays, array_codes, ArrayType::u8, rows, options.subquantizers);
         require_array(arrays, array_codebooks, ArrayType::f32, 256, dimensions);
         if (options.opq) require_array(arrays, array_rotation, ArrayType::f32, dimensions, dimensions);
@@ -46,6 +52,9 @@ float power_of_two(float largest, int exponent)
     return std::ldexp(1.0F, std::clamp(exponent - own, -126, 126));
 }
 
+constexpr std::uint64_t most_workspaces = std::uint64_t{1} << 30;
+constexpr std::size_t bytes_of_launch = std::size_t{64} << 20;
+
 std::vector<float> mean_of(std::span<const float> rows, std::size_t dimensions)
 {
     std::vector<double> sum(dimensions, 0.0);
@@ -54,6 +63,23 @@ std::vector<float> mean_of(std::span<const float> rows, std::size_t dimensions)
     std::vector<float> mean(dimensions);
     for (std::size_t d = 0; d < dimensions; ++d) mean[d] = static_cast<float>(sum[d] / count);
     return mean;
+}
+
+// The median of each dimension over a sample: unlike the mean it stays among the rows where a few of them are far away.
+std::vector<float> middle_of(std::span<const float> rows, std::size_t dimensions)
+{
+    constexpr std::size_t most = 1024;
+    const std::size_t count = rows.size() / dimensions;
+    const std::size_t taken = std::min(count, most);
+    std::vector<float> values(taken);
+    std::vector<float> middle(dimensions, 0.0F);
+    for (std::size_t d = 0; d < dimensions && taken > 0; ++d) {
+        for (std::size_t i = 0; i < taken; ++i) values[i] = rows[i * count / taken * dimensions + d];
+        const auto at = values.begin() + static_cast<std::ptrdiff_t>(taken / 2);
+        std::nth_element(values.begin(), at, values.end());
+        middle[d] = *at;
+    }
+    return middle;
 }
 
 }  // namespace
@@ -66,8 +92,6 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
       rows_(rows_of(arrays, array_list_of_row, 0)),
       lists_(rows_of(arrays, array_centroids, 1)),
       options_(IvfOptions::resolve(options, rows_, shape.dimensions)),
-      scans_codes_(!options_.keeps_half() && !options_.keeps_full()),
-      keeps_vectors_(options_.keeps_full()),
       centroids_(lists_ * dimensions_),
       half_mean_(dimensions_),
       list_of_row_(rows_),
@@ -75,6 +99,9 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
 {
     if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
     if (rows_ > 0) require_arrays(arrays, options_, rows_, lists_, dimensions_);
+    choose_form();
+    take_memory();
+    if (scans_bytes_) code_scale_.resize(rows_);
     if (scans_codes_) {
         codebooks_.resize(256 * dimensions_);
         if (options_.opq && rows_ > 0) rotation_.resize(dimensions_ * dimensions_);
@@ -83,6 +110,54 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
 
 // Searches wait for their work, so nothing is under way here.
 Mirror::~Mirror() = default;
+
+// Some room is left for the workspaces of searches, without which a resident index is of no use.
+void Mirror::choose_form()
+{
+    MemoryPool& pool = context_->pool();
+    const std::uint64_t budget = pool.budget() != 0 ? pool.budget() : pool.room();
+    const std::uint64_t workspaces = std::min(budget / 8, most_workspaces);
+    const MirrorSize size{rows_, lists_, dimensions_};
+    for (const Form form : forms_of(options_)) {
+        form_ = form;
+        scans_codes_ = cuda::ivfadc::scans_codes(options_, form);
+        scans_bytes_ = cuda::ivfadc::scans_bytes(options_, form);
+        if (pool.has_room(device_bytes_of(options_, size, form) + workspaces)) return;
+    }
+    throw std::bad_alloc();
+}
+
+void Mirror::take_memory()
+{
+    positions_ = most_positions(rows_, lists_);
+    if (positions_ >= no_row) throw BadRequest("too many rows for one device");
+    MemoryPool& pool = context_->pool();
+    if (scans_codes_) {
+        const std::size_t code_groups = (options_.subquantizers + group_codes - 1) / group_codes;
+        codes_ = DeviceArray<std::uint8_t>(pool, positions_ * code_groups * group_codes, "ivfadc codes", owner_);
+        if (codes_.size() > 0) check(cudaMemsetAsync(codes_.data(), 0, codes_.bytes(), owner_), "clearing codes");
+    }
+    if (scans_bytes_) {
+        const std::uint32_t stride = byte_stride(static_cast<std::uint32_t>(dimensions_));
+        bytes_ = DeviceArray<std::uint8_t>(pool, positions_ * stride, "ivfadc bytes", owner_);
+        if (bytes_.size() > 0) check(cudaMemsetAsync(bytes_.data(), 128, bytes_.bytes(), owner_), "clearing bytes");
+    }
+    if (keeps_halves(options_, form_)) {
+        const std::size_t stride = half_stride(static_cast<std::uint32_t>(dimensions_));
+        halves_ = DeviceArray<__half>(pool, positions_ * stride, "ivfadc half vectors", owner_);
+        if (halves_.size() > 0) {
+            check(cudaMemsetAsync(halves_.data(), 0, halves_.bytes(), owner_), "clearing half vectors");
+        }
+    }
+    if (remote_halves() || remote_vectors()) {
+        const std::size_t element = remote_halves() ? sizeof(__half) : sizeof(float);
+        remote_stride_ = (dimensions_ * element + 15) / 16 * 16 / element;
+        remote_ = HostMemory(rows_ * remote_stride_ * element);
+    } else if (options_.keeps_full()) {
+        vectors_ = DeviceArray<float>(pool, rows_ * dimensions_, "ivfadc vectors", owner_);
+    }
+    owner_.stream().synchronize();
+}
 
 template <class T>
 void Mirror::upload(DeviceArray<T>& to, std::span<const T> from, const char* name, cudaStream_t stream)
@@ -96,47 +171,66 @@ void Mirror::write(const std::string& array, std::uint64_t offset, std::span<con
 {
     if (array == array_centroids) return write_piece(std::span<float>(centroids_), offset, bytes);
     if (array == array_list_of_row) return write_piece(std::span<std::uint32_t>(list_of_row_), offset, bytes);
+    if (scans_bytes_) {
+        if (array == array_code_scale) return write_piece(std::span<float>(code_scale_), offset, bytes);
+        if (array == array_codes) return scatter(array, offset, bytes);
+    }
     if (scans_codes_) {
         if (array == array_codebooks) return write_piece(std::span<float>(codebooks_), offset, bytes);
         if (array == array_rotation) return write_piece(std::span<float>(rotation_), offset, bytes);
         if (array == array_codes) return scatter(array, offset, bytes);
-    } else if (keeps_vectors_) {
-        if (array == array_vectors) return scatter(array, offset, bytes);
-    } else {
+    }
+    if (options_.keeps_full()) {
+        if (array == array_vectors)
+            return remote_vectors() ? write_remote(offset, bytes) : scatter(array, offset, bytes);
+    } else if (options_.keeps_half()) {
         if (array == array_half_mean) return write_piece(std::span<float>(half_mean_), offset, bytes);
         if (array == array_half_scale) return write_piece(std::span<float>(half_scale_), offset, bytes);
-        if (array == array_half) return scatter(array, offset, bytes);
+        if (array == array_half) return remote_halves() ? write_remote(offset, bytes) : scatter(array, offset, bytes);
     }
     // What this device has no use for is left out.
 }
 
-// All of list_of_row is there: lays the lists out and takes the memory of the large arrays.
+// Rows are padded to whole pieces of 16 bytes.
+void Mirror::write_remote(std::uint64_t offset, std::span<const std::byte> bytes)
+{
+    const std::size_t element = remote_halves() ? sizeof(__half) : sizeof(float);
+    const std::size_t row_bytes = dimensions_ * element;
+    const std::size_t stride_bytes = remote_stride_ * element;
+    if (offset > rows_ * row_bytes || bytes.size() > rows_ * row_bytes - offset) {
+        throw BadRequest("past the end of an array");
+    }
+    for (std::size_t done = 0; done < bytes.size();) {
+        const std::uint64_t at = offset + done;
+        const std::size_t whole = row_bytes == stride_bytes ? bytes.size() : row_bytes - at % row_bytes;
+        const std::size_t count = std::min(whole, bytes.size() - done);
+        std::memcpy(remote_.data() + at / row_bytes * stride_bytes + at % row_bytes, bytes.data() + done, count);
+        done += count;
+    }
+}
+
+void Mirror::read_remote(std::size_t row, std::span<float> out) const
+{
+    if (remote_vectors()) {
+        const auto* from = reinterpret_cast<const float*>(remote_.data()) + row * remote_stride_;
+        std::copy_n(from, dimensions_, out.begin());
+        return;
+    }
+    const auto* from = reinterpret_cast<const __half*>(remote_.data()) + row * remote_stride_;
+    for (std::size_t d = 0; d < dimensions_; ++d) out[d] = __half2float(from[d]) / half_scale_[0] + half_mean_[d];
+}
+
+// All of list_of_row is there: lays the lists out.
 void Mirror::arrange()
 {
     std::call_once(arranged_, [&] {
         const cudaStream_t stream = owner_;
         layout_ = ListLayout::arrange(list_of_row_, lists_);
-        list_of_row_ = {};
-        const std::size_t positions = layout_.row_at.size();
-        MemoryPool& pool = context_->pool();
+        if (!makes_bytes()) list_of_row_ = {};
         upload<std::uint32_t>(position_of_, layout_.position_of, "ivfadc positions", stream);
         upload<std::uint32_t>(list_begin_, layout_.begin, "ivfadc lists", stream);
         upload<std::uint32_t>(list_length_, layout_.length, "ivfadc lists", stream);
         upload<std::uint32_t>(row_at_, layout_.row_at, "ivfadc rows", stream);
-        if (scans_codes_) {
-            const std::size_t code_groups = (options_.subquantizers + group_codes - 1) / group_codes;
-            codes_ = DeviceArray<std::uint8_t>(pool, positions * code_groups * group_codes, "ivfadc codes", owner_);
-            if (codes_.size() > 0) {
-                check(cudaMemsetAsync(codes_.data(), 0, codes_.bytes(), owner_), "clearing codes");
-            }
-        } else {
-            const std::size_t stride = half_stride(static_cast<std::uint32_t>(dimensions_));
-            halves_ = DeviceArray<__half>(pool, positions * stride, "ivfadc half vectors", owner_);
-            if (halves_.size() > 0) {
-                check(cudaMemsetAsync(halves_.data(), 0, halves_.bytes(), owner_), "clearing half vectors");
-            }
-            if (keeps_vectors_) vectors_ = DeviceArray<float>(pool, rows_ * dimensions_, "ivfadc vectors", owner_);
-        }
         owner_.stream().synchronize();
     });
 }
@@ -146,7 +240,7 @@ void Mirror::scatter(const std::string& array, std::uint64_t offset, std::span<c
     const Context::Lease lease = context_->lease(Priority::build);
     arrange();
     if (bytes.empty()) return;
-    const std::size_t row_bytes = array == array_codes  ? options_.subquantizers
+    const std::size_t row_bytes = array == array_codes  ? options_.code_width(dimensions_)
                                   : array == array_half ? dimensions_ * sizeof(__half)
                                                         : dimensions_ * sizeof(float);
     if (offset > rows_ * row_bytes || bytes.size() > rows_ * row_bytes - offset) {
@@ -160,7 +254,10 @@ void Mirror::scatter(const std::string& array, std::uint64_t offset, std::span<c
     }
     DeviceArray<std::byte> piece(context_->pool(), bytes.size(), "ivfadc loading", lease);
     check(cudaMemcpyAsync(piece.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice, lease), "copying rows");
-    if (array == array_codes) {
+    if (array == array_codes && scans_bytes_) {
+        scatter_bytes(piece.data(), offset, bytes.size(), static_cast<std::uint32_t>(dimensions_), position_of_.data(),
+                      bytes_.data(), lease);
+    } else if (array == array_codes) {
         scatter_codes(piece.data(), offset, bytes.size(), static_cast<std::uint32_t>(options_.subquantizers),
                       position_of_.data(), codes_.data(), lease);
     } else {
@@ -170,13 +267,13 @@ void Mirror::scatter(const std::string& array, std::uint64_t offset, std::span<c
     lease.stream().synchronize();
 }
 
-// Centroids as halves, around their mean for l2: coarse quantization is a scan of them.
+// Centroids as halves, around their middle for l2: coarse quantization is a scan of them.
 void Mirror::load_centres(cudaStream_t stream)
 {
     const std::size_t count = whole_groups(static_cast<std::uint32_t>(lists_));
     const auto dimensions = static_cast<std::uint32_t>(dimensions_);
     std::vector<float> mean(dimensions_, 0.0F);
-    if (metric_ == Metric::l2) mean = mean_of(centroids_, dimensions_);
+    if (metric_ == Metric::l2) mean = middle_of(centroids_, dimensions_);
     float largest = 0;
     for (std::size_t i = 0; i < centroids_.size(); ++i) {
         largest = std::max(largest, std::fabs(centroids_[i] - mean[i % dimensions_]));
@@ -189,7 +286,7 @@ void Mirror::load_centres(cudaStream_t stream)
     centre_terms_ = DeviceArray<float>(pool, count, "ivfadc centroids", owner_);
     check(cudaMemsetAsync(centre_halves_.data(), 0, centre_halves_.bytes(), stream), "clearing centroids");
     encode_halves(device_centroids_.data(), nullptr, lists_, centre_mean_.data(), centre_scale_, dimensions,
-                  centre_halves_.data(), stream);
+                  dimensions_, centre_halves_.data(), stream);
     half_terms(centre_halves_.data(), nullptr, lists_, count, dimensions, metric_ == Metric::l2, centre_terms_.data(),
                stream);
     check(cudaStreamSynchronize(stream), "loading centroids");
@@ -216,7 +313,7 @@ void Mirror::load_codebooks(cudaStream_t stream)
     half_codebooks_ = DeviceArray<__half>(context_->pool(), codebooks_.size(), "ivfadc codebooks", owner_);
     DeviceArray<float> mean8(context_->pool(), 8, "ivfadc loading", stream);
     check(cudaMemsetAsync(mean8.data(), 0, mean8.bytes(), stream), "loading codebooks");
-    encode_halves(device_codebooks_.data(), nullptr, codebooks_.size() / 8, mean8.data(), codebook_scale_, 8,
+    encode_halves(device_codebooks_.data(), nullptr, codebooks_.size() / 8, mean8.data(), codebook_scale_, 8, 8,
                   half_codebooks_.data(), stream);
     point_view();
     DeviceArray<float> rotated;
@@ -231,6 +328,32 @@ void Mirror::load_codebooks(cudaStream_t stream)
     check(cudaStreamSynchronize(stream), "loading codebooks");
 }
 
+// Cuts `count` rows so that no launch over them is long, also where they are read over the bus.
+template <class Use>
+void Mirror::for_pieces(std::size_t count, Use use) const
+{
+    const std::size_t most = std::max<std::size_t>(1, bytes_of_launch / (dimensions_ * sizeof(float)));
+    for (std::size_t first = 0; first < count; first += most) use(first, std::min(most, count - first));
+}
+
+void Mirror::load_bytes(cudaStream_t stream)
+{
+    std::vector<float> scales(layout_.row_at.size(), 0.0F);
+    for (std::size_t position = 0; position < scales.size(); ++position) {
+        const std::uint32_t row = layout_.row_at[position];
+        if (row == no_row) continue;
+        scales[position] = code_scale_[row];
+        if (!(scales[position] > 0) || !std::isfinite(scales[position])) {
+            throw BadRequest("the scale of a code is impossible");
+        }
+    }
+    upload<float>(byte_scales_, scales, "ivfadc bytes", stream);
+    code_scale_ = {};
+    point_view();
+    byte_terms(view_, row_terms_.data(), stream);
+    check(cudaStreamSynchronize(stream), "loading bytes");
+}
+
 // Of full vectors: around the mean of the centroids, which is near enough to that of the rows.
 void Mirror::make_halves(cudaStream_t stream)
 {
@@ -240,35 +363,72 @@ void Mirror::make_halves(cudaStream_t stream)
     DeviceArray<float> largest(context_->pool(), 1, "ivfadc loading", stream);
     check(cudaMemsetAsync(largest.data(), 0, largest.bytes(), stream), "measuring vectors");
     const auto dimensions = static_cast<std::uint32_t>(dimensions_);
-    largest_deviation(vectors_.data(), device_half_mean_.data(), rows_, dimensions, largest.data(), stream);
+    const std::size_t stride = half_stride(dimensions);
+    const auto* vectors = remote_vectors() ? reinterpret_cast<const float*>(remote_.on_device()) : vectors_.data();
+    const std::size_t row_stride = remote_vectors() ? remote_stride_ : dimensions_;
+    for_pieces(rows_, [&](std::size_t first, std::size_t count) {
+        largest_deviation(vectors + first * row_stride, device_half_mean_.data(), count, dimensions, row_stride,
+                          largest.data(), stream);
+    });
     float measured = 0;
     check(cudaMemcpyAsync(&measured, largest.data(), sizeof(measured), cudaMemcpyDeviceToHost, stream), "measuring");
     check(cudaStreamSynchronize(stream), "measuring vectors");
     half_scale_[0] = power_of_two(measured, 14);
-    encode_halves(vectors_.data(), row_at_.data(), row_at_.size(), device_half_mean_.data(), half_scale_[0], dimensions,
-                  halves_.data(), stream);
+    for_pieces(row_at_.size(), [&](std::size_t first, std::size_t count) {
+        encode_halves(vectors, row_at_.data() + first, count, device_half_mean_.data(), half_scale_[0], dimensions,
+                      row_stride, halves_.data() + first * stride, stream);
+    });
 }
 
-void Mirror::finish_load()
+// Of vectors on the host, as the builder makes them of an index with codes = int8.
+void Mirror::make_bytes(ThreadPool& pool)
+{
+    const std::size_t most = std::max<std::size_t>(1, bytes_of_launch / dimensions_);
+    std::vector<std::uint8_t> codes(std::min(most, rows_) * dimensions_);
+    DeviceArray<std::byte> piece(context_->pool(), codes.size(), "ivfadc loading", owner_);
+    for (std::size_t first = 0; first < rows_; first += most) {
+        const std::size_t count = std::min(most, rows_ - first);
+        pool.parallel_for(count, 1024, [&](std::size_t begin, std::size_t end) {
+            std::vector<float> vector(dimensions_);
+            for (std::size_t i = begin; i < end; ++i) {
+                const std::size_t row = first + i;
+                read_remote(row, vector);
+                code_scale_[row] = encode_bytes(vector.data(), centroids_.data() + list_of_row_[row] * dimensions_,
+                                                dimensions_, codes.data() + i * dimensions_);
+            }
+        });
+        check(cudaMemcpyAsync(piece.data(), codes.data(), count * dimensions_, cudaMemcpyHostToDevice, owner_),
+              "copying codes");
+        scatter_bytes(piece.data(), first * dimensions_, count * dimensions_, static_cast<std::uint32_t>(dimensions_),
+                      position_of_.data(), bytes_.data(), owner_);
+        owner_.stream().synchronize();
+    }
+    list_of_row_ = {};
+}
+
+void Mirror::finish_load(ThreadPool& pool)
 {
     check(cudaSetDevice(context_->device()), "choosing the device");
     arrange();
     const cudaStream_t stream = owner_;
-    layout_.position_of = {};
-    position_of_ = {};
+    remote_.lock();
     if (!(half_scale_[0] > 0) || !std::isfinite(half_scale_[0]) || !(half_scale_[1] >= 0)) {
         throw BadRequest("the scale of half vectors is impossible");
     }
+    if (makes_bytes()) make_bytes(pool);
+    layout_.position_of = {};
+    position_of_ = {};
     load_centres(stream);
     row_terms_ = DeviceArray<float>(context_->pool(), row_at_.size(), "ivfadc terms", owner_);
-    if (scans_codes_) {
+    if ((halves_.size() > 0 && !options_.keeps_full()) || remote_halves()) {
+        upload<float>(device_half_mean_, half_mean_, "ivfadc half vectors", stream);
+    }
+    if (scans_bytes_) {
+        load_bytes(stream);
+    } else if (scans_codes_) {
         load_codebooks(stream);
     } else {
-        if (keeps_vectors_) {
-            make_halves(stream);
-        } else {
-            upload<float>(device_half_mean_, half_mean_, "ivfadc half vectors", stream);
-        }
+        if (options_.keeps_full()) make_halves(stream);
         half_terms(halves_.data(), row_at_.data(), row_at_.size(), row_at_.size(),
                    static_cast<std::uint32_t>(dimensions_), metric_ == Metric::l2, row_terms_.data(), stream);
     }
@@ -294,6 +454,8 @@ void Mirror::point_view()
     view_.centre = {centre_halves_.data(), centre_mean_.data(), centre_scale_, 0};
     view_.centre_terms = centre_terms_.data();
     view_.scans_codes = scans_codes_;
+    view_.scans_bytes = scans_bytes_;
+    view_.byte = {bytes_.data(), byte_scales_.data(), byte_stride(view_.dimensions)};
     view_.half = {halves_.data(), device_half_mean_.data(), half_scale_[0], half_scale_[1]};
     view_.code.codes = codes_.data();
     view_.code.codebooks = device_codebooks_.data();
@@ -304,13 +466,25 @@ void Mirror::point_view()
     view_.code.subquantizers = static_cast<std::uint32_t>(options_.subquantizers);
     view_.code.code_groups = static_cast<std::uint32_t>((options_.subquantizers + group_codes - 1) / group_codes);
     view_.vectors = vectors_.data();
+    view_.remote = {};
+    if (remote_.size() == 0) return;
+    view_.remote.stride = static_cast<std::uint32_t>(remote_stride_);
+    if (remote_halves()) view_.remote.halves = reinterpret_cast<const __half*>(remote_.on_device());
+    if (remote_vectors()) view_.remote.vectors = reinterpret_cast<const float*>(remote_.on_device());
 }
 
 std::uint64_t Mirror::device_bytes() const
 {
-    return list_begin_.bytes() + list_length_.bytes() + row_at_.bytes() + row_terms_.bytes() +
-           device_centroids_.bytes() + centre_halves_.bytes() + halves_.bytes() + codes_.bytes() +
-           device_codebooks_.bytes() + half_codebooks_.bytes() + device_rotation_.bytes() + vectors_.bytes();
+    return position_of_.bytes() + list_begin_.bytes() + list_length_.bytes() + row_at_.bytes() + row_terms_.bytes() +
+           device_centroids_.bytes() + centre_mean_.bytes() + centre_halves_.bytes() + centre_terms_.bytes() +
+           halves_.bytes() + device_half_mean_.bytes() + codes_.bytes() + bytes_.bytes() + byte_scales_.bytes() +
+           device_codebooks_.bytes() + half_codebooks_.bytes() + part_of_.bytes() + device_rotation_.bytes() +
+           vectors_.bytes();
+}
+
+std::uint64_t Mirror::host_bytes() const
+{
+    return remote_.size() + layout_.row_at.size() * sizeof(std::uint32_t);
 }
 
 }  // namespace pgwarp::cuda::ivfadc

@@ -1,8 +1,9 @@
 // The device's copy of an ivfadc index: loaded from the stored arrays (src/index/ivfadc/ivfadc.h), laid out for scans.
 //
 // Halves and codes are put in list-major order as they come. Where only full vectors are kept (refine = full) they stay
-// in row order and halves for the scan are made of them. What is small (centroids, codebooks, list_of_row) is gathered
-// on the host.
+// in row order and halves for the scan are made of them. Where bytes are kept (codes = int8) they are scanned, and
+// halves or vectors only rank. What is small (centroids, codebooks, list_of_row) is gathered on the host. What of it is
+// on the device depends on the room there: form.h.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include "device/context.h"
 #include "index/index.h"
 #include "index/ivfadc/ivfadc.h"
+#include "ivfadc/form.h"
 #include "ivfadc/layout.h"
 #include "ivfadc/view.h"
 
@@ -24,7 +26,8 @@ namespace pgwarp::cuda::ivfadc
 class Mirror
 {
 public:
-    // Allocates nothing yet. Throws BadRequest for arrays that are not those of the options.
+    // Takes the best form that the context has room for, and the memory of its large arrays. Throws std::bad_alloc when
+    // it has room for none, BadRequest for arrays that are not those of the options.
     Mirror(Context& context, const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays);
     ~Mirror();
     Mirror(const Mirror&) = delete;
@@ -32,7 +35,12 @@ public:
 
     // As Searcher::write: pieces of the arrays in their order, thread-safe within an array.
     void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes);
-    void finish_load();
+    void finish_load(ThreadPool& pool);
+    void finish_load()
+    {
+        ThreadPool alone(1);
+        finish_load(alone);
+    }
 
     // Valid after finish_load().
     const MirrorView& view() const { return view_; }
@@ -46,14 +54,31 @@ public:
     const IvfOptions& options() const { return options_; }
     float half_error() const { return half_scale_[1]; }
     std::uint64_t device_bytes() const;
+    std::uint64_t host_bytes() const;
+    Form form() const { return form_; }
+    // The vector of a row as host memory keeps it.
+    void read_remote(std::size_t row, std::span<float> out) const;
+    // Bytes of a row that are read over the bus when its value is computed; 0: none are.
+    std::size_t remote_row_bytes() const { return view_.remote.stride * (remote_halves() ? 2 : 4); }
 
 private:
+    bool remote_halves() const { return form_ == Form::codes && !options_.keeps_full(); }
+    bool remote_vectors() const { return form_ != Form::whole && options_.keeps_full(); }
+    // The index has half or full vectors alone, and they lie on the host.
+    bool makes_bytes() const { return scans_bytes_ && !options_.byte_codes; }
+    void make_bytes(ThreadPool& pool);
+    void choose_form();
+    void take_memory();
+    void write_remote(std::uint64_t offset, std::span<const std::byte> bytes);
+    template <class Use>
+    void for_pieces(std::size_t count, Use use) const;
     template <class T>
     void upload(DeviceArray<T>& to, std::span<const T> from, const char* name, cudaStream_t stream);
     void arrange();
     void scatter(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes);
     void load_centres(cudaStream_t stream);
     void load_codebooks(cudaStream_t stream);
+    void load_bytes(cudaStream_t stream);
     void make_halves(cudaStream_t stream);
     void point_view();
 
@@ -63,8 +88,10 @@ private:
     std::size_t rows_;
     std::size_t lists_;
     IvfOptions options_;
-    bool scans_codes_;
-    bool keeps_vectors_;
+    Form form_ = Form::whole;
+    bool scans_codes_ = false;
+    bool scans_bytes_ = false;
+    std::size_t positions_ = 0;  // at most
 
     // On the host while loading.
     std::vector<float> centroids_;
@@ -73,6 +100,7 @@ private:
     std::vector<float> half_mean_;
     float half_scale_[2] = {1, 0};
     std::vector<std::uint32_t> list_of_row_;
+    std::vector<float> code_scale_;
     std::once_flag arranged_;
 
     ListLayout layout_;  // position_of is dropped by finish_load()
@@ -92,11 +120,15 @@ private:
     DeviceArray<__half> halves_;
     DeviceArray<float> device_half_mean_;
     DeviceArray<std::uint8_t> codes_;
+    DeviceArray<std::uint8_t> bytes_;
+    DeviceArray<float> byte_scales_;
     DeviceArray<float> device_codebooks_;
     DeviceArray<__half> half_codebooks_;
     DeviceArray<std::uint16_t> part_of_;
     DeviceArray<float> device_rotation_;
     DeviceArray<float> vectors_;
+    HostMemory remote_;  // rows of whole pieces of 16 bytes
+    std::size_t remote_stride_ = 0;
     MirrorView view_;
 };
 

@@ -51,12 +51,13 @@ __global__ void scatter_codes_kernel(const std::uint8_t* piece, std::uint64_t of
 }
 
 __global__ void largest_deviation_kernel(const float* vectors, const float* mean, std::size_t count,
-                                         std::uint32_t dimensions, float* largest)
+                                         std::uint32_t dimensions, std::size_t row_stride, float* largest)
 {
     float own = 0;
     const std::size_t step = static_cast<std::size_t>(gridDim.x) * threads;
     for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x; i < count; i += step) {
-        const float deviation = fabsf(vectors[i] - mean[i % dimensions]);
+        const std::size_t d = i % dimensions;
+        const float deviation = fabsf(vectors[i / dimensions * row_stride + d] - mean[d]);
         if (deviation <= FLT_MAX) own = fmaxf(own, deviation);
     }
     for (int lane = 16; lane > 0; lane /= 2) own = fmaxf(own, __shfl_xor_sync(0xffffffffU, own, lane));
@@ -65,7 +66,8 @@ __global__ void largest_deviation_kernel(const float* vectors, const float* mean
 }
 
 __global__ void encode_halves_kernel(const float* vectors, const std::uint32_t* rows, std::size_t count,
-                                     const float* mean, float scale, std::uint32_t dimensions, __half* out)
+                                     const float* mean, float scale, std::uint32_t dimensions, std::size_t row_stride,
+                                     __half* out)
 {
     const std::uint32_t stride = half_stride(dimensions);
     const std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x;
@@ -75,7 +77,7 @@ __global__ void encode_halves_kernel(const float* vectors, const std::uint32_t* 
     const std::size_t row = rows != nullptr ? rows[at] : at;
     float value = 0;
     if (d < dimensions && row != no_row) {
-        value = (vectors[row * dimensions + d] - mean[d]) * scale;
+        value = (vectors[row * row_stride + d] - mean[d]) * scale;
         value = fminf(fmaxf(value, -65504.0F), 65504.0F);
     }
     out[i] = __float2half_rn(value);
@@ -176,19 +178,20 @@ void scatter_codes(const std::byte* piece, std::uint64_t offset, std::size_t byt
 }
 
 void largest_deviation(const float* vectors, const float* mean, std::size_t rows, std::uint32_t dimensions,
-                       float* largest, cudaStream_t stream)
+                       std::size_t row_stride, float* largest, cudaStream_t stream)
 {
     if (rows == 0) return;
-    largest_deviation_kernel<<<1024, threads, 0, stream>>>(vectors, mean, rows * dimensions, dimensions, largest);
+    largest_deviation_kernel<<<1024, threads, 0, stream>>>(vectors, mean, rows * dimensions, dimensions, row_stride,
+                                                           largest);
     check_launch("measuring vectors");
 }
 
 void encode_halves(const float* vectors, const std::uint32_t* rows, std::size_t count, const float* mean, float scale,
-                   std::uint32_t dimensions, __half* out, cudaStream_t stream)
+                   std::uint32_t dimensions, std::size_t row_stride, __half* out, cudaStream_t stream)
 {
     if (count == 0) return;
     encode_halves_kernel<<<blocks_for(count * half_stride(dimensions)), threads, 0, stream>>>(
-        vectors, rows, count, mean, scale, dimensions, out);
+        vectors, rows, count, mean, scale, dimensions, row_stride, out);
     check_launch("encoding half vectors");
 }
 

@@ -17,13 +17,13 @@ void scatter_halves(const std::byte* piece, std::uint64_t offset, std::size_t by
 void scatter_codes(const std::byte* piece, std::uint64_t offset, std::size_t bytes, std::uint32_t subquantizers,
                    const std::uint32_t* position_of, std::uint8_t* out, cudaStream_t stream);
 
-// largest[0] = the largest |x - mean| of vectors [rows][dimensions]; zero it first. Non-finite elements are passed
-// over.
+// largest[0] = the largest |x - mean| of vectors [rows][row_stride >= dimensions]; zero it first. Non-finite elements
+// are passed over.
 void largest_deviation(const float* vectors, const float* mean, std::size_t rows, std::uint32_t dimensions,
-                       float* largest, cudaStream_t stream);
+                       std::size_t row_stride, float* largest, cudaStream_t stream);
 // Halves of (x - mean) * scale: source row i = rows[i] of `vectors`, or i where `rows` is none; no_row gives zeros.
 void encode_halves(const float* vectors, const std::uint32_t* rows, std::size_t count, const float* mean, float scale,
-                   std::uint32_t dimensions, __half* out, cudaStream_t stream);
+                   std::uint32_t dimensions, std::size_t row_stride, __half* out, cudaStream_t stream);
 // terms[i] = squared norm of the halves of row i (squared = false: 0); infinite where row_at[i] is no_row, or i >=
 // rows.
 void half_terms(const __half* halves, const std::uint32_t* row_at, std::size_t rows, std::size_t count,

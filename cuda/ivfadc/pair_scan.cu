@@ -18,6 +18,10 @@ constexpr int threads = 256;
 constexpr int half_threads = 128;
 constexpr int half_blocks = 6;                            // of a multiprocessor: registers for many loads under way
 constexpr std::uint32_t half_groups = half_threads / 32;  // of a block
+constexpr int warps = threads / 32;
+constexpr int byte_row_lanes = 8;
+constexpr int byte_rows_at_once = 16;      // of a warp
+constexpr std::uint32_t byte_slots = 256;  // of a block
 constexpr std::uint32_t most_table_bytes = 160 << 10;
 
 // What a block scans: slots [first, first + count) of a query, groups of 32 that may belong to different lists.
@@ -109,6 +113,78 @@ __global__ __launch_bounds__(half_threads, half_blocks) void scan_half_pairs(Mir
     if (threadIdx.x % 32 == 0) out.minima[slot / group_rows] = least;
 }
 
+// Products of 16 bytes with the query's elements, which lie in four rows of `pieces` quadruples.
+__device__ float dot_bytes(const uint4& bytes, const float4* query, std::uint32_t pieces, float sum)
+{
+    const std::uint32_t words[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
+    // A byte under the exponent of 2^23 is the float 2^23 + byte.
+    constexpr float offset = 8388608 + 128;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const float4 q = query[i * pieces];
+        sum = fmaf(__uint_as_float(__byte_perm(words[i], 0x4B000000U, 0x7440U)) - offset, q.x, sum);
+        sum = fmaf(__uint_as_float(__byte_perm(words[i], 0x4B000000U, 0x7441U)) - offset, q.y, sum);
+        sum = fmaf(__uint_as_float(__byte_perm(words[i], 0x4B000000U, 0x7442U)) - offset, q.z, sum);
+        sum = fmaf(__uint_as_float(__byte_perm(words[i], 0x4B000000U, 0x7443U)) - offset, q.w, sum);
+    }
+    return sum;
+}
+
+// Eight lanes share a row.
+__global__ __launch_bounds__(threads) void scan_byte_pairs(MirrorView mirror, QueryView queries, ScanWork work,
+                                                           DenseScores out, float factor)
+{
+    extern __shared__ float4 query_pieces[];
+    __shared__ std::uint32_t least[byte_slots / group_rows];
+    SlotStretch stretch;
+    if (!find_stretch(work, out, byte_slots, stretch)) return;
+    if (threadIdx.x < byte_slots / group_rows) least[threadIdx.x] = no_key;
+    const std::uint32_t pieces = mirror.byte.stride / 16;
+    auto* query = reinterpret_cast<float*>(query_pieces);
+    for (std::uint32_t d = threadIdx.x; d < mirror.byte.stride; d += threads) {
+        const float* moved = queries.moved + static_cast<std::size_t>(stretch.query) * mirror.dimensions;
+        const std::uint32_t place = byte_place(d);
+        query[(place % 16 / 4 * pieces + place / 16) * 4 + place % 4] = d < mirror.dimensions ? moved[d] * factor : 0;
+    }
+    __syncthreads();
+    constexpr int apart = 32 / byte_row_lanes;       // rows that a warp reads with one load
+    constexpr int each = byte_rows_at_once / apart;  // rows of a lane
+    const std::uint32_t lane = threadIdx.x % byte_row_lanes;
+    const std::uint32_t lane_row = threadIdx.x % 32 / byte_row_lanes;
+    for (std::uint32_t base = threadIdx.x / 32 * byte_rows_at_once; base < stretch.count;
+         base += warps * byte_rows_at_once) {
+        float sums[each] = {};
+        const std::uint32_t group = base / group_rows;
+        const std::uint32_t position = stretch.positions[group] + base % group_rows + lane_row;
+        const std::uint8_t* first = mirror.byte.rows + static_cast<std::size_t>(position) * mirror.byte.stride;
+        for (std::uint32_t piece = lane; piece < pieces; piece += byte_row_lanes) {
+            uint4 bytes[each];
+#pragma unroll
+            for (int i = 0; i < each; ++i) {
+                bytes[i] = *reinterpret_cast<const uint4*>(
+                    first + static_cast<std::size_t>(i) * apart * mirror.byte.stride + piece * 16);
+            }
+#pragma unroll
+            for (int i = 0; i < each; ++i) sums[i] = dot_bytes(bytes[i], query_pieces + piece, pieces, sums[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < each; ++i) {
+            for (int step = byte_row_lanes / 2; step > 0; step /= 2) {
+                sums[i] += __shfl_xor_sync(0xffffffffU, sums[i], step, byte_row_lanes);
+            }
+            if (lane != 0) continue;
+            const std::uint32_t row = position + i * apart;
+            const float product = sums[i] * mirror.byte.scales[row];
+            const float score = final_score(mirror, work, row, stretch.constants[group], product);
+            stretch.out[base + lane_row + i * apart] = score;
+            if (stretch.minima != nullptr) atomicMin(&least[group], order_key(score));
+        }
+    }
+    if (stretch.minima == nullptr) return;
+    __syncthreads();
+    if (threadIdx.x < stretch.count / group_rows) stretch.minima[threadIdx.x] = least[threadIdx.x];
+}
+
 // table[query][part][word] = factor * (part of the query . codeword).
 __global__ __launch_bounds__(threads) void make_tables(MirrorView mirror, QueryView queries, float factor,
                                                        float* tables)
@@ -182,6 +258,14 @@ void scan_pairs(const MirrorView& mirror, const QueryView& queries, std::uint32_
 {
     if (count == 0 || work.most_slots == 0) return;
     const float factor = mirror.metric == Metric::l2 ? 2.0F : 1.0F;
+    if (mirror.scans_bytes) {
+        const std::size_t bytes = mirror.byte.stride * sizeof(float);
+        allow_shared_memory<scan_byte_pairs>(static_cast<std::uint32_t>(bytes));
+        const dim3 grid((work.most_slots + byte_slots - 1) / byte_slots, count);
+        scan_byte_pairs<<<grid, threads, bytes, stream>>>(mirror, queries, work, out, factor);
+        check_launch("scan of pairs");
+        return;
+    }
     if (!mirror.scans_codes) {
         const std::size_t bytes = mirror.stride * sizeof(float);
         allow_shared_memory<scan_half_pairs>(static_cast<std::uint32_t>(bytes));

@@ -1,6 +1,6 @@
 // Scores of small batches: a block for every stretch of the slots of a query. Halves are compared with the query
-// in single precision; codes by look-up tables in shared memory (Faiss paper, section 5.2), one table a query, as the
-// terms of equation 11 leave the lists out of it.
+// in single precision; so are bytes, times their rows' scales; codes by look-up tables in shared memory (Faiss paper,
+// section 5.2), one table a query, as the terms of equation 11 leave the lists out of it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,7 +14,7 @@
 namespace pgwarp::cuda::ivfadc
 {
 
-// Floats of the tables of so many queries; 0 where rows are halves.
+// Floats of the tables of so many queries; 0 where rows are no codes.
 std::size_t pair_table_floats(const MirrorView& mirror, std::size_t queries);
 
 // Of `work`: the probes with their groups, most_slots, dead and shared_bytes. `tables` has pair_table_floats().

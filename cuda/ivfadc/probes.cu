@@ -392,7 +392,7 @@ __global__ __launch_bounds__(scan_threads) void order_few_pairs(ProbeView probes
 
 float constant_unit(const MirrorView& mirror)
 {
-    if (!mirror.scans_codes) return 0;
+    if (!mirror.scans_residuals()) return 0;
     const float unit = 1 / mirror.centre.scale;
     return mirror.metric == Metric::l2 ? unit * unit : unit;
 }

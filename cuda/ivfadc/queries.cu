@@ -101,6 +101,9 @@ Target target_of_rows(const MirrorView& mirror)
         if (mirror.code.rotation != nullptr) target.space = Space::rotated;
         target.rotation = mirror.code.rotation;
         target.factor /= mirror.code.half_scale;
+    } else if (squared && mirror.scans_bytes) {
+        target.space = Space::centred;
+        target.mean = mirror.centre.mean;
     } else if (squared) {
         target.space = Space::centred;
         target.mean = mirror.half.mean;

@@ -170,6 +170,7 @@ __device__ void load_terms(unsigned char* to, const float* terms, std::uint32_t 
 }
 
 // A warp's share of a tile product: 32 queries x 32 rows.
+template <class Rows>
 __device__ void multiply_tiles(const unsigned char* query_tile, const unsigned char* row_tile, int warp_query,
                                int warp_row, float (&sums)[2][4][4])
 {
@@ -183,9 +184,8 @@ __device__ void multiply_tiles(const unsigned char* query_tile, const unsigned c
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
             load_matrices(a[i], query_base + tile_offset(warp_query + i * 16 + (lane & 15), step * 2 + (lane >> 4)));
-            const int row = warp_row + i * 16 + (lane & 7) + ((lane >> 4) << 3);
-            load_matrices(b[i], row_base + tile_offset(row, step * 2 + ((lane >> 3) & 1)));
         }
+        Rows::fragments(row_base, warp_row, step, b);
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
 #pragma unroll
@@ -220,10 +220,11 @@ __device__ void emit_minima(const ScanItem& item, const ItemQueries& queries, st
 
 // Hands a warp's scores of one tile to the output and clears the sums. Limits are finite: infinities and NaN never
 // pass.
-template <class Output>
-__device__ void emit_tile(const ScanItem& item, const ItemQueries& queries, std::uint32_t list_position,
-                          std::uint32_t tile_row, int warp_query, int warp_row, const float* tile_terms,
-                          const std::uint32_t* dead, const Output& output, PassedScores* passed, float (&sums)[2][4][4])
+template <class Rows, class Output>
+__device__ void emit_tile(const Rows& rows, const ScanItem& item, const ItemQueries& queries,
+                          std::uint32_t list_position, std::uint32_t tile_row, int warp_query, int warp_row,
+                          const float* tile_terms, const std::uint32_t* dead, const Output& output,
+                          PassedScores* passed, float (&sums)[2][4][4])
 {
     const int lane = threadIdx.x % 32;
     std::uint32_t within = 0;  // a bit for each of the 32 scores of this thread
@@ -233,7 +234,9 @@ __device__ void emit_tile(const ScanItem& item, const ItemQueries& queries, std:
         const bool present = row < item.rows;
         const std::uint32_t position = list_position + item.first_row + row;
         float2 term{0, 0};
+        float2 scale{1, 1};
         if (present) {
+            if constexpr (Rows::scaled) scale = rows.scales_of(position);
             term = *reinterpret_cast<const float2*>(tile_terms + row - tile_row);
             if (dead != nullptr) {
                 const std::uint32_t bits = dead[position / 32] >> (position % 32);
@@ -250,8 +253,8 @@ __device__ void emit_tile(const ScanItem& item, const ItemQueries& queries, std:
                 const float constant = queries.constant[at];
                 float& first = sums[i][j][h * 2];
                 float& second = sums[i][j][h * 2 + 1];
-                first = fmaf(-multiplier, first, term.x) + constant;
-                second = fmaf(-multiplier, second, term.y) + constant;
+                first = fmaf(Rows::scaled ? -multiplier * scale.x : -multiplier, first, term.x) + constant;
+                second = fmaf(Rows::scaled ? -multiplier * scale.y : -multiplier, second, term.y) + constant;
                 if (!present || at >= static_cast<int>(item.pairs)) continue;
                 if constexpr (Output::limited) {
                     const float limit = queries.limit[at];
@@ -346,10 +349,10 @@ __global__ __launch_bounds__(threads, 2) void scan_tiles(Rows rows, QueryView qu
             __syncthreads();
             load(step + stages - 1);
             const unsigned char* stage = shared + step % stages * stage_bytes;
-            multiply_tiles(stage, stage + query_tile_bytes, warp_query, warp_row, sums);
+            multiply_tiles<Rows>(stage, stage + query_tile_bytes, warp_query, warp_row, sums);
             if (step % depths == depths - 1) {
                 const auto* tile_terms = reinterpret_cast<const float*>(stage + query_tile_bytes + row_tile_bytes);
-                emit_tile(item, item_queries, list_position, step / depths * tile_rows, warp_query, warp_row,
+                emit_tile(rows, item, item_queries, list_position, step / depths * tile_rows, warp_query, warp_row,
                           tile_terms, view.work.dead, output, passed, sums);
             }
         }
@@ -406,6 +409,10 @@ void scan(const MirrorView& mirror, const QueryView& queries, const ScanWork& wo
           cudaStream_t stream)
 {
     const WorkView view{work, mirror.list_begin, 0, 0, 0};
+    if (mirror.scans_bytes) {
+        launch(ByteTileRows{mirror.byte}, queries, mirror.stride, mirror.row_terms, view, output, 0, stream);
+        return;
+    }
     const __half* halves = mirror.scans_codes ? work.decoded : mirror.half.rows;
     if (halves != nullptr) {
         launch(HalfTileRows{halves, mirror.stride}, queries, mirror.stride, mirror.row_terms, view, output, 0, stream);

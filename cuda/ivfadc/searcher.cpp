@@ -14,6 +14,7 @@
 #include "ivfadc/mirror_kernels.h"
 #include "ivfadc/ordered_rows.h"
 #include "ivfadc/queries.h"
+#include "ivfadc/refine_factor.h"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -26,6 +27,7 @@ constexpr std::size_t most_captured = 64;                      // queries of a b
 constexpr auto longest_poll = std::chrono::microseconds(500);  // then the device is waited for without spinning
 constexpr std::uint32_t pending = 0xfffffffe;                  // in `found`: no answer yet
 constexpr std::uint32_t value_step = 1U << 20;                 // positions whose values are computed by one launch
+constexpr std::size_t remote_step = std::size_t{64} << 20;     // bytes that one launch reads over the bus
 
 // What one search at a time uses: a stream, device memory and page-locked memory.
 struct Workspace {
@@ -46,6 +48,12 @@ struct Workspace {
             host = PinnedArray<std::byte>(bytes);
         }
         return host.data();
+    }
+
+    void let_go()
+    {
+        launches.clear();
+        memory = {};
     }
 
     Context::Lease lease;
@@ -119,8 +127,16 @@ public:
     {
         mirror_.write(array, offset, bytes);
     }
-    void finish_load(ThreadPool&) override { mirror_.finish_load(); }
-    std::uint64_t memory_bytes() const override { return mirror_.device_bytes(); }
+    void finish_load(ThreadPool& pool) override
+    {
+        mirror_.finish_load(pool);
+        if (mirror_.form() == Form::codes && !mirror_.view().scans_bytes) measure_factors(pool);
+    }
+    std::uint64_t memory_bytes() const override { return mirror_.device_bytes() + mirror_.host_bytes(); }
+    Residence residence() const override
+    {
+        return {mirror_.context().device(), mirror_.form() != Form::whole, mirror_.device_bytes()};
+    }
     ResultKind result_kind() const override
     {
         if (mirror_.options().keeps_full()) {
@@ -171,11 +187,19 @@ private:
     using Results = std::vector<std::vector<RowResult>>;
 
     std::size_t probes_of(const SearchBatch& batch) const;
-    // The scan compares the very vectors that values are computed from: no more than near ties need ranking.
-    static std::size_t refine_factor_of(const SearchBatch& batch)
+    // Where the scan compares the very vectors that values are computed from, no more than near ties need ranking. But
+    // bytes propose for other vectors: then as many are ranked as on the CPU. For product codes it is measured.
+    std::size_t refine_factor_of(const SearchBatch& batch) const
     {
-        return static_cast<std::size_t>(std::max<std::int64_t>(1, batch.settings.get("refine_factor", 0)));
+        const std::int64_t asked = batch.settings.get("refine_factor", 0);
+        if (asked > 0) return static_cast<std::size_t>(asked);
+        if (mirror_.view().scans_bytes) {
+            if (mirror_.view().values_of_residuals()) return 1;
+            return batch.k <= 20 ? 3 : 2;
+        }
+        return mirror_.form() == Form::codes ? factors_.of(batch.k) : 1;
     }
+    void measure_factors(ThreadPool& pool);
     void run_round(const SearchBatch& batch, const Round& round, Workspace& workspace, const std::uint32_t* dead,
                    Results& results, std::vector<std::uint32_t>& few, std::vector<std::uint32_t>& lost,
                    ThreadPool& pool) const;
@@ -185,9 +209,12 @@ private:
                    bool may_limit, Workspace& workspace, const std::uint32_t* dead, Results& results,
                    ThreadPool& pool) const;
     std::unique_ptr<Workspace> take_workspace() const;
+    DeviceArray<double> take_values(std::size_t count, Workspace& workspace) const;
     void put_back(std::unique_ptr<Workspace> workspace) const;
+    void drop_idle_workspaces() const;
 
     Mirror mirror_;
+    RefineFactors factors_;
     mutable DeadPositions dead_;
     mutable std::mutex mutex_;
     mutable std::vector<std::unique_ptr<Workspace>> workspaces_;
@@ -200,6 +227,22 @@ std::size_t IvfadcSearcher::probes_of(const SearchBatch& batch) const
     // An index too small to be calibrated is searched whole.
     if (probes <= 0) probes = static_cast<std::int64_t>(mirror_.lists());
     return std::min<std::size_t>(static_cast<std::size_t>(probes), mirror_.lists());
+}
+
+void IvfadcSearcher::measure_factors(ThreadPool& pool)
+{
+    constexpr std::size_t most_queries = 128;
+    constexpr double share = 0.998;
+    const std::size_t count = std::min(most_queries, mirror_.rows());
+    if (count == 0) return;
+    std::vector<float> queries(count * mirror_.dimensions());
+    for (std::size_t i = 0; i < count; ++i) {
+        mirror_.read_remote(sample_row(i, count, mirror_.rows()),
+                            std::span(queries).subspan(i * mirror_.dimensions(), mirror_.dimensions()));
+    }
+    // More than most searches probe: with what is probed, more gets between the rows wanted.
+    const std::size_t probes = std::min(mirror_.lists(), std::clamp<std::size_t>(mirror_.lists() / 8, 64, 512));
+    factors_ = measure_refine_factors(*this, queries, count, mirror_.rows(), probes, share, pool);
 }
 
 std::unique_ptr<Workspace> IvfadcSearcher::take_workspace() const
@@ -223,6 +266,13 @@ void IvfadcSearcher::put_back(std::unique_ptr<Workspace> workspace) const
     if (workspace->host.size() > kept_workspace) workspace->host = {};
     const std::lock_guard lock(mutex_);
     workspaces_.push_back(std::move(workspace));
+}
+
+void IvfadcSearcher::drop_idle_workspaces() const
+{
+    std::vector<std::unique_ptr<Workspace>> dropped;
+    const std::lock_guard lock(mutex_);
+    dropped.swap(workspaces_);
 }
 
 // Answers of one chunk, in page-locked memory.
@@ -277,12 +327,24 @@ void IvfadcSearcher::run_round(const SearchBatch& batch, const Round& round, Wor
     // Scores in single precision may swap near ties: a few more than k are ranked by their values.
     const std::size_t wanted =
         std::min<std::size_t>(rows, std::max<std::size_t>(k * refine_factor_of(batch), k + 8 + k / 8));
+    std::size_t most = round.count;  // queries of a chunk: fewer where memory is short
+    const std::size_t room = mirror_.context().pool().unspent() + workspace.memory.bytes();
     for (std::size_t begin = 0; begin < round.count;) {
         if (batch.cancel != nullptr) batch.cancel->check();
-        const SearchPlan plan = plan_search(mirror_, round.count - begin, round.probes, wanted, k, round.may_limit);
+        const SearchPlan plan =
+            plan_search(mirror_, std::min(most, round.count - begin), round.probes, wanted, k, round.may_limit, room);
         const std::size_t query_bytes = (plan.count * dimensions * sizeof(float) + 255) / 256 * 256;
         const std::size_t answers = std::size_t{plan.count} * plan.k;
-        std::byte* device = workspace.device(plan.workspace + query_bytes);
+        std::byte* device = nullptr;
+        try {
+            device = workspace.device(plan.workspace + query_bytes);
+        } catch (const std::bad_alloc&) {
+            if (plan.count == 1) throw;
+            workspace.let_go();
+            drop_idle_workspaces();
+            most = plan.count / 2;
+            continue;
+        }
         std::byte* host = workspace.pinned(query_bytes + answers * 12 + plan.count * 4);
         const auto values = reinterpret_cast<double*>(host + query_bytes);
         const auto row_numbers = reinterpret_cast<std::uint32_t*>(values + answers);
@@ -384,6 +446,19 @@ std::vector<RowResult> copy_ordered(const OrderedRows& rows, std::uint32_t wante
     return results;
 }
 
+// Where memory is short, what workspaces keep is given up for it.
+DeviceArray<double> IvfadcSearcher::take_values(std::size_t count, Workspace& workspace) const
+{
+    MemoryPool& memory = mirror_.context().pool();
+    try {
+        return {memory, count, "ivfadc continuation", workspace.lease};
+    } catch (const std::bad_alloc&) {
+        workspace.let_go();
+        drop_idle_workspaces();
+        return {memory, count, "ivfadc continuation", workspace.lease};
+    }
+}
+
 void IvfadcSearcher::search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                                   std::vector<RowResult>& results, ThreadPool&) const
 {
@@ -397,7 +472,7 @@ void IvfadcSearcher::search_exact(const SearchBatch& batch, double after_distanc
     DeviceArray<float> query(memory, 2 * dimensions, "ivfadc continuation", stream);
     DeviceArray<__half> halves(memory, view.stride, "ivfadc continuation", stream);
     DeviceArray<float> multiplier(memory, 1, "ivfadc continuation", stream);
-    DeviceArray<double> values(memory, view.positions + std::size_t{1}, "ivfadc continuation", stream);
+    DeviceArray<double> values = take_values(view.positions + std::size_t{1}, *workspace);
     double* norm = values.data() + view.positions;
     check(
         cudaMemcpyAsync(query.data(), batch.queries.data(), dimensions * sizeof(float), cudaMemcpyHostToDevice, stream),
@@ -405,8 +480,10 @@ void IvfadcSearcher::search_exact(const SearchBatch& batch, double after_distanc
     const PreparedQueries prepared{query.data() + dimensions, halves.data(), multiplier.data(), norm};
     prepare_for_rows(view, query.data(), 1, prepared, stream);
     const QueryView queries{query.data(), prepared.moved, prepared.halves, prepared.multipliers, norm};
-    for (std::uint32_t first = 0; first < view.positions; first += value_step) {
-        all_values(view, queries, first, std::min(value_step, view.positions - first), values.data() + first, stream);
+    const std::size_t remote = mirror_.remote_row_bytes();
+    const auto step = remote != 0 ? static_cast<std::uint32_t>(remote_step / remote + 1) : value_step;
+    for (std::uint32_t first = 0; first < view.positions; first += step) {
+        all_values(view, queries, first, std::min(step, view.positions - first), values.data() + first, stream);
     }
     const DeadPositions::Words dead = dead_.of(batch.dead, mirror_, stream);
     const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(batch.k, mirror_.rows()));
@@ -428,7 +505,7 @@ std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const Parameter
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
                                         std::span<const ArrayShape> arrays)
 {
-    return make_searcher(shape, options, arrays, *contexts().front());
+    return make_searcher(shape, options, arrays, roomiest(contexts()));
 }
 
 }  // namespace pgwarp::cuda::ivfadc

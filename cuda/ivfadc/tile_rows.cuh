@@ -1,4 +1,7 @@
-// How the rows of a list come into a tile in shared memory: copied where they are halves, decoded where they are codes.
+// How the rows of a list come into a tile in shared memory and from there into the registers of matrix instructions:
+// copied where they are halves, decoded on the way where they are codes, copied and decoded at last where they are
+// bytes. fragments() gives a warp the operands of 32 rows and 16 dimensions: of its rows 8 j to 8 j + 7 in
+// b[j / 2][j % 2 * 2] and the register after it.
 #pragma once
 
 #include "ivfadc/matrix_tile.cuh"
@@ -9,12 +12,27 @@ namespace pgwarp::cuda::ivfadc
 
 inline constexpr int tile_pieces = tile_depth / 8;  // 16-byte pieces of a row in a tile
 
+__device__ inline void half_fragments(std::uint32_t tile, int warp_row, int step, std::uint32_t (&b)[2][4])
+{
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        const int row = warp_row + i * 16 + (lane & 7) + ((lane >> 4) << 3);
+        load_matrices(b[i], tile + tile_offset(row, step * 2 + ((lane >> 3) & 1)));
+    }
+}
+
 struct HalfTileRows {
     static constexpr int stages = 3;  // tiles under way
+    static constexpr bool scaled = false;
     const __half* rows;
     std::uint32_t stride;
 
     __device__ void prepare(unsigned char*) {}
+    __device__ static void fragments(std::uint32_t tile, int warp_row, int step, std::uint32_t (&b)[2][4])
+    {
+        half_fragments(tile, warp_row, step, b);
+    }
 
     // Rows [first, first + Rows) at depth `depth`; those from `count` on are zeros.
     template <int Rows, int Threads>
@@ -33,6 +51,7 @@ struct HalfTileRows {
 
 struct CodeTileRows {
     static constexpr int stages = 2;
+    static constexpr bool scaled = false;
     CodeView code;
     std::uint32_t dimensions;
     std::uint32_t width;      // of the narrower parts
@@ -58,6 +77,11 @@ struct CodeTileRows {
         auto* to = reinterpret_cast<uint4*>(shared);
         for (std::uint32_t i = threadIdx.x; i < kept / 8; i += blockDim.x) to[i] = from[i];
         codebooks = reinterpret_cast<const __half*>(shared);
+    }
+
+    __device__ static void fragments(std::uint32_t tile, int warp_row, int step, std::uint32_t (&b)[2][4])
+    {
+        half_fragments(tile, warp_row, step, b);
     }
 
     __device__ const std::uint8_t* codes_at(std::uint32_t position, std::uint32_t part) const
@@ -135,6 +159,59 @@ struct CodeTileRows {
             uint4 values{0, 0, 0, 0};
             if (row < count && at < dimensions) values = decode(first + row, at);
             *reinterpret_cast<uint4*>(tile + tile_offset(row, piece)) = values;
+        }
+    }
+};
+
+// A tile has rows of 64 bytes, whose 16-byte pieces are permuted against bank conflicts. Products with a row's bytes
+// are to be multiplied with its scale.
+struct ByteTileRows {
+    static constexpr int stages = 3;
+    static constexpr bool scaled = true;
+    ByteView byte;
+
+    __device__ void prepare(unsigned char*) {}
+    // Of a row and the one after it; rows at even positions.
+    __device__ float2 scales_of(std::uint32_t position) const
+    {
+        return *reinterpret_cast<const float2*>(byte.scales + position);
+    }
+    __device__ static std::uint32_t place(std::uint32_t row, std::uint32_t piece)
+    {
+        return row * tile_depth + ((piece ^ ((row >> 1) & 3U)) << 4);
+    }
+
+    template <int Rows, int Threads>
+    __device__ void load(unsigned char* tile, std::uint32_t first, std::uint32_t count, std::uint32_t depth) const
+    {
+        constexpr int pieces = tile_depth / 16;
+        for (std::uint32_t i = threadIdx.x; i < Rows * pieces; i += Threads) {
+            const std::uint32_t row = i / pieces;
+            const std::uint32_t piece = i % pieces;
+            const std::uint32_t at = depth + piece * 16;
+            const bool present = row < count && at < byte.stride;
+            const std::uint8_t* from =
+                byte.rows + (present ? static_cast<std::size_t>(first + row) * byte.stride + at : 0);
+            copy_piece(tile + place(row, piece), from, present);
+        }
+    }
+
+    __device__ static void fragments(std::uint32_t tile, int warp_row, int step, std::uint32_t (&b)[2][4])
+    {
+        std::uint32_t bytes[4];  // of the rows 8 j + lane / 4
+        load_matrices(bytes, tile + place(warp_row + threadIdx.x % 32, step));
+        const __half2 offset = __float2half2_rn(1024 + 128);
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+#pragma unroll
+            for (int pair = 0; pair < 2; ++pair) {
+                // A byte under the exponent of 1024 is the half 1024 + byte; what is left after the offset is exact.
+                const std::uint32_t raised = __byte_perm(bytes[j], 0x64646464U, pair == 0 ? 0x4140U : 0x4342U);
+                __half2 value;
+                __builtin_memcpy(&value, &raised, sizeof(value));
+                value = __hsub2(value, offset);
+                __builtin_memcpy(&b[j / 2][j % 2 * 2 + pair], &value, sizeof(value));
+            }
         }
     }
 };

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "index/bounds.h"
+#include "ivfadc/remote_row.cuh"
 #include "ivfadc/view.h"
 
 namespace pgwarp::cuda::ivfadc
@@ -62,15 +63,19 @@ __device__ inline double lower_bound_of(Metric metric, double value, double erro
     return __dsub_rn(__dsub_rn(value, error), cosine_slack);
 }
 
+// An element of a row in half form, as it stands for the vector.
+__device__ inline float decoded_half(__half stored, float inverse, float mean)
+{
+    const float value = __fadd_rn(__fmul_rn(__half2float(stored), inverse), mean);
+    const float capped = value < FLT_MAX ? value : FLT_MAX;
+    return capped > -FLT_MAX ? capped : -FLT_MAX;
+}
+
 __device__ inline double half_value(const MirrorView& mirror, const float* query, double norm, std::uint32_t position)
 {
     const __half* row = mirror.half.rows + static_cast<std::size_t>(position) * mirror.stride;
     const float inverse = __fdiv_rn(1.0F, mirror.half.scale);
-    const auto decoded = [&](std::uint32_t i) {
-        const float value = __fadd_rn(__fmul_rn(__half2float(row[i]), inverse), mirror.half.mean[i]);
-        const float capped = value < FLT_MAX ? value : FLT_MAX;
-        return capped > -FLT_MAX ? capped : -FLT_MAX;
-    };
+    const auto decoded = [&](std::uint32_t i) { return decoded_half(row[i], inverse, mirror.half.mean[i]); };
     const auto given = [&](std::uint32_t i) { return query[i]; };
     double distance;
     if (mirror.metric == Metric::l2) {
@@ -82,6 +87,15 @@ __device__ inline double half_value(const MirrorView& mirror, const float* query
     return lower_bound_of(mirror.metric, distance, mirror.half.error, norm);
 }
 
+__device__ inline double cosine_value(double product, double norms)
+{
+    const double similarity = __ddiv_rn(product, __dsqrt_rn(norms));
+    double distance = __dsub_rn(1, similarity);
+    if (similarity > 1) distance = 0;
+    if (similarity < -1) distance = 2;
+    return lower_bound_of(Metric::cosine, distance, 0, 1);
+}
+
 __device__ inline double full_value(const MirrorView& mirror, const float* query, std::uint32_t row)
 {
     const float* vector = mirror.vectors + static_cast<std::size_t>(row) * mirror.dimensions;
@@ -90,13 +104,60 @@ __device__ inline double full_value(const MirrorView& mirror, const float* query
     if (mirror.metric == Metric::l2) return __dsqrt_rn(canonical_l2_squared_of(given, stored, mirror.dimensions));
     const double product = canonical_dot_of(given, stored, mirror.dimensions);
     if (mirror.metric == Metric::inner_product) return -product;
-    const double norms = __dmul_rn(canonical_dot_of(given, given, mirror.dimensions),
-                                   canonical_dot_of(stored, stored, mirror.dimensions));
-    const double similarity = __ddiv_rn(product, __dsqrt_rn(norms));
-    double distance = __dsub_rn(1, similarity);
-    if (similarity > 1) distance = 0;
-    if (similarity < -1) distance = 2;
-    return lower_bound_of(mirror.metric, distance, 0, 1);
+    return cosine_value(product, __dmul_rn(canonical_dot_of(given, given, mirror.dimensions),
+                                           canonical_dot_of(stored, stored, mirror.dimensions)));
+}
+
+// Sums over a row in host memory, in the canonical order: of squared differences from the query or of products with
+// it (x), and of the row's own squares (y). Functions of their own, so that kernels keep their registers.
+__device__ __noinline__ inline double2 remote_half_sums(const __half* row, const float* mean, float inverse,
+                                                        const float* query, std::uint32_t dimensions, bool squared)
+{
+    double sum = 0;
+    for_each_remote(row, dimensions, [&](std::uint32_t d, __half stored) {
+        const auto a = static_cast<double>(query[d]);
+        const auto b = static_cast<double>(decoded_half(stored, inverse, mean[d]));
+        const double difference = __dsub_rn(a, b);
+        sum = __dadd_rn(sum, squared ? __dmul_rn(difference, difference) : __dmul_rn(a, b));
+    });
+    return {canonical_total(sum), 0};
+}
+
+__device__ __noinline__ inline double2 remote_full_sums(const float* row, const float* query, std::uint32_t dimensions,
+                                                        bool squared)
+{
+    double sum = 0;
+    double own = 0;
+    for_each_remote(row, dimensions, [&](std::uint32_t d, float stored) {
+        const auto a = static_cast<double>(query[d]);
+        const auto b = static_cast<double>(stored);
+        const double difference = __dsub_rn(a, b);
+        sum = __dadd_rn(sum, squared ? __dmul_rn(difference, difference) : __dmul_rn(a, b));
+        own = __dadd_rn(own, __dmul_rn(b, b));
+    });
+    return {canonical_total(sum), canonical_total(own)};
+}
+
+// half_value() and full_value() of a row in host memory: the same bits.
+__device__ inline double remote_half_value(const MirrorView& mirror, const float* query, double norm, std::uint32_t row)
+{
+    const bool squared = mirror.metric == Metric::l2;
+    const __half* stored = mirror.remote.halves + static_cast<std::size_t>(row) * mirror.remote.stride;
+    const double2 sums = remote_half_sums(stored, mirror.half.mean, __fdiv_rn(1.0F, mirror.half.scale), query,
+                                          mirror.dimensions, squared);
+    double distance = squared ? __dsqrt_rn(sums.x) : -sums.x;
+    if (mirror.metric == Metric::cosine) distance = __dadd_rn(distance, 1);
+    return lower_bound_of(mirror.metric, distance, mirror.half.error, norm);
+}
+
+__device__ inline double remote_full_value(const MirrorView& mirror, const float* query, std::uint32_t row)
+{
+    const bool squared = mirror.metric == Metric::l2;
+    const float* stored = mirror.remote.vectors + static_cast<std::size_t>(row) * mirror.remote.stride;
+    const double2 sums = remote_full_sums(stored, query, mirror.dimensions, squared);
+    if (squared) return __dsqrt_rn(sums.x);
+    if (mirror.metric == Metric::inner_product) return -sums.x;
+    return cosine_value(sums.x, __dmul_rn(canonical_dot(query, query, mirror.dimensions), sums.y));
 }
 
 __device__ inline float group_sum(float part)
@@ -140,12 +201,33 @@ __device__ inline double code_value(const MirrorView& mirror, const float* query
     return mirror.metric == Metric::cosine ? __dadd_rn(1.0, raw) : static_cast<double>(raw);
 }
 
+// Of a row that is kept as bytes alone: the bits of src/index/ivfadc/byte_store.cpp.
+__device__ inline double byte_value(const MirrorView& mirror, const float* query, std::uint32_t list,
+                                    std::uint32_t position)
+{
+    const std::uint8_t* row = mirror.byte.rows + static_cast<std::size_t>(position) * mirror.byte.stride;
+    const float* centroid = mirror.centroids + static_cast<std::size_t>(list) * mirror.dimensions;
+    const float scale = mirror.byte.scales[position];
+    const auto given = [&](std::uint32_t i) { return query[i]; };
+    const auto decoded = [&](std::uint32_t i) {
+        return __fadd_rn(__fmul_rn(scale, static_cast<float>(row[byte_place(i)] - 128)), centroid[i]);
+    };
+    if (mirror.metric == Metric::l2) return __dsqrt_rn(canonical_l2_squared_of(given, decoded, mirror.dimensions));
+    const double negative = -canonical_dot_of(given, decoded, mirror.dimensions);
+    return mirror.metric == Metric::cosine ? __dadd_rn(1, negative) : negative;
+}
+
 // The value of a position for a query; every group of 8 lanes has its own, all 32 lanes take part.
 __device__ inline double row_value(const MirrorView& mirror, const QueryView& queries, std::uint32_t query,
                                    std::uint32_t list, std::uint32_t position)
 {
     const float* original = queries.original + static_cast<std::size_t>(query) * mirror.dimensions;
     if (mirror.vectors != nullptr) return full_value(mirror, original, mirror.row_at[position]);
+    if (mirror.remote.vectors != nullptr) return remote_full_value(mirror, original, mirror.row_at[position]);
+    if (mirror.remote.halves != nullptr) {
+        return remote_half_value(mirror, original, queries.norms[query], mirror.row_at[position]);
+    }
+    if (mirror.scans_bytes && mirror.values_of_residuals()) return byte_value(mirror, original, list, position);
     if (!mirror.scans_codes) return half_value(mirror, original, queries.norms[query], position);
     return code_value(mirror, original, queries.moved + static_cast<std::size_t>(query) * mirror.dimensions, list,
                       position);

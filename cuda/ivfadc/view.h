@@ -32,6 +32,20 @@ struct CodeView {
     std::uint32_t code_groups = 0;
 };
 
+// Rows whose values are computed from page-locked host memory, read over the bus: at most one of the two.
+struct RemoteView {
+    const __half* halves = nullptr;  // [rows][stride] in row order, as HalfView has them
+    const float* vectors = nullptr;  // [rows][stride] in row order
+    std::uint32_t stride = 0;        // elements, whole pieces of 16 bytes
+};
+
+// Rows as residuals in bytes: scale of the row * (byte - 128).
+struct ByteView {
+    const std::uint8_t* rows = nullptr;  // [positions][stride], see byte_place()
+    const float* scales = nullptr;       // [positions], 0 in padding
+    std::uint32_t stride = 0;            // byte_stride(dimensions)
+};
+
 struct MirrorView {
     Metric metric = Metric::l2;
     std::uint32_t dimensions = 0;
@@ -45,10 +59,21 @@ struct MirrorView {
     const float* centroids = nullptr;            // [lists][dimensions]
     HalfView centre;                             // the centroids as halves
     const float* centre_terms = nullptr;         // [whole_groups(lists)]
-    bool scans_codes = false;                    // else halves
+    bool scans_codes = false;                    // rows are scanned as codes ...
+    bool scans_bytes = false;                    // ... or as bytes, else as halves
     HalfView half;
     CodeView code;
-    const float* vectors = nullptr;  // [rows][dimensions] in row order, where kept
+    ByteView byte;
+    const float* vectors = nullptr;  // [rows][dimensions] in row order, where kept on the device
+    RemoteView remote;
+
+    // What is scanned is relative to the lists' centroids.
+    PGWARP_HOST_DEVICE bool scans_residuals() const { return scans_codes || scans_bytes; }
+    // Values are computed from residuals too: there is nothing better.
+    PGWARP_HOST_DEVICE bool values_of_residuals() const
+    {
+        return vectors == nullptr && half.rows == nullptr && remote.halves == nullptr && remote.vectors == nullptr;
+    }
 };
 
 // Score of a query and a row: row_term - multiplier * (query half . row half), up to what is the same for all rows.

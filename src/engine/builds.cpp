@@ -81,21 +81,23 @@ Build::Build(std::uint64_t owner, const BuildBeginRequest& request, const Method
 
 void Build::append(std::span<const Tid> tids, std::span<const float> vectors)
 {
-    // A private copy: the sender may still write to a shared buffer while it is checked.
-    thread_local std::vector<float> prepared;
-    thread_local std::vector<Tid> addresses;
-    prepared.assign(vectors.begin(), vectors.end());
-    addresses.assign(tids.begin(), tids.end());
-    prepare_vectors(static_cast<Metric>(shape_.metric), prepared, shape_.dimensions);
     std::shared_lock lock(phase_mutex_);
     if (phase_ != Phase::collecting) throw BadRequest("rows for a build that runs already");
-    rows_.append(addresses, prepared);
+    // Checked where they lie for good: the sender may still write to a shared buffer.
+    const std::span<float> rows = rows_.append(tids, vectors);
+    try {
+        prepare_vectors(static_cast<Metric>(shape_.metric), rows, shape_.dimensions);
+    } catch (...) {
+        refused_ = true;
+        throw;
+    }
 }
 
 void Build::close()
 {
     std::unique_lock lock(phase_mutex_);
     if (phase_ != Phase::collecting) throw BadRequest("the build was run already");
+    if (refused_) throw BadRequest("some rows of the build were refused");
     phase_ = Phase::running;
 }
 
@@ -117,7 +119,7 @@ BuildOutcome Build::run(const std::function<void(const ProgressReply&)>& progres
         BuildProgress reporter{paced(progress), &cancel_};
         cancel_.check();
         reporter.report("sorting rows", 0, rows_.size());
-        rows_.sort_by_tid();
+        rows_.sort_by_tid(&pool);
         cancel_.check();
         run_builder(reporter, pool);
         BuildOutcome outcome;

@@ -61,6 +61,7 @@ private:
     CancelToken cancel_;
     std::shared_mutex phase_mutex_;  // shared by those who append
     std::atomic<Phase> phase_{Phase::collecting};
+    std::atomic<bool> refused_{false};  // rows that must not be built with lie among the others
     RowBuffer rows_;
     std::unique_ptr<Builder> builder_;
     std::unique_ptr<Builder> second_;

@@ -2,9 +2,11 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
+#include <utility>
 
 #include "engine/log.h"
 #include "numeric/distance.h"
@@ -69,6 +71,28 @@ Device::~Device()
 {
     // The library itself stays: a CUDA runtime doesn't like to be unloaded.
     if (module_ != nullptr) module_->close();
+}
+
+void Device::set_relief(Relief relief)
+{
+    relief_ = std::move(relief);
+    if (module_ == nullptr) return;
+    const auto call = [](void* what, std::int32_t gpu, std::uint64_t bytes) {
+        (*static_cast<const Relief*>(what))(gpu, bytes);
+    };
+    if (relief_) {
+        module_->set_relief(call, &relief_);
+    } else {
+        module_->set_relief(nullptr, nullptr);
+    }
+}
+
+std::vector<PgwarpDeviceMemory> Device::memory() const
+{
+    constexpr std::uint32_t most = 64;
+    std::vector<PgwarpDeviceMemory> devices(module_ != nullptr ? most : 0);
+    if (module_ != nullptr) devices.resize(std::min(most, module_->memory(devices.data(), most)));
+    return devices;
 }
 
 const MethodDescriptor* Device::method(Method method, MirrorDevice on, bool& on_cuda) const

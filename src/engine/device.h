@@ -1,8 +1,11 @@
 // The device that serves: the CPU, or the CUDA module where there is one.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/device_module.h"
 #include "engine/options.h"
@@ -23,7 +26,13 @@ public:
 
     // "cpu (AVX2, 2 threads)"
     const std::string& description() const { return description_; }
-    bool on_cuda() const { return module_ != nullptr; }
+    virtual bool on_cuda() const { return module_ != nullptr; }
+
+    // Called before an allocation on a GPU fails for want of so many bytes; null = nobody. See device_module.h.
+    using Relief = std::function<void(std::int32_t gpu, std::uint64_t bytes)>;
+    virtual void set_relief(Relief relief);
+    // Of each GPU that serves.
+    virtual std::vector<PgwarpDeviceMemory> memory() const;
 
     // The descriptor to build and search with, and whether that is on the GPU. Null when nobody knows the method.
     virtual const MethodDescriptor* method(Method method, MirrorDevice on, bool& on_cuda) const;
@@ -39,6 +48,7 @@ private:
     void* library_ = nullptr;
     const PgwarpDeviceModule* module_ = nullptr;
     std::string description_;
+    Relief relief_;
 };
 
 }  // namespace pgwarp

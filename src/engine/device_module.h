@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PGWARP_DEVICE_ABI 1U
+#define PGWARP_DEVICE_ABI 2U
 #define PGWARP_DEVICE_ENTRY "pgwarp_device_module"
 
 #ifdef __cplusplus
@@ -15,6 +15,14 @@ namespace pgwarp
 struct MethodDescriptor;
 }
 #endif
+
+/* The memory of one device. */
+struct PgwarpDeviceMemory {
+    int32_t gpu;      /* its number */
+    uint32_t builds;  /* under way on it */
+    uint64_t used;    /* bytes that the module has allocated, workspaces included */
+    uint64_t allowed; /* at most */
+};
 
 struct PgwarpDeviceModule {
     uint32_t abi; /* PGWARP_DEVICE_ABI */
@@ -28,6 +36,15 @@ struct PgwarpDeviceModule {
 
     /* "cuda (NVIDIA H200)": for status and the log. */
     void (*describe)(char* text, size_t text_bytes);
+
+    /* Calls relief(what, gpu, bytes) before an allocation fails for want of so many bytes. It may release what it holds
+     * on that device, from the thread that allocates. */
+    void (*set_relief)(void (*relief)(void* what, int32_t gpu, uint64_t bytes), void* what);
+
+    /* Fills at most `most` entries, one a device; returns how many devices there are. */
+    uint32_t (*memory)(struct PgwarpDeviceMemory* devices, uint32_t most);
+    /* Page-locked host memory of the module. */
+    uint64_t (*pinned)(void);
 
 #ifdef __cplusplus
     /* The method's builder and searcher on the device; NULL where the CPU is to serve the method. */

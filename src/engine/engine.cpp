@@ -14,9 +14,17 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::uint32_t bulk_buffers = 8;
-constexpr std::uint32_t query_buffers = 2;
 constexpr std::size_t search_workers = 2;
+constexpr std::size_t fewest_copiers = 2;
+constexpr std::size_t most_copiers = 8;
+
+// Of host memory. engine_memory limits each GPU where there are some; what does not fit there lies on the host, and
+// must have room.
+std::uint64_t host_memory(const EngineOptions& options, const Device& device)
+{
+    if (options.memory == 0) return default_memory();
+    return device.on_cuda() ? std::max(options.memory, default_memory()) : options.memory;
+}
 
 // Threads inherit the nice value of the one that starts them.
 std::unique_ptr<ThreadPool> make_background_pool(std::size_t threads)
@@ -36,13 +44,18 @@ Engine::Engine(const EngineOptions& given, Device& used)
       device(used),
       search_pool(given.threads),
       build_pool(make_background_pool(given.threads)),
-      residency(given.memory != 0 ? given.memory : default_memory()),
+      residency(host_memory(given, used)),
       buffers(bulk_buffers, query_buffers),
-      searches(search_workers, search_pool)
+      searches(search_workers, search_pool),
+      copies(std::clamp(given.threads / 2, fewest_copiers, most_copiers), build_nice)
 {
+    device.set_relief([this](std::int32_t gpu, std::uint64_t bytes) { residency.evict_idle_of(gpu, bytes); });
 }
 
-Engine::~Engine() = default;
+Engine::~Engine()
+{
+    device.set_relief(nullptr);
+}
 
 void Engine::greet(std::uint64_t incarnation)
 {

@@ -44,8 +44,8 @@ public:
     TransferBuffers buffers;
     Builds builds{*build_pool};
     SearchQueue searches;
-    Worker loads{2};   // readies mirrors
-    Worker copies{2};  // copies chunks, rows and arrays
+    Worker loads{2};  // readies mirrors
+    Worker copies;    // copies chunks, rows and arrays
 
     std::atomic<std::uint32_t> connections{0};
     std::atomic<std::uint32_t> in_flight{0};

@@ -1,4 +1,5 @@
 #include "engine/handlers.h"
+#include "engine/log.h"
 
 namespace pgwarp
 {
@@ -22,12 +23,11 @@ std::shared_ptr<Mirror> make_mirror(Engine& engine, const LoadBeginMessage& mess
 {
     const MirrorKey& key = message.request.key;
     const bool may_fit = key.device == MirrorDevice::best && !engine.residency.is_too_large(key);
-    for (int attempt = 0; may_fit && attempt < 2; ++attempt) {
-        try {
-            return make_mirror_on(engine, message, MirrorDevice::best);
-        } catch (const std::bad_alloc&) {
-            engine.residency.evict_idle();
-        }
+    try {
+        // What nobody uses makes room: Engine gives the device its relief.
+        if (may_fit) return make_mirror_on(engine, message, MirrorDevice::best);
+    } catch (const std::bad_alloc&) {
+        log_line(LogLevel::log, "the GPU has no room for an index: the CPU serves it");
     }
     if (may_fit) engine.residency.note_too_large(key);
     return make_mirror_on(engine, message, MirrorDevice::cpu);
@@ -56,10 +56,26 @@ std::shared_ptr<Mirror> find_load(IoThread& thread, const Request& request, cons
                      "the sender is not loading this index");
 }
 
+// The mirror that the sender loads or helps to load. Null: it has been told that it does neither.
+std::shared_ptr<Mirror> find_joined(IoThread& thread, const Request& request, const MirrorKey& key)
+{
+    return or_refuse(thread, request, thread.engine().residency.find_joined(key, request.connection->id()),
+                     "the sender is not loading this index");
+}
+
 // The mirror that more is to be added to. Null: the sender has been told that there is none.
 std::shared_ptr<Mirror> find_for_addition(IoThread& thread, const Request& request, const MirrorKey& key)
 {
     return or_refuse(thread, request, thread.engine().residency.find_any(key), "the index is not resident");
+}
+
+// Of a load for which memory ran short on a GPU: the loader begins again, on the CPU.
+void give_up_gpu(Residency& residency, const std::shared_ptr<Mirror>& mirror)
+{
+    if (!mirror->on_cuda()) return;
+    residency.note_too_large(mirror->key());
+    residency.abandon_load(mirror->key(), mirror);
+    throw UnknownMirror("the device has no room for the index");
 }
 
 // Makes the empty mirror on another thread (it can be large) and tells the loader to go on.
@@ -72,7 +88,9 @@ void begin_granted(IoThread& thread, const Request& request, LoadBeginMessage me
         engine.loads, request,
         [&engine, connection_id = connection->id(), key, message = std::move(message)] {
             try {
-                if (!engine.residency.set_load(key, connection_id, make_mirror(engine, message))) throw Cancelled();
+                auto mirror = make_mirror(engine, message);
+                engine.residency.resize_load(key, mirror->host_bytes());
+                if (!engine.residency.set_load(key, connection_id, std::move(mirror))) throw Cancelled();
             } catch (...) {
                 engine.residency.abandon_load(key, nullptr);
                 throw;
@@ -93,8 +111,17 @@ void handle_load_begin(IoThread& thread, const Request& request)
     const MirrorKey& key = message.request.key;
     const Ticket ticket = thread.new_ticket();
     Residency& residency = thread.engine().residency;
+    // What goes to a GPU takes no host memory but that of the rows' addresses, as far as is known yet.
+    const bool to_gpu =
+        thread.engine().device.on_cuda() && key.device == MirrorDevice::best && !residency.is_too_large(key);
+    const std::uint64_t host_bytes = to_gpu ? message.request.rows * sizeof(Tid) : bytes;
     const LoadRole role = message.request.role;
-    switch (residency.begin_load(key, request.connection->id(), role, bytes, ticket)) {
+    if (role == LoadRole::join) {
+        const bool joined = residency.join_load(key, request.connection->id());
+        return reply_grant(thread, request.connection, request.header.request_id,
+                           joined ? LoadGrant::granted : LoadGrant::absent);
+    }
+    switch (residency.begin_load(key, request.connection->id(), role, bytes, host_bytes, ticket)) {
         case Residency::State::absent:
             if (role == LoadRole::load) return begin_granted(thread, request, std::move(message));
             return reply_grant(thread, request.connection, request.header.request_id,
@@ -114,7 +141,7 @@ void handle_load_chunk(IoThread& thread, const Request& request)
 {
     const LoadChunkMessage message = decode_load_chunk(request.payload);
     const LoadChunkRequest& chunk = message.request;
-    const auto mirror = find_load(thread, request, chunk.key);
+    const auto mirror = find_joined(thread, request, chunk.key);
     if (!mirror) return;
     Bytes data = message.data;
     std::shared_ptr<BufferMapping> mapping;
@@ -124,8 +151,14 @@ void handle_load_chunk(IoThread& thread, const Request& request)
         mapping = part.mapping;
         data = part.bytes;
     }
-    thread.run_exclusive(request, data.size() <= little, [mirror, mapping, data, chunk] {
-        mirror->write(chunk.array, chunk.offset, data);
+    Residency& residency = thread.engine().residency;
+    thread.run_exclusive(request, data.size() <= little, [mirror, mapping, data, chunk, &residency] {
+        try {
+            mirror->write(chunk.array, chunk.offset, data);
+        } catch (const std::bad_alloc&) {
+            give_up_gpu(residency, mirror);
+            throw;
+        }
         return std::vector<std::byte>();
     });
 }
@@ -145,10 +178,9 @@ void handle_load_end(IoThread& thread, const Request& request)
             try {
                 mirror->finish_load(engine.search_pool);
             } catch (const std::bad_alloc&) {
-                // The loader begins again: on the CPU.
-                if (mirror->on_cuda()) engine.residency.note_too_large(key);
+                give_up_gpu(engine.residency, mirror);
                 engine.residency.abandon_load(key, mirror);
-                throw UnknownMirror("the device has no room for the index");
+                throw;
             } catch (...) {
                 engine.residency.abandon_load(key, mirror);
                 throw;

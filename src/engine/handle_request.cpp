@@ -104,8 +104,17 @@ void handle_status(IoThread& thread, const Request& request)
     copy_text(reply.device, sizeof(reply.device), engine.device.description());
     reply.process_id = ::getpid();
     reply.mirror_count = static_cast<std::uint32_t>(mirrors.size());
-    reply.memory_used = engine.residency.memory_used();
-    reply.memory_allowed = engine.residency.memory_allowed();
+    reply.host_memory_used = engine.residency.memory_used();
+    reply.host_memory_allowed = engine.residency.memory_allowed();
+    const std::vector<PgwarpDeviceMemory> devices = engine.device.memory();
+    for (const PgwarpDeviceMemory& device : devices) {
+        reply.memory_used += device.used;
+        reply.memory_allowed += device.allowed;
+    }
+    if (devices.empty()) {
+        reply.memory_used = reply.host_memory_used;
+        reply.memory_allowed = reply.host_memory_allowed;
+    }
     const auto uptime = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - engine.started);
     reply.uptime_ms = static_cast<std::uint64_t>(uptime.count());
     reply.connections = engine.connections.load();

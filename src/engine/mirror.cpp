@@ -82,7 +82,13 @@ std::uint64_t MirrorSnapshot::delta_rows() const
 
 Mirror::Mirror(const MirrorKey& key, const IndexShape& shape, const ParameterList& options, std::uint64_t rows,
                std::vector<ArrayShape> arrays, const MethodDescriptor& method, bool on_cuda)
-    : key_(key), shape_(shape), rows_(rows), arrays_(std::move(arrays)), on_cuda_(on_cuda), written_(arrays_.size())
+    : key_(key),
+      shape_(shape),
+      rows_(rows),
+      arrays_(std::move(arrays)),
+      on_cuda_(on_cuda),
+      written_(arrays_.size()),
+      copied_(arrays_.size())
 {
     if (rows > std::numeric_limits<std::uint32_t>::max()) throw BadRequest("too many rows for one segment");
     if (rows > 0 || !arrays_.empty()) check_tid_arrays(arrays_, rows);
@@ -98,6 +104,9 @@ Mirror::Mirror(const MirrorKey& key, const IndexShape& shape, const ParameterLis
 void Mirror::claim(std::uint32_t array, std::uint64_t offset, std::uint64_t length)
 {
     std::lock_guard lock(mutex_);
+    // Searchers lay the later arrays out by the earlier ones, and several connections may be sending.
+    while (first_open_ < array && copied_[first_open_] == arrays_[first_open_].bytes()) ++first_open_;
+    if (first_open_ < array) throw BadRequest("arrays out of order");
     std::vector<Interval>& intervals = written_[array];
     const auto after = std::lower_bound(intervals.begin(), intervals.end(), offset,
                                         [](const Interval& interval, std::uint64_t at) { return interval.end <= at; });
@@ -129,15 +138,16 @@ void Mirror::write(std::uint32_t array, std::uint64_t offset, std::span<const st
     } else {
         searcher_->write(shape.name, offset, bytes);
     }
+    std::lock_guard lock(mutex_);
+    copied_[array] += bytes.size();
 }
 
 void Mirror::check_complete() const
 {
     std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < arrays_.size(); ++i) {
-        const std::uint64_t bytes = arrays_[i].bytes();
-        if (bytes == 0) continue;
-        if (written_[i].size() != 1 || written_[i][0].begin != 0 || written_[i][0].end != bytes) {
+        // No byte was sent twice: the number tells.
+        if (copied_[i] != arrays_[i].bytes()) {
             throw BadRequest("array \"" + std::string(arrays_[i].name) + "\" was not sent whole");
         }
     }
@@ -222,7 +232,11 @@ MirrorStatus Mirror::status() const
     MirrorStatus status{};
     status.key = key_;
     status.method = shape_.method;
+    const Residence residence = searcher_->residence();
     status.on_cuda = on_cuda_ ? 1 : 0;
+    status.gpu = static_cast<std::int8_t>(residence.gpu);
+    status.split = residence.split ? 1 : 0;
+    status.device_bytes = residence.device_bytes;
     status.rows = rows_;
     status.delta_rows = current->delta_rows();
     status.dead_rows = current->dead->dead_rows;

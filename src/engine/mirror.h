@@ -51,7 +51,8 @@ public:
     const Searcher& searcher() const { return *searcher_; }
     Tid tid(std::uint32_t row) const { return Tid{blocks_[row], offsets_[row], 0}; }
 
-    // Loading: pieces of an array, each byte once (a repeated or missing one is a BadRequest).
+    // Loading: pieces of an array, each byte once, from any thread; an array begins when those before it are there.
+    // Anything else is a BadRequest.
     void write(std::uint32_t array, std::uint64_t offset, std::span<const std::byte> bytes);
     void check_complete() const;
     void finish_load(ThreadPool& pool);
@@ -62,6 +63,7 @@ public:
 
     std::shared_ptr<const MirrorSnapshot> snapshot() const;
     std::uint64_t memory_bytes() const;
+    std::uint64_t host_bytes() const { return memory_bytes() - searcher_->residence().device_bytes; }
     // Bytes of the arrays as stored: what loading will take at least.
     std::uint64_t stored_bytes() const;
 
@@ -91,8 +93,10 @@ private:
     std::vector<std::uint32_t> blocks_;
     std::vector<std::uint16_t> offsets_;
 
-    mutable std::mutex mutex_;  // guards what follows; never held while a search runs
-    std::vector<std::vector<Interval>> written_;
+    mutable std::mutex mutex_;                    // guards what follows; never held while a search runs
+    std::vector<std::vector<Interval>> written_;  // or being written
+    std::vector<std::uint64_t> copied_;           // bytes of each array
+    std::size_t first_open_ = 0;                  // all arrays before this one are there
     std::shared_ptr<const MirrorSnapshot> snapshot_;
     std::mutex extend_mutex_;  // one addition at a time
 

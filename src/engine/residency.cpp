@@ -55,7 +55,7 @@ std::shared_ptr<Mirror> Residency::find_any(const MirrorKey& key)
 }
 
 Residency::State Residency::begin_load(const MirrorKey& key, std::uint64_t connection, LoadRole role,
-                                       std::uint64_t bytes, Ticket ticket)
+                                       std::uint64_t bytes, std::uint64_t host_bytes, Ticket ticket)
 {
     std::vector<Entry> dropped;
     std::lock_guard lock(mutex_);
@@ -73,36 +73,68 @@ Residency::State Residency::begin_load(const MirrorKey& key, std::uint64_t conne
         return State::loading;
     }
     if (role == LoadRole::watch) return State::absent;
-    make_room_locked(bytes, nullptr, dropped);
+    make_room_locked(host_bytes, nullptr, dropped);
     Entry entry;
-    entry.load = std::make_unique<Load>(Load{connection, role == LoadRole::claim, bytes, nullptr});
+    entry.load = std::make_unique<Load>(Load{connection, role == LoadRole::claim, bytes, host_bytes, nullptr, {}});
     table_.emplace(key, std::move(entry));
     return State::absent;
+}
+
+void Residency::resize_load(const MirrorKey& key, std::uint64_t host_bytes)
+{
+    std::vector<Entry> dropped;
+    std::lock_guard lock(mutex_);
+    Load* const load = find_load_locked(key);
+    if (load == nullptr) return;
+    if (host_bytes > load->host_bytes) make_room_locked(host_bytes - load->host_bytes, nullptr, dropped);
+    load->host_bytes = host_bytes;
+}
+
+Residency::Load* Residency::find_load_locked(const MirrorKey& key)
+{
+    const auto found = table_.find(key);
+    return found != table_.end() ? found->second.load.get() : nullptr;
 }
 
 bool Residency::set_load(const MirrorKey& key, std::uint64_t connection, std::shared_ptr<Mirror> mirror)
 {
     std::lock_guard lock(mutex_);
-    const auto found = table_.find(key);
-    if (found == table_.end() || !found->second.load || found->second.load->connection != connection) return false;
-    found->second.load->mirror = std::move(mirror);
+    Load* const load = find_load_locked(key);
+    if (load == nullptr || load->connection != connection) return false;
+    load->mirror = std::move(mirror);
+    return true;
+}
+
+bool Residency::join_load(const MirrorKey& key, std::uint64_t connection)
+{
+    std::lock_guard lock(mutex_);
+    Load* const load = find_load_locked(key);
+    if (load == nullptr || !load->mirror || load->connection == 0 || load->connection == connection) return false;
+    load->joined.insert(connection);
     return true;
 }
 
 std::shared_ptr<Mirror> Residency::find_load(const MirrorKey& key, std::uint64_t connection)
 {
     std::lock_guard lock(mutex_);
-    const auto found = table_.find(key);
-    if (found == table_.end() || !found->second.load || found->second.load->connection != connection) return nullptr;
-    return found->second.load->mirror;
+    const Load* const load = find_load_locked(key);
+    return load != nullptr && load->connection == connection ? load->mirror : nullptr;
+}
+
+std::shared_ptr<Mirror> Residency::find_joined(const MirrorKey& key, std::uint64_t connection)
+{
+    std::lock_guard lock(mutex_);
+    const Load* const load = find_load_locked(key);
+    if (load == nullptr || load->connection == 0) return nullptr;
+    return load->connection == connection || load->joined.contains(connection) ? load->mirror : nullptr;
 }
 
 bool Residency::detach_load(const MirrorKey& key, std::uint64_t connection)
 {
     std::lock_guard lock(mutex_);
-    const auto found = table_.find(key);
-    if (found == table_.end() || !found->second.load || found->second.load->connection != connection) return false;
-    found->second.load->connection = 0;
+    Load* const load = find_load_locked(key);
+    if (load == nullptr || load->connection != connection) return false;
+    load->connection = 0;
     return true;
 }
 
@@ -155,6 +187,7 @@ void Residency::connection_closed(std::uint64_t connection)
                 waiting.insert(waiting.end(), entry.waiters.begin(), entry.waiters.end());
                 item = table_.erase(item);
             } else {
+                if (entry.load) entry.load->joined.erase(connection);
                 ++item;
             }
         }
@@ -171,7 +204,7 @@ void Residency::forget(const MirrorKey& key, Ticket ticket)
 std::uint64_t Residency::used_locked() const
 {
     std::uint64_t bytes = 0;
-    for (const auto& [key, entry] : table_) bytes += entry.mirror ? entry.mirror->memory_bytes() : entry.load->bytes;
+    for (const auto& [key, entry] : table_) bytes += entry.mirror ? entry.mirror->host_bytes() : entry.load->host_bytes;
     return bytes;
 }
 
@@ -191,7 +224,7 @@ void Residency::make_room_locked(std::uint64_t bytes, const Mirror* except, std:
             throw OutOfMemory("no memory for " + std::to_string(bytes >> 20) + " MiB: " + std::to_string(used >> 20) +
                               " of " + std::to_string(memory_ >> 20) + " MiB hold indexes that are in use");
         }
-        used -= std::min(used, oldest->second.mirror->memory_bytes());
+        used -= std::min(used, oldest->second.mirror->host_bytes());
         dropped.push_back(std::move(oldest->second));
         table_.erase(oldest);
     }
@@ -208,6 +241,7 @@ void Residency::release(const MirrorKey& key)
 {
     std::vector<Entry> dropped;
     std::lock_guard lock(mutex_);
+    std::erase_if(too_large_, [&](const MirrorKey& other) { return is_same_index(other, key); });
     for (auto item = table_.begin(); item != table_.end();) {
         if (item->second.mirror && is_same_index(item->first, key)) {
             dropped.push_back(std::move(item->second));
@@ -226,6 +260,7 @@ void Residency::clear()
         std::lock_guard lock(mutex_);
         for (auto& [key, entry] : table_) waiting.insert(waiting.end(), entry.waiters.begin(), entry.waiters.end());
         dropped.swap(table_);
+        too_large_.clear();
     }
     wake(waiting);
 }
@@ -243,6 +278,38 @@ void Residency::evict_idle()
             ++item;
         }
     }
+}
+
+void Residency::evict_idle_of(std::int32_t gpu, std::uint64_t bytes)
+{
+    std::vector<Entry> dropped;
+    std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    for (std::uint64_t freed = 0; freed < bytes;) {
+        auto oldest = table_.end();
+        for (auto item = table_.begin(); item != table_.end(); ++item) {
+            const auto& mirror = item->second.mirror;
+            if (!mirror || mirror->searcher().residence().gpu != gpu || now - mirror->last_used() < keep_) continue;
+            if (oldest == table_.end() || mirror->last_used() < oldest->second.mirror->last_used()) oldest = item;
+        }
+        if (oldest == table_.end()) return;
+        freed += oldest->second.mirror->searcher().residence().device_bytes;
+        dropped.push_back(std::move(oldest->second));
+        table_.erase(oldest);
+    }
+}
+
+bool Residency::leave_gpu(const std::shared_ptr<Mirror>& mirror)
+{
+    if (!mirror->on_cuda()) return false;
+    Entry dropped;
+    std::lock_guard lock(mutex_);
+    too_large_.insert(mirror->key());
+    const auto found = table_.find(mirror->key());
+    if (found == table_.end() || found->second.mirror != mirror) return true;
+    dropped = std::move(found->second);
+    table_.erase(found);
+    return true;
 }
 
 void Residency::note_too_large(const MirrorKey& key)

@@ -23,7 +23,8 @@ struct MirrorKeyHash {
 class Residency
 {
 public:
-    // memory 0 = unlimited; a mirror used within `keep` is not evicted for a newcomer.
+    // memory: of the host, 0 = unlimited; that of GPUs is the device module's to limit. A mirror used within `keep` is
+    // not evicted for a newcomer.
     explicit Residency(std::uint64_t memory, Clock::duration keep = std::chrono::minutes(1));
 
     enum class State { resident, loading, absent };
@@ -36,12 +37,24 @@ public:
     // Resident, or being loaded by whomever: for additions of delta rows and tombstones. May be null.
     std::shared_ptr<Mirror> find_any(const MirrorKey& key);
 
-    // Gives `connection` the role if nobody has it, and finds room by eviction (or throws OutOfMemory). Returns
-    // `absent` when granted: the loader's caller then makes the empty mirror and hands it over, or abandons the load.
-    State begin_load(const MirrorKey& key, std::uint64_t connection, LoadRole role, std::uint64_t bytes, Ticket ticket);
+    // Gives `connection` the role if nobody has it, and finds room by eviction (or throws OutOfMemory) for so many
+    // bytes of host memory; `bytes` is all that the index stores. Returns `absent` when granted: the loader's caller
+    // then makes the empty mirror and hands it over, or abandons the load.
+    State begin_load(const MirrorKey& key, std::uint64_t connection, LoadRole role, std::uint64_t bytes,
+                     std::uint64_t host_bytes, Ticket ticket);
+    State begin_load(const MirrorKey& key, std::uint64_t connection, LoadRole role, std::uint64_t bytes, Ticket ticket)
+    {
+        return begin_load(key, connection, role, bytes, bytes, ticket);
+    }
+    // What the mirror really takes of host memory, once it is made: finds room for that, or throws OutOfMemory.
+    void resize_load(const MirrorKey& key, std::uint64_t host_bytes);
     bool set_load(const MirrorKey& key, std::uint64_t connection, std::shared_ptr<Mirror> mirror);
+    // Lets the connection send chunks of another's load. False when there is none.
+    bool join_load(const MirrorKey& key, std::uint64_t connection);
     // The mirror that this connection is loading; null when it isn't.
     std::shared_ptr<Mirror> find_load(const MirrorKey& key, std::uint64_t connection);
+    // The same, or that it has joined.
+    std::shared_ptr<Mirror> find_joined(const MirrorKey& key, std::uint64_t connection);
     // From now on the load is the engine's own: its connection may go.
     bool detach_load(const MirrorKey& key, std::uint64_t connection);
     // The load is complete: publishes the mirror, drops other generations of the relation and wakes who waits.
@@ -56,6 +69,9 @@ public:
     // Indexes that the GPU had no room for.
     void note_too_large(const MirrorKey& key);
     bool is_too_large(const MirrorKey& key) const;
+    // The GPU has no room to search with this mirror: the next load of the index is for the CPU. False when the mirror
+    // is not on the GPU.
+    bool leave_gpu(const std::shared_ptr<Mirror>& mirror);
 
     // Finds room for more bytes of what is resident already (delta rows). Throws OutOfMemory.
     void make_room(std::uint64_t bytes, const Mirror* except);
@@ -64,7 +80,10 @@ public:
     void clear();
     // Drops all mirrors that nobody has used for a while; after an allocation failed.
     void evict_idle();
+    // Of those on this GPU as many as give back so many bytes, the least recently used first.
+    void evict_idle_of(std::int32_t gpu, std::uint64_t bytes);
 
+    // Of host memory.
     std::uint64_t memory_used() const;
     std::uint64_t memory_allowed() const { return memory_; }
     std::vector<MirrorStatus> status() const;
@@ -74,7 +93,9 @@ private:
         std::uint64_t connection;  // 0 = detached
         bool claimed;              // whoever asks to be the loader becomes it
         std::uint64_t bytes;
+        std::uint64_t host_bytes;
         std::shared_ptr<Mirror> mirror;  // null until it is made
+        std::unordered_set<std::uint64_t> joined;
     };
     struct Entry {
         std::shared_ptr<Mirror> mirror;
@@ -82,6 +103,7 @@ private:
         std::vector<Ticket> waiters;
     };
     using Table = std::unordered_map<MirrorKey, Entry, MirrorKeyHash>;
+    Load* find_load_locked(const MirrorKey& key);
     std::uint64_t used_locked() const;
     // What goes is put into `dropped`, to be freed after the lock.
     void make_room_locked(std::uint64_t bytes, const Mirror* except, std::vector<Entry>& dropped);

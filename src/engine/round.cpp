@@ -5,6 +5,7 @@
 
 #include "engine/handlers.h"
 #include "engine/io_thread.h"
+#include "engine/log.h"
 
 namespace pgwarp
 {
@@ -54,6 +55,18 @@ void IoThread::answer_search(const ConnectionPtr& connection, std::uint64_t requ
 {
     reply_struct.engine_ns = nanoseconds(Clock::now() - received);
     reply(connection, request_id, MessageType::reply, as_bytes(reply_struct), body);
+}
+
+void IoThread::refuse_search(const ConnectionPtr& connection, std::uint64_t request_id, Clock::time_point received,
+                             const std::shared_ptr<Mirror>& mirror, const ErrorReply& error)
+{
+    if (error.code != ErrorCode::out_of_memory || !engine_.residency.leave_gpu(mirror)) {
+        return reply_error(connection, request_id, error);
+    }
+    log_line(LogLevel::log, "the GPU has no room for a search: the CPU serves its index from now on");
+    SearchReply reply{};
+    reply.status = SearchStatus::need_load;
+    answer_search(connection, request_id, reply, received, {});
 }
 
 void IoThread::run_round()
@@ -119,7 +132,9 @@ void IoThread::run_inline(std::vector<RoundSearch>& group)
         settings.mirror->count(queries, nanoseconds(Clock::now() - started));
     } catch (...) {
         const ErrorReply error = describe_exception();
-        for (RoundSearch& search : group) reply_error(search.connection, search.request_id, error);
+        for (RoundSearch& search : group) {
+            refuse_search(search.connection, search.request_id, search.received, search.settings.mirror, error);
+        }
         return;
     }
     deliver(group, answer_, static_cast<std::uint32_t>(queries), started,
@@ -153,10 +168,10 @@ void IoThread::queue_search(RoundSearch&& search)
             mirror->count_answer(reply.query_count, reply.engine_ns);
         });
     };
-    queued.failed = [this, connection, number, id](const ErrorReply& error) {
-        post([this, connection, number, id, error] {
+    queued.failed = [this, connection, number, id, received, mirror = search.settings.mirror](const ErrorReply& error) {
+        post([this, connection, number, id, received, mirror, error] {
             connection->searches.erase(number);
-            reply_error(connection, id, error);
+            refuse_search(connection, id, received, mirror, error);
         });
     };
     // The answer comes through the mailbox: never before this thread has noted the search.

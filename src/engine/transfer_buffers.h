@@ -16,6 +16,9 @@
 namespace pgwarp
 {
 
+inline constexpr std::uint32_t bulk_buffers = 24;  // a parallel build takes one for each worker, a load some
+inline constexpr std::uint32_t query_buffers = 2;
+
 // A buffer's memory as this process sees it. The file can't shrink: touching it never faults.
 class BufferMapping
 {

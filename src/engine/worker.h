@@ -1,6 +1,8 @@
 // A queue of tasks and the threads that run them.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -14,9 +16,15 @@ namespace pgwarp
 class Worker
 {
 public:
-    explicit Worker(std::size_t threads)
+    // nice: how much the threads stand back behind others.
+    explicit Worker(std::size_t threads, int nice = 0)
     {
-        for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+        for (std::size_t i = 0; i < threads; ++i) {
+            threads_.emplace_back([this, nice] {
+                if (nice != 0) ::setpriority(PRIO_PROCESS, 0, nice);
+                work();
+            });
+        }
     }
     ~Worker() { stop(); }
 

@@ -45,10 +45,11 @@ public:
     RowBuffer(const RowBuffer&) = delete;
     RowBuffer& operator=(const RowBuffer&) = delete;
 
-    // Appends rows; thread-safe. Memory is reserved address space: growth never copies.
-    void append(std::span<const Tid> tids, std::span<const float> vectors);
-    // Brings rows into tid order in place (no second copy). Call once, after the last append.
-    void sort_by_tid();
+    // Appends rows and tells where their vectors lie now; thread-safe. Memory is reserved address space: growth never
+    // copies, and callers copy at the same time.
+    std::span<float> append(std::span<const Tid> tids, std::span<const float> vectors);
+    // Brings rows into tid order in place (no second copy). Call once, after the last append. Null: no other threads.
+    void sort_by_tid(ThreadPool* pool = nullptr);
     std::size_t size() const;
     std::size_t dimensions() const;
     std::span<const Tid> tids() const;
@@ -99,6 +100,13 @@ struct RowResult {
     std::uint32_t row;
 };
 
+// Where a searcher keeps what it searches.
+struct Residence {
+    std::int32_t gpu = -1;           // number of the device; -1: the CPU serves
+    bool split = false;              // the vectors that rank candidates lie in page-locked host memory
+    std::uint64_t device_bytes = 0;  // of memory_bytes(); the rest is the host's
+};
+
 class Searcher
 {
 public:
@@ -108,6 +116,7 @@ public:
     virtual void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
     virtual void finish_load(ThreadPool& pool) = 0;
     virtual std::uint64_t memory_bytes() const = 0;
+    virtual Residence residence() const { return {}; }
     virtual ResultKind result_kind() const = 0;
     // Of lower bounds for this query: the operator's distance is at most so much more than the bound.
     virtual double bound_width(const float*) const { return 0; }

@@ -12,6 +12,8 @@ int setting_engine_memory_mb = 0;
 char* setting_gpus = nullptr;
 int setting_engine_timeout_ms = 10000;
 int setting_load_wait_ms = 60000;
+int setting_load_workers = 0;
+bool setting_load_at_start = true;
 int setting_engine_threads = 0;
 double setting_recall = 0.95;
 int setting_ivfadc_probes = 0;
@@ -56,6 +58,16 @@ static void define_wait_settings()
                             nullptr, nullptr);
 }
 
+static void define_load_settings()
+{
+    DefineCustomIntVariable("pgwarp.load_workers", "Processes that load one index into the engine.",
+                            "0 means by the number of cores and of worker slots.", &setting_load_workers, 0, 0, 64,
+                            PGC_SIGHUP, 0, nullptr, nullptr, nullptr);
+    DefineCustomBoolVariable("pgwarp.load_at_start",
+                             "Load indexes that were in use again when the engine was restarted.", nullptr,
+                             &setting_load_at_start, true, PGC_SIGHUP, 0, nullptr, nullptr, nullptr);
+}
+
 static void define_search_settings()
 {
     DefineCustomRealVariable("pgwarp.recall", "Recall that searches aim at.",
@@ -86,6 +98,7 @@ void define_settings()
 {
     define_engine_settings();
     define_wait_settings();
+    define_load_settings();
     define_search_settings();
     MarkGUCPrefixReserved("pgwarp");
 }

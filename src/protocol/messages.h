@@ -151,6 +151,7 @@ enum class LoadRole : std::uint8_t {
     load = 0,   // the loader, at once
     claim = 1,  // keeps others from loading until another connection asks to be the loader in its place
     watch = 2,  // waits for another's load to end
+    join = 3,   // sends chunks of another's load; never waits
 };
 
 struct LoadBeginRequest {
@@ -169,7 +170,7 @@ enum class LoadGrant : std::uint8_t {
     granted = 0,
     already_loaded = 1,
     still_loading = 2,
-    absent = 3,  // to a watcher: nobody loads it (any more)
+    absent = 3,  // to a watcher or joiner: nobody loads it (any more)
 };
 
 struct LoadBeginReply {
@@ -274,12 +275,15 @@ struct MirrorStatus {
     Method method;
     std::uint8_t on_cuda;
     std::uint8_t loading;
-    std::uint8_t reserved[5];
+    std::int8_t gpu;     // number of the device; -1: the CPU
+    std::uint8_t split;  // the vectors that rank candidates lie in page-locked host memory
+    std::uint8_t reserved[3];
     std::uint64_t rows;
     std::uint64_t delta_rows;
     std::uint64_t dead_rows;
     std::uint64_t bytes;
-    std::uint64_t searches;  // queries answered
+    std::uint64_t device_bytes;  // of them
+    std::uint64_t searches;      // queries answered
     std::uint64_t batches;
     std::uint64_t engine_ns;  // spent on them
     std::uint64_t answer_ns;  // from request to reply, each query's added up
@@ -291,8 +295,10 @@ struct StatusReply {
     char device[64];
     std::int32_t process_id;
     std::uint32_t mirror_count;
-    std::uint64_t memory_used;
+    std::uint64_t memory_used;     // of the GPUs, workspaces included; of the host where there are none
     std::uint64_t memory_allowed;  // 0 = unlimited
+    std::uint64_t host_memory_used;
+    std::uint64_t host_memory_allowed;
     std::uint64_t uptime_ms;
     std::uint32_t connections;
     std::uint32_t builds;

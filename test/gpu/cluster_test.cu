@@ -542,6 +542,8 @@ TEST(IvfadcBuilder, MakesWhatTheCpuMakes)
         {24, Metric::inner_product, options_of({{"lists", 60}, {"codes", 1}})},
         {32, Metric::cosine, options_of({{"lists", 40}, {"opq", 1}})},
         {16, Metric::l2, options_of({{"lists", 50}, {"subquantizers", 8}, {"refine", 0}})},
+        {16, Metric::l2, options_of({{"lists", 50}, {"codes", 2}, {"refine", 0}})},
+        {33, Metric::cosine, options_of({{"lists", 50}, {"codes", 2}})},
     };
     for (const Case& one : cases) {
         auto values = blob_values(8000, one.dimensions, 200, 61);

@@ -5,7 +5,10 @@
 #include <set>
 
 #include "device/context.h"
+#include "device/error.h"
+#include "index/ivfadc/byte_lists.h"
 #include "index_fixture.h"
+#include "ivfadc/byte_rows.h"
 #include "ivfadc/ivfadc.h"
 #include "ivfadc/layout.h"
 
@@ -283,17 +286,20 @@ TEST_P(DeviceIvfadc, ContinuesAfterACursor)
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, DeviceIvfadc,
-                         testing::Values(Case{Metric::l2, 1, 1, 128, 0, 0}, Case{Metric::l2, 1, 1, 3, 0, 0},
-                                         Case{Metric::l2, 1, 1, 127, 0, 0}, Case{Metric::l2, 0, 2, 64, 0, 0},
-                                         Case{Metric::inner_product, 1, 1, 40, 0, 0},
-                                         Case{Metric::cosine, 1, 1, 100, 0, 0}, Case{Metric::cosine, 0, 2, 33, 0, 0},
-                                         Case{Metric::inner_product, 0, 2, 24, 0, 0}, Case{Metric::l2, 0, 0, 32, 16, 0},
-                                         Case{Metric::l2, 0, 0, 32, 8, 1}, Case{Metric::l2, 0, 0, 48, 6, 0},
-                                         Case{Metric::l2, 0, 0, 35, 10, 0}, Case{Metric::l2, 0, 0, 1, 1, 0},
-                                         Case{Metric::cosine, 0, 0, 24, 12, 0},
-                                         Case{Metric::inner_product, 0, 0, 16, 16, 0},
-                                         Case{Metric::l2, 1, 1, 1, 0, 0}));
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, DeviceIvfadc,
+    testing::Values(Case{Metric::l2, 1, 1, 128, 0, 0}, Case{Metric::l2, 1, 1, 3, 0, 0},
+                    Case{Metric::l2, 1, 1, 127, 0, 0}, Case{Metric::l2, 0, 2, 64, 0, 0},
+                    Case{Metric::inner_product, 1, 1, 40, 0, 0}, Case{Metric::cosine, 1, 1, 100, 0, 0},
+                    Case{Metric::cosine, 0, 2, 33, 0, 0}, Case{Metric::inner_product, 0, 2, 24, 0, 0},
+                    Case{Metric::l2, 0, 0, 32, 16, 0}, Case{Metric::l2, 0, 0, 32, 8, 1},
+                    Case{Metric::l2, 0, 0, 48, 6, 0}, Case{Metric::l2, 0, 0, 35, 10, 0},
+                    Case{Metric::l2, 0, 0, 1, 1, 0}, Case{Metric::cosine, 0, 0, 24, 12, 0},
+                    Case{Metric::inner_product, 0, 0, 16, 16, 0}, Case{Metric::l2, 1, 1, 1, 0, 0},
+                    Case{Metric::l2, 2, 0, 128, 0, 0}, Case{Metric::l2, 2, 1, 127, 0, 0},
+                    Case{Metric::l2, 2, 2, 64, 0, 0}, Case{Metric::l2, 2, 0, 3, 0, 0}, Case{Metric::l2, 2, 2, 1, 0, 0},
+                    Case{Metric::cosine, 2, 0, 100, 0, 0}, Case{Metric::cosine, 2, 2, 33, 0, 0},
+                    Case{Metric::inner_product, 2, 1, 40, 0, 0}, Case{Metric::inner_product, 2, 0, 24, 0, 0}));
 
 // Rows of one value come in order of their numbers, page by page, until every row was offered once.
 TEST(DeviceIvfadcShapes, ContinuesThroughTies)
@@ -337,14 +343,16 @@ TEST(DeviceIvfadcShapes, ManyDuplicates)
     const std::size_t dimensions = 16;
     std::vector<float> rows = random_rows(20000, dimensions, 3);
     for (std::size_t i = 0; i < rows.size() / 2; ++i) rows[i] = rows[i % dimensions];
-    const Both index(Metric::l2, dimensions, rows, make_list({{"codes", 1}, {"lists", 32}}), pool);
     std::vector<float> queries;
     for (int i = 0; i < 400; ++i) queries.insert(queries.end(), rows.begin(), rows.begin() + dimensions);
-    const auto found = index.ask(*index.device, queries, 10, 16, pool);
-    const auto expected = index.ask(*index.device, {queries.begin(), queries.begin() + dimensions}, 10, 16, pool);
-    for (const auto& result : found) {
-        ASSERT_EQ(result.size(), 10U);
-        for (const RowResult& one : result) ASSERT_EQ(one.distance, expected[0][0].distance);
+    for (const std::int64_t codes : {1, 2}) {
+        const Both index(Metric::l2, dimensions, rows, make_list({{"codes", codes}, {"lists", 32}}), pool);
+        const auto found = index.ask(*index.device, queries, 10, 16, pool);
+        const auto expected = index.ask(*index.device, {queries.begin(), queries.begin() + dimensions}, 10, 16, pool);
+        for (const auto& result : found) {
+            ASSERT_EQ(result.size(), 10U);
+            for (const RowResult& one : result) ASSERT_EQ(one.distance, expected[0][0].distance);
+        }
     }
 }
 
@@ -355,15 +363,102 @@ TEST(DeviceIvfadcShapes, HugeAndTinyNorms)
     for (const float scale : {1e-18F, 1e-6F, 1e6F, 1e15F}) {
         std::vector<float> rows = random_rows(5000, dimensions, 4, scale);
         std::vector<float> queries = random_rows(40, dimensions, 5, scale);
-        const Both index(Metric::l2, dimensions, rows, make_list({{"codes", 1}, {"lists", 16}}), pool);
-        const auto expected = index.ask(*index.searcher, queries, 10, 16, pool);
-        const auto found = index.ask(*index.device, queries, 10, 16, pool);
-        const Agreement agreement = compare(expected, found, 0);
-        EXPECT_GE(agreement.share, 0.995) << scale;
-        EXPECT_EQ(agreement.unequal, 0U) << scale;
-        // A query far out of the rows' range still gets an answer.
-        std::vector<float> far(dimensions, 3e38F);
-        EXPECT_EQ(index.ask(*index.device, far, 10, 2, pool)[0].size(), 10U) << scale;
+        for (const std::int64_t codes : {1, 2}) {
+            const Both index(Metric::l2, dimensions, rows, make_list({{"codes", codes}, {"lists", 16}}), pool);
+            const auto expected = index.ask(*index.searcher, queries, 10, 16, pool);
+            const auto found = index.ask(*index.device, queries, 10, 16, pool);
+            const Agreement agreement = compare(expected, found, 0);
+            EXPECT_GE(agreement.share, 0.995) << scale << " " << codes;
+            EXPECT_EQ(agreement.unequal, 0U) << scale << " " << codes;
+            // A query far out of the rows' range still gets an answer.
+            std::vector<float> far(dimensions, 3e38F);
+            EXPECT_EQ(index.ask(*index.device, far, 10, 2, pool)[0].size(), 10U) << scale << " " << codes;
+        }
+    }
+}
+
+// Bytes have a scale for each row: rows far from all others take no precision from them.
+TEST(DeviceIvfadcShapes, BytesBesideHugeRows)
+{
+    ThreadPool pool(0);
+    const std::size_t dimensions = 32;
+    std::vector<float> rows = random_rows(6000, dimensions, 8);
+    for (std::size_t i = 0; i < 3 * dimensions; ++i) rows[100 * dimensions + i] *= 1e6F;
+    const std::vector<float> queries(rows.begin() + 500 * dimensions, rows.begin() + 800 * dimensions);
+    for (const std::int64_t refine : {0, 2}) {
+        const Both index(Metric::l2, dimensions, rows, make_list({{"codes", 2}, {"refine", refine}}), pool);
+        for (const std::size_t count : {1, 300}) {
+            const std::vector<float> some(queries.begin(),
+                                          queries.begin() + static_cast<std::ptrdiff_t>(count * dimensions));
+            const auto expected = index.ask(*index.searcher, some, 10, 65536, pool);
+            const auto found = index.ask(*index.device, some, 10, 65536, pool);
+            const Agreement agreement = compare(expected, found, 0);
+            EXPECT_GE(agreement.share, count == 1 ? 0.8 : 0.995) << refine;
+            EXPECT_EQ(agreement.unequal, 0U) << refine;
+        }
+    }
+}
+
+TEST(DeviceIvfadcShapes, BytesOfWideRows)
+{
+    ThreadPool pool(0);
+    const std::size_t dimensions = 1536;
+    const std::vector<float> rows = random_rows(1500, dimensions, 9);
+    const std::vector<float> queries = random_rows(300, dimensions, 9);
+    const Both index(Metric::l2, dimensions, rows, make_list({{"codes", 2}, {"refine", 1}, {"lists", 12}}), pool);
+    for (const std::size_t count : {2, 300}) {
+        const std::vector<float> some(queries.begin(),
+                                      queries.begin() + static_cast<std::ptrdiff_t>(count * dimensions));
+        const Agreement agreement =
+            compare(index.ask(*index.searcher, some, 10, 6, pool), index.ask(*index.device, some, 10, 6, pool), 0);
+        EXPECT_GE(agreement.share, count == 2 ? 0.9 : 0.995);
+        EXPECT_EQ(agreement.unequal, 0U);
+    }
+}
+
+// The bytes that the device's builder makes are those of the CPU's, given the same lists.
+TEST(DeviceIvfadcShapes, EncodesTheBytesOfTheCpu)
+{
+    for (const std::size_t dimensions : {1, 3, 33, 128, 1536}) {
+        const std::size_t count = 300;
+        std::vector<float> rows = random_rows(count, dimensions, 10, dimensions == 33 ? 1e20F : 1);
+        std::fill_n(rows.begin(), dimensions, 0.0F);
+        std::vector<float> centroids = random_rows(2, dimensions, 11, 0.3F);
+        std::fill_n(centroids.begin(), dimensions, 0.0F);
+        std::vector<std::uint32_t> lists(count);
+        for (std::size_t i = 0; i < count; ++i) lists[i] = static_cast<std::uint32_t>(i % 2);
+        const auto lease = context().lease(cuda::Priority::build);
+        const auto on_device = [&]<class T>(const std::vector<T>& values) {
+            cuda::DeviceArray<T> copy(context().pool(), values.size(), "test", lease);
+            cuda::check(cudaMemcpyAsync(copy.data(), values.data(), copy.bytes(), cudaMemcpyHostToDevice, lease),
+                        "test");
+            return copy;
+        };
+        std::vector<std::uint8_t> codes(rows.size());
+        std::vector<float> scales(count);
+        const auto device_rows = on_device(rows);
+        const auto device_lists = on_device(lists);
+        const auto device_centroids = on_device(centroids);
+        const auto device_codes = on_device(codes);
+        const auto device_scales = on_device(scales);
+        cuda::ivfadc::encode_byte_rows(device_rows.data(), count, static_cast<std::uint32_t>(dimensions),
+                                       device_lists.data(), device_centroids.data(),
+                                       const_cast<std::uint8_t*>(device_codes.data()),
+                                       const_cast<float*>(device_scales.data()), lease);
+        cuda::check(cudaMemcpyAsync(codes.data(), device_codes.data(), codes.size(), cudaMemcpyDeviceToHost, lease),
+                    "test");
+        cuda::check(cudaMemcpyAsync(scales.data(), device_scales.data(), count * 4, cudaMemcpyDeviceToHost, lease),
+                    "test");
+        lease.stream().synchronize();
+        std::vector<std::uint8_t> expected(dimensions);
+        for (std::size_t i = 0; i < count; ++i) {
+            const float scale = encode_bytes(rows.data() + i * dimensions, centroids.data() + lists[i] * dimensions,
+                                             dimensions, expected.data());
+            ASSERT_EQ(scale, scales[i]) << dimensions << " " << i;
+            ASSERT_TRUE(std::equal(expected.begin(), expected.end(),
+                                   codes.begin() + static_cast<std::ptrdiff_t>(i * dimensions)))
+                << dimensions << " " << i;
+        }
     }
 }
 
@@ -405,6 +500,23 @@ TEST(DeviceIvfadcShapes, FewRows)
         const auto found = index.ask(*index.device, queries, 10, 0, pool);
         for (const auto& result : found) ASSERT_EQ(result.size(), std::min<std::size_t>(count, 10));
     }
+}
+
+TEST(IvfadcLayout, PermutesBytesWithinPieces)
+{
+    using cuda::ivfadc::byte_place;
+    std::set<std::uint32_t> places;
+    for (std::uint32_t d = 0; d < 64; ++d) {
+        EXPECT_EQ(byte_place(d) / 16, d / 16);
+        places.insert(byte_place(d));
+    }
+    EXPECT_EQ(places.size(), 64U);
+    EXPECT_EQ(byte_place(17), 17U);
+    EXPECT_EQ(byte_place(8), 2U);
+    EXPECT_EQ(byte_place(15), 15U);
+    EXPECT_EQ(byte_place(2), 4U);
+    EXPECT_EQ(cuda::ivfadc::byte_stride(1), 16U);
+    EXPECT_EQ(cuda::ivfadc::byte_stride(128), 128U);
 }
 
 TEST(IvfadcLayout, PadsListsToGroups)

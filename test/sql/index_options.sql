@@ -5,6 +5,9 @@ CREATE INDEX ON t USING exact (val) WITH (lists = 3);
 CREATE INDEX ON t USING ivfadc (val) WITH (lists = -1);
 CREATE INDEX ON t USING ivfadc (val) WITH (lists = 65537);
 CREATE INDEX ON t USING ivfadc (val) WITH (codes = int4);
+\set VERBOSITY sqlstate
+CREATE INDEX ON t USING ivfadc (val) WITH (codes = int16);
+\set VERBOSITY default
 CREATE INDEX ON t USING ivfadc (val) WITH (refine = more);
 CREATE INDEX ON t USING ivfadc (val) WITH (opq = maybe);
 CREATE INDEX ON t USING ivfadc (val) WITH (subquantizers = -1);
@@ -20,6 +23,10 @@ SELECT count(*) FROM pg_index WHERE indrelid = 't'::regclass;
 
 CREATE INDEX t_exact ON t USING exact (val) WITH (vectors = half);
 CREATE INDEX t_ivfadc ON t USING ivfadc (val) WITH (lists = 10, codes = half, subquantizers = 3, opq = on, refine = full);
+CREATE INDEX t_int8 ON t USING ivfadc (val) WITH (codes = int8, refine = none);
+ALTER INDEX t_int8 SET (codes = int7);
+SELECT pg_get_indexdef('t_int8'::regclass);
+SELECT options->'codes' AS codes FROM pgwarp_index_info('t_int8');
 SELECT relname, reloptions FROM pg_class WHERE relname IN ('t_exact', 't_ivfadc') ORDER BY relname;
 SELECT options FROM pgwarp_index_info('t_exact');
 DROP TABLE t;

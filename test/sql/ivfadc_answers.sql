@@ -69,6 +69,19 @@ CREATE INDEX items_index ON items USING ivfadc (v) WITH (codes = half, refine = 
 SELECT * FROM found_share('<->', 10);
 DROP INDEX items_index;
 
+CREATE INDEX items_index ON items USING ivfadc (v) WITH (codes = int8, refine = none);
+SELECT * FROM found_share('<->', 10);
+SELECT * FROM found_share('<->', 10, 'kind = 3');
+DROP INDEX items_index;
+
+CREATE INDEX items_index ON items USING ivfadc (v vector_cosine_ops) WITH (codes = int8);
+SELECT * FROM found_share('<=>', 10);
+DROP INDEX items_index;
+
+CREATE INDEX items_index ON items USING ivfadc (v vector_ip_ops) WITH (codes = int8, refine = full);
+SELECT * FROM found_share('<#>', 10);
+DROP INDEX items_index;
+
 CREATE INDEX items_index ON items USING ivfadc (v) WITH (opq = on, subquantizers = 3);
 SELECT * FROM found_share('<->', 10);
 DROP INDEX items_index;

@@ -45,7 +45,8 @@ public:
 class TestServer
 {
 public:
-    explicit TestServer(EngineOptions options = {});
+    // device: what serves instead of the test device; outlives the server.
+    explicit TestServer(EngineOptions options = {}, Device* device = nullptr);
     ~TestServer();
     const std::string& path() const { return path_; }
     Server& server() { return *server_; }

@@ -158,7 +158,7 @@ const MethodDescriptor* TestDevice::method(Method method, MirrorDevice on, bool&
     return method == Method::graph ? &test_method() : find_method(method);
 }
 
-TestServer::TestServer(EngineOptions options)
+TestServer::TestServer(EngineOptions options, Device* device)
 {
     set_log_sink([](LogLevel, const std::string&) {});
     std::string folder = "/tmp/pgwarp-test-XXXXXX";
@@ -167,7 +167,7 @@ TestServer::TestServer(EngineOptions options)
     path_ = folder + "/socket";
     options.socket = path_;
     if (options.threads == 0) options.threads = 2;
-    server_ = std::make_unique<Server>(options, device_);
+    server_ = std::make_unique<Server>(options, device != nullptr ? *device : device_);
     thread_ = std::thread([this] { server_->run(-1); });
 }
 

@@ -141,6 +141,69 @@ TEST(EngineLoad, AClaimEndsWithItsConnection)
     EXPECT_EQ(begin_load(watcher, index, built, 0), LoadGrant::already_loaded);
 }
 
+void send_part(EngineClient& client, const TestIndex& index, const BuiltIndex& built, std::uint32_t array,
+               std::size_t begin, std::size_t end)
+{
+    const auto part = std::span<const std::byte>(built.bytes[array]).subspan(begin, end - begin);
+    const LoadChunkRequest chunk{index.key, array, no_buffer, 0, begin, part.size()};
+    client.call(MessageType::load_chunk, EngineClient::bytes_of(chunk), part);
+}
+
+TEST(EngineLoad, OthersJoinALoad)
+{
+    TestServer server;
+    const TestIndex index = TestIndex::random(40000, 4, Metric::l2);  // 640 kB of vectors
+    EngineClient leader(server.path());
+    EngineClient stranger(server.path());
+    const BuiltIndex built = build(leader, index);
+    std::vector<std::unique_ptr<EngineClient>> helpers;
+    for (int i = 0; i < 4; ++i) helpers.push_back(std::make_unique<EngineClient>(server.path()));
+    EXPECT_EQ(begin_load(*helpers[0], index, built, 1000, LoadRole::join), LoadGrant::absent) << "nobody loads it";
+    ASSERT_EQ(begin_load(leader, index, built), LoadGrant::granted);
+    for (auto& helper : helpers) {
+        ASSERT_EQ(begin_load(*helper, index, built, 0, LoadRole::join), LoadGrant::granted);
+    }
+    EXPECT_EQ(begin_load(*helpers[0], index, built, 0, LoadRole::join), LoadGrant::granted) << "once more is no harm";
+    EXPECT_THROW(send_part(*helpers[0], index, built, 2, 0, 16), EngineError) << "not its turn";
+    send_part(leader, index, built, 0, 0, built.bytes[0].size());
+    send_part(*helpers[0], index, built, 1, 0, built.bytes[1].size());
+    EXPECT_THROW(send_part(stranger, index, built, 2, 0, 16), EngineError) << "it has not joined";
+    EXPECT_THROW(end_load(*helpers[0], index), EngineError) << "the load is the leader's";
+    const std::size_t step = 4096;
+    std::atomic<std::size_t> next{0};
+    std::vector<std::thread> threads;
+    for (auto& helper : helpers) {
+        threads.emplace_back([&] {
+            for (std::size_t at; (at = next.fetch_add(step)) + step < built.bytes[2].size();) {
+                send_part(*helper, index, built, 2, at, at + step);
+            }
+        });
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT_THROW(send_part(*helpers[1], index, built, 2, 0, step), EngineError) << "sent twice";
+    helpers.clear();
+    EXPECT_THROW(end_load(leader, index), EngineError) << "the end is missing";
+    send_part(leader, index, built, 2, (built.bytes[2].size() - 1) / step * step, built.bytes[2].size());
+    end_load(leader, index);
+    EXPECT_EQ(begin_load(stranger, index, built, 0, LoadRole::join), LoadGrant::absent) << "it is loaded";
+}
+
+TEST(EngineLoad, AJoinedLoadEndsWithItsLeader)
+{
+    TestServer server;
+    const TestIndex index = TestIndex::random(100, 4, Metric::l2);
+    auto leader = std::make_unique<EngineClient>(server.path());
+    EngineClient helper(server.path());
+    const BuiltIndex built = build(helper, index);
+    ASSERT_EQ(begin_load(*leader, index, built), LoadGrant::granted);
+    ASSERT_EQ(begin_load(helper, index, built, 0, LoadRole::join), LoadGrant::granted);
+    leader.reset();
+    ASSERT_EQ(begin_load(helper, index, built, 10000, LoadRole::watch), LoadGrant::absent);
+    EXPECT_THROW(send_part(helper, index, built, 0, 0, 4), EngineError);
+    load(helper, index, built);
+    EXPECT_EQ(begin_load(helper, index, built, 0), LoadGrant::already_loaded);
+}
+
 TEST(EngineLoad, WhatTheDeviceHasNoRoomForIsServedByTheCpu)
 {
     TestServer server;

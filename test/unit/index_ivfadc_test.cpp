@@ -39,9 +39,9 @@ TEST_P(IvfadcAnswers, FindAllWhereAllListsAreProbed)
 {
     const auto [metric, codes, refine, dimensions] = GetParam();
     make(6000);
-    const bool codes_alone = codes == 0 && refine == 0;
+    const bool codes_alone = codes != 1 && refine == 0;
     auto options = make_list({{"codes", codes}, {"refine", refine}});
-    if (codes_alone) options.set("subquantizers", static_cast<std::int64_t>(dimensions));
+    if (codes_alone && codes == 0) options.set("subquantizers", static_cast<std::int64_t>(dimensions));
     const Index index(Method::ivfadc, metric, dimensions, rows, options, pool);
     const ResultKind kind = index.searcher->result_kind();
     const auto found = index.search(queries, 10, pool, make_list({{"probes", 65536}}));
@@ -106,14 +106,17 @@ TEST_P(IvfadcAnswers, KeepWhatTheCalibrationPromises)
     EXPECT_GE(total / 200, point.recall[1] - 0.05);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, IvfadcAnswers,
-                         testing::Values(Case{Metric::l2, 0, 0, 32}, Case{Metric::l2, 0, 1, 32},
-                                         Case{Metric::l2, 0, 2, 32}, Case{Metric::l2, 1, 1, 32},
-                                         Case{Metric::inner_product, 0, 0, 32}, Case{Metric::inner_product, 0, 1, 32},
-                                         Case{Metric::inner_product, 0, 2, 32}, Case{Metric::cosine, 0, 0, 32},
-                                         Case{Metric::cosine, 0, 1, 32}, Case{Metric::cosine, 0, 2, 32},
-                                         Case{Metric::l2, 0, 1, 131}, Case{Metric::l2, 0, 1, 3},
-                                         Case{Metric::l2, 0, 1, 1}));
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, IvfadcAnswers,
+    testing::Values(Case{Metric::l2, 0, 0, 32}, Case{Metric::l2, 0, 1, 32}, Case{Metric::l2, 0, 2, 32},
+                    Case{Metric::l2, 1, 1, 32}, Case{Metric::inner_product, 0, 0, 32},
+                    Case{Metric::inner_product, 0, 1, 32}, Case{Metric::inner_product, 0, 2, 32},
+                    Case{Metric::cosine, 0, 0, 32}, Case{Metric::cosine, 0, 1, 32}, Case{Metric::cosine, 0, 2, 32},
+                    Case{Metric::l2, 0, 1, 131}, Case{Metric::l2, 0, 1, 3}, Case{Metric::l2, 0, 1, 1},
+                    Case{Metric::l2, 2, 0, 32}, Case{Metric::l2, 2, 1, 32}, Case{Metric::l2, 2, 2, 32},
+                    Case{Metric::inner_product, 2, 0, 32}, Case{Metric::inner_product, 2, 1, 32},
+                    Case{Metric::cosine, 2, 0, 32}, Case{Metric::cosine, 2, 1, 127}, Case{Metric::cosine, 2, 2, 32},
+                    Case{Metric::l2, 2, 0, 1}, Case{Metric::l2, 2, 0, 3}, Case{Metric::l2, 2, 1, 131}));
 
 TEST(Ivfadc, TakesAnyNumberOfSubquantizersAndRotations)
 {
@@ -137,7 +140,7 @@ TEST(Ivfadc, TakesAnyNumberOfSubquantizersAndRotations)
 TEST(Ivfadc, AnswersSmallAndDegenerateTables)
 {
     ThreadPool pool(2);
-    for (const std::int64_t codes : {0, 1}) {
+    for (const std::int64_t codes : {0, 1, 2}) {
         for (const std::int64_t refine : {0, 1, 2}) {
             const auto options = make_list({{"codes", codes}, {"refine", refine}, {"lists", 100}});
             EXPECT_TRUE(Index(Method::ivfadc, Metric::l2, 3, {}, options, pool).search({0, 0, 0}, 5, pool)[0].empty());
@@ -171,8 +174,10 @@ TEST(Ivfadc, LeavesDeadRowsOutAndStillFindsK)
 {
     ThreadPool pool(2);
     const std::vector<float> rows = random_rows(2000, 16, 6);
-    for (const std::int64_t refine : {0, 1, 2}) {
-        const Index index(Method::ivfadc, Metric::l2, 16, rows, make_list({{"refine", refine}}), pool);
+    for (const std::int64_t kind : {0, 1, 2, 20, 21, 22}) {
+        const std::int64_t refine = kind % 10;
+        const Index index(Method::ivfadc, Metric::l2, 16, rows, make_list({{"codes", kind / 10}, {"refine", refine}}),
+                          pool);
         std::vector<std::uint64_t> dead((2000 + 63) / 64, ~std::uint64_t{0});
         for (const std::size_t row : {5, 700, 1999}) dead[row / 64] &= ~(std::uint64_t{1} << (row % 64));
         auto found =
@@ -186,8 +191,10 @@ TEST(Ivfadc, ContinuationsOfferEveryRowOnceInOrder)
 {
     ThreadPool pool(2);
     const std::vector<float> rows = random_rows(700, 16, 7);
-    for (const std::int64_t refine : {0, 1, 2}) {
-        const Index index(Method::ivfadc, Metric::l2, 16, rows, make_list({{"refine", refine}}), pool);
+    for (const std::int64_t kind : {0, 1, 2, 20, 21, 22}) {
+        const std::int64_t refine = kind % 10;
+        const Index index(Method::ivfadc, Metric::l2, 16, rows, make_list({{"codes", kind / 10}, {"refine", refine}}),
+                          pool);
         SearchBatch batch;
         batch.queries = std::span(rows).first(16);
         batch.count = 1;
@@ -215,8 +222,10 @@ TEST(Ivfadc, ContinuesBehindWhatTheSearchFound)
 {
     ThreadPool pool(2);
     const std::vector<float> rows = random_rows(2000, 16, 12);
-    for (const std::int64_t refine : {0, 1, 2}) {
-        const Index index(Method::ivfadc, Metric::l2, 16, rows, make_list({{"refine", refine}}), pool);
+    for (const std::int64_t kind : {0, 1, 2, 20, 21, 22}) {
+        const std::int64_t refine = kind % 10;
+        const Index index(Method::ivfadc, Metric::l2, 16, rows, make_list({{"codes", kind / 10}, {"refine", refine}}),
+                          pool);
         SearchBatch batch;
         batch.queries = std::span(rows).subspan(32, 16);
         batch.count = 1;
@@ -238,8 +247,8 @@ TEST(Ivfadc, BuildsTheSameBytesOnAnyNumberOfThreads)
     ThreadPool one(1);
     ThreadPool four(4);
     const std::vector<float> rows = random_rows(5000, 24, 8);
-    for (const std::int64_t opq : {0, 1}) {
-        const auto options = make_list({{"opq", opq}});
+    for (const std::int64_t opq : {0, 1, 2}) {
+        const auto options = opq == 2 ? make_list({{"codes", 2}}) : make_list({{"opq", opq}});
         const Index a(Method::ivfadc, Metric::l2, 24, rows, options, one);
         const Index b(Method::ivfadc, Metric::l2, 24, rows, options, four);
         for (const ArrayShape& array : a.builder->arrays())

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+#include <random>
 #include <thread>
 
 #include "index/index.h"
@@ -35,6 +38,49 @@ TEST(RowBuffer, CollectsFromThreadsAndSortsByTid)
     });
     for (std::uint32_t i = 0; i < 2000; ++i) ASSERT_EQ(halves[i * 3], i);
     EXPECT_TRUE(buffer.vectors().empty());
+}
+
+// Rows whose first number is their tid's, brought into order by several threads.
+void expect_sorted(const std::vector<std::uint32_t>& numbers, std::size_t dimensions)
+{
+    RowBuffer buffer(dimensions);
+    std::vector<float> row(dimensions);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        const Tid tid{numbers[i] / 7, static_cast<std::uint16_t>(numbers[i] % 7 + 1), 0};
+        row[0] = static_cast<float>(numbers[i]);
+        row[dimensions - 1] = row[0];
+        buffer.append({&tid, 1}, row);
+    }
+    ThreadPool pool(4);
+    buffer.sort_by_tid(&pool);
+    std::vector<std::uint32_t> sorted = numbers;
+    std::sort(sorted.begin(), sorted.end());
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+        ASSERT_EQ(buffer.tids()[i].block, sorted[i] / 7);
+        ASSERT_EQ(buffer.tids()[i].offset, sorted[i] % 7 + 1);
+        ASSERT_EQ(buffer.vectors()[i * dimensions], static_cast<float>(sorted[i]));
+        ASSERT_EQ(buffer.vectors()[(i + 1) * dimensions - 1], static_cast<float>(sorted[i]));
+    }
+}
+
+TEST(RowBuffer, SortsAnyOrderInPlace)
+{
+    std::mt19937 random(3);
+    for (const std::size_t count : {0U, 1U, 2U, 3U, 1023U, 1024U, 1025U, 20000U}) {
+        std::vector<std::uint32_t> numbers(count);
+        std::iota(numbers.begin(), numbers.end(), 0U);
+        expect_sorted(numbers, 2);
+        std::reverse(numbers.begin(), numbers.end());
+        expect_sorted(numbers, 2);
+        // Cycles of two next to each other, most of them without a cut.
+        std::sort(numbers.begin(), numbers.end());
+        for (std::size_t i = 1; i + 1 < count; i += 2) std::swap(numbers[i], numbers[i + 1]);
+        expect_sorted(numbers, 1);
+        std::shuffle(numbers.begin(), numbers.end(), random);
+        expect_sorted(numbers, 3);
+        for (std::uint32_t& number : numbers) number /= 3;  // equal ones
+        expect_sorted(numbers, 3);
+    }
 }
 
 }  // namespace

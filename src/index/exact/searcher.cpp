@@ -4,6 +4,7 @@
 
 #include "index/arrays.h"
 #include "index/bounds.h"
+#include "index/bulk_memory.h"
 #include "index/exact/exact.h"
 #include "index/ordered_scan.h"
 #include "numeric/distance.h"
@@ -110,11 +111,11 @@ private:
     std::size_t dimensions_;
     bool use_half_;
     std::size_t rows_ = 0;
-    std::vector<float> vectors_;
+    BulkVector<float> vectors_;
     std::vector<float> norms_;  // squared L2
     float largest_norm_ = 0;    // L2, or a bound of the L1 norm for l1
     HalfCodec codec_;
-    std::vector<half_bits> halves_;
+    BulkVector<half_bits> halves_;
     float half_error_ = 0;
 };
 

@@ -19,7 +19,9 @@ std::vector<ArrayShape> IvfadcArrays::shapes() const
         all.push_back(make_array_shape(array_half_scale, ArrayType::f32, 1, 2));
     }
     all.push_back(make_array_shape(array_list_of_row, ArrayType::u32, rows, 1));
-    if (options.product_codes) all.push_back(make_array_shape(array_codes, ArrayType::u8, rows, options.subquantizers));
+    if (options.byte_codes) all.push_back(make_array_shape(array_code_scale, ArrayType::f32, rows, 1));
+    if (options.keeps_codes())
+        all.push_back(make_array_shape(array_codes, ArrayType::u8, rows, options.code_width(dimensions)));
     if (half) all.push_back(make_array_shape(array_half, ArrayType::f16, rows, dimensions));
     if (options.keeps_full()) all.push_back(make_array_shape(array_vectors, ArrayType::f32, rows, dimensions));
     return all;
@@ -33,6 +35,7 @@ void IvfadcArrays::read(const std::string& array, std::uint64_t offset, std::spa
     if (array == array_half_mean) return read_piece(half_mean, offset, out);
     if (array == array_half_scale) return read_piece(half_scale, offset, out);
     if (array == array_list_of_row) return read_piece(list_of_row, offset, out);
+    if (array == array_code_scale) return read_piece(code_scale, offset, out);
     if (array == array_codes) return read_piece(codes, offset, out);
     if (array == array_half) return read_piece(halves, offset, out);
     if (array == array_vectors) return read_piece(vectors, offset, out);

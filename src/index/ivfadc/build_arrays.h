@@ -26,6 +26,7 @@ struct IvfadcArrays {
     std::span<const std::uint8_t> codes;
     std::span<const std::uint16_t> halves;
     std::span<const float> vectors;
+    std::span<const float> code_scale;
 
     // Small arrays first.
     std::vector<ArrayShape> shapes() const;

@@ -7,6 +7,7 @@
 #include "index/calibrate.h"
 #include "index/ivfadc/build_arrays.h"
 #include "index/ivfadc/build_samples.h"
+#include "index/ivfadc/byte_lists.h"
 #include "index/ivfadc/calibration.h"
 #include "index/ivfadc/ivfadc.h"
 #include "numeric/distance.h"
@@ -43,6 +44,7 @@ public:
         train_lists(rows.vectors(), pool);
         assign_rows(rows.vectors(), pool);
         if (options_.product_codes) make_codes(rows.vectors(), pool);
+        if (options_.byte_codes) make_bytes(rows.vectors(), pool);
         if (options_.keeps_half()) train_half(rows.vectors(), pool);
         calibrate(rows.vectors(), pool);
         keep_vectors(rows);
@@ -59,6 +61,7 @@ private:
     void train_lists(std::span<const float> vectors, ThreadPool& pool);
     void assign_rows(std::span<const float> vectors, ThreadPool& pool);
     void make_codes(std::span<const float> vectors, ThreadPool& pool);
+    void make_bytes(std::span<const float> vectors, ThreadPool& pool);
     void train_half(std::span<const float> vectors, ThreadPool& pool);
     void calibrate(std::span<const float> vectors, ThreadPool& pool);
     void keep_vectors(RowBuffer& rows);
@@ -78,6 +81,7 @@ private:
     std::vector<float> rotation_;
     std::unique_ptr<ProductQuantizer> quantizer_;
     std::vector<std::uint8_t> codes_;
+    std::vector<float> code_scale_;
     HalfCodec half_codec_;
     float half_scale_[2] = {1, 0};
     std::span<const std::uint16_t> halves_;
@@ -160,6 +164,23 @@ void IvfadcBuilder::make_codes(std::span<const float> vectors, ThreadPool& pool)
     }
 }
 
+void IvfadcBuilder::make_bytes(std::span<const float> vectors, ThreadPool& pool)
+{
+    codes_.resize(rows_ * dimensions_);
+    code_scale_.resize(rows_);
+    for (std::size_t first = 0; first < rows_; first += encode_step) {
+        if (progress_->cancel != nullptr) progress_->cancel->check();
+        progress_->report("encoding rows", first, rows_);
+        pool.parallel_for(std::min(encode_step, rows_ - first), 256, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t row = first + begin; row < first + end; ++row) {
+                const float* centroid = centroids_.data() + std::size_t{list_of_row_[row]} * dimensions_;
+                code_scale_[row] = encode_bytes(vectors.data() + row * dimensions_, centroid, dimensions_,
+                                                codes_.data() + row * dimensions_);
+            }
+        });
+    }
+}
+
 void IvfadcBuilder::train_half(std::span<const float> vectors, ThreadPool& pool)
 {
     progress_->report("measuring half vectors", 0, rows_);
@@ -208,8 +229,8 @@ void IvfadcBuilder::keep_vectors(RowBuffer& rows)
 IvfadcArrays IvfadcBuilder::made() const
 {
     const std::span<const float> codebooks = quantizer_ ? quantizer_->codebooks() : std::span<const float>();
-    return {options_,         rows_,       dimensions_,  centroids_, rotation_, codebooks,
-            half_codec_.mean, half_scale_, list_of_row_, codes_,     halves_,   vectors_};
+    return {options_,    rows_,        dimensions_, centroids_, rotation_, codebooks,  half_codec_.mean,
+            half_scale_, list_of_row_, codes_,      halves_,    vectors_,  code_scale_};
 }
 
 }  // namespace

@@ -183,7 +183,7 @@ std::int32_t to_bytes(const float* values, std::size_t dimensions, float inverse
     }
     std::int32_t sum = hn::GetLane(hn::SumOfLanes(integers, sums));
     for (; d < dimensions; ++d) {
-        out[d] = static_cast<std::int8_t>(std::lrintf(values[d] * inverse_step));
+        out[d] = static_cast<std::int8_t>(std::lrintf(std::clamp(values[d] * inverse_step, -128.0F, 127.0F)));
         sum += out[d];
     }
     return sum;
@@ -226,10 +226,11 @@ namespace
 
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 
-// A step that maps the largest magnitude to 127; tiny where there is nothing, so that its inverse stays finite.
+// A step that maps the largest magnitude to 127; tiny where there is nothing, so that its inverse stays finite, and
+// below what would decode to infinity where differences overflow.
 float step_for(float largest)
 {
-    return std::max(largest, 1e-30F) / 127;
+    return std::min(std::max(largest, 1e-30F) / 127, std::numeric_limits<float>::max() / 128);
 }
 
 }  // namespace
@@ -287,25 +288,58 @@ void ByteLists::layout(const std::vector<std::uint32_t>& sizes, std::size_t dime
     }
 }
 
-void ByteLists::set(std::size_t slot, const float* a, const float* b)
+float encode_bytes(const float* a, const float* b, std::size_t dimensions, std::uint8_t* out)
 {
     thread_local std::vector<float> difference;
     thread_local std::vector<std::int8_t> bytes;
-    difference.resize(dimensions_);
-    bytes.assign(groups_ * 4, 0);
+    difference.resize(dimensions);
+    bytes.resize(dimensions);
     float norm = 0;
     float largest = 0;
-    HWY_DYNAMIC_DISPATCH(subtract)(a, b, dimensions_, difference.data(), &norm, &largest);
+    HWY_DYNAMIC_DISPATCH(subtract)(a, b, dimensions, difference.data(), &norm, &largest);
     const float step = step_for(largest);
-    HWY_DYNAMIC_DISPATCH(to_bytes)(difference.data(), dimensions_, 1 / step, bytes.data());
-    std::uint8_t* out = codes_.data() + slot / block * groups_ * 64 + slot % block * 4;
+    HWY_DYNAMIC_DISPATCH(to_bytes)(difference.data(), dimensions, 1 / step, bytes.data());
+    for (std::size_t d = 0; d < dimensions; ++d) out[d] = static_cast<std::uint8_t>(bytes[d] + 128);
+    return step;
+}
+
+void ByteLists::set(std::size_t slot, const float* a, const float* b)
+{
+    thread_local std::vector<std::uint8_t> bytes;
+    bytes.resize(dimensions_);
+    const float step = encode_bytes(a, b, dimensions_, bytes.data());
+    put(slot, 0, dimensions_, bytes.data());
+    finish(slot, step);
+}
+
+void ByteLists::put(std::size_t slot, std::size_t first, std::size_t count, const std::uint8_t* bytes)
+{
+    std::uint8_t* out = row_of(slot);
+    for (std::size_t i = 0; i < count; ++i) out[(first + i) / 4 * 64 + (first + i) % 4] = bytes[i];
+}
+
+void ByteLists::finish(std::size_t slot, float scale)
+{
+    std::uint8_t* row = row_of(slot);
+    for (std::size_t d = dimensions_; d < groups_ * 4; ++d) row[d / 4 * 64 + d % 4] = 128;
+    scale_[slot] = scale;
+    bias_[slot] = 0;
+    if (!squared_) return;
     std::int64_t squares = 0;
-    for (std::size_t d = 0; d < groups_ * 4; ++d) {
-        out[d / 4 * 64 + d % 4] = static_cast<std::uint8_t>(bytes[d] + 128);
-        squares += bytes[d] * bytes[d];
+    for (std::size_t d = 0; d < dimensions_; ++d) {
+        const int value = row[d / 4 * 64 + d % 4] - 128;
+        squares += value * value;
     }
-    scale_[slot] = step;
-    bias_[slot] = squared_ ? static_cast<float>(static_cast<double>(squares) * step * step) : 0.0F;
+    bias_[slot] = static_cast<float>(static_cast<double>(squares) * scale * scale);
+}
+
+void ByteLists::decode(std::size_t slot, const float* b, float* out) const
+{
+    const std::uint8_t* row = codes_.data() + slot / block * groups_ * 64 + slot % block * 4;
+    const float scale = scale_[slot];
+    for (std::size_t d = 0; d < dimensions_; ++d) {
+        out[d] = scale * static_cast<float>(row[d / 4 * 64 + d % 4] - 128) + b[d];
+    }
 }
 
 void ByteLists::score(std::size_t list, const ByteQuery& query, float base, float* out) const

@@ -1,8 +1,9 @@
 // Rows of inverted lists as bytes, laid out so that one instruction advances sixteen rows by four dimensions. The CPU's
-// mirror derives this form from the stored vectors as it loads; it only proposes candidates.
+// mirror takes the bytes from the stored codes (codes = int8) or derives them from the stored vectors as it loads.
 //
-// A row's residual r (to its list's centroid) is kept as scale * (byte - 128), the scale its own; a query's residual y
-// as step * (signed byte). Sums of products are exact integers, so every instruction set proposes the same rows.
+// A row's residual r (to its list's centroid) is kept as scale * (byte - 128), the scale its own, so that one row far
+// from the others takes no precision from them; a query's residual y as step * (signed byte). Sums of products are
+// exact integers, so every instruction set proposes the same rows.
 #pragma once
 
 #include <cstddef>
@@ -49,6 +50,10 @@ struct ByteTerms {
     float base;
 };
 
+// out[d] = 128 + (a - b)[d] / scale, rounded (b may be null); returns the scale, which takes the largest element to
+// 127. The same bits on every device: cuda/ivfadc/byte_rows.h.
+float encode_bytes(const float* a, const float* b, std::size_t dimensions, std::uint8_t* out);
+
 class ByteLists
 {
 public:
@@ -67,6 +72,12 @@ public:
 
     // Stores a - b (b may be null) at a slot.
     void set(std::size_t slot, const float* a, const float* b);
+    // The same from encoded bytes, which may come in pieces: of dimensions [first, first + count), and in the end the
+    // scale. Different pieces may be put by different threads.
+    void put(std::size_t slot, std::size_t first, std::size_t count, const std::uint8_t* bytes);
+    void finish(std::size_t slot, float scale);
+    // What a slot holds, with b added to it. Rounded as on every device: scale * (byte - 128), then the sum.
+    void decode(std::size_t slot, const float* b, float* out) const;
 
     // out[i] = base + score of slot begin(list) + i, i < padded(list); infinite for padding. The score is
     // |r|^2 - 2 y.r for squared lists and -y.r for others.
@@ -75,6 +86,8 @@ public:
     std::uint64_t memory_bytes() const;
 
 private:
+    std::uint8_t* row_of(std::size_t slot) { return codes_.data() + slot / block * groups_ * 64 + slot % block * 4; }
+
     std::size_t dimensions_ = 0;
     std::size_t groups_ = 0;  // of four dimensions
     bool squared_ = false;

@@ -26,7 +26,9 @@ struct IvfadcCalibration {
     std::function<std::unique_ptr<Searcher>()> make_searcher;  // loaded; asked for when codes alone rank
 
     // Where rows are ranked by vectors they are kept as, recall is the share of true neighbours whose lists are
-    // probed: counted for all numbers of probes at once. Where codes alone rank them, real searches are made.
+    // probed: counted for all numbers of probes at once. So it is for bytes, whose order the backend mends by the rows
+    // themselves: among as many as it asks for, next to none is lost. Where product codes alone rank, real searches are
+    // made.
     Calibration run(const BuildProgress& progress, ThreadPool& pool) const;
 };
 

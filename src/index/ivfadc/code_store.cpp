@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "index/arrays.h"
+#include "index/bulk_memory.h"
 #include "index/ivfadc/row_store.h"
 #include "numeric/distance.h"
 #include "numeric/nearest.h"
@@ -171,7 +172,7 @@ private:
     std::span<const float> centroids_;
     std::vector<float> rotation_;
     std::vector<float> transposed_;  // [d][256], part after part
-    std::vector<std::uint8_t> codes_;
+    BulkVector<std::uint8_t> codes_;
     std::vector<float> row_terms_;
 };
 

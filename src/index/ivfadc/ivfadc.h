@@ -6,6 +6,9 @@
 //   half_scale f32 [1][2] = {scale, largest error} (half vectors), list_of_row u32 [rows][1], codes u8 [rows][m],
 //   half f16 [rows][d], vectors f32 [rows][d].
 // Effort is the number of lists probed.
+//
+// With codes = int8 residuals are kept in bytes: codes u8 [rows][d], and before them code_scale f32 [rows][1]. A row is
+// its list's centroid + code_scale * (byte - 128); see byte_lists.h.
 #pragma once
 
 #include <memory>
@@ -23,6 +26,7 @@ inline constexpr char array_codebooks[] = "codebooks";
 inline constexpr char array_half_mean[] = "half_mean";
 inline constexpr char array_half_scale[] = "half_scale";
 inline constexpr char array_list_of_row[] = "list_of_row";
+inline constexpr char array_code_scale[] = "code_scale";
 inline constexpr char array_codes[] = "codes";
 inline constexpr char array_half[] = "half";
 inline constexpr char array_vectors[] = "vectors";
@@ -32,13 +36,17 @@ enum class IvfRefine { none = 0, half = 1, full = 2 };
 // Options with every 0 resolved to a number.
 struct IvfOptions {
     std::size_t lists = 1;
-    bool product_codes = true;  // codes = pq; otherwise half vectors alone
+    bool product_codes = true;  // codes = pq
+    bool byte_codes = false;    // codes = int8; where neither, half vectors alone
     std::size_t subquantizers = 1;
     bool opq = false;
     IvfRefine refine = IvfRefine::half;
 
-    bool keeps_half() const { return !product_codes || refine == IvfRefine::half; }
+    bool keeps_codes() const { return product_codes || byte_codes; }
+    bool keeps_half() const { return !keeps_codes() || refine == IvfRefine::half; }
     bool keeps_full() const { return refine == IvfRefine::full; }
+    // Bytes of a row's code.
+    std::size_t code_width(std::size_t dimensions) const { return byte_codes ? dimensions : subquantizers; }
 
     // Throws BadRequest for what makes no sense for these dimensions.
     static IvfOptions resolve(const ParameterList& options, std::size_t rows, std::size_t dimensions);

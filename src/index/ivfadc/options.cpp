@@ -39,11 +39,12 @@ IvfOptions IvfOptions::resolve(const ParameterList& options, std::size_t rows, s
         throw BadRequest("subquantizers must not be more than the dimensions, " + std::to_string(dimensions));
     }
     if (refine < 0 || refine > 2) throw BadRequest("unknown value of refine");
-    if (codes < 0 || codes > 1) throw BadRequest("unknown value of codes");
+    if (codes < 0 || codes > 2) throw BadRequest("unknown value of codes");
     IvfOptions resolved;
     resolved.lists = lists != 0 ? static_cast<std::size_t>(lists) : choose_lists(rows);
     resolved.lists = std::clamp<std::size_t>(resolved.lists, 1, std::max<std::size_t>(rows, 1));
     resolved.product_codes = codes == 0;
+    resolved.byte_codes = codes == 2;
     resolved.subquantizers =
         subquantizers != 0 ? static_cast<std::size_t>(subquantizers) : choose_subquantizers(dimensions);
     resolved.opq = resolved.product_codes && options.get("opq", 0) != 0;
@@ -56,7 +57,7 @@ ParameterList IvfOptions::as_parameters() const
 {
     ParameterList list;
     list.set("lists", static_cast<std::int64_t>(lists));
-    list.set("codes", product_codes ? 0 : 1);
+    list.set("codes", product_codes ? 0 : byte_codes ? 2 : 1);
     list.set("subquantizers", static_cast<std::int64_t>(subquantizers));
     list.set("opq", opq ? 1 : 0);
     list.set("refine", static_cast<std::int64_t>(refine));

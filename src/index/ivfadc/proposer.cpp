@@ -6,37 +6,45 @@ namespace pgwarp
 {
 
 bool Proposer::build(Metric metric, std::size_t dimensions, std::span<const float> centroids,
-                     const InvertedLists& lists, const RowStore& store, ThreadPool& pool)
+                     const InvertedLists& lists, const RowStore& store, StoredBytes* stored, ThreadPool& pool)
 {
     std::vector<float> first(dimensions);
-    if (lists.rows() == 0 || !store.decode(0, first.data())) return false;
+    if (lists.rows() == 0 || (stored == nullptr && !store.decode(0, first.data()))) return false;
     metric_ = metric;
     dimensions_ = dimensions;
     centroids_ = centroids;
-    const bool squared = metric == Metric::l2;
 
     std::vector<double> sum(dimensions, 0.0);
     for (std::size_t i = 0; i < centroids.size(); ++i) sum[i % dimensions] += centroids[i];
     origin_.resize(dimensions);
     for (std::size_t d = 0; d < dimensions; ++d)
         origin_[d] = static_cast<float>(sum[d] / static_cast<double>(lists.lists()));
-    centres_.layout({static_cast<std::uint32_t>(lists.lists())}, dimensions, squared);
+    centres_.layout({static_cast<std::uint32_t>(lists.lists())}, dimensions, metric == Metric::l2);
     for (std::size_t list = 0; list < lists.lists(); ++list)
         centres_.set(list, centroids.data() + list * dimensions, origin_.data());
 
+    if (stored != nullptr) {
+        rows_ = stored->take(pool);
+    } else {
+        derive_rows(lists, store, pool);
+    }
+    return true;
+}
+
+void Proposer::derive_rows(const InvertedLists& lists, const RowStore& store, ThreadPool& pool)
+{
     std::vector<std::uint32_t> sizes(lists.lists());
     for (std::size_t list = 0; list < sizes.size(); ++list) sizes[list] = lists.end(list) - lists.begin(list);
-    rows_.layout(sizes, dimensions, squared);
+    rows_.layout(sizes, dimensions_, metric_ == Metric::l2);
     pool.parallel_for(lists.lists(), 4, [&](std::size_t begin, std::size_t end) {
-        std::vector<float> row(dimensions);
+        std::vector<float> row(dimensions_);
         for (std::size_t list = begin; list < end; ++list) {
             for (std::size_t i = 0; i < sizes[list]; ++i) {
                 store.decode(lists.begin(list) + i, row.data());
-                rows_.set(rows_.begin(list) + i, row.data(), centroids.data() + list * dimensions);
+                rows_.set(rows_.begin(list) + i, row.data(), centroids_.data() + list * dimensions_);
             }
         }
     });
-    return true;
 }
 
 std::vector<Candidate> Proposer::nearest_lists(const float* query, std::size_t probes) const

@@ -7,6 +7,7 @@
 #include "index/ivfadc/byte_lists.h"
 #include "index/ivfadc/inverted_lists.h"
 #include "index/ivfadc/row_store.h"
+#include "index/ivfadc/stored_bytes.h"
 #include "numeric/top_k.h"
 
 namespace pgwarp
@@ -15,9 +16,10 @@ namespace pgwarp
 class Proposer
 {
 public:
-    // Derives the bytes from what the store keeps; false, and nothing is done, when it keeps no vectors.
+    // Takes the rows' bytes from the index where it stores them, otherwise derives them from what the store keeps;
+    // false, and nothing is done, when it keeps no vectors either.
     bool build(Metric metric, std::size_t dimensions, std::span<const float> centroids, const InvertedLists& lists,
-               const RowStore& store, ThreadPool& pool);
+               const RowStore& store, StoredBytes* stored, ThreadPool& pool);
 
     // The `probes` nearest lists, nearest first; fewer when the query is out of float's range.
     std::vector<Candidate> nearest_lists(const float* query, std::size_t probes) const;
@@ -25,9 +27,12 @@ public:
     // Offers the positions of a list's live rows to `best`.
     void scan(const float* query, std::uint32_t list, const InvertedLists& lists, RowBitmap dead, TopK& best) const;
 
+    const ByteLists& rows() const { return rows_; }
     std::uint64_t memory_bytes() const { return centres_.memory_bytes() + rows_.memory_bytes(); }
 
 private:
+    void derive_rows(const InvertedLists& lists, const RowStore& store, ThreadPool& pool);
+
     Metric metric_ = Metric::l2;
     std::size_t dimensions_ = 0;
     std::span<const float> centroids_;

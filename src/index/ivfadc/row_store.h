@@ -11,6 +11,8 @@
 namespace pgwarp
 {
 
+class ByteLists;
+
 // What one query needs prepared once.
 struct PreparedQuery {
     const float* query = nullptr;
@@ -52,6 +54,10 @@ std::unique_ptr<RowStore> make_half_store(Metric metric, std::size_t dimensions,
 // store.
 std::unique_ptr<RowStore> make_code_store(Metric metric, std::size_t dimensions, std::size_t rows,
                                           const IvfOptions& options, std::span<const float> centroids);
+
+// Rows as the proposer has them; values are distances to the decoded rows. Both spans outlive the store.
+std::unique_ptr<RowStore> make_byte_store(Metric metric, std::size_t dimensions, std::span<const float> centroids,
+                                          const ByteLists& rows);
 
 // Copies bytes [offset, offset + bytes.size()) of a row-major array with rows of `row_bytes` to where the rows'
 // positions are.

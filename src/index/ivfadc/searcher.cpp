@@ -31,6 +31,7 @@ public:
         } else if (array == array_list_of_row) {
             write_piece(lists_.list_of_row(), offset, bytes);
         } else {
+            if (stored_bytes_ != nullptr && stored_bytes_->write(array, offset, bytes, lists_)) return;
             // What this device has no use for is left out.
             store_->write(array, offset, bytes, lists_);
         }
@@ -40,7 +41,8 @@ public:
         lists_.arrange();
         store_->finish_load(lists_, pool);
         lists_.finish();
-        has_proposer_ = proposer_.build(metric_, dimensions_, centroids_, lists_, *store_, pool);
+        has_proposer_ = proposer_.build(metric_, dimensions_, centroids_, lists_, *store_, stored_bytes_.get(), pool);
+        stored_bytes_.reset();
     }
     std::uint64_t memory_bytes() const override
     {
@@ -78,9 +80,11 @@ private:
     IvfOptions options_;
     std::vector<float> centroids_;
     InvertedLists lists_;
-    std::unique_ptr<RowStore> store_;
     Proposer proposer_;
+    std::unique_ptr<StoredBytes> stored_bytes_;  // while loading
+    std::unique_ptr<RowStore> store_;
     bool has_proposer_ = false;
+    bool values_by_list_ = false;  // the list is asked for when a value is
 };
 
 std::size_t rows_of(std::span<const ArrayShape> arrays)
@@ -97,8 +101,13 @@ std::size_t lists_of(std::span<const ArrayShape> arrays)
 }
 
 std::unique_ptr<RowStore> make_store(Metric metric, std::size_t dimensions, std::size_t rows, const IvfOptions& options,
-                                     std::span<const ArrayShape> arrays, std::span<const float> centroids)
+                                     std::span<const ArrayShape> arrays, std::span<const float> centroids,
+                                     const ByteLists& bytes)
 {
+    if (options.byte_codes && rows > 0) {
+        require_array(arrays, array_code_scale, ArrayType::f32, rows, 1);
+        require_array(arrays, array_codes, ArrayType::u8, rows, dimensions);
+    }
     if (options.keeps_full()) {
         if (rows > 0) require_array(arrays, array_vectors, ArrayType::f32, rows, dimensions);
         return make_full_store(metric, dimensions, rows);
@@ -111,6 +120,7 @@ std::unique_ptr<RowStore> make_store(Metric metric, std::size_t dimensions, std:
         }
         return make_half_store(metric, dimensions, rows);
     }
+    if (options.byte_codes) return make_byte_store(metric, dimensions, centroids, bytes);
     if (rows > 0) {
         require_array(arrays, array_codes, ArrayType::u8, rows, options.subquantizers);
         require_array(arrays, array_codebooks, ArrayType::f32, 256, dimensions);
@@ -130,7 +140,9 @@ IvfadcSearcher::IvfadcSearcher(const IndexShape& shape, const ParameterList& opt
 {
     if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
     if (rows_ > 0) require_array(arrays, array_centroids, ArrayType::f32, lists_of(arrays), dimensions_);
-    store_ = make_store(metric_, dimensions_, rows_, options_, arrays, centroids_);
+    store_ = make_store(metric_, dimensions_, rows_, options_, arrays, centroids_, proposer_.rows());
+    values_by_list_ = !options_.keeps_half() && !options_.keeps_full();
+    if (options_.byte_codes) stored_bytes_ = std::make_unique<StoredBytes>(metric_, dimensions_, rows_);
 }
 
 std::size_t IvfadcSearcher::probes_of(const SearchBatch& batch) const
@@ -254,7 +266,7 @@ std::vector<RowResult> IvfadcSearcher::search_one(const SearchBatch& batch, cons
     }
     FirstRows first(batch.k);
     for (const Candidate& candidate : candidates) {
-        const std::size_t list = has_proposer_ ? 0 : list_at(candidate.row);
+        const std::size_t list = values_by_list_ ? list_at(candidate.row) : 0;
         first.offer({store_->value(prepared, list, candidate.row), lists_.row_at(candidate.row)});
     }
     return first.take_sorted();

@@ -5,6 +5,7 @@
 
 #include "index/arrays.h"
 #include "index/bounds.h"
+#include "index/bulk_memory.h"
 #include "index/ivfadc/row_store.h"
 #include "numeric/distance.h"
 #include "numeric/half_codec.h"
@@ -81,7 +82,7 @@ public:
 private:
     Metric metric_;
     std::size_t dimensions_;
-    std::vector<float> vectors_;
+    BulkVector<float> vectors_;
 };
 
 class HalfStore : public RowStore
@@ -166,7 +167,7 @@ private:
     std::size_t dimensions_;
     HalfCodec codec_;
     float scale_[2] = {1, 0};  // scale, largest error of a row
-    std::vector<half_bits> halves_;
+    BulkVector<half_bits> halves_;
 };
 
 }  // namespace

@@ -49,13 +49,13 @@ double exact_compared_rows(const SearchCostInput& input)
 
 // --- ivfadc ---
 
-const char* const ivfadc_codes[] = {"pq", "half", nullptr};
+const char* const ivfadc_codes[] = {"pq", "half", "int8", nullptr};
 const char* const ivfadc_refine[] = {"none", "half", "full", nullptr};
 const MethodOption ivfadc_options[] = {
     {"lists", "Number of inverted lists, 0 = chosen from the number of rows", OptionKind::integer, 0, 0, 65536, nullptr,
      nullptr},
     {"codes", "What the lists hold", OptionKind::choice, 0, 0, 0, ivfadc_codes,
-     "Valid values are \"pq\" and \"half\"."},
+     "Valid values are \"pq\", \"half\" and \"int8\"."},
     {"subquantizers", "Bytes of a product quantizer code, 0 = chosen from the dimensions", OptionKind::integer, 0, 0,
      static_cast<int>(max_dimensions), nullptr, nullptr},
     {"opq", "Rotate vectors so that the product quantizer loses less", OptionKind::boolean, 0, 0, 1, nullptr, nullptr},

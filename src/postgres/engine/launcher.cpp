@@ -1,6 +1,7 @@
 #include "postgres/engine/launcher.h"
 
 #include "postgres/engine/engine_process.h"
+#include "postgres/engine/remembered_indexes.h"
 #include "postgres/engine/shared_slot.h"
 #include "postgres/settings.h"
 
@@ -26,8 +27,8 @@ namespace
 
 constexpr int64 registration_patience_us = 5 * USECS_PER_SEC;
 constexpr long first_delay_ms = 50;
-constexpr long longest_delay_ms = 5000;  // shorter than pgwarp.engine_timeout: who waits sees the next engine
-constexpr int64 healthy_us = 60 * USECS_PER_SEC;
+constexpr long longest_delay_ms = 5000;           // shorter than pgwarp.engine_timeout: who waits sees the next engine
+constexpr int64 healthy_us = 10 * USECS_PER_SEC;  // a life that makes up for the cost of its start
 constexpr long longest_wait_ms = 60000;
 
 shmem_request_hook_type previous_request_hook = nullptr;
@@ -161,6 +162,7 @@ void supervise()
         if (engine.pid == 0 && now >= back_off.start_at) {
             if (start_engine_process(&engine)) {
                 set_engine_pid(engine.pid);
+                if (setting_load_at_start) start_remembered_loads();
             } else {
                 note_end(&back_off, now);
             }

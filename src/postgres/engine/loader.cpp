@@ -2,6 +2,7 @@
 
 #include "postgres/engine/index_state.h"
 #include "postgres/engine/mirror_load.h"
+#include "postgres/engine/remembered_indexes.h"
 #include "postgres/engine/request.h"
 #include "postgres/settings.h"
 
@@ -144,7 +145,10 @@ EngineReply engine_search(Relation index, const IndexState& state, SearchRequest
         SearchReply reply;
         if (result.reply.payload_bytes < sizeof(reply)) raise_engine_lost();
         memcpy(static_cast<void*>(&reply), result.reply.payload, sizeof(reply));
-        if (reply.status == SearchStatus::answered) return result.reply;
+        if (reply.status == SearchStatus::answered) {
+            note_index_use(index);
+            return result.reply;
+        }
         supply(&run, reply);
     }
     ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),

@@ -4,6 +4,9 @@
 #include "postgres/engine/index_state.h"
 #include "postgres/engine/launcher.h"
 #include "postgres/engine/mirror_load.h"
+#include "postgres/engine/remembered_indexes.h"
+#include "postgres/engine/request.h"
+#include "postgres/settings.h"
 
 extern "C" {
 #include "access/relation.h"
@@ -28,8 +31,9 @@ constexpr uint64 worth_a_worker = 8U << 20;  // bytes; less is loaded before a p
 // What the worker is told, in bgw_extra.
 struct LoaderTask {
     Oid database;
-    Oid index;
+    Oid index;  // InvalidOid: all that are remembered
     uint64 generation;
+    dsm_handle team;  // to be helped; DSM_HANDLE_INVALID: none
 };
 static_assert(sizeof(LoaderTask) <= BGW_EXTRALEN);
 
@@ -53,19 +57,110 @@ Relation open_if_free(Oid oid)
     return find_access_method(index->rd_indam->amoptions) != nullptr ? index : nullptr;
 }
 
+// The state of the index, to outlive changes of the relation cache.
+IndexState own_state(Relation index)
+{
+    IndexState state = read_index_state(index);
+    state.directory = copy_directory(*state.directory, CurrentMemoryContext);
+    return state;
+}
+
 void load(const LoaderTask& task)
 {
     StartTransactionCommand();
     if (Relation index = open_if_free(task.index)) {
-        IndexState state = read_index_state(index);
+        const IndexState state = own_state(index);
         if (state.meta.generation == task.generation) {
-            state.directory = copy_directory(*state.directory, CurrentMemoryContext);
             open_engine();
             load_mirror_here(index, state, 0);
         }
         relation_close(index, NoLock);
     }
     CommitTransactionCommand();
+}
+
+void help(const LoaderTask& task)
+{
+    StartTransactionCommand();
+    Relation index = open_if_free(task.index);
+    LoadTeam* team = index != nullptr ? join_load_team(task.team) : nullptr;
+    if (team != nullptr) {
+        const IndexState state = own_state(index);
+        if (state.meta.generation == task.generation) {
+            open_engine();
+            help_to_load(index, state, team);
+        }
+    }
+    leave_load_team();
+    if (index != nullptr) relation_close(index, NoLock);
+    CommitTransactionCommand();
+}
+
+// Load one index that was loaded before. Small or gone now: it is forgotten. False when the engine is gone again.
+bool load_again(Oid oid)
+{
+    LoadOutcome outcome = LoadOutcome::done;
+    StartTransactionCommand();
+    Relation index = open_if_free(oid);
+    if (index == nullptr) {
+        forget_index(MyDatabaseId, oid);
+    } else {
+        const IndexState state = own_state(index);
+        if (worker_may_load(index, *state.directory)) {
+            open_engine();
+            outcome = load_mirror_here(index, state, static_cast<uint32>(setting_load_wait_ms));
+        } else {
+            forget_index(MyDatabaseId, oid);
+        }
+        relation_close(index, NoLock);
+    }
+    CommitTransactionCommand();
+    return outcome != LoadOutcome::unsent && outcome != LoadOutcome::lost;
+}
+
+// The same; false also when the engine's memory is full, so that the rest has to wait for its searches. A damaged index
+// is told in the log, and does not keep the others from being loaded.
+bool try_load_again(Oid oid)
+{
+    MemoryContext outer = CurrentMemoryContext;
+    volatile bool goes_on = true;
+    PG_TRY();
+    {
+        goes_on = load_again(oid);
+    }
+    PG_CATCH();
+    {
+        MemoryContextSwitchTo(outer);
+        ErrorData* error = CopyErrorData();
+        goes_on = error->sqlerrcode == ERRCODE_INDEX_CORRUPTED;
+        FreeErrorData(error);
+        // Not an error of anybody's statement.
+        HOLD_INTERRUPTS();
+        EmitErrorReport();
+        FlushErrorState();
+        AbortCurrentTransaction();
+        RESUME_INTERRUPTS();
+    }
+    PG_END_TRY();
+    MemoryContextSwitchTo(outer);
+    return goes_on;
+}
+
+void load_remembered()
+{
+    Oid* indexes = static_cast<Oid*>(palloc(sizeof(Oid) * remembered_capacity));
+    const int count = remembered_indexes(MyDatabaseId, indexes);
+    for (int i = 0; i < count && try_load_again(indexes[i]); ++i) CHECK_FOR_INTERRUPTS();
+}
+
+BackgroundWorkerHandle* start_worker(const char* name, const LoaderTask& task, pid_t notified)
+{
+    BackgroundWorker worker = describe_worker(name, "pgwarp_loader_main");
+    worker.bgw_restart_time = BGW_NEVER_RESTART;
+    worker.bgw_notify_pid = notified;
+    memcpy(worker.bgw_extra, &task, sizeof(task));
+    BackgroundWorkerHandle* handle = nullptr;
+    return RegisterDynamicBackgroundWorker(&worker, &handle) ? handle : nullptr;
 }
 
 }  // namespace
@@ -80,13 +175,18 @@ bool worker_may_load(Relation index, const Directory& directory)
 
 BackgroundWorkerHandle* start_loader_worker(Relation index, uint64 generation)
 {
-    BackgroundWorker worker = describe_worker("pgwarp loader", "pgwarp_loader_main");
-    worker.bgw_restart_time = BGW_NEVER_RESTART;
-    worker.bgw_notify_pid = MyProcPid;
-    const LoaderTask task = {MyDatabaseId, RelationGetRelid(index), generation};
-    memcpy(worker.bgw_extra, &task, sizeof(task));
-    BackgroundWorkerHandle* handle = nullptr;
-    return RegisterDynamicBackgroundWorker(&worker, &handle) ? handle : nullptr;
+    return start_worker("pgwarp loader", {MyDatabaseId, RelationGetRelid(index), generation, DSM_HANDLE_INVALID},
+                        MyProcPid);
+}
+
+bool start_load_helper(Relation index, uint64 generation, dsm_handle team)
+{
+    return start_worker("pgwarp load helper", {MyDatabaseId, RelationGetRelid(index), generation, team}, 0) != nullptr;
+}
+
+bool start_remembered_loader(Oid database)
+{
+    return start_worker("pgwarp loader", {database, InvalidOid, 0, DSM_HANDLE_INVALID}, 0) != nullptr;
 }
 
 bool loader_worker_ended(BackgroundWorkerHandle* worker)
@@ -98,7 +198,7 @@ bool loader_worker_ended(BackgroundWorkerHandle* worker)
 
 }  // namespace pgwarp
 
-// Load one index into the engine.
+// Load one index into the engine, or help with it, or load what is remembered.
 void pgwarp_loader_main(Datum)
 {
     pqsignal(SIGTERM, die);
@@ -106,6 +206,12 @@ void pgwarp_loader_main(Datum)
     pgwarp::LoaderTask task;
     memcpy(&task, MyBgworkerEntry->bgw_extra, sizeof(task));
     BackgroundWorkerInitializeConnectionByOid(task.database, InvalidOid, BGWORKER_BYPASS_ALLOWCONN);
-    pgwarp::load(task);
+    if (task.team != DSM_HANDLE_INVALID) {
+        pgwarp::help(task);
+    } else if (task.index != InvalidOid) {
+        pgwarp::load(task);
+    } else {
+        pgwarp::load_remembered();
+    }
     proc_exit(0);
 }

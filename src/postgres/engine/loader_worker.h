@@ -7,6 +7,7 @@ extern "C" {
 #include "postmaster/bgworker.h"
 }
 
+#include "postgres/engine/load_team.h"
 #include "postgres/storage/directory.h"
 
 namespace pgwarp
@@ -17,6 +18,12 @@ bool worker_may_load(Relation index, const Directory& directory);
 
 // Starts a worker that loads this generation of the index and ends. Null when no worker slot is free.
 BackgroundWorkerHandle* start_loader_worker(Relation index, uint64 generation);
+
+// Starts a worker that helps a team to load this generation of the index. False when no worker slot is free.
+bool start_load_helper(Relation index, uint64 generation, dsm_handle team);
+
+// Starts a worker that loads what is remembered of the database.
+bool start_remembered_loader(Oid database);
 
 bool loader_worker_ended(BackgroundWorkerHandle* worker);
 

@@ -1,6 +1,7 @@
 #include "postgres/engine/mirror_load.h"
 
 #include "postgres/engine/loader_worker.h"
+#include "postgres/engine/remembered_indexes.h"
 #include "postgres/settings.h"
 #include "postgres/storage/array_stream.h"
 
@@ -17,7 +18,8 @@ namespace
 
 constexpr uint64 inline_limit = 256 * 1024;  // arrays that together are smaller need no transfer buffer
 
-constexpr long watch_ms = 200;  // between looks at the worker
+constexpr long watch_ms = 200;        // between looks at the worker
+constexpr uint32 patience_ms = 5000;  // with the engine, which takes a load away from us, and with who takes it over
 
 // Ask for a role in loading the mirror.
 LoadOutcome begin_load(const IndexState& state, const MirrorKey& key, LoadRole role, uint32 wait_ms, LoadGrant* grant)
@@ -52,67 +54,141 @@ LoadOutcome begin_load(const IndexState& state, const MirrorKey& key, LoadRole r
     return LoadOutcome::done;
 }
 
-// Send one array in pieces of whole checksum chunks, through the buffer or inline out of `memory`.
-LoadOutcome send_array(Relation index, const IndexState& state, const MirrorKey& key, uint32 number,
-                       const TransferBuffer* buffer, char* memory)
+// What pieces travel in: a transfer buffer, or memory of our own and the request itself.
+struct Carrier {
+    TransferBuffer buffer;
+    char* memory;
+    uint64 bytes;  // of the largest piece
+};
+
+Carrier open_carrier(uint64 total)
 {
-    const StoredArray& array = state.directory->arrays[number];
-    const uint64 total = array.shape.bytes();
-    const bool in_buffer = buffer->map != nullptr;
-    const uint64 step = in_buffer ? buffer->bytes / chunk_bytes * chunk_bytes : chunk_bytes;
-    char* const to = in_buffer ? buffer->map : memory;
-    for (uint64 offset = 0; offset < total; offset += step) {
-        const uint64 length = Min(step, total - offset);
-        if (read_array(index, *state.directory, array, offset, length, to) == ReadResult::recycled) {
-            return LoadOutcome::again;
-        }
-        LoadChunkRequest request;
-        memset(static_cast<void*>(&request), 0, sizeof(request));
-        request.key = key;
-        request.array = number;
-        request.buffer = in_buffer ? buffer->id : no_buffer;
-        request.offset = offset;
-        request.length = length;
-        const RequestPiece pieces[2] = {{&request, sizeof(request)}, {to, static_cast<uint32>(length)}};
-        const LoadOutcome outcome = send_load_piece(MessageType::load_chunk, pieces, in_buffer ? 1 : 2);
+    Carrier carrier = {{no_buffer, nullptr, 0}, nullptr, chunk_bytes};
+    if (total > inline_limit) carrier.buffer = lease_transfer_buffer(BufferPurpose::bulk);
+    if (carrier.buffer.map != nullptr && carrier.buffer.bytes >= chunk_bytes) {
+        carrier.bytes = carrier.buffer.bytes / chunk_bytes * chunk_bytes;
+        return carrier;
+    }
+    return_transfer_buffer(&carrier.buffer);
+    carrier.memory = static_cast<char*>(palloc(Min(total, chunk_bytes)));
+    return carrier;
+}
+
+void close_carrier(Carrier* carrier)
+{
+    return_transfer_buffer(&carrier->buffer);
+    if (carrier->memory != nullptr) pfree(carrier->memory);
+}
+
+// Read a piece of an array, of whole checksum chunks, and send it.
+LoadOutcome send_piece(Relation index, const IndexState& state, const MirrorKey& key, const LoadPiece& piece,
+                       const Carrier& carrier)
+{
+    const bool in_buffer = carrier.buffer.map != nullptr;
+    char* const to = in_buffer ? carrier.buffer.map : carrier.memory;
+    const StoredArray& array = state.directory->arrays[piece.array];
+    if (read_array(index, *state.directory, array, piece.offset, piece.length, to) == ReadResult::recycled) {
+        return LoadOutcome::again;
+    }
+    LoadChunkRequest request;
+    memset(static_cast<void*>(&request), 0, sizeof(request));
+    request.key = key;
+    request.array = piece.array;
+    request.buffer = in_buffer ? carrier.buffer.id : no_buffer;
+    request.offset = piece.offset;
+    request.length = piece.length;
+    const RequestPiece pieces[2] = {{&request, sizeof(request)}, {to, static_cast<uint32>(piece.length)}};
+    return send_load_piece(MessageType::load_chunk, pieces, in_buffer ? 1 : 2);
+}
+
+// One load on its way.
+struct LoadRun {
+    Relation index;
+    const IndexState* state;
+    MirrorKey key;
+    LoadTeam* team;  // null: alone
+    bool team_failed;
+};
+
+LoadOutcome send_array(LoadRun* run, uint32 number, const Carrier& carrier)
+{
+    const uint64 total = run->state->directory->arrays[number].shape.bytes();
+    for (uint64 offset = 0; offset < total; offset += carrier.bytes) {
+        const LoadPiece piece = {number, offset, Min(carrier.bytes, total - offset)};
+        const LoadOutcome outcome = send_piece(run->index, *run->state, run->key, piece, carrier);
         if (outcome != LoadOutcome::done) return outcome;
     }
     return LoadOutcome::done;
 }
 
-LoadOutcome send_arrays(Relation index, const IndexState& state, const MirrorKey& key)
+LoadOutcome send_array_with_team(LoadRun* run, uint32 number, const Carrier& carrier)
 {
+    open_array(run->team, number, run->state->directory->arrays[number].shape.bytes());
+    LoadPiece piece;
+    while (take_piece(run->team, carrier.bytes, &piece)) {
+        const LoadOutcome outcome = send_piece(run->index, *run->state, run->key, piece, carrier);
+        if (outcome != LoadOutcome::done) return outcome;
+        finish_piece(run->team, piece);
+    }
+    run->team_failed = !wait_for_pieces(run->team);
+    return run->team_failed ? LoadOutcome::again : LoadOutcome::done;
+}
+
+LoadOutcome send_arrays(LoadRun* run)
+{
+    const Directory& directory = *run->state->directory;
     uint64 total = 0;
-    for (uint32 i = 0; i < state.directory->array_count; ++i) total += state.directory->arrays[i].shape.bytes();
+    for (uint32 i = 0; i < directory.array_count; ++i) total += directory.arrays[i].shape.bytes();
     if (total == 0) return LoadOutcome::done;
-    TransferBuffer buffer = {no_buffer, nullptr, 0};
-    if (total > inline_limit) buffer = lease_transfer_buffer(BufferPurpose::bulk);
-    char* memory = nullptr;
-    if (buffer.map == nullptr || buffer.bytes < chunk_bytes) {
-        return_transfer_buffer(&buffer);
-        memory = static_cast<char*>(palloc(Min(total, static_cast<uint64>(chunk_bytes))));
-    }
+    Carrier carrier = open_carrier(total);
     LoadOutcome outcome = LoadOutcome::done;
-    for (uint32 i = 0; i < state.directory->array_count && outcome == LoadOutcome::done; ++i) {
-        outcome = send_array(index, state, key, i, &buffer, memory);
+    for (uint32 i = 0; i < directory.array_count && outcome == LoadOutcome::done; ++i) {
+        const bool shared = run->team != nullptr && team_may_load(directory.arrays[i]);
+        outcome = shared ? send_array_with_team(run, i, carrier) : send_array(run, i, carrier);
     }
-    return_transfer_buffer(&buffer);
-    if (memory != nullptr) pfree(memory);
+    close_carrier(&carrier);
     return outcome;
 }
 
 // What the granted loader does.
-LoadOutcome send_index(Relation index, const IndexState& state, const MirrorKey& key)
+LoadOutcome send_index(LoadRun* run)
 {
+    const IndexState& state = *run->state;
     uint64 starts[delta_log_count];
     for (uint32 i = 0; i < delta_log_count; ++i) starts[i] = state.meta.logs[i].start;
-    LoadOutcome outcome = send_arrays(index, state, key);
-    if (outcome == LoadOutcome::done) outcome = send_delta(index, state, starts);
-    if (outcome == LoadOutcome::done && state.meta.tombstone_version > 0) outcome = send_tombstones(index, state);
+    LoadOutcome outcome = send_arrays(run);
+    leave_load_team();
+    if (outcome == LoadOutcome::done) outcome = send_delta(run->index, state, starts);
+    if (outcome == LoadOutcome::done && state.meta.tombstone_version > 0) outcome = send_tombstones(run->index, state);
     if (outcome != LoadOutcome::done) return outcome;
-    const MirrorRequest end = {key};
+    const MirrorRequest end = {run->key};
     const RequestPiece piece = {&end, sizeof(end)};
     return send_load_piece(MessageType::load_end, &piece, 1);
+}
+
+// Become the loader of the mirror, or wait for the one that is.
+LoadOutcome run_load(LoadRun* run, uint32 wait_ms, bool with_team)
+{
+    LoadGrant grant = LoadGrant::still_loading;
+    LoadOutcome outcome = begin_load(*run->state, run->key, LoadRole::load, wait_ms, &grant);
+    if (outcome != LoadOutcome::done) return outcome;
+    if (grant == LoadGrant::already_loaded) return LoadOutcome::done;
+    if (grant == LoadGrant::still_loading) return LoadOutcome::still_loading;
+    // A loader that gives up must not keep others waiting: the engine takes the load away with the connection.
+    PG_TRY();
+    {
+        if (with_team) run->team = gather_load_team(run->index, *run->state->directory);
+        outcome = send_index(run);
+    }
+    PG_CATCH();
+    {
+        leave_load_team();
+        close_engine();
+        PG_RE_THROW();
+    }
+    PG_END_TRY();
+    if (outcome == LoadOutcome::again) close_engine();
+    return outcome;
 }
 
 }  // namespace
@@ -136,25 +212,33 @@ LoadOutcome send_load_piece(MessageType type, const RequestPiece* pieces, int pi
 
 LoadOutcome load_mirror_here(Relation index, const IndexState& state, uint32 wait_ms)
 {
-    const MirrorKey key = mirror_key(index, state.meta);
-    LoadGrant grant = LoadGrant::still_loading;
-    LoadOutcome outcome = begin_load(state, key, LoadRole::load, wait_ms, &grant);
-    if (outcome != LoadOutcome::done) return outcome;
-    if (grant == LoadGrant::already_loaded) return LoadOutcome::done;
-    if (grant == LoadGrant::still_loading) return LoadOutcome::still_loading;
-    // A loader that gives up must not keep others waiting: the engine takes the load away with the connection.
-    PG_TRY();
-    {
-        outcome = send_index(index, state, key);
+    const bool large = worker_may_load(index, *state.directory);
+    LoadRun run = {index, &state, mirror_key(index, state.meta), nullptr, false};
+    LoadOutcome outcome = run_load(&run, wait_ms, large);
+    if (run.team_failed) {
+        // What made a helper fail is met again here, and then it shows.
+        run = {index, &state, run.key, nullptr, false};
+        open_engine();
+        outcome = run_load(&run, Max(wait_ms, patience_ms), false);
     }
-    PG_CATCH();
-    {
-        close_engine();
-        PG_RE_THROW();
-    }
-    PG_END_TRY();
-    if (outcome == LoadOutcome::again) close_engine();
+    if (outcome == LoadOutcome::done && large) remember_index(index);
     return outcome;
+}
+
+void help_to_load(Relation index, const IndexState& state, LoadTeam* team)
+{
+    const MirrorKey key = mirror_key(index, state.meta);
+    Carrier carrier = open_carrier(transfer_buffer_bytes);
+    LoadPiece piece;
+    for (bool joined = false; wait_for_piece(team, carrier.bytes, &piece); finish_piece(team, piece)) {
+        LoadGrant grant = LoadGrant::granted;
+        // Once there are pieces, there is a load to join.
+        if (!joined && begin_load(state, key, LoadRole::join, 0, &grant) != LoadOutcome::done) break;
+        if (grant != LoadGrant::granted) break;
+        joined = true;
+        if (send_piece(index, state, key, piece, carrier) != LoadOutcome::done) break;
+    }
+    close_carrier(&carrier);
 }
 
 // Wait for the worker's load, or for whoever took it over. `again`: the worker gave up.

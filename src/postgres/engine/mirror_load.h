@@ -1,6 +1,7 @@
 // Sending a mirror what it lacks, over the open connection.
 #pragma once
 
+#include "postgres/engine/load_team.h"
 #include "postgres/engine/loader.h"
 #include "postgres/engine/request.h"
 
@@ -18,8 +19,12 @@ enum class LoadOutcome {
 // Has the whole index loaded, by a background worker if it is large; or waits for who loads it.
 LoadOutcome load_whole_mirror(Relation index, const IndexState& state);
 
-// Becomes the loader of the mirror, or waits for the one that is, and sends the whole index.
+// Becomes the loader of the mirror, or waits for the one that is, and sends the whole index, with helpers if it is
+// large.
 LoadOutcome load_mirror_here(Relation index, const IndexState& state, uint32 wait_ms);
+
+// Sends pieces for the team's leader until there are no more, or something goes wrong.
+void help_to_load(Relation index, const IndexState& state, LoadTeam* team);
 
 // Sends the entries of each log from `have` to the state's ends.
 LoadOutcome send_delta(Relation index, const IndexState& state, const uint64 have[delta_log_count]);

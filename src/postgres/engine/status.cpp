@@ -1,6 +1,7 @@
 // SQL functions about the engine: pgwarp_status_engine(), pgwarp_prewarm(regclass), pgwarp_release(regclass).
 #include "postgres/access/methods.h"
 #include "postgres/engine/loader.h"
+#include "postgres/engine/remembered_indexes.h"
 #include "postgres/engine/request.h"
 #include "postgres/engine/shared_slot.h"
 #include "postgres/fmgr_cpp.h"
@@ -22,8 +23,9 @@ namespace pgwarp
 namespace
 {
 
-constexpr int engine_columns = 8;
-constexpr int status_columns = 21;
+constexpr int engine_columns = 10;
+constexpr int status_columns = 26;
+constexpr int gpu_column = 15;   // null where the CPU serves
 constexpr int mean_columns = 2;  // the last of them: null while nothing was searched
 
 // The engine's status, copied; nullptr when none runs and none is on its way.
@@ -63,10 +65,12 @@ void fill_engine(const StatusReply& status, Datum* values)
     values[1] = CStringGetTextDatum(status.device);
     values[2] = count_datum(status.memory_used);
     values[3] = count_datum(status.memory_allowed);
-    values[4] = milliseconds_interval(status.uptime_ms);
-    values[5] = Int32GetDatum(static_cast<int32>(status.connections));
-    values[6] = Int32GetDatum(static_cast<int32>(status.builds));
-    values[7] = Int32GetDatum(static_cast<int32>(engine_start_count()));
+    values[4] = count_datum(status.host_memory_used);
+    values[5] = count_datum(status.host_memory_allowed);
+    values[6] = milliseconds_interval(status.uptime_ms);
+    values[7] = Int32GetDatum(static_cast<int32>(status.connections));
+    values[8] = Int32GetDatum(static_cast<int32>(status.builds));
+    values[9] = Int32GetDatum(static_cast<int32>(engine_start_count()));
 }
 
 const char* method_name(Method method)
@@ -79,20 +83,23 @@ const char* method_name(Method method)
 
 void fill_mirror(const MirrorStatus& mirror, Datum* values)
 {
-    values[8] = ObjectIdGetDatum(mirror.key.database);
-    values[9] = ObjectIdGetDatum(mirror.key.tablespace);
-    values[10] = ObjectIdGetDatum(mirror.key.relation);
-    values[11] = CStringGetTextDatum(method_name(mirror.method));
-    values[12] = CStringGetTextDatum(mirror.on_cuda ? "cuda" : "cpu");
-    values[13] = BoolGetDatum(mirror.loading != 0);
-    values[14] = count_datum(mirror.rows);
-    values[15] = count_datum(mirror.delta_rows);
-    values[16] = count_datum(mirror.dead_rows);
-    values[17] = count_datum(mirror.bytes);
-    values[18] = count_datum(mirror.searches);
+    values[10] = ObjectIdGetDatum(mirror.key.database);
+    values[11] = ObjectIdGetDatum(mirror.key.tablespace);
+    values[12] = ObjectIdGetDatum(mirror.key.relation);
+    values[13] = CStringGetTextDatum(method_name(mirror.method));
+    values[14] = CStringGetTextDatum(mirror.on_cuda ? "cuda" : "cpu");
+    values[gpu_column] = Int32GetDatum(mirror.gpu);
+    values[16] = CStringGetTextDatum(!mirror.on_cuda ? "host" : mirror.split ? "split" : "device");
+    values[17] = BoolGetDatum(mirror.loading != 0);
+    values[18] = count_datum(mirror.rows);
+    values[19] = count_datum(mirror.delta_rows);
+    values[20] = count_datum(mirror.dead_rows);
+    values[21] = count_datum(mirror.bytes);
+    values[22] = count_datum(mirror.device_bytes);
+    values[23] = count_datum(mirror.searches);
     const double searches = static_cast<double>(Max(mirror.searches, uint64{1}));
-    values[19] = Float8GetDatum(static_cast<double>(mirror.engine_ns) / searches / 1e6);
-    values[20] = Float8GetDatum(static_cast<double>(mirror.answer_ns) / searches / 1e6);
+    values[24] = Float8GetDatum(static_cast<double>(mirror.engine_ns) / searches / 1e6);
+    values[25] = Float8GetDatum(static_cast<double>(mirror.answer_ns) / searches / 1e6);
 }
 
 // Opens one of our indexes; only its owner gets past.
@@ -170,6 +177,7 @@ PGWARP_FUNCTION(pgwarp_status_engine)
         const MirrorStatus& mirror = mirrors_of(status)[i];
         fill_mirror(mirror, values);
         memset(nulls, false, sizeof(nulls));
+        nulls[gpu_column] = mirror.gpu < 0;
         memset(nulls + status_columns - mean_columns, mirror.searches == 0, mean_columns);
         tuplestore_putvalues(out->setResult, out->setDesc, values, nulls);
     }
@@ -191,6 +199,7 @@ PGWARP_FUNCTION(pgwarp_release)
     using namespace pgwarp;
     Relation index = open_owned_index(PG_GETARG_OID(0));
     const MirrorRequest request = {mirror_key(index, read_metapage(index))};
+    forget_index(MyDatabaseId, RelationGetRelid(index));
     const bool resident = find_mirror(fetch_status(), request.key) != nullptr;
     if (resident) {
         const RequestPiece piece = {&request, sizeof(request)};

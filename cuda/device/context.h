@@ -3,7 +3,9 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -44,7 +46,10 @@ public:
     int multiprocessors() const { return properties_.multiProcessorCount; }
     bool has_warp_group_matrix() const { return properties_.major == 9; }
     bool has_early_launches() const { return properties_.major >= 9; }  // device/overlap.cuh
-    std::size_t shared_bytes_per_block() const { return properties_.sharedMemPerBlockOptin; }
+    // Shared memory that kernels may ask for: 64 KB on sm_75, 99 KB on sm_86 and sm_89, 227 KB on sm_90.
+    std::size_t shared_bytes_per_block() const { return std::min(shared_limit_, properties_.sharedMemPerBlockOptin); }
+    // For tests: kernels make do with what a smaller device has.
+    void limit_shared_bytes(std::size_t bytes) { shared_limit_ = bytes; }
     std::string name() const { return properties_.name; }
     MemoryPool& pool() { return *pool_; }
     const MemoryPool& pool() const { return *pool_; }
@@ -86,6 +91,7 @@ public:
 private:
     const int device_;
     cudaDeviceProp properties_{};
+    std::size_t shared_limit_ = SIZE_MAX;
     std::unique_ptr<MemoryPool> pool_;
     std::atomic<std::uint32_t> builds_{0};
     std::mutex mutex_;

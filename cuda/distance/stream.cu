@@ -269,8 +269,10 @@ void propose_by_streaming(Context& context, const ProposalJob& job, cudaStream_t
     const std::size_t row_bytes = std::size_t{arguments.dimensions} * (half ? 2 : 4);
     const auto launch_positions =
         static_cast<std::uint32_t>(std::max<std::size_t>(tile_rows, launch_bytes / row_bytes / tile_rows * tile_rows));
-    const std::size_t query_bytes = std::size_t{arguments.padded_dimensions} * sizeof(float);
-    const std::uint32_t wide = 4 * query_bytes <= context.shared_bytes_per_block() ? 4 : 1;
+    // Shared memory holds the queries of a launch.
+    const std::size_t wide_bytes = std::size_t{4} * arguments.padded_dimensions * sizeof(float);
+    const bool fits = arguments.padded_dimensions <= 8192 && wide_bytes <= context.shared_bytes_per_block();
+    const std::uint32_t wide = fits ? 4 : 1;
     for (std::uint32_t slot = 0; slot < job.queries.count;) {
         arguments.first_slot = slot;
         arguments.slots = job.queries.count - slot > 1 ? std::min(wide, job.queries.count - slot) : 1;

@@ -43,7 +43,10 @@ Plan make_plan(const Context& context, const ExactRows& rows, std::uint32_t k, s
     // Few of the best of the sample share a group then, so the best of the groups tell their scores.
     plan.sample = maxima_group * std::bit_ceil(16 * rank);
     if (queries <= few_queries) {
-        plan.sample = std::max(plan.sample, std::min(largest_sample, std::bit_floor(positions / (getenv("DIV") && queries > 8 ? atoi(getenv("DIV")) : 24))));
+        plan.sample =
+            std::max(plan.sample,
+                     std::min(largest_sample,
+                              std::bit_floor(positions / (getenv("DIV") && queries > 8 ? atoi(getenv("DIV")) : 24))));
     }
     // Twice what a range is expected to bring, or more.
     const std::uint32_t most = largest_capacity(context);

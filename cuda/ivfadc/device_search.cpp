@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ivfadc/few_queries.h"
+#include "ivfadc/group_finish.h"
 #include "ivfadc/pair_scan.h"
 #include "ivfadc/probes.h"
 #include "ivfadc/queries.h"
@@ -19,6 +21,13 @@ constexpr double most_products = 6e11;                                 // multip
 constexpr std::size_t remote_bytes_of_launch = std::size_t{64} << 20;  // over the bus: about 1.3 ms
 constexpr std::uint32_t most_queries = 16384;
 constexpr std::uint32_t whole_select = 1024;  // candidates that the last step sorts
+constexpr std::uint32_t most_grouped = 264;   // queries whose candidates are found by groups: a block each
+
+// How much of the index, in all, the lists of a batch may be before they are sorted: reading every list once by tiles
+// takes as long as reading so much by stretches (measured on an H200).
+constexpr std::size_t passes_of_halves = 2;
+constexpr std::size_t passes_of_codes = 7;
+constexpr std::size_t fewest_sorted = 4;  // queries: fewer leave tiles empty
 
 // Hands out pieces of a workspace; without one it only counts.
 class Carver
@@ -45,8 +54,11 @@ struct Workspace {
     float* coarse;
     ProbeArrays probes;
     OrderArrays order;
+    float* original;
+    GroupArrays groups;
     float* tables;
     float* dense;
+    std::uint32_t* minima;
     float* limits;
     std::uint64_t* candidates;
     std::uint32_t* counts;
@@ -82,7 +94,14 @@ Workspace carve(Carver& carver, const Mirror& mirror, const SearchPlan& plan)
     } else {
         space.tables = carver.take<float>(pair_table_floats(mirror.view(), plan.count));
     }
+    const std::size_t groups = plan.count * plan.dense_stride / group_rows;
+    if (plan.few) space.original = carver.take<float>(plan.count * mirror.dimensions());
+    if (!plan.sorted || plan.grouped) {
+        space.groups = {carver.take<std::uint32_t>(groups), carver.take<float>(groups), plan.dense_stride / group_rows};
+        space.probes.groups = space.groups;
+    }
     space.dense = carver.take<float>(plan.count * plan.dense_stride);
+    if (plan.grouped) space.minima = carver.take<std::uint32_t>(groups);
     if (plan.limited) {
         space.limits = carver.take<float>(plan.count);
         space.candidates = carver.take<std::uint64_t>(std::size_t{plan.count} * plan.capacity);
@@ -142,6 +161,22 @@ QueryView view_of(const PreparedQueries& queries, const float* original)
     return {original, queries.moved, queries.halves, queries.multipliers, queries.norms};
 }
 
+// Prepares the queries and finds the lists that each probes.
+void choose_lists(const MirrorView& view, const SearchPlan& plan, const float* queries, const Workspace& space,
+                  cudaStream_t stream)
+{
+    if (plan.few) {
+        score_centroids(view, queries, plan.count, space.original, space.for_rows, space.coarse, plan.coarse_stride,
+                        stream);
+        rank_lists(view, space.coarse, plan.coarse_stride, plan.count, plan.probes, space.probes, stream);
+        return;
+    }
+    prepare_queries(view, queries, plan.count, space.for_rows, space.for_centroids, stream);
+    scan_centroids(view, view_of(space.for_centroids, queries), plan.count, {space.coarse, plan.coarse_stride},
+                   plan.shared_bytes, stream);
+    select_probes(view, space.coarse, plan.coarse_stride, plan.count, plan.probes, space.probes, stream);
+}
+
 }  // namespace
 
 SearchPlan plan_search(const Mirror& mirror, std::size_t count, std::size_t probes, std::size_t wanted, std::size_t k,
@@ -157,12 +192,14 @@ SearchPlan plan_search(const Mirror& mirror, std::size_t count, std::size_t prob
     // The limit is set by lists of about 16 times as many rows as are wanted: then few more than those pass it.
     const std::size_t average = std::max<std::size_t>(1, positions / mirror.lists());
     plan.first_ranks = static_cast<std::uint32_t>(std::max<std::size_t>(1, (16 * wanted + average - 1) / average));
-    plan.sorted = count * probes >= mirror.lists() && count > 8;
+    const std::size_t passes = mirror.view().scans_codes ? passes_of_codes : passes_of_halves;
+    plan.sorted = count * probes >= passes * mirror.lists() && count >= fewest_sorted;
     plan.limited = may_limit && plan.sorted && wanted <= limited_most && count >= 256 && 3 * plan.first_ranks <= probes;
     if (!plan.limited) plan.first_ranks = plan.probes;
-    plan.capacity = plan.limited ? static_cast<std::uint32_t>(std::clamp<std::size_t>(16 * wanted, 1024, 4096)) : 0;
+    plan.capacity = plan.limited ? static_cast<std::uint32_t>(std::clamp<std::size_t>(16 * wanted, 2048, 4096)) : 0;
     plan.coarse_stride = whole_groups(static_cast<std::uint32_t>(mirror.lists()));
     plan.dense_stride = most[plan.first_ranks];
+    plan.shared_bytes = static_cast<std::uint32_t>(mirror.context().shared_bytes_per_block());
 
     const std::size_t scores = std::max({plan.coarse_stride, plan.dense_stride, std::size_t{2} * plan.capacity});
     const double products =
@@ -172,6 +209,11 @@ SearchPlan plan_search(const Mirror& mirror, std::size_t count, std::size_t prob
     queries = std::min(queries, std::max<std::size_t>(1, static_cast<std::size_t>(most_products / products)));
     if (plan.wide) queries = std::min(queries, std::max<std::size_t>(1, (std::size_t{1} << 22) / wanted));
     plan.count = static_cast<std::uint32_t>(queries);
+    plan.few = !plan.sorted && plan.count <= few_queries && mirror.lists() <= few_lists &&
+               mirror.dimensions() <= few_dimensions;
+    // Bounds come of at least twice as many groups as candidates are wanted.
+    plan.grouped = !plan.limited && !plan.wide && plan.count <= most_grouped &&
+                   probes * average >= 2 * wanted * group_rows && queries_of_finish(mirror, plan) == plan.count;
     if (plan.sorted) {
         plan.most_items =
             most_items(plan.count * plan.probes, static_cast<std::uint32_t>(mirror.lists()), longest_list(mirror));
@@ -191,18 +233,17 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* q
     Carver carver(workspace);
     const Workspace space = carve(carver, mirror, plan);
     const MirrorView& view = mirror.view();
-    prepare_queries(view, queries, plan.count, space.for_rows, space.for_centroids, stream);
-    scan_centroids(view, view_of(space.for_centroids, queries), plan.count, {space.coarse, plan.coarse_stride}, stream);
-    select_probes(view, space.coarse, plan.coarse_stride, plan.count, plan.probes, space.probes, stream);
+    choose_lists(view, plan, queries, space, stream);
 
-    const QueryView prepared = view_of(space.for_rows, queries);
+    const QueryView prepared = view_of(space.for_rows, plan.few ? space.original : queries);
     ScanWork work;
-    work.probes = {plan.probes, space.probes.list, space.probes.slot, space.probes.constant, space.probes.slots};
+    work.probes = {plan.probes,        space.probes.list,     space.probes.slot,     space.probes.constant,
+                   space.probes.slots, space.groups.position, space.groups.constant, space.groups.stride};
     work.dead = dead;
-    work.longest = longest_list(mirror);
-    const DenseScores dense{space.dense, plan.dense_stride};
+    work.shared_bytes = plan.shared_bytes;
+    const DenseScores dense{space.dense, plan.dense_stride, space.minima};
     if (!plan.sorted) {
-        work.pairs = plan.count * plan.probes;
+        work.most_slots = static_cast<std::uint32_t>(plan.dense_stride);
         scan_pairs(view, prepared, plan.count, work, space.tables, dense, stream);
     } else {
         order_pairs(view, work.probes, plan.count, plan.first_ranks, space.order, stream);
@@ -235,6 +276,8 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* q
         if (plan.wide) {
             finish_wide(view, from(prepared, view, first), from(work.probes, first), scores, count, plan.wanted,
                         space.positions, answers, stream);
+        } else if (plan.grouped) {
+            finish_groups(view, prepared, work.probes, dense, plan.count, plan.wanted, plan.k, out, stream);
         } else {
             finish_dense(view, from(prepared, view, first), from(work.probes, first), scores, count, plan.wanted,
                          plan.k, answers, stream);

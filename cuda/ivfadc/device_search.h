@@ -27,13 +27,16 @@ struct SearchPlan {
     bool wide = false;
     bool limited = false;
     bool sorted = false;            // pairs sorted by list: each list is read once a batch
+    bool few = false;               // few_queries.h takes the first steps: queries may lie in page-locked memory
+    bool grouped = false;           // candidates by the least scores of groups; `found` may be polled
     std::uint32_t first_ranks = 0;  // nearest lists that set the limit; all probes unless limited
     std::size_t coarse_stride = 0;  // floats of a query
     std::size_t dense_stride = 0;   // floats of a query
     std::uint32_t capacity = 0;     // candidates of a query, limited
     std::uint32_t most_items = 0;
-    bool decoded = false;       // codes are decoded once, into the workspace
-    std::size_t workspace = 0;  // bytes
+    bool decoded = false;            // codes are decoded once, into the workspace
+    std::uint32_t shared_bytes = 0;  // that a block may have
+    std::size_t workspace = 0;       // bytes
 };
 
 // The plan for the first queries of at most `count`: plan.count may be less, as workspace and the length of launches
@@ -42,7 +45,8 @@ struct SearchPlan {
 SearchPlan plan_search(const Mirror& mirror, std::size_t count, std::size_t probes, std::size_t wanted, std::size_t k,
                        bool may_limit, std::size_t room = ~std::size_t{0});
 
-// Enqueues the search of plan.count queries [count][dimensions] on the device. dead: a bit per position, or none.
+// Enqueues the search of plan.count queries [count][dimensions] on the device, or in page-locked memory where plan.few.
+// dead: a bit per position, or none.
 // Answers as finish.h says, on the device or pinned. `workspace` is plan.workspace bytes of device memory.
 void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* queries, const std::uint32_t* dead,
                     std::byte* workspace, const Answers& out, cudaStream_t stream);

@@ -4,7 +4,7 @@
 
 #include "device/error.h"
 #include "ivfadc/block_select.cuh"
-#include "ivfadc/values.cuh"
+#include "ivfadc/candidate_values.cuh"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -14,19 +14,6 @@ namespace
 
 constexpr int wide_threads = 1024;
 constexpr int value_threads = 256;
-
-// The list that holds a position.
-__device__ std::uint32_t list_at(const MirrorView& mirror, std::uint32_t position)
-{
-    std::uint32_t low = 0;
-    std::uint32_t high = mirror.lists;
-    while (high - low > 1) {
-        const std::uint32_t middle = (low + high) / 2;
-        (mirror.list_begin[middle] <= position ? low : high) = middle;
-    }
-    // Empty lists begin where the next one does.
-    return low;
-}
 
 __device__ std::uint32_t position_of_slot(const MirrorView& mirror, const ProbeView& probes, std::uint32_t query,
                                           std::uint32_t slot)
@@ -137,32 +124,6 @@ struct LimitedSource {
     }
 };
 
-// Sorts (value keys, rows) of a power of two of entries.
-template <int Threads>
-__device__ void sort_values(std::uint64_t* values, std::uint32_t* rows, int size)
-{
-    for (int span = 2; span <= size; span *= 2) {
-        for (int step = span / 2; step > 0; step /= 2) {
-            for (int i = threadIdx.x; i < size / 2; i += Threads) {
-                const int low = 2 * step * (i / step) + i % step;
-                const int high = low + step;
-                const std::uint64_t a = values[low];
-                const std::uint64_t b = values[high];
-                const std::uint32_t row_a = rows[low];
-                const std::uint32_t row_b = rows[high];
-                const bool after = a != b ? a > b : row_a > row_b;
-                if (after == ((low & span) == 0)) {
-                    values[low] = b;
-                    values[high] = a;
-                    rows[low] = row_b;
-                    rows[high] = row_a;
-                }
-            }
-            __syncthreads();
-        }
-    }
-}
-
 template <int Threads, int Held, class Source>
 __global__ __launch_bounds__(Threads) void finish_queries(MirrorView mirror, QueryView queries, Source source,
                                                           std::uint32_t wanted, std::uint32_t k, Answers out)
@@ -176,35 +137,13 @@ __global__ __launch_bounds__(Threads) void finish_queries(MirrorView mirror, Que
     }
     const int kept = select_smallest<Threads, Held>([&](std::uint32_t i) { return source.key(query, i); },
                                                     source.count(query), wanted, shared);
-    int size = 2;
-    while (size < kept) size *= 2;
-    for (int i = threadIdx.x; i < size; i += Threads) {
-        rows[i] = i < kept ? source.position(mirror, query, static_cast<std::uint32_t>(shared.kept[i])) : no_row;
+    for (int i = threadIdx.x; i < kept; i += Threads) {
+        rows[i] = source.position(mirror, query, static_cast<std::uint32_t>(shared.kept[i]));
     }
     __syncthreads();
-    // Each group of 8 lanes takes a candidate; whole warps stay together.
-    for (int base = 0; base < kept; base += Threads / 8) {
-        const int at = base + static_cast<int>(threadIdx.x) / 8;
-        if (base + static_cast<int>(threadIdx.x / 32) * 4 >= kept) break;
-        const std::uint32_t position = rows[min(at, kept - 1)];
-        const std::uint32_t list = mirror.values_of_residuals() ? list_at(mirror, position) : 0;
-        const double value = row_value(mirror, queries, query, list, position);
-        if (at < kept && threadIdx.x % 8 == 0) shared.kept[at] = order_key(value);
-    }
-    __syncthreads();
-    for (int i = threadIdx.x; i < size; i += Threads) {
-        if (i < kept) {
-            rows[i] = mirror.row_at[rows[i]];
-        } else {
-            shared.kept[i] = ~std::uint64_t{0};
-        }
-    }
-    __syncthreads();
-    sort_values<Threads>(shared.kept, rows, size);
-    for (int i = threadIdx.x; i < min(kept, static_cast<int>(k)); i += Threads) {
-        out.values[static_cast<std::size_t>(query) * k + i] = value_of_key(shared.kept[i]);
-        out.rows[static_cast<std::size_t>(query) * k + i] = rows[i];
-    }
+    value_candidates<Threads>(mirror, queries, query, kept, shared.kept, rows);
+    sort_candidates<Threads>(kept, shared.kept, rows);
+    emit_candidates<Threads>(kept, shared.kept, rows, query, k, out);
     if (threadIdx.x == 0) out.found[query] = static_cast<std::uint32_t>(kept);
 }
 

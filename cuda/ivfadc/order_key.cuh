@@ -1,6 +1,7 @@
 // Floats and doubles as unsigned numbers in the same order. Scores that are no candidates map to the last key.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace pgwarp::cuda::ivfadc
@@ -24,6 +25,13 @@ __device__ inline float score_of_key(std::uint32_t key)
 __device__ inline std::uint64_t order_key(double value)
 {
     const auto bits = static_cast<std::uint64_t>(__double_as_longlong(value));
+    return bits ^ ((bits >> 63) != 0 ? ~std::uint64_t{0} : std::uint64_t{1} << 63);
+}
+
+// The same on the host.
+inline std::uint64_t host_order_key(double value)
+{
+    const auto bits = std::bit_cast<std::uint64_t>(value + 0.0);
     return bits ^ ((bits >> 63) != 0 ? ~std::uint64_t{0} : std::uint64_t{1} << 63);
 }
 

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "device/chained_launch.cuh"
 #include "device/error.h"
+#include "ivfadc/half_dot.cuh"
+#include "ivfadc/order_key.cuh"
 #include "ivfadc/shared_memory.h"
 
 namespace pgwarp::cuda::ivfadc
@@ -12,103 +15,102 @@ namespace
 {
 
 constexpr int threads = 256;
+constexpr int half_threads = 128;
+constexpr int half_blocks = 6;                            // of a multiprocessor: registers for many loads under way
+constexpr std::uint32_t half_groups = half_threads / 32;  // of a block
 constexpr int warps = threads / 32;
-constexpr int row_lanes = 16;    // that share a row
-constexpr int rows_at_once = 8;  // of a warp: their loads are under way together
 constexpr int byte_row_lanes = 8;
-constexpr int byte_rows_at_once = 16;
+constexpr int byte_rows_at_once = 16;      // of a warp
+constexpr std::uint32_t byte_slots = 256;  // of a block
 constexpr std::uint32_t most_table_bytes = 160 << 10;
 
-struct PairStretch {
+// What a block scans: slots [first, first + count) of a query, groups of 32 that may belong to different lists.
+struct SlotStretch {
     std::uint32_t query;
-    std::uint32_t position;  // of the first row
-    std::uint32_t rows;      // a multiple of 32
-    float constant;
+    std::uint32_t first;
+    std::uint32_t count;
+    const std::uint32_t* positions;  // of the groups
+    const float* constants;
     float* out;
+    std::uint32_t* minima;  // of the groups, or none
 };
 
-// The stretch of this block; false where the list is shorter.
-__device__ bool find_stretch(const MirrorView& mirror, const ScanWork& work, const DenseScores& out,
-                             std::uint32_t stretch, PairStretch& found)
+// The stretch of this block; false where the query has fewer slots.
+__device__ bool find_stretch(const ScanWork& work, const DenseScores& out, std::uint32_t slots, SlotStretch& found)
 {
-    const std::uint32_t pair = blockIdx.x;
-    const std::uint32_t list = work.probes.list[pair];
-    const std::uint32_t rows = whole_groups(mirror.list_length[list]);
-    const std::uint32_t first = blockIdx.y * stretch;
-    if (first >= rows) return false;
-    found.query = pair / work.probes.probes;
-    found.position = mirror.list_begin[list] + first;
-    found.rows = min(stretch, rows - first);
-    found.constant = work.probes.constant[pair];
-    found.out = out.scores + found.query * out.stride + work.probes.slot[pair] + first;
+    found.query = blockIdx.y;
+    found.first = blockIdx.x * slots;
+    const std::uint32_t all = work.probes.slots[found.query];
+    if (found.first >= all) return false;
+    found.count = min(slots, all - found.first);
+    const std::size_t group = found.query * work.probes.group_stride + found.first / group_rows;
+    found.positions = work.probes.group_position + group;
+    found.constants = work.probes.group_constant + group;
+    found.out = out.scores + found.query * out.stride + found.first;
+    found.minima = out.minima != nullptr ? out.minima + (found.query * out.stride + found.first) / group_rows : nullptr;
     return true;
 }
 
-__device__ float final_score(const MirrorView& mirror, const ScanWork& work, const PairStretch& stretch,
-                             std::uint32_t row, float product)
+__device__ float final_score(const MirrorView& mirror, const ScanWork& work, std::uint32_t position, float constant,
+                             float product)
 {
-    const std::uint32_t position = stretch.position + row;
-    const float score = mirror.row_terms[position] - product + stretch.constant;
+    const float score = mirror.row_terms[position] - product + constant;
     if (work.dead != nullptr && ((work.dead[position / 32] >> (position % 32)) & 1U) != 0) return INFINITY;
     return score;
 }
 
-__device__ float dot_piece(const uint4& halves, const float4& a, const float4& b, float sum)
+__device__ std::uint32_t warp_least(std::uint32_t key)
 {
-    const float2 h0 = __half22float2(*reinterpret_cast<const __half2*>(&halves.x));
-    const float2 h1 = __half22float2(*reinterpret_cast<const __half2*>(&halves.y));
-    const float2 h2 = __half22float2(*reinterpret_cast<const __half2*>(&halves.z));
-    const float2 h3 = __half22float2(*reinterpret_cast<const __half2*>(&halves.w));
-    sum = fmaf(h0.x, a.x, sum);
-    sum = fmaf(h0.y, a.y, sum);
-    sum = fmaf(h1.x, a.z, sum);
-    sum = fmaf(h1.y, a.w, sum);
-    sum = fmaf(h2.x, b.x, sum);
-    sum = fmaf(h2.y, b.y, sum);
-    sum = fmaf(h3.x, b.z, sum);
-    return fmaf(h3.y, b.w, sum);
+#if __CUDA_ARCH__ >= 800
+    return __reduce_min_sync(0xffffffffU, key);
+#else
+    for (int step = 16; step > 0; step /= 2) key = min(key, __shfl_xor_sync(0xffffffffU, key, step));
+    return key;
+#endif
 }
 
-__global__ __launch_bounds__(threads) void scan_half_pairs(MirrorView mirror, QueryView queries, ScanWork work,
-                                                           DenseScores out, std::uint32_t rows_of_block, float factor)
+// A query of the batch, times a factor, with zeros up to the stride.
+__device__ void load_query(const MirrorView& mirror, const QueryView& queries, std::uint32_t query, float factor,
+                           float* to)
+{
+    const float* moved = queries.moved + static_cast<std::size_t>(query) * mirror.dimensions;
+    for (std::uint32_t d = threadIdx.x; d < mirror.stride; d += half_threads) {
+        to[d] = d < mirror.dimensions ? moved[d] * factor : 0;
+    }
+}
+
+// A group a warp.
+__global__ __launch_bounds__(half_threads, half_blocks) void scan_half_pairs(MirrorView mirror, QueryView queries,
+                                                                             ScanWork work, DenseScores out,
+                                                                             float factor)
 {
     extern __shared__ float4 query_pieces[];
-    PairStretch stretch;
-    if (!find_stretch(mirror, work, out, rows_of_block, stretch)) return;
-    auto* query = reinterpret_cast<float*>(query_pieces);
-    for (std::uint32_t d = threadIdx.x; d < mirror.stride; d += threads) {
-        const float* moved = queries.moved + static_cast<std::size_t>(stretch.query) * mirror.dimensions;
-        query[d] = d < mirror.dimensions ? moved[d] * factor : 0;
-    }
+    const std::uint32_t query = blockIdx.y;
+    const std::uint32_t group = blockIdx.x * half_groups + threadIdx.x / 32;
+    const std::size_t at = query * work.probes.group_stride + group;
+    wait_for_kernel_before();
+    let_next_start();
+    // Beyond the last group anything may be read, and nothing is used.
+    const bool inside = group < work.probes.group_stride;
+    const std::uint32_t slots = work.probes.slots[query];
+    std::uint32_t position = inside ? work.probes.group_position[at] : 0;
+    const float constant = inside ? work.probes.group_constant[at] : 0;
+    if (blockIdx.x * half_groups * group_rows >= slots) return;
+    load_query(mirror, queries, query, factor, reinterpret_cast<float*>(query_pieces));
     __syncthreads();
-    constexpr int each = rows_at_once * row_lanes / 32;  // rows of a lane
-    const std::uint32_t lane = threadIdx.x % row_lanes;
-    const std::uint32_t half_warp = threadIdx.x % 32 / row_lanes;
-    for (std::uint32_t base = threadIdx.x / 32 * rows_at_once; base < stretch.rows; base += warps * rows_at_once) {
-        float sums[each] = {};
-        const __half* first =
-            mirror.half.rows + static_cast<std::size_t>(stretch.position + base + half_warp) * mirror.stride;
-        for (std::uint32_t piece = lane; piece * 8 < mirror.stride; piece += row_lanes) {
-            uint4 halves[each];
-#pragma unroll
-            for (int i = 0; i < each; ++i) {
-                halves[i] = *reinterpret_cast<const uint4*>(
-                    first + static_cast<std::size_t>(i) * (32 / row_lanes) * mirror.stride + piece * 8);
-            }
-            const float4 a = query_pieces[piece * 2];
-            const float4 b = query_pieces[piece * 2 + 1];
-#pragma unroll
-            for (int i = 0; i < each; ++i) sums[i] = dot_piece(halves[i], a, b, sums[i]);
-        }
-#pragma unroll
-        for (int i = 0; i < each; ++i) {
-            for (int step = row_lanes / 2; step > 0; step /= 2) {
-                sums[i] += __shfl_xor_sync(0xffffffffU, sums[i], step, row_lanes);
-            }
-            const std::uint32_t row = base + half_warp + i * (32 / row_lanes);
-            if (lane == 0) stretch.out[row] = final_score(mirror, work, stretch, row, sums[i]);
-        }
-    }
+    if (group * group_rows >= slots) return;
+    const __half* rows = mirror.half.rows + static_cast<std::size_t>(position) * mirror.stride;
+    const std::uint32_t row = dot_row(group_rows / 2);
+    position += row;
+    const float term = mirror.row_terms[position];
+    const std::uint32_t dead = work.dead != nullptr ? work.dead[position / 32] >> (position % 32) & 1U : 0;
+    const float product = dot_rows<group_rows / 2, 8>(rows, mirror.stride, query_pieces);
+    const float score = dead != 0 ? INFINITY : term - product + constant;
+    const std::size_t slot = query * out.stride + group * group_rows;
+    out.scores[slot + row] = score;
+    if (out.minima == nullptr) return;
+    const std::uint32_t least = warp_least(order_key(score));
+    if (threadIdx.x % 32 == 0) out.minima[slot / group_rows] = least;
 }
 
 // Products of 16 bytes with the query's elements, which lie in four rows of `pieces` quadruples.
@@ -130,11 +132,13 @@ __device__ float dot_bytes(const uint4& bytes, const float4* query, std::uint32_
 
 // Eight lanes share a row.
 __global__ __launch_bounds__(threads) void scan_byte_pairs(MirrorView mirror, QueryView queries, ScanWork work,
-                                                           DenseScores out, std::uint32_t rows_of_block, float factor)
+                                                           DenseScores out, float factor)
 {
     extern __shared__ float4 query_pieces[];
-    PairStretch stretch;
-    if (!find_stretch(mirror, work, out, rows_of_block, stretch)) return;
+    __shared__ std::uint32_t least[byte_slots / group_rows];
+    SlotStretch stretch;
+    if (!find_stretch(work, out, byte_slots, stretch)) return;
+    if (threadIdx.x < byte_slots / group_rows) least[threadIdx.x] = no_key;
     const std::uint32_t pieces = mirror.byte.stride / 16;
     auto* query = reinterpret_cast<float*>(query_pieces);
     for (std::uint32_t d = threadIdx.x; d < mirror.byte.stride; d += threads) {
@@ -146,12 +150,13 @@ __global__ __launch_bounds__(threads) void scan_byte_pairs(MirrorView mirror, Qu
     constexpr int apart = 32 / byte_row_lanes;       // rows that a warp reads with one load
     constexpr int each = byte_rows_at_once / apart;  // rows of a lane
     const std::uint32_t lane = threadIdx.x % byte_row_lanes;
-    const std::uint32_t group = threadIdx.x % 32 / byte_row_lanes;
-    for (std::uint32_t base = threadIdx.x / 32 * byte_rows_at_once; base < stretch.rows;
+    const std::uint32_t lane_row = threadIdx.x % 32 / byte_row_lanes;
+    for (std::uint32_t base = threadIdx.x / 32 * byte_rows_at_once; base < stretch.count;
          base += warps * byte_rows_at_once) {
         float sums[each] = {};
-        const std::uint8_t* first =
-            mirror.byte.rows + static_cast<std::size_t>(stretch.position + base + group) * mirror.byte.stride;
+        const std::uint32_t group = base / group_rows;
+        const std::uint32_t position = stretch.positions[group] + base % group_rows + lane_row;
+        const std::uint8_t* first = mirror.byte.rows + static_cast<std::size_t>(position) * mirror.byte.stride;
         for (std::uint32_t piece = lane; piece < pieces; piece += byte_row_lanes) {
             uint4 bytes[each];
 #pragma unroll
@@ -167,12 +172,17 @@ __global__ __launch_bounds__(threads) void scan_byte_pairs(MirrorView mirror, Qu
             for (int step = byte_row_lanes / 2; step > 0; step /= 2) {
                 sums[i] += __shfl_xor_sync(0xffffffffU, sums[i], step, byte_row_lanes);
             }
-            const std::uint32_t row = base + group + i * apart;
             if (lane != 0) continue;
-            const float product = sums[i] * mirror.byte.scales[stretch.position + row];
-            stretch.out[row] = final_score(mirror, work, stretch, row, product);
+            const std::uint32_t row = position + i * apart;
+            const float product = sums[i] * mirror.byte.scales[row];
+            const float score = final_score(mirror, work, row, stretch.constants[group], product);
+            stretch.out[base + lane_row + i * apart] = score;
+            if (stretch.minima != nullptr) atomicMin(&least[group], order_key(score));
         }
     }
+    if (stretch.minima == nullptr) return;
+    __syncthreads();
+    if (threadIdx.x < stretch.count / group_rows) stretch.minima[threadIdx.x] = least[threadIdx.x];
 }
 
 // table[query][part][word] = factor * (part of the query . codeword).
@@ -204,13 +214,13 @@ __device__ float sum_codes(const uint4& codes, const float* table, std::uint32_t
     return sum;
 }
 
-// One row a thread.
+// One row a thread, a group a warp.
 __global__ __launch_bounds__(threads) void scan_code_pairs(MirrorView mirror, ScanWork work, const float* tables,
-                                                           bool in_shared, DenseScores out, std::uint32_t rows_of_block)
+                                                           bool in_shared, DenseScores out, std::uint32_t slots)
 {
     extern __shared__ float4 shared_table[];
-    PairStretch stretch;
-    if (!find_stretch(mirror, work, out, rows_of_block, stretch)) return;
+    SlotStretch stretch;
+    if (!find_stretch(work, out, slots, stretch)) return;
     const std::uint32_t floats = mirror.code.subquantizers * 256;
     const float* table = tables + static_cast<std::size_t>(stretch.query) * floats;
     if (in_shared) {
@@ -219,15 +229,20 @@ __global__ __launch_bounds__(threads) void scan_code_pairs(MirrorView mirror, Sc
         table = reinterpret_cast<const float*>(shared_table);
         __syncthreads();
     }
-    for (std::uint32_t row = threadIdx.x; row < stretch.rows; row += threads) {
-        const auto* codes = reinterpret_cast<const uint4*>(
-            mirror.code.codes + code_offset(stretch.position + row, 0, mirror.code.code_groups));
+    for (std::uint32_t slot = threadIdx.x; slot < stretch.count; slot += threads) {
+        const std::uint32_t group = slot / group_rows;
+        const std::uint32_t position = stretch.positions[group] + slot % group_rows;
+        const auto* codes =
+            reinterpret_cast<const uint4*>(mirror.code.codes + code_offset(position, 0, mirror.code.code_groups));
         float sum = 0;
-        for (std::uint32_t group = 0; group < mirror.code.code_groups; ++group) {
-            sum = sum_codes(codes[static_cast<std::size_t>(group) * group_rows], table + group * group_codes * 256,
-                            mirror.code.subquantizers - group * group_codes, sum);
+        for (std::uint32_t part = 0; part < mirror.code.code_groups; ++part) {
+            sum = sum_codes(codes[static_cast<std::size_t>(part) * group_rows], table + part * group_codes * 256,
+                            mirror.code.subquantizers - part * group_codes, sum);
         }
-        stretch.out[row] = final_score(mirror, work, stretch, row, sum);
+        const float score = final_score(mirror, work, position, stretch.constants[group], sum);
+        stretch.out[slot] = score;
+        const std::uint32_t least = warp_least(order_key(score));
+        if (stretch.minima != nullptr && slot % group_rows == 0) stretch.minima[group] = least;
     }
 }
 
@@ -241,34 +256,33 @@ std::size_t pair_table_floats(const MirrorView& mirror, std::size_t queries)
 void scan_pairs(const MirrorView& mirror, const QueryView& queries, std::uint32_t count, const ScanWork& work,
                 float* tables, const DenseScores& out, cudaStream_t stream)
 {
-    if (work.pairs == 0 || work.longest == 0) return;
+    if (count == 0 || work.most_slots == 0) return;
     const float factor = mirror.metric == Metric::l2 ? 2.0F : 1.0F;
     if (mirror.scans_bytes) {
-        const std::uint32_t rows = work.pairs <= 256 ? 128 : 256;
         const std::size_t bytes = mirror.byte.stride * sizeof(float);
         allow_shared_memory<scan_byte_pairs>(static_cast<std::uint32_t>(bytes));
-        const dim3 grid(work.pairs, (work.longest + rows - 1) / rows);
-        scan_byte_pairs<<<grid, threads, bytes, stream>>>(mirror, queries, work, out, rows, factor);
+        const dim3 grid((work.most_slots + byte_slots - 1) / byte_slots, count);
+        scan_byte_pairs<<<grid, threads, bytes, stream>>>(mirror, queries, work, out, factor);
         check_launch("scan of pairs");
         return;
     }
     if (!mirror.scans_codes) {
-        const std::uint32_t rows = work.pairs <= 256 ? 64 : 256;
         const std::size_t bytes = mirror.stride * sizeof(float);
         allow_shared_memory<scan_half_pairs>(static_cast<std::uint32_t>(bytes));
-        const dim3 grid(work.pairs, (work.longest + rows - 1) / rows);
-        scan_half_pairs<<<grid, threads, bytes, stream>>>(mirror, queries, work, out, rows, factor);
-        check_launch("scan of pairs");
+        constexpr std::uint32_t slots = half_groups * group_rows;
+        const dim3 grid((work.most_slots + slots - 1) / slots, count);
+        launch_chained(count <= chained_queries, scan_half_pairs, grid, half_threads, bytes, stream, "scan of pairs",
+                       mirror, queries, work, out, factor);
         return;
     }
     make_tables<<<dim3(mirror.code.subquantizers, count), threads, 0, stream>>>(mirror, queries, factor, tables);
     check_launch("look-up tables");
-    const std::uint32_t rows = work.pairs <= 256 ? 256 : 1024;
+    const std::uint32_t slots = count * work.probes.probes <= 256 ? 256 : 1024;
     const std::uint32_t bytes = mirror.code.subquantizers * 1024;
-    const bool in_shared = bytes <= most_table_bytes;
+    const bool in_shared = bytes <= std::min<std::uint32_t>(most_table_bytes, work.shared_bytes);
     allow_shared_memory<scan_code_pairs>(in_shared ? bytes : 0);
-    const dim3 grid(work.pairs, (work.longest + rows - 1) / rows);
-    scan_code_pairs<<<grid, threads, in_shared ? bytes : 0, stream>>>(mirror, work, tables, in_shared, out, rows);
+    const dim3 grid((work.most_slots + slots - 1) / slots, count);
+    scan_code_pairs<<<grid, threads, in_shared ? bytes : 0, stream>>>(mirror, work, tables, in_shared, out, slots);
     check_launch("scan of pairs");
 }
 

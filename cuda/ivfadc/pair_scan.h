@@ -1,4 +1,4 @@
-// Scores of small batches: a block for every stretch of a list that a query probes. Halves are compared with the query
+// Scores of small batches: a block for every stretch of the slots of a query. Halves are compared with the query
 // in single precision; so are bytes, times their rows' scales; codes by look-up tables in shared memory (Faiss paper,
 // section 5.2), one table a query, as the terms of equation 11 leave the lists out of it.
 #pragma once
@@ -17,8 +17,7 @@ namespace pgwarp::cuda::ivfadc
 // Floats of the tables of so many queries; 0 where rows are no codes.
 std::size_t pair_table_floats(const MirrorView& mirror, std::size_t queries);
 
-// work.pairs, work.longest and work.dead of `work` hold; pairs are numbered query * probes + rank. `tables` has
-// pair_table_floats().
+// Of `work`: the probes with their groups, most_slots, dead and shared_bytes. `tables` has pair_table_floats().
 void scan_pairs(const MirrorView& mirror, const QueryView& queries, std::uint32_t count, const ScanWork& work,
                 float* tables, const DenseScores& out, cudaStream_t stream);
 

@@ -4,6 +4,7 @@
 
 #include "device/error.h"
 #include "ivfadc/block_select.cuh"
+#include "ivfadc/probe_groups.cuh"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -44,11 +45,12 @@ __device__ std::uint32_t sum_before(std::uint32_t own, std::uint32_t* total)
 struct ProbeTarget {
     ProbeArrays out;
     const std::uint32_t* list_length;
+    const std::uint32_t* list_begin;
     std::uint32_t probes;
     float unit;  // of constants; 0 = all are 0
 };
 
-// Numbers the slots of a query's lists.
+// Numbers the slots of a query's lists; called after a barrier that follows the writing of lists and constants.
 template <int Threads>
 __device__ void number_slots(const ProbeTarget& target, std::size_t query)
 {
@@ -61,6 +63,10 @@ __device__ void number_slots(const ProbeTarget& target, std::size_t query)
         std::uint32_t total = 0;
         const std::uint32_t before = sum_before<Threads>(rows, &total);
         if (rank < target.probes) target.out.slot[first + rank] = slots + before;
+        if (rank < target.probes && target.out.groups.position != nullptr) {
+            write_groups(target.out.groups, query, slots + before, rows,
+                         target.list_begin[target.out.list[first + rank]], target.out.constant[first + rank], 0, 1);
+        }
         slots += total;
     }
     if (threadIdx.x == 0) target.out.slots[query] = slots;
@@ -311,19 +317,23 @@ __global__ __launch_bounds__(scan_threads) void begin_buckets(const std::uint32_
     }
 }
 
+// The items of `count` pairs from `first` on with one list.
+__device__ void write_items(std::uint32_t list, std::uint32_t first, std::uint32_t count, std::uint32_t rows,
+                            ScanItem* item)
+{
+    for (std::uint32_t done = 0; done < count; done += scan_queries) {
+        for (std::uint32_t row = 0; row < rows; row += item_rows) {
+            *item++ = {list, first + done, min(scan_queries, count - done), row, min(item_rows, rows - row)};
+        }
+    }
+}
+
 __global__ void make_items(const std::uint32_t* list_length, std::uint32_t lists, OrderArrays out)
 {
     const std::uint32_t bucket = blockIdx.x * order_threads + threadIdx.x;
     if (bucket >= 2 * lists) return;
-    const std::uint32_t count = out.counts[bucket];
-    const std::uint32_t rows = whole_groups(list_length[bucket % lists]);
-    ScanItem* item = out.items + out.item_begin[bucket];
-    for (std::uint32_t done = 0; done < count; done += scan_queries) {
-        for (std::uint32_t row = 0; row < rows; row += item_rows) {
-            *item++ = {bucket % lists, out.cursors[bucket] + done, min(scan_queries, count - done), row,
-                       min(item_rows, rows - row)};
-        }
-    }
+    write_items(bucket % lists, out.cursors[bucket], out.counts[bucket], whole_groups(list_length[bucket % lists]),
+                out.items + out.item_begin[bucket]);
 }
 
 // Moves the cursors to the ends of their buckets.
@@ -336,21 +346,65 @@ __global__ void place_pairs(ProbeView probes, std::uint32_t pairs, std::uint32_t
     out.order[atomicAdd(out.cursors + bucket, 1U)] = pair;
 }
 
+constexpr std::uint32_t few_pairs = 16384;
+constexpr std::uint32_t few_buckets = 2048;
+
+// Few pairs of one phase, by one block: what order_pairs() does with four launches.
+__global__ __launch_bounds__(scan_threads) void order_few_pairs(ProbeView probes, std::uint32_t pairs,
+                                                                const std::uint32_t* list_length, std::uint32_t lists,
+                                                                OrderArrays out)
+{
+    __shared__ std::uint32_t counts[few_buckets];
+    __shared__ std::uint32_t cursors[few_buckets];
+    for (std::uint32_t i = threadIdx.x; i < lists; i += scan_threads) counts[i] = 0;
+    __syncthreads();
+    for (std::uint32_t pair = threadIdx.x; pair < pairs; pair += scan_threads) {
+        atomicAdd(counts + probes.list[pair], 1U);
+    }
+    __syncthreads();
+    std::uint32_t pairs_before = 0;
+    std::uint32_t items_before = 0;
+    for (std::uint32_t base = 0; base < lists; base += scan_threads) {
+        const std::uint32_t list = base + threadIdx.x;
+        const std::uint32_t count = list < lists ? counts[list] : 0;
+        const std::uint32_t rows = count > 0 ? whole_groups(list_length[list]) : 0;
+        std::uint32_t pairs_total = 0;
+        std::uint32_t items_total = 0;
+        const std::uint32_t pair_begin = pairs_before + sum_before<scan_threads>(count, &pairs_total);
+        const std::uint32_t item_begin = items_before + sum_before<scan_threads>(items_of(count, rows), &items_total);
+        if (count > 0) write_items(list, pair_begin, count, rows, out.items + item_begin);
+        if (list < lists) cursors[list] = pair_begin;
+        pairs_before += pairs_total;
+        items_before += items_total;
+    }
+    if (threadIdx.x == 0) {
+        out.totals[0] = 0;
+        out.totals[1] = items_before;
+        out.totals[2] = items_before;
+    }
+    __syncthreads();
+    for (std::uint32_t pair = threadIdx.x; pair < pairs; pair += scan_threads) {
+        out.order[atomicAdd(cursors + probes.list[pair], 1U)] = pair;
+    }
+}
+
 }  // namespace
+
+float constant_unit(const MirrorView& mirror)
+{
+    if (!mirror.scans_residuals()) return 0;
+    const float unit = 1 / mirror.centre.scale;
+    return mirror.metric == Metric::l2 ? unit * unit : unit;
+}
 
 void select_probes(const MirrorView& mirror, const float* coarse, std::size_t stride, std::uint32_t count,
                    std::uint32_t probes, const ProbeArrays& out, cudaStream_t stream)
 {
     if (count == 0) return;
-    float unit = 0;
-    if (mirror.scans_residuals()) {
-        unit = 1 / mirror.centre.scale;
-        if (mirror.metric == Metric::l2) unit *= unit;
-    }
-    const ProbeTarget target{out, mirror.list_length, probes, unit};
+    const ProbeTarget target{out, mirror.list_length, mirror.list_begin, probes, constant_unit(mirror)};
     if (probes == mirror.lists || probes > select_most) {
         select_many_probes<<<count, wide_threads, 0, stream>>>(coarse, stride, mirror.lists, target);
-    } else if (count <= 264) {
+    } else if (count <= 264 || out.groups.position != nullptr) {
         select_probes_kernel<1024, 8><<<count, 1024, 0, stream>>>(coarse, stride, mirror.lists, target);
     } else if (probes <= warp_probes) {
         select_probes_by_warps<<<(count + probe_warps - 1) / probe_warps, probe_warps * 32, 0, stream>>>(
@@ -373,6 +427,11 @@ void order_pairs(const MirrorView& mirror, const ProbeView& probes, std::uint32_
 {
     const std::uint32_t pairs = count * probes.probes;
     const std::uint32_t lists = mirror.lists;
+    if (first_ranks == probes.probes && pairs <= few_pairs && lists <= few_buckets) {
+        order_few_pairs<<<1, scan_threads, 0, stream>>>(probes, pairs, mirror.list_length, lists, out);
+        check_launch("sorting pairs");
+        return;
+    }
     const std::uint32_t pair_blocks = (pairs + order_threads - 1) / order_threads;
     const std::uint32_t bucket_blocks = (2 * lists + order_threads - 1) / order_threads;
     check(cudaMemsetAsync(out.counts, 0, std::size_t{2} * lists * sizeof(std::uint32_t), stream), "counting pairs");

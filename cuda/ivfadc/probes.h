@@ -12,13 +12,22 @@
 namespace pgwarp::cuda::ivfadc
 {
 
-// Shapes as in ProbeView.
+// Shapes as in ProbeView; without positions groups are not written.
+struct GroupArrays {
+    std::uint32_t* position = nullptr;
+    float* constant = nullptr;
+    std::size_t stride = 0;
+};
 struct ProbeArrays {
     std::uint32_t* list;
     std::uint32_t* slot;
     float* constant;
     std::uint32_t* slots;
+    GroupArrays groups{};
 };
+
+// What coarse scores are multiplied with to be constants; 0 = constants are 0.
+float constant_unit(const MirrorView& mirror);
 
 // The `probes` nearest lists of each query by coarse scores [count][stride], nearest first where probes <= select_most,
 // else in any order. constant = coarse score / unit^(2 for l2, 1 else) where rows are codes, else 0; unit = the scale

@@ -20,7 +20,8 @@ constexpr int threads = 256;
 constexpr int tile_rows = 128;
 constexpr std::uint32_t query_tile_bytes = scan_queries * tile_depth * 2;
 constexpr std::uint32_t row_tile_bytes = tile_rows * tile_depth * 2;
-constexpr std::uint32_t stage_bytes = query_tile_bytes + row_tile_bytes;
+constexpr std::uint32_t term_bytes = tile_rows * sizeof(float);
+constexpr std::uint32_t stage_bytes = query_tile_bytes + row_tile_bytes + term_bytes;
 constexpr std::uint32_t most_codebook_bytes = 64 << 10;
 constexpr int decode_threads = 256;
 
@@ -53,6 +54,11 @@ struct DenseOutput {
     {
         float* to = out.scores + queries.query[at] * out.stride + queries.slot[at] + list_row;
         *reinterpret_cast<float2*>(to) = {first, second};
+    }
+    __device__ void write_minimum(const ItemQueries& queries, int at, std::uint32_t list_row, std::uint32_t key) const
+    {
+        const std::size_t slot = queries.query[at] * out.stride + queries.slot[at] + list_row;
+        out.minima[slot / group_rows] = key;
     }
 };
 
@@ -155,6 +161,14 @@ __device__ void load_query_tile(unsigned char* tile, const ItemQueries& item_que
     }
 }
 
+// The terms of a tile's rows, for when its last depth is multiplied.
+__device__ void load_terms(unsigned char* to, const float* terms, std::uint32_t rows)
+{
+    if (threadIdx.x >= tile_rows / 4) return;
+    const bool present = threadIdx.x * 4 < rows;
+    copy_piece(to + threadIdx.x * 16, terms + (present ? threadIdx.x * 4 : 0), present);
+}
+
 // A warp's share of a tile product: 32 queries x 32 rows.
 template <class Rows>
 __device__ void multiply_tiles(const unsigned char* query_tile, const unsigned char* row_tile, int warp_query,
@@ -180,13 +194,37 @@ __device__ void multiply_tiles(const unsigned char* query_tile, const unsigned c
     }
 }
 
+// The least score of each query in a warp's 32 rows, a group. All lanes take part.
+__device__ void emit_minima(const ScanItem& item, const ItemQueries& queries, std::uint32_t row, int warp_query,
+                            const DenseOutput& output, const float (&sums)[2][4][4])
+{
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            std::uint32_t key = no_key;
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                key = min(key, min(order_key(sums[i][j][h * 2]), order_key(sums[i][j][h * 2 + 1])));
+            }
+            key = min(key, __shfl_xor_sync(0xffffffffU, key, 1));
+            key = min(key, __shfl_xor_sync(0xffffffffU, key, 2));
+            const int at = warp_query + i * 16 + h * 8 + lane / 4;
+            if (lane % 4 == 0 && at < static_cast<int>(item.pairs)) {
+                output.write_minimum(queries, at, item.first_row + row, key);
+            }
+        }
+    }
+}
+
 // Hands a warp's scores of one tile to the output and clears the sums. Limits are finite: infinities and NaN never
 // pass.
 template <class Rows, class Output>
 __device__ void emit_tile(const Rows& rows, const ScanItem& item, const ItemQueries& queries,
                           std::uint32_t list_position, std::uint32_t tile_row, int warp_query, int warp_row,
-                          const float* terms, const std::uint32_t* dead, const Output& output, PassedScores* passed,
-                          float (&sums)[2][4][4])
+                          const float* tile_terms, const std::uint32_t* dead, const Output& output,
+                          PassedScores* passed, float (&sums)[2][4][4])
 {
     const int lane = threadIdx.x % 32;
     std::uint32_t within = 0;  // a bit for each of the 32 scores of this thread
@@ -199,7 +237,7 @@ __device__ void emit_tile(const Rows& rows, const ScanItem& item, const ItemQuer
         float2 scale{1, 1};
         if (present) {
             if constexpr (Rows::scaled) scale = rows.scales_of(position);
-            term = *reinterpret_cast<const float2*>(terms + position);
+            term = *reinterpret_cast<const float2*>(tile_terms + row - tile_row);
             if (dead != nullptr) {
                 const std::uint32_t bits = dead[position / 32] >> (position % 32);
                 if ((bits & 1U) != 0) term.x = INFINITY;
@@ -228,7 +266,12 @@ __device__ void emit_tile(const Rows& rows, const ScanItem& item, const ItemQuer
             }
         }
     }
-    if constexpr (Output::limited) {
+    if constexpr (!Output::limited) {
+        const std::uint32_t row = tile_row + warp_row;
+        if (output.out.minima != nullptr && row < item.rows) {
+            emit_minima(item, queries, row, warp_query, output, sums);
+        }
+    } else {
         if (within != 0) {
             std::uint32_t slot = atomicAdd(&passed->count, static_cast<std::uint32_t>(__popc(within)));
 #pragma unroll
@@ -253,13 +296,13 @@ __device__ void emit_tile(const Rows& rows, const ScanItem& item, const ItemQuer
     }
 }
 
-template <class Rows, class Output>
+template <class Rows, int Stages, class Output>
 __global__ __launch_bounds__(threads, 2) void scan_tiles(Rows rows, QueryView queries, std::uint32_t stride,
                                                          const float* terms, WorkView view, Output output)
 {
     extern __shared__ __align__(1024) unsigned char shared[];
     __shared__ ItemQueries item_queries;
-    constexpr int stages = Rows::stages;
+    constexpr int stages = Stages;
     PassedScores* passed = nullptr;
     unsigned char* rest = shared + stages * stage_bytes;
     if constexpr (Output::limited) {
@@ -290,6 +333,10 @@ __global__ __launch_bounds__(threads, 2) void scan_tiles(Rows rows, QueryView qu
                 const std::uint32_t tile_row = step / depths * tile_rows;
                 const std::uint32_t depth = step % depths * tile_depth;
                 load_query_tile(stage, item_queries, item.pairs, queries, stride, depth);
+                if (step % depths == depths - 1) {
+                    load_terms(stage + query_tile_bytes + row_tile_bytes,
+                               terms + list_position + item.first_row + tile_row, item.rows - tile_row);
+                }
                 rows.template load<tile_rows, threads>(
                     stage + query_tile_bytes, list_position + item.first_row + tile_row, item.rows - tile_row, depth);
             }
@@ -304,8 +351,9 @@ __global__ __launch_bounds__(threads, 2) void scan_tiles(Rows rows, QueryView qu
             const unsigned char* stage = shared + step % stages * stage_bytes;
             multiply_tiles<Rows>(stage, stage + query_tile_bytes, warp_query, warp_row, sums);
             if (step % depths == depths - 1) {
+                const auto* tile_terms = reinterpret_cast<const float*>(stage + query_tile_bytes + row_tile_bytes);
                 emit_tile(rows, item, item_queries, list_position, step / depths * tile_rows, warp_query, warp_row,
-                          terms, view.work.dead, output, passed, sums);
+                          tile_terms, view.work.dead, output, passed, sums);
             }
         }
         if constexpr (Output::limited) output.flush(item_queries, *passed);
@@ -324,18 +372,36 @@ __global__ __launch_bounds__(decode_threads) void decode_positions(CodeTileRows 
     }
 }
 
+// Shared memory of a block beside the ring, and what its fixed variables take of the device's limit.
+template <class Output>
+constexpr std::uint32_t beside_ring = Output::limited ? passed_bytes : 0;
+constexpr std::uint32_t fixed_bytes = 2048;
+constexpr int fewest_stages = 2;  // fit a block of every device
+
+template <class Rows, int Stages, class Output>
+void launch_tiles(const Rows& rows, const QueryView& queries, std::uint32_t stride, const float* terms,
+                  const WorkView& view, const Output& output, std::uint32_t bytes, cudaStream_t stream)
+{
+    const std::uint32_t items = view.work.most_items;
+    if (items == 0) return;
+    allow_shared_memory<scan_tiles<Rows, Stages, Output>>(bytes);
+    // Blocks take items in strides; more blocks than fit at once even out unequal items.
+    const std::uint32_t blocks = std::min<std::uint32_t>(items, view.work.items != nullptr ? 132 * 8 : 1U << 30);
+    scan_tiles<Rows, Stages, Output><<<blocks, threads, bytes, stream>>>(rows, queries, stride, terms, view, output);
+    check_launch("scan of lists");
+}
+
 template <class Rows, class Output>
 void launch(const Rows& rows, const QueryView& queries, std::uint32_t stride, const float* terms, const WorkView& view,
             const Output& output, std::uint32_t extra_bytes, cudaStream_t stream)
 {
-    const std::uint32_t items = view.work.most_items;
-    if (items == 0) return;
-    const std::uint32_t bytes = Rows::stages * stage_bytes + (Output::limited ? passed_bytes : 0) + extra_bytes;
-    allow_shared_memory<scan_tiles<Rows, Output>>(bytes);
-    // Blocks take items in strides; more blocks than fit at once even out unequal items.
-    const std::uint32_t blocks = std::min<std::uint32_t>(items, view.work.items != nullptr ? 132 * 8 : 1U << 30);
-    scan_tiles<Rows, Output><<<blocks, threads, bytes, stream>>>(rows, queries, stride, terms, view, output);
-    check_launch("scan of lists");
+    const std::uint32_t beside = beside_ring<Output> + extra_bytes;
+    const std::uint32_t bytes = Rows::stages * stage_bytes + beside;
+    if (Rows::stages > fewest_stages && bytes + fixed_bytes > view.work.shared_bytes) {
+        return launch_tiles<Rows, fewest_stages>(rows, queries, stride, terms, view, output,
+                                                 fewest_stages * stage_bytes + beside, stream);
+    }
+    launch_tiles<Rows, Rows::stages>(rows, queries, stride, terms, view, output, bytes, stream);
 }
 
 template <class Output>
@@ -354,7 +420,9 @@ void scan(const MirrorView& mirror, const QueryView& queries, const ScanWork& wo
     }
     CodeTileRows rows = CodeTileRows::of(mirror);
     const std::uint32_t codebook_halves = 256 * mirror.dimensions;
-    rows.kept = codebook_halves * 2 <= most_codebook_bytes ? codebook_halves : 0;
+    const std::uint32_t others = CodeTileRows::stages * stage_bytes + beside_ring<Output> + fixed_bytes;
+    const bool fits = codebook_halves * 2 <= most_codebook_bytes && codebook_halves * 2 + others <= work.shared_bytes;
+    rows.kept = fits ? codebook_halves : 0;
     launch(rows, queries, mirror.stride, mirror.row_terms, view, output, rows.kept * 2, stream);
 }
 
@@ -381,9 +449,10 @@ void decode_rows(const MirrorView& mirror, __half* out, cudaStream_t stream)
 }
 
 void scan_centroids(const MirrorView& mirror, const QueryView& queries, std::uint32_t count, const DenseScores& out,
-                    cudaStream_t stream)
+                    std::uint32_t shared_bytes, cudaStream_t stream)
 {
     WorkView view{};
+    view.work.shared_bytes = shared_bytes;
     view.centroids = whole_groups(mirror.lists);
     view.queries = count;
     const std::uint32_t tiles = (count + scan_queries - 1) / scan_queries;

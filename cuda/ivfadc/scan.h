@@ -33,10 +33,10 @@ struct ScanWork {
     const std::uint32_t* last_item = nullptr;
     const std::uint32_t* order = nullptr;  // pairs sorted by list
     std::uint32_t most_items = 0;          // a bound, known on the host
-    // ... or, by scan_pairs() (pair_scan.h), so many pairs as they are numbered.
-    std::uint32_t pairs = 0;
-    std::uint32_t longest = 0;            // positions of the longest list
-    const std::uint32_t* dead = nullptr;  // bit per position, or none
+    // ... or, by scan_pairs() (pair_scan.h), the groups of the probes: at most so many slots a query.
+    std::uint32_t most_slots = 0;
+    std::uint32_t shared_bytes = 64 << 10;  // that a block may have: 64 KB or more
+    const std::uint32_t* dead = nullptr;    // bit per position, or none
     // What decode_rows() made, where rows are codes and are to be decoded once a batch instead of once an item.
     const __half* decoded = nullptr;
 };
@@ -44,7 +44,9 @@ struct ScanWork {
 // Writes scores[query * stride + slot]; infinite for padding and dead rows.
 struct DenseScores {
     float* scores = nullptr;
-    std::size_t stride = 0;  // even
+    std::size_t stride = 0;  // even; a multiple of 32 where there are minima
+    // Keys (order_key.cuh) of the least score of every 32 slots: minima[query * stride / 32 + slot / 32]. Or none.
+    std::uint32_t* minima = nullptr;
 };
 
 // Appends what is at most the query's limit: candidates[query * capacity + counts[query]++]. Counts may go past the
@@ -65,8 +67,8 @@ void scan_lists(const MirrorView& mirror, const QueryView& queries, const ScanWo
 void decode_rows(const MirrorView& mirror, __half* out, cudaStream_t stream);
 
 // scores[query * stride + list] of all centroids, smaller is nearer; infinite for padding. `queries` are prepared for
-// the centroids. `count` queries.
+// the centroids. `count` queries. shared_bytes as in ScanWork.
 void scan_centroids(const MirrorView& mirror, const QueryView& queries, std::uint32_t count, const DenseScores& out,
-                    cudaStream_t stream);
+                    std::uint32_t shared_bytes, cudaStream_t stream);
 
 }  // namespace pgwarp::cuda::ivfadc

@@ -1,14 +1,18 @@
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <mutex>
 
+#include "device/captured_launches.h"
 #include "device/error.h"
 #include "index/bounds.h"
 #include "index/ordered_scan.h"
 #include "ivfadc/device_search.h"
 #include "ivfadc/ivfadc.h"
 #include "ivfadc/mirror_kernels.h"
+#include "ivfadc/ordered_rows.h"
 #include "ivfadc/queries.h"
 #include "ivfadc/refine_factor.h"
 
@@ -19,8 +23,11 @@ namespace
 {
 
 constexpr std::size_t kept_workspace = std::size_t{64} << 20;
-constexpr std::uint32_t value_step = 1U << 20;              // positions whose values are computed by one launch
-constexpr std::size_t remote_step = std::size_t{64} << 20;  // bytes that one launch reads over the bus
+constexpr std::size_t most_captured = 64;                      // queries of a batch whose launches are replayed
+constexpr auto longest_poll = std::chrono::microseconds(500);  // then the device is waited for without spinning
+constexpr std::uint32_t pending = 0xfffffffe;                  // in `found`: no answer yet
+constexpr std::uint32_t value_step = 1U << 20;                 // positions whose values are computed by one launch
+constexpr std::size_t remote_step = std::size_t{64} << 20;     // bytes that one launch reads over the bus
 
 // What one search at a time uses: a stream, device memory and page-locked memory.
 struct Workspace {
@@ -43,13 +50,35 @@ struct Workspace {
         return host.data();
     }
 
-    void let_go() { memory = {}; }
+    void let_go()
+    {
+        launches.clear();
+        memory = {};
+    }
 
     Context::Lease lease;
     MemoryPool* pool;
     DeviceArray<std::byte> memory;
     PinnedArray<std::byte> host;
+    CapturedLaunches launches;  // on the memory above
 };
+
+// Waits for answers by looking at page-locked memory; false when they take too long, or never come.
+bool poll(const std::uint32_t* found, std::size_t count)
+{
+    const auto* seen = const_cast<const volatile std::uint32_t*>(found);
+    const auto begin = std::chrono::steady_clock::now();
+    for (std::size_t q = 0; q < count; ++q) {
+        for (unsigned turns = 1; seen[q] == pending; ++turns) {
+            if (turns % 256 == 0 && std::chrono::steady_clock::now() - begin > longest_poll) return false;
+#if defined(__x86_64__)
+            __builtin_ia32_pause();
+#endif
+        }
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return true;
+}
 
 // Tombstones by position, as the last search had them: they seldom change from one search to the next.
 class DeadPositions
@@ -174,6 +203,8 @@ private:
     void run_round(const SearchBatch& batch, const Round& round, Workspace& workspace, const std::uint32_t* dead,
                    Results& results, std::vector<std::uint32_t>& few, std::vector<std::uint32_t>& lost,
                    ThreadPool& pool) const;
+    void run_chunk(const SearchPlan& plan, const std::byte* host, std::byte* device, std::size_t query_bytes,
+                   const std::uint32_t* dead, const Answers& answers, Workspace& workspace) const;
     void run_again(const SearchBatch& batch, const std::vector<std::uint32_t>& numbers, std::size_t probes,
                    bool may_limit, Workspace& workspace, const std::uint32_t* dead, Results& results,
                    ThreadPool& pool) const;
@@ -258,6 +289,34 @@ struct ChunkAnswers {
     }
 };
 
+// Runs the launches of one chunk and waits for its answers. Queries are at the beginning of `host`.
+void IvfadcSearcher::run_chunk(const SearchPlan& plan, const std::byte* host, std::byte* device,
+                               std::size_t query_bytes, const std::uint32_t* dead, const Answers& answers,
+                               Workspace& workspace) const
+{
+    const auto enqueue = [&](cudaStream_t stream) {
+        const auto* queries = reinterpret_cast<const float*>(host);
+        if (!plan.few) {
+            check(cudaMemcpyAsync(device, host, plan.count * mirror_.dimensions() * sizeof(float),
+                                  cudaMemcpyHostToDevice, stream),
+                  "copying queries");
+            queries = reinterpret_cast<const float*>(device);
+        }
+        enqueue_search(mirror_, plan, queries, dead, device + query_bytes, answers, stream);
+    };
+    if (plan.grouped) std::fill_n(answers.found, plan.count, pending);
+    if (plan.count <= most_captured) {
+        const auto address = [](const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); };
+        // All else follows from these and the mirror.
+        const std::uint64_t key[] = {plan.count,   plan.probes,   plan.wanted,     plan.k,       plan.sorted,
+                                     plan.grouped, address(host), address(device), address(dead)};
+        workspace.launches.run(key, workspace.lease, enqueue);
+    } else {
+        enqueue(workspace.lease);
+    }
+    if (!plan.grouped || !poll(answers.found, plan.count)) workspace.lease.stream().synchronize();
+}
+
 void IvfadcSearcher::run_round(const SearchBatch& batch, const Round& round, Workspace& workspace,
                                const std::uint32_t* dead, Results& results, std::vector<std::uint32_t>& few,
                                std::vector<std::uint32_t>& lost, ThreadPool& pool) const
@@ -296,11 +355,7 @@ void IvfadcSearcher::run_round(const SearchBatch& batch, const Round& round, Wor
         pool.parallel_for(elements, 1U << 16, [&](std::size_t first, std::size_t last) {
             std::memcpy(reinterpret_cast<float*>(host) + first, from + first, (last - first) * sizeof(float));
         });
-        check(cudaMemcpyAsync(device, host, elements * sizeof(float), cudaMemcpyHostToDevice, workspace.lease),
-              "copying queries");
-        enqueue_search(mirror_, plan, reinterpret_cast<const float*>(device), dead, device + query_bytes, chunk.answers,
-                       workspace.lease);
-        workspace.lease.stream().synchronize();
+        run_chunk(plan, host, device, query_bytes, dead, chunk.answers, workspace);
 
         pool.parallel_for(plan.count, 256, [&](std::size_t first, std::size_t last) {
             for (std::size_t q = first; q < last; ++q) {
@@ -371,6 +426,26 @@ void IvfadcSearcher::search(const SearchBatch& batch, Results& results, ThreadPo
     put_back(std::move(workspace));
 }
 
+// Waits for the rows, and sorts them where the device has not.
+std::vector<RowResult> copy_ordered(const OrderedRows& rows, std::uint32_t wanted, Workspace& workspace)
+{
+    const Context::Lease& stream = workspace.lease;
+    std::byte* host = workspace.pinned(std::size_t{wanted} * 12 + 4);
+    const auto* values = reinterpret_cast<const double*>(host);
+    const auto* numbers = reinterpret_cast<const std::uint32_t*>(values + wanted);
+    const auto copy = [&](std::size_t to, const void* from, std::size_t bytes) {
+        check(cudaMemcpyAsync(host + to, from, bytes, cudaMemcpyDeviceToHost, stream), "copying rows");
+    };
+    copy(0, rows.values.data(), rows.values.bytes());
+    copy(rows.values.bytes(), rows.rows.data(), rows.rows.bytes());
+    copy(rows.values.bytes() + rows.rows.bytes(), rows.found.data(), rows.found.bytes());
+    stream.stream().synchronize();
+    std::vector<RowResult> results(numbers[wanted]);
+    for (std::size_t i = 0; i < results.size(); ++i) results[i] = {values[i], numbers[i]};
+    if (wanted > ordered_most) std::sort(results.begin(), results.end(), comes_before);
+    return results;
+}
+
 // Where memory is short, what workspaces keep is given up for it.
 DeviceArray<double> IvfadcSearcher::take_values(std::size_t count, Workspace& workspace) const
 {
@@ -385,7 +460,7 @@ DeviceArray<double> IvfadcSearcher::take_values(std::size_t count, Workspace& wo
 }
 
 void IvfadcSearcher::search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
-                                  std::vector<RowResult>& results, ThreadPool& pool) const
+                                  std::vector<RowResult>& results, ThreadPool&) const
 {
     results.clear();
     if (mirror_.rows() == 0 || batch.k == 0) return;
@@ -410,18 +485,12 @@ void IvfadcSearcher::search_exact(const SearchBatch& batch, double after_distanc
     for (std::uint32_t first = 0; first < view.positions; first += step) {
         all_values(view, queries, first, std::min(step, view.positions - first), values.data() + first, stream);
     }
-    std::vector<double> all(view.positions);
-    check(cudaMemcpyAsync(all.data(), values.data(), all.size() * sizeof(double), cudaMemcpyDeviceToHost, stream),
-          "copying values");
-    stream.stream().synchronize();
-    // Padding has NaN for a value, which comes after no cursor.
-    const std::vector<std::uint32_t>& row_at = mirror_.layout().row_at;
-    results = scan_in_order(
-        all.size(), batch, after_distance, after_row,
-        [&](std::size_t position) {
-            return RowResult{all[position], row_at[position]};
-        },
-        pool);
+    const DeadPositions::Words dead = dead_.of(batch.dead, mirror_, stream);
+    const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(batch.k, mirror_.rows()));
+    OrderedRows first(memory, wanted, stream);
+    first_after({values.data(), view.row_at, dead != nullptr ? dead->data() : nullptr, view.positions},
+                {after_distance, after_row}, wanted, first, stream);
+    results = copy_ordered(first, wanted, *workspace);
     put_back(std::move(workspace));
 }
 

@@ -26,6 +26,7 @@ template <class A, class B>
 __device__ double canonical_dot_of(const A& a, const B& b, std::uint32_t dimensions)
 {
     double sum = 0;
+#pragma unroll 8
     for (std::uint32_t i = threadIdx.x % 8; i < dimensions; i += 8) {
         sum = __dadd_rn(sum, __dmul_rn(static_cast<double>(a(i)), static_cast<double>(b(i))));
     }
@@ -36,6 +37,7 @@ template <class A, class B>
 __device__ double canonical_l2_squared_of(const A& a, const B& b, std::uint32_t dimensions)
 {
     double sum = 0;
+#pragma unroll 8
     for (std::uint32_t i = threadIdx.x % 8; i < dimensions; i += 8) {
         const double difference = __dsub_rn(static_cast<double>(a(i)), static_cast<double>(b(i)));
         sum = __dadd_rn(sum, __dmul_rn(difference, difference));

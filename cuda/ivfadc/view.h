@@ -3,6 +3,7 @@
 
 #include <cuda_fp16.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "ivfadc/layout.h"
@@ -85,6 +86,9 @@ struct QueryView {
     const double* norms = nullptr;       // [count], canonical
 };
 
+// Batches so small that the kernels of a search are worth chaining (chained_launch.cuh): measured on an H200.
+inline constexpr std::uint32_t chained_queries = 2;
+
 // The lists that each query probes, nearest first. Slots number the positions of a query's lists one after the other.
 struct ProbeView {
     std::uint32_t probes = 0;
@@ -92,6 +96,10 @@ struct ProbeView {
     const std::uint32_t* slot = nullptr;   // [count][probes]: first slot of the list
     const float* constant = nullptr;       // [count][probes]: to be added to the scores of the list's rows
     const std::uint32_t* slots = nullptr;  // [count]: all slots of the query
+    // Of each group of 32 slots [count][group_stride], where wanted: its first position, the constant of its list.
+    const std::uint32_t* group_position = nullptr;
+    const float* group_constant = nullptr;
+    std::size_t group_stride = 0;
 };
 
 }  // namespace pgwarp::cuda::ivfadc

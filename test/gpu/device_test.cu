@@ -106,21 +106,6 @@ TEST_F(CapturedLaunchesTest, PassesErrorsOnAndStaysUsable)
     EXPECT_EQ(launches.recorded(), 1U);
 }
 
-TEST_F(CapturedLaunchesTest, GoesWithoutARecordingWhereNoneCanBeMade)
-{
-    CapturedLaunches launches;
-    const std::array<std::uint64_t, 1> words{1};
-    // Waiting is not allowed while launches are recorded.
-    const auto waiting = [&](cudaStream_t stream) {
-        add_kernel<<<1, 1, 0, stream>>>(value_.data(), 1);
-        (void)cudaStreamSynchronize(stream);
-        (void)cudaGetLastError();
-    };
-    for (int i = 0; i < 3; ++i) launches.run(words, lease_, waiting);
-    EXPECT_EQ(launches.recorded(), 0U);
-    EXPECT_EQ(value(), 3U);
-}
-
 }  // namespace
 
 }  // namespace pgwarp::cuda

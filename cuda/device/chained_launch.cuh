@@ -1,0 +1,61 @@
+// Kernels in a chain: the blocks of one are placed while those of the kernel before still run (programmatic dependent
+// launch, from sm_90 on; elsewhere an ordinary launch).
+//
+// A kernel launched so calls wait_for_kernel_before() in every thread before it touches what kernels before it wrote,
+// or writes what they read; then all of them are done. A kernel that calls let_next_start() early lets the next be
+// placed.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <utility>
+
+#include "device/error.h"
+
+namespace pgwarp::cuda
+{
+
+__device__ inline void wait_for_kernel_before()
+{
+#if __CUDA_ARCH__ >= 900
+    cudaGridDependencySynchronize();
+#endif
+}
+
+__device__ inline void let_next_start()
+{
+#if __CUDA_ARCH__ >= 900
+    cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+// Whether the current device has such launches.
+inline bool chains_launches()
+{
+    int device = 0;
+    int major = 0;
+    check(cudaGetDevice(&device), "asking for the device");
+    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "asking for the device");
+    return major >= 9;
+}
+
+// An ordinary launch where not `early`: blocks that wait take room from those of the kernel before.
+template <class... Parameters, class... Arguments>
+void launch_chained(bool early, void (*kernel)(Parameters...), dim3 grid, unsigned threads, std::size_t shared_bytes,
+                    cudaStream_t stream, const char* name, Arguments&&... arguments)
+{
+    cudaLaunchAttribute chained{};
+    chained.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    chained.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = grid;
+    config.blockDim = dim3(threads);
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = stream;
+    config.attrs = &chained;
+    config.numAttrs = early && chains_launches() ? 1 : 0;
+    check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), name);
+}
+
+}  // namespace pgwarp::cuda

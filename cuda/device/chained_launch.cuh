@@ -9,7 +9,7 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
-#include <utility>
+#include <type_traits>
 
 #include "device/error.h"
 
@@ -30,6 +30,15 @@ __device__ inline void let_next_start()
 #endif
 }
 
+// The attribute, for launches that need others too.
+inline cudaLaunchAttribute early_launch()
+{
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    return attribute;
+}
+
 // Whether the current device has such launches.
 inline bool chains_launches()
 {
@@ -41,21 +50,19 @@ inline bool chains_launches()
 }
 
 // An ordinary launch where not `early`: blocks that wait take room from those of the kernel before.
-template <class... Parameters, class... Arguments>
-void launch_chained(bool early, void (*kernel)(Parameters...), dim3 grid, unsigned threads, std::size_t shared_bytes,
-                    cudaStream_t stream, const char* name, Arguments&&... arguments)
+template <class... Parameters>
+void launch_chained(bool early, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+                    cudaStream_t stream, const char* name, std::type_identity_t<Parameters>... arguments)
 {
-    cudaLaunchAttribute chained{};
-    chained.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    chained.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchAttribute chained = early_launch();
     cudaLaunchConfig_t config{};
     config.gridDim = grid;
-    config.blockDim = dim3(threads);
+    config.blockDim = block;
     config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
     config.attrs = &chained;
     config.numAttrs = early && chains_launches() ? 1 : 0;
-    check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), name);
+    check(cudaLaunchKernelEx(&config, kernel, arguments...), name);
 }
 
 }  // namespace pgwarp::cuda

@@ -45,7 +45,6 @@ public:
     int device() const { return device_; }
     int multiprocessors() const { return properties_.multiProcessorCount; }
     bool has_warp_group_matrix() const { return properties_.major == 9; }
-    bool has_early_launches() const { return properties_.major >= 9; }  // device/overlap.cuh
     // Shared memory that kernels may ask for: 64 KB on sm_75, 99 KB on sm_86 and sm_89, 227 KB on sm_90.
     std::size_t shared_bytes_per_block() const { return std::min(shared_limit_, properties_.sharedMemPerBlockOptin); }
     // For tests: kernels make do with what a smaller device has.

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device/chained_launch.cuh"
 #include "device/error.h"
-#include "device/overlap.cuh"
 #include "distance/half_rows.h"
 
 namespace pgwarp::cuda
@@ -165,15 +165,9 @@ __global__ void mark_dead_rows(RowOrder order, std::uint32_t padded_positions, c
 __host__ __device__ double scale_for(double largest)
 {
     if (!(largest > 0)) return 1;
-#ifdef __CUDA_ARCH__
-    // The same for what differences of floats can be, without the rest of the cases.
-    const long long exponent = (__double_as_longlong(largest) >> 52) - 1022;
-    return __longlong_as_double((1023 + stored_exponent - exponent) << 52);
-#else
     int exponent = 0;
     (void)frexp(largest, &exponent);
     return ldexp(1.0, stored_exponent - exponent);
-#endif
 }
 
 // Two sums and two maxima over a block, all at once.
@@ -182,7 +176,7 @@ struct Reduction {
     double maxima[2];
 };
 
-__device__ __noinline__ Reduction block_reduce(Reduction own)
+__device__ Reduction block_reduce(Reduction own)
 {
     __shared__ Reduction warps[32];
     for (double& sum : own.sums) sum = warp_sum(sum);
@@ -191,7 +185,6 @@ __device__ __noinline__ Reduction block_reduce(Reduction own)
     if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = own;
     __syncthreads();
     Reduction all = warps[0];
-#pragma unroll 1
     for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) {
         for (int i = 0; i < 2; ++i) {
             all.sums[i] += warps[warp].sums[i];
@@ -227,12 +220,10 @@ __device__ bool stays_finite(const QueryShape& shape, const QueryBound& bound, d
     return false;
 }
 
-// Run once a query, by a block that is alone on its multiprocessor when there is one query: what it takes is the time
-// of fetching its instructions, so nothing is unrolled.
 __global__ void prepare(QueryShape shape, const float* mean, const float* queries, const std::uint32_t* ids,
                         std::uint32_t first, PreparedQueries prepared)
 {
-    let_next_come();
+    let_next_start();
     const std::uint32_t slot = blockIdx.x;
     const bool used = slot < prepared.count;
     const std::uint32_t id = !used ? first : ids != nullptr ? ids[slot] : first + slot;
@@ -246,7 +237,6 @@ __global__ void prepare(QueryShape shape, const float* mean, const float* querie
     double mean_dot = 0;
     double element = 0;
     double deviation = 0;
-#pragma unroll 1
     for (std::uint32_t d = threadIdx.x; used && d < shape.dimensions; d += blockDim.x) {
         const float own_element = given[d];
         if (copy != nullptr) copy[d] = own_element;
@@ -256,7 +246,6 @@ __global__ void prepare(QueryShape shape, const float* mean, const float* querie
         if (half) mean_dot += value * mean[d];
         deviation = fmax(deviation, fabs(centred ? value - mean[d] : value));
     }
-#pragma unroll 1
     for (std::uint32_t d = threadIdx.x; !used && copy != nullptr && d < shape.dimensions; d += blockDim.x) copy[d] = 0;
     const Reduction measured = block_reduce({{own, mean_dot}, {element, deviation}});
     own = measured.sums[0];
@@ -270,7 +259,6 @@ __global__ void prepare(QueryShape shape, const float* mean, const float* querie
     const double target = centred ? shape.bounds.scale : 1.0;  // the space of the bound
     double residual = 0;
     double square = 0;
-#pragma unroll 1
     for (std::uint32_t d = threadIdx.x; half && d < shape.padded_dimensions; d += blockDim.x) {
         __half stored = __float2half_rn(0);
         if (used && d < shape.dimensions) {

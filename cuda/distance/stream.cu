@@ -3,8 +3,8 @@
 // has eight loads under way and ends with the score of one position.
 #include <algorithm>
 
+#include "device/chained_launch.cuh"
 #include "device/error.h"
-#include "device/overlap.cuh"
 #include "distance/tile_epilogue.cuh"
 
 namespace pgwarp::cuda
@@ -179,8 +179,7 @@ template <ScoreKind kind, class Piece, int width>
 __global__ __launch_bounds__(block_threads) void stream_rows(const StreamArguments arguments)
 {
     extern __shared__ __align__(16) float shared_queries[];
-    let_next_come();  // all blocks have come already: what comes next gets in where they end
-    wait_for_previous();
+    wait_for_kernel_before();
     load_queries(arguments, Piece::elements == 8, width, shared_queries);
     const std::uint32_t lane = threadIdx.x % 32;
     const bool maxima = arguments.out.maxima != nullptr;
@@ -229,7 +228,7 @@ void launch(Context& context, const StreamArguments& arguments, cudaStream_t str
     check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, block_threads, shared), "stream kernel");
     const std::uint32_t pieces = (arguments.end - arguments.begin + block_threads - 1) / block_threads;
     const auto blocks = static_cast<std::uint32_t>(context.multiprocessors() * std::max(1, resident));
-    launch_early(context, kernel, std::min(pieces, blocks), block_threads, shared, stream, arguments);
+    launch_chained(true, kernel, std::min(pieces, blocks), block_threads, shared, stream, "streaming rows", arguments);
     check_launch("streaming rows");
 }
 
@@ -269,10 +268,8 @@ void propose_by_streaming(Context& context, const ProposalJob& job, cudaStream_t
     const std::size_t row_bytes = std::size_t{arguments.dimensions} * (half ? 2 : 4);
     const auto launch_positions =
         static_cast<std::uint32_t>(std::max<std::size_t>(tile_rows, launch_bytes / row_bytes / tile_rows * tile_rows));
-    // Shared memory holds the queries of a launch.
-    const std::size_t wide_bytes = std::size_t{4} * arguments.padded_dimensions * sizeof(float);
-    const bool fits = arguments.padded_dimensions <= 8192 && wide_bytes <= context.shared_bytes_per_block();
-    const std::uint32_t wide = fits ? 4 : 1;
+    const std::size_t query_bytes = std::size_t{arguments.padded_dimensions} * sizeof(float);
+    const std::uint32_t wide = 4 * query_bytes <= context.shared_bytes_per_block() ? 4 : 1;
     for (std::uint32_t slot = 0; slot < job.queries.count;) {
         arguments.first_slot = slot;
         arguments.slots = job.queries.count - slot > 1 ? std::min(wide, job.queries.count - slot) : 1;

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <mutex>
 
+#include "device/chained_launch.cuh"
 #include "device/error.h"
 #include "device/hopper.cuh"
-#include "device/overlap.cuh"
 #include "distance/tile_epilogue.cuh"
 
 namespace pgwarp::cuda
@@ -323,8 +323,7 @@ __global__ __launch_bounds__(block_threads, 1) void warp_group_tiles(const __gri
     const Layout<resident> layout(arguments.stages, arguments.dimension_blocks);
     auto& control = *reinterpret_cast<Control*>(shared + layout.control);
     start_barriers<resident>(arguments, control);
-    let_next_come();  // all blocks have come already: what comes next gets in where they end
-    wait_for_previous();
+    wait_for_kernel_before();
     if (threadIdx.x >= consumer_threads) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
         if (threadIdx.x == consumer_threads) produce<resident>(arguments, &query_map, &row_map, shared, control);

@@ -31,7 +31,7 @@ __device__ void bitonic_sort(std::uint32_t count, const CompareExchange& compare
 }
 
 // Of at most so many keys, and threads, does counting take less time.
-inline constexpr std::uint32_t counted_keys = 320;
+inline constexpr std::uint32_t counted_keys = 512;
 
 __device__ inline bool counting_serves(std::uint32_t count)
 {
@@ -43,7 +43,7 @@ template <class Before>
 __device__ std::uint32_t place_of(std::uint32_t count, const Before& before)
 {
     std::uint32_t place = 0;
-#pragma unroll 4
+#pragma unroll 8
     for (std::uint32_t j = 0; j < count; ++j) place += before(j) ? 1 : 0;
     return place;
 }

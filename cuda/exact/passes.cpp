@@ -43,10 +43,7 @@ Plan make_plan(const Context& context, const ExactRows& rows, std::uint32_t k, s
     // Few of the best of the sample share a group then, so the best of the groups tell their scores.
     plan.sample = maxima_group * std::bit_ceil(16 * rank);
     if (queries <= few_queries) {
-        plan.sample =
-            std::max(plan.sample,
-                     std::min(largest_sample,
-                              std::bit_floor(positions / (getenv("DIV") && queries > 8 ? atoi(getenv("DIV")) : 24))));
+        plan.sample = std::max(plan.sample, std::min(largest_sample, std::bit_floor(positions / 24)));
     }
     // Twice what a range is expected to bring, or more.
     const std::uint32_t most = largest_capacity(context);
@@ -127,7 +124,7 @@ void Passes::propose(const Slab& slab, const Plan& plan) const
         maxima.maxima = slab.maxima;
         maxima.maxima_width = groups;
         filter(slab, maxima, {0, plan.sample});
-        thresholds_from_maxima(*context, slab.queries, slab.maxima, groups, first_rank, slab.thresholds, stream);
+        thresholds_from_maxima(slab.queries, slab.maxima, groups, first_rank, slab.thresholds, stream);
     } else {
         // So large a k among so few rows: begin with as many as there is room for.
         open_thresholds(slab.queries, slab.thresholds, stream);

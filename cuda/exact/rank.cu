@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device/chained_launch.cuh"
 #include "device/error.h"
-#include "device/overlap.cuh"
 #include "distance/canonical.cuh"
 #include "exact/bitonic.cuh"
 #include "exact/proposal_key.cuh"
@@ -45,16 +45,15 @@ struct Ranking {
 };
 
 // Canonical values of proposals [begin, end).
-template <Metric metric>
 __device__ void evaluate(const RankArguments& arguments, const float* query, const Ranking& ranking,
                          std::uint32_t begin, std::uint32_t end)
 {
     for (std::uint32_t i = begin + threadIdx.x / canonical_lanes; i < end; i += blockDim.x / canonical_lanes) {
         const std::uint32_t row = arguments.order.row_of(static_cast<std::uint32_t>(ranking.proposed[i]));
         const float* vector = arguments.vectors + std::size_t{row} * arguments.dimensions;
-        const double distance = canonical_distance(metric, query, vector, arguments.dimensions);
+        const double distance = canonical_distance(arguments.bounds.metric, query, vector, arguments.dimensions);
         if (threadIdx.x % canonical_lanes != 0) continue;
-        ranking.values[i] = ordered_key(emitted_value(metric, distance));
+        ranking.values[i] = ordered_key(emitted_value(arguments.bounds.metric, distance));
         ranking.rows[i] = row;
     }
     __syncthreads();
@@ -79,7 +78,6 @@ __device__ std::uint64_t block_max(std::uint64_t value)
     if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = value;
     __syncthreads();
     for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) value = max(value, largest[warp]);
-    __syncthreads();
     return value;
 }
 
@@ -116,28 +114,6 @@ __device__ void give_up(const RankArguments& arguments, std::uint32_t id, double
     arguments.unproven.thresholds[place] = nextafterf(__double2float_rd(lowest), -INFINITY);
 }
 
-// The smallest score that a row of the answer can have, by the values of the first k proposals.
-template <Metric metric>
-__device__ double lowest_needed(const RankArguments& arguments, const Ranking& ranking, std::uint32_t slot,
-                                std::uint32_t k)
-{
-    std::uint64_t worst = 0;
-    for (std::uint32_t i = threadIdx.x; i < k; i += blockDim.x) worst = max(worst, ranking.values[i]);
-    return lowest_score(arguments.bounds, arguments.queries.bounds[slot], value_of_key(metric, block_max(worst)));
-}
-
-__device__ void sort_proposals(const RankArguments& arguments, const Ranking& ranking, std::uint32_t slot,
-                               std::uint32_t count)
-{
-    const Proposal* entries = arguments.proposals.entries + std::size_t{slot} * arguments.proposals.capacity;
-    const std::uint32_t width = counting_serves(count) ? count : power_of_two_from(count);
-    for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x) {
-        ranking.proposed[i] = i < count ? proposal_key(entries[i]) : no_proposal;
-    }
-    counting_serves(count) ? count_keys(ranking.proposed, count) : sort_keys(ranking.proposed, width);
-}
-
-template <Metric metric>
 __device__ void write_answer(const RankArguments& arguments, const Ranking& ranking, std::uint32_t id,
                              std::uint32_t count)
 {
@@ -154,18 +130,16 @@ __device__ void write_answer(const RankArguments& arguments, const Ranking& rank
     const std::uint32_t k = arguments.answer.k;
     const std::size_t out = std::size_t{id} * k;
     for (std::uint32_t i = threadIdx.x; i < min(k, count); i += blockDim.x) {
-        arguments.answer.values[out + i] = value_of_key(metric, ranking.values[i]);
+        arguments.answer.values[out + i] = value_of_key(arguments.bounds.metric, ranking.values[i]);
         arguments.answer.rows[out + i] = ranking.rows[i];
     }
     report(arguments, id, min(k, count));
 }
 
-// A kernel a metric, with one copy of what each does: where there are few slots, instructions are fetched but once.
-template <Metric metric>
 __global__ __launch_bounds__(most_threads) void rank_slots(const RankArguments arguments)
 {
     extern __shared__ std::uint64_t shared[];
-    wait_for_previous();
+    wait_for_kernel_before();
     const Ranking ranking{shared, shared + arguments.width,
                           reinterpret_cast<std::uint32_t*>(shared + 2 * arguments.width)};
     const std::uint32_t slot = arguments.first_slot + blockIdx.x;
@@ -175,50 +149,37 @@ __global__ __launch_bounds__(most_threads) void rank_slots(const RankArguments a
     const std::uint32_t count = min(counted, arguments.proposals.capacity);
     const float threshold = arguments.proposals.thresholds[slot];
     const bool complete = counted == count && (arguments.incomplete == nullptr || arguments.incomplete[slot] == 0);
+    const Proposal* entries = arguments.proposals.entries + std::size_t{slot} * arguments.proposals.capacity;
     const float* query = arguments.queries.floats[slot];
     const bool everything = complete && threshold == -INFINITY;
     if (count < k && !everything) return give_up(arguments, id, 0, false);
 
-    sort_proposals(arguments, ranking, slot, count);
-    std::uint32_t begin = 0;
+    const std::uint32_t width = counting_serves(count) ? count : power_of_two_from(count);
+    for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x) {
+        ranking.proposed[i] = i < count ? proposal_key(entries[i]) : no_proposal;
+    }
+    counting_serves(count) ? count_keys(ranking.proposed, count) : sort_keys(ranking.proposed, width);
     // More than k where that takes no longer.
-    std::uint32_t end = min(max(k, blockDim.x / canonical_lanes), count);
-#pragma unroll 1
-    for (bool known = everything && count <= k;; known = true) {
-        evaluate<metric>(arguments, query, ranking, begin, end);
-        if (known) break;
-        const double lowest = lowest_needed<metric>(arguments, ranking, slot, min(k, count));
+    std::uint32_t ranked = min(max(k, blockDim.x / canonical_lanes), count);
+    evaluate(arguments, query, ranking, 0, ranked);
+    if (!everything || count > k) {
+        std::uint64_t worst = 0;
+        for (std::uint32_t i = threadIdx.x; i < min(k, count); i += blockDim.x) worst = max(worst, ranking.values[i]);
+        const double value = value_of_key(arguments.bounds.metric, block_max(worst));
+        const double lowest = lowest_score(arguments.bounds, arguments.queries.bounds[slot], value);
         // Not a number: nothing is known, but all rows may be at hand.
         if (!everything && !(complete && static_cast<double>(threshold) < lowest)) {
             return give_up(arguments, id, lowest, true);
         }
         const std::uint32_t needed =
             isfinite(lowest) && arguments.queries.usable[slot] != 0 ? count_from(ranking, count, lowest) : count;
-        if (needed <= end) break;
-        if (std::size_t{needed - end} * arguments.dimensions > slot_elements) {
+        if (needed > ranked && std::size_t{needed - ranked} * arguments.dimensions > slot_elements) {
             return give_up(arguments, id, 0, false);
         }
-        begin = end;
-        end = needed;
+        evaluate(arguments, query, ranking, ranked, needed);
+        ranked = max(ranked, needed);
     }
-    write_answer<metric>(arguments, ranking, id, end);
-}
-
-using RankKernel = void (*)(RankArguments);
-
-RankKernel kernel_for(Metric metric)
-{
-    switch (metric) {
-        case Metric::l2:
-            return rank_slots<Metric::l2>;
-        case Metric::inner_product:
-            return rank_slots<Metric::inner_product>;
-        case Metric::cosine:
-            return rank_slots<Metric::cosine>;
-        case Metric::l1:
-            break;
-    }
-    return rank_slots<Metric::l1>;
+    write_answer(arguments, ranking, id, ranked);
 }
 
 __global__ void list_all(RowOrder order, const float* penalties, Proposals proposals, float* thresholds)
@@ -274,16 +235,15 @@ void rank_proposals(Context& context, const RankJob& job, cudaStream_t stream)
                             0,
                             job.proposals.capacity};
     const std::size_t shared = arguments.width * 20;
-    const RankKernel kernel = kernel_for(job.rows->bounds.metric);
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
+    check(cudaFuncSetAttribute(rank_slots, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
           "ranking's shared memory");
     const std::uint32_t slots = launch_slots(job, context.multiprocessors());
     // Large arrays in shared memory leave room for few blocks: these are to fill the multiprocessor all the same.
     const bool large = job.queries.count <= few_queries || job.proposals.capacity >= 2048;
     const unsigned threads = large ? most_threads : block_threads;
     for (; arguments.first_slot < job.queries.count; arguments.first_slot += slots) {
-        launch_early(context, kernel, std::min(slots, job.queries.count - arguments.first_slot), threads, shared,
-                     stream, arguments);
+        launch_chained(true, rank_slots, std::min(slots, job.queries.count - arguments.first_slot), threads, shared,
+                       stream, "ranking proposals", arguments);
         check_launch("ranking proposals");
     }
 }

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "device/chained_launch.cuh"
 #include "device/error.h"
-#include "device/overlap.cuh"
 #include "exact/bitonic.cuh"
 #include "exact/proposal_key.cuh"
 
@@ -38,7 +38,6 @@ __device__ std::uint32_t take_smallest(const std::uint32_t* bits, std::uint32_t 
     std::uint64_t least = 0;  // of what is left
     while (true) {
         std::uint32_t smallest = ~0U;
-#pragma unroll 2
         for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x) {
             if (bits[i] >= least) smallest = min(smallest, bits[i]);
         }
@@ -48,7 +47,6 @@ __device__ std::uint32_t take_smallest(const std::uint32_t* bits, std::uint32_t 
         if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = smallest;
         __syncthreads();
         for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) smallest = min(smallest, warps[warp]);
-#pragma unroll 2
         for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x) {
             if (bits[i] == smallest) atomicAdd(&taken, 1);
         }
@@ -62,8 +60,8 @@ __global__ void choose_from_maxima(PreparedQueries queries, const float* maxima,
                                    std::uint32_t keep, float* thresholds)
 {
     extern __shared__ std::uint32_t bits[];
-    let_next_come();
-    wait_for_previous();
+    let_next_start();
+    wait_for_kernel_before();
     const std::uint32_t slot = blockIdx.x;
     if (queries.usable[slot] == 0) {
         if (threadIdx.x == 0) thresholds[slot] = INFINITY;
@@ -124,11 +122,11 @@ __global__ void take(PreparedQueries queries, const float* given, float* thresho
 
 }  // namespace
 
-void thresholds_from_maxima(const Context& context, const PreparedQueries& queries, const float* maxima,
-                            std::uint32_t width, std::uint32_t keep, float* thresholds, cudaStream_t stream)
+void thresholds_from_maxima(const PreparedQueries& queries, const float* maxima, std::uint32_t width,
+                            std::uint32_t keep, float* thresholds, cudaStream_t stream)
 {
-    launch_early(context, choose_from_maxima, queries.padded, slot_threads(queries), width * sizeof(std::uint32_t),
-                 stream, queries, maxima, width, keep, thresholds);
+    launch_chained(true, choose_from_maxima, queries.padded, slot_threads(queries), width * sizeof(std::uint32_t),
+                   stream, "thresholds from maxima", queries, maxima, width, keep, thresholds);
     check_launch("thresholds from maxima");
 }
 

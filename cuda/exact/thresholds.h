@@ -13,8 +13,8 @@ namespace pgwarp::cuda
 
 // thresholds[slot] = just below the keep-th largest of the slot's maxima [width]: -infinity where there are fewer,
 // +infinity for queries that are not usable. width: a power of two up to 8192.
-void thresholds_from_maxima(const Context& context, const PreparedQueries& queries, const float* maxima,
-                            std::uint32_t width, std::uint32_t keep, float* thresholds, cudaStream_t stream);
+void thresholds_from_maxima(const PreparedQueries& queries, const float* maxima, std::uint32_t width,
+                            std::uint32_t keep, float* thresholds, cudaStream_t stream);
 
 // Cuts each slot's entries to the `keep` best (and those that equal the last) and raises its threshold to just below
 // these. incomplete[slot] is set where entries were lost, as then nothing can be proved any more.

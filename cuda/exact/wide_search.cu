@@ -141,8 +141,8 @@ void search_slab(const Passes& passes, const WidePlan& plan, const Slab& slab, s
         maxima.maxima = slab.maxima;
         maxima.maxima_width = plan.sample / maxima_group;
         passes.filter(slab, maxima, {0, plan.sample});
-        thresholds_from_maxima(*passes.context, slab.queries, slab.maxima, maxima.maxima_width, plan.threshold,
-                               slab.thresholds, passes.stream);
+        thresholds_from_maxima(slab.queries, slab.maxima, maxima.maxima_width, plan.threshold, slab.thresholds,
+                               passes.stream);
     }
     passes.filter(slab, proposals, {0, rows.scored.padded_positions});
     const WideArguments arguments{rows.scored.bounds, rows.scored.order, rows.dimensions, rows.vectors, slab.queries,

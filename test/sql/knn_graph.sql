@@ -69,6 +69,10 @@ SELECT min(tid), max(tid) <= '(7,1000)' AS within FROM knn_graph('items_index', 
 SELECT count(*) = (SELECT count(*) FROM whole) AS same
 	FROM (SELECT knn_graph('items_index', 3) AS edge OFFSET 0) e JOIN whole w ON w.tid = (edge).tid AND w.neighbor = (edge).neighbor;
 SELECT count(*) FROM (SELECT knn_graph('items_index', 3) AS edge LIMIT 7) e;
+-- two at once, whose requests get into one another's way
+SELECT count(*), count(a), count(b), count(*) FILTER (WHERE a = b) FROM (SELECT knn_graph('items_index', 300) AS a, knn_graph('items_index', 300) AS b) s;
+SELECT count(*) FROM (SELECT knn_graph('items_index', 300) AS edge) e WHERE (SELECT count(*) FROM knn_search('items_index', ARRAY['[1,2,3,4]'::vector], 1) WHERE (edge).distance < 0.05) = 1;
+SELECT count(*) FROM (SELECT knn_graph('items_index', 300) AS edge) e WHERE (edge).distance < 0.05;
 BEGIN;
 DECLARE c CURSOR FOR SELECT knn_graph('items_index', 3) AS edge;
 MOVE 4 IN c;

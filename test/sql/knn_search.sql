@@ -167,6 +167,20 @@ SELECT count(*), count(DISTINCT query) FROM knn_search('items_index', 'SELECT v 
 -- in a target list
 SELECT (s).query, (s).distance >= 0 AS near FROM (SELECT knn_search('items_index', 'SELECT v FROM queries ORDER BY id', 2) AS s) n LIMIT 3;
 
+-- searches within the query, and an error while the engine is at work
+SET enable_seqscan = off;
+SELECT count(*), count(DISTINCT query) FROM knn_search('items_index',
+	'SELECT q.v FROM queries q, LATERAL (SELECT id FROM items ORDER BY v <-> q.v LIMIT 20) n', 1000);
+RESET enable_seqscan;
+DO $$
+BEGIN
+	PERFORM count(*) FROM knn_search('items_index', 'SELECT CASE WHEN g < 1000 THEN v ELSE ''[1]''::vector END FROM generate_series(1, 1000) g, queries', 2);
+EXCEPTION WHEN data_exception THEN
+	RAISE WARNING 'refused: %', SQLERRM;
+END
+$$;
+SELECT * FROM compared('items_index', '<->', 10);
+
 -- zero vectors under cosine: every row is as good
 
 CREATE INDEX items_cosine ON items USING exact (v vector_cosine_ops);
@@ -185,6 +199,20 @@ SELECT count(*) FROM knn_search('empty_index', ARRAY['[1,2,3]'::vector], 3);
 INSERT INTO empty VALUES ('[1,2,3]');
 SELECT * FROM knn_search('empty_index', ARRAY['[1,2,3]'::vector, '[1,2,4]'], 3);
 DROP TABLE empty;
+
+-- temporary and unlogged tables, and an index of this transaction
+
+BEGIN;
+CREATE TEMP TABLE short_lived AS SELECT * FROM items WHERE kind = 1;
+CREATE INDEX short_lived_v ON short_lived USING ivfadc (v);
+SELECT count(*), count(DISTINCT query) FROM knn_search('short_lived_v', 'SELECT v FROM queries', 5);
+SELECT count(*) = 3 * (SELECT count(*) FROM short_lived) AS whole FROM knn_graph('short_lived_v', 3);
+ROLLBACK;
+CREATE UNLOGGED TABLE short_lived AS SELECT * FROM items WHERE kind = 1;
+CREATE INDEX CONCURRENTLY short_lived_v ON short_lived USING exact (v);
+REINDEX INDEX CONCURRENTLY short_lived_v;
+SELECT count(*), count(DISTINCT query) FROM knn_search('short_lived_v', 'SELECT v FROM queries', 5);
+DROP TABLE short_lived;
 
 -- refused
 

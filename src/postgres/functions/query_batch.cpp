@@ -164,6 +164,18 @@ bool rank_results(const Round& round, uint32 query, const Result* results, uint3
     return list->is_full();
 }
 
+// Describe a search for `wanted` rows a query, with the effort that `for_rows` of them take: a query's own row, and
+// rows in the place of dead ones, are no reason to look farther.
+void plan_search(const SearchTarget* target, const IndexState& state, uint32 wanted, uint32 for_rows,
+                 SearchRequest* request)
+{
+    plan_normal_search(target->index, state, wanted, request);
+    if (for_rows == wanted) return;
+    SearchRequest effort = {};
+    plan_normal_search(target->index, state, for_rows, &effort);
+    request->effort = effort.effort;
+}
+
 void begin_request(SearchRequest* request, const QueryBatch* batch, uint32 queries)
 {
     request->query_count = queries;
@@ -281,14 +293,14 @@ void search_exactly(SearchTarget* target, QueryBatch* batch, uint32 query)
 
 // Search for `count` queries of the batch.
 void search_some(SearchTarget* target, QueryBatch* batch, const uint32* queries, uint32 count, uint32 wanted,
-                 Unanswered* unanswered)
+                 uint32 for_rows, Unanswered* unanswered)
 {
     for (uint32 done = 0; done < count;) {
         CHECK_FOR_INTERRUPTS();
         const IndexState state = read_index_state(target->index);
         if (is_empty(state)) return;
         SearchRequest request = {};
-        plan_normal_search(target->index, state, wanted, &request);
+        plan_search(target, state, wanted, for_rows, &request);
         const uint32 some = Min(count - done, queries_per_request(batch->dimensions, request.k));
         const bool complete = access_method(state.meta.shape.method).complete;
         const Round round = {target, batch, queries + done, some, wanted, complete};
@@ -355,7 +367,7 @@ void answer_all(SearchTarget* target, QueryBatch* batch, QueryBatch* next)
     for (uint32 i = 0; i < batch->count; ++i) queries[i] = i;
     uint32 wanted = first_wanted(target, batch);
     if (!answer_started(target, batch, next, queries, &unanswered)) {
-        search_some(target, batch, queries, batch->count, wanted, &unanswered);
+        search_some(target, batch, queries, batch->count, wanted, batch->k, &unanswered);
     }
     learn_spare(target, batch, unanswered.again_count);
     if (next != nullptr && unanswered.again_count + unanswered.exactly_count > 0) keep_reply(next);
@@ -364,7 +376,7 @@ void answer_all(SearchTarget* target, QueryBatch* batch, QueryBatch* next)
         memcpy(queries, unanswered.again, sizeof(uint32) * count);
         unanswered.again_count = 0;
         wanted = Min(wanted * 2, max_k);
-        search_some(target, batch, queries, count, wanted, &unanswered);
+        search_some(target, batch, queries, count, wanted, wanted, &unanswered);
     }
     for (uint32 i = 0; i < unanswered.exactly_count; ++i) search_exactly(target, batch, unanswered.exactly[i]);
     if (next != nullptr && next->start->ahead.id == 0 && next->start->reply == nullptr) start_batch(target, next);
@@ -425,7 +437,7 @@ void start_batch(SearchTarget* target, QueryBatch* batch)
     if (is_empty(state)) return;
     *start = {};
     start->wanted = first_wanted(target, batch);
-    plan_normal_search(target->index, state, start->wanted, &start->request);
+    plan_search(target, state, start->wanted, batch->k, &start->request);
     start->complete = access_method(state.meta.shape.method).complete;
     if (queries_per_request(batch->dimensions, start->request.k) < batch->count) return;
     begin_request(&start->request, batch, batch->count);

@@ -209,8 +209,9 @@ SearchPlan plan_search(const Mirror& mirror, std::size_t count, std::size_t prob
     queries = std::min(queries, std::max<std::size_t>(1, static_cast<std::size_t>(most_products / products)));
     if (plan.wide) queries = std::min(queries, std::max<std::size_t>(1, (std::size_t{1} << 22) / wanted));
     plan.count = static_cast<std::uint32_t>(queries);
+    // A rotation by signs takes a whole row at a time: prepare_queries() has it.
     plan.few = !plan.sorted && plan.count <= few_queries && mirror.lists() <= few_lists &&
-               mirror.dimensions() <= few_dimensions;
+               mirror.dimensions() <= few_dimensions && mirror.view().code.signs == nullptr;
     // Bounds come of at least twice as many groups as candidates are wanted.
     plan.grouped = !plan.limited && !plan.wide && plan.count <= most_grouped &&
                    probes * average >= 2 * wanted * group_rows && queries_of_finish(mirror, plan) == plan.count;

@@ -485,7 +485,8 @@ void run(const Arguments& arguments)
                         static_cast<double>(mirror.device_bytes()) / static_cast<double>(mirror.rows()));
             for (const std::size_t asked : arguments.numbers("batch", "1,16,10000")) {
                 const std::size_t batch = std::min(asked, data.asked());
-                for (const std::size_t probes : arguments.numbers("probes", "8,16,32,64")) {
+                for (const std::size_t asked_probes : arguments.numbers("probes", "8,16,32,64")) {
+                    const std::size_t probes = std::min(asked_probes, lists_made);
                     std::vector<std::uint32_t> rows;
                     std::vector<std::uint32_t> found;
                     const double device =

@@ -7,6 +7,9 @@
 //
 // One owner at a time: keep it with the workspace that its launches use, and let it go, or clear it, before that
 // memory.
+//
+// Off unless PGWARP_CUDA_GRAPHS=1 is in the engine's environment: replays under many clients have ended the process in
+// the driver (cudaGraphLaunch). Then everything is launched as it is.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -35,8 +38,12 @@ public:
     // `enqueue` throws is passed on, with nothing recorded.
     void run(std::span<const std::uint64_t> key, cudaStream_t stream, const std::function<void(cudaStream_t)>& enqueue);
 
-    // Forgets all. Replays under way end undisturbed.
+    // Forgets all, once the replays under way have ended.
     void clear();
+
+    // Whether launches are recorded at all, in this process. Tests may say so.
+    static bool enabled();
+    static void enable(bool on);
 
     std::size_t recorded() const;
     std::uint64_t replayed() const { return replayed_; }
@@ -53,6 +60,7 @@ private:
     void forget(Recordings::iterator recording);
 
     const std::size_t capacity_;
+    cudaStream_t stream_ = nullptr;  // of the last run
     Recordings recordings_;
     std::uint64_t replayed_ = 0;
 };

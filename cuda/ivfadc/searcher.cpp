@@ -262,8 +262,11 @@ std::unique_ptr<Workspace> IvfadcSearcher::take_workspace() const
 // Large workspaces go back to the pool.
 void IvfadcSearcher::put_back(std::unique_ptr<Workspace> workspace) const
 {
-    if (workspace->memory.size() > kept_workspace) workspace->memory = {};
-    if (workspace->host.size() > kept_workspace) workspace->host = {};
+    if (workspace->memory.size() > kept_workspace) workspace->let_go();
+    if (workspace->host.size() > kept_workspace) {
+        workspace->launches.clear();
+        workspace->host = {};
+    }
     const std::lock_guard lock(mutex_);
     workspaces_.push_back(std::move(workspace));
 }
@@ -308,8 +311,9 @@ void IvfadcSearcher::run_chunk(const SearchPlan& plan, const std::byte* host, st
     if (plan.count <= most_captured) {
         const auto address = [](const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); };
         // All else follows from these and the mirror.
-        const std::uint64_t key[] = {plan.count,   plan.probes,   plan.wanted,     plan.k,       plan.sorted,
-                                     plan.grouped, address(host), address(device), address(dead)};
+        const std::uint64_t key[] = {plan.count,    plan.probes,     plan.wanted,  plan.k,           plan.sorted,
+                                     plan.limited,  plan.decoded,    plan.grouped, plan.first_ranks, plan.workspace,
+                                     address(host), address(device), address(dead)};
         workspace.launches.run(key, workspace.lease, enqueue);
     } else {
         enqueue(workspace.lease);

@@ -26,8 +26,11 @@ protected:
     CapturedLaunchesTest()
         : context_(0, 0), lease_(context_.lease(Priority::search)), value_(context_.pool(), 2, "test", lease_), host_(1)
     {
+        CapturedLaunches::enable(true);
         check(cudaMemsetAsync(value_.data(), 0, value_.bytes(), lease_), "test");
     }
+
+    ~CapturedLaunchesTest() override { CapturedLaunches::enable(before_); }
 
     void add(CapturedLaunches& launches, std::uint64_t key, std::uint32_t amount)
     {
@@ -47,6 +50,7 @@ protected:
         return host_.data()[0];
     }
 
+    const bool before_ = CapturedLaunches::enabled();
     Context context_;
     Context::Lease lease_;
     DeviceArray<std::uint32_t> value_;

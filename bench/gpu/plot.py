@@ -13,10 +13,20 @@ def label(row):
     return f"{row['data']}, {int(row['rows']):,} x {row['dimensions']}"
 
 
-def draw(axes, rows, batch):
+def recalls(rows):
+    """Recall of each setting over the most queries that were asked: a batch of one says little of it."""
+    best = {}
+    for row in sorted(rows, key=lambda row: int(row["batch"])):
+        best[label(row), row["method"], row["settings"]] = float(row["recall"])
+    return best
+
+
+def draw(axes, rows, batch, recall):
     for name in dict.fromkeys(label(row) for row in rows):
         chosen = [row for row in rows if label(row) == name]
-        points = sorted((float(r["recall"]), float(r["queries_per_second"])) for r in chosen if r["method"] != "exact")
+        points = sorted(
+            (recall[name, r["method"], r["settings"]], float(r["queries_per_second"])) for r in chosen if r["method"] != "exact"
+        )
         (line,) = axes.plot([p[0] for p in points], [p[1] for p in points], marker="o", markersize=3, label=name)
         for row in chosen:
             if row["method"] == "exact":
@@ -36,7 +46,7 @@ def main():
     batches = sorted({int(row["batch"]) for row in rows})
     figure, axes = plt.subplots(1, len(batches), figsize=(4.5 * len(batches), 4.2), squeeze=False)
     for place, batch in zip(axes[0], batches):
-        draw(place, [row for row in rows if int(row["batch"]) == batch], batch)
+        draw(place, [row for row in rows if int(row["batch"]) == batch], batch, recalls(rows))
     axes[0][0].legend(fontsize=7, loc="lower left")
     figure.suptitle("ivfadc (lines) and exact (stars), operands on the device", fontsize=11)
     figure.tight_layout()

@@ -31,16 +31,6 @@ uint32 first_wanted(const ScanState* state)
     return static_cast<uint32>(Min(rows, int64{max_k}));
 }
 
-// True when the index has no row at all: then no engine is asked.
-bool is_empty(const IndexState& state)
-{
-    if (state.directory->rows > 0) return false;
-    for (uint32 i = 0; i < delta_log_count; ++i) {
-        if (state.delta_end[i] > state.meta.logs[i].start) return false;
-    }
-    return true;
-}
-
 // From the second search on, rows of the first must be known.
 void remember_first_batch(ScanState* state)
 {
@@ -108,7 +98,7 @@ bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     Progress& now = state_of(scan)->now;
     Relation index = scan->indexRelation;
     const IndexState seen = read_index_state(index);
-    if (is_empty(seen)) return true;
+    if (index_is_empty(seen)) return true;
     follow_generation(&now, seen.meta.generation);
     plan_search(scan, seen, request);
     elog(DEBUG2, "searching index \"%s\" for %u rows%s", RelationGetRelationName(index), request->k,

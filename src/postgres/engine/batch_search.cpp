@@ -10,16 +10,6 @@ namespace
 
 constexpr uint32 most_bytes = 1U << 20;  // of queries in a request, and of results in a reply
 
-// True when the index has no row at all: then no engine is asked.
-bool has_no_rows(const IndexState& state)
-{
-    if (state.directory->rows > 0) return false;
-    for (uint32 i = 0; i < delta_log_count; ++i) {
-        if (state.delta_end[i] > state.meta.logs[i].start) return false;
-    }
-    return true;
-}
-
 // How many queries one request may hold, so that it and its reply fit into a frame.
 uint32 most_queries(uint32 dimensions, uint32 k)
 {
@@ -62,7 +52,7 @@ BatchAnswer* search_batch(Relation index, PlanSearch plan, uint32 wanted, const 
     auto* answers = static_cast<BatchAnswer*>(palloc0(sizeof(BatchAnswer) * Max(1U, count)));
     for (uint32 first = 0; first < count;) {
         const IndexState state = read_index_state(index);
-        if (has_no_rows(state)) break;
+        if (index_is_empty(state)) break;
         auto* part = static_cast<BatchPart*>(palloc0(sizeof(BatchPart)));
         SearchRequest& request = part->request;
         plan(index, state, wanted, &request);

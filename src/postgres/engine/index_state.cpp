@@ -74,6 +74,15 @@ IndexState read_index_state(Relation index)
     return state;
 }
 
+bool index_is_empty(const IndexState& state)
+{
+    if (state.directory->rows > 0) return false;
+    for (uint32 i = 0; i < delta_log_count; ++i) {
+        if (state.delta_end[i] > state.meta.logs[i].start) return false;
+    }
+    return true;
+}
+
 MirrorKey mirror_key(Relation index, const MetaPage& meta)
 {
     MirrorKey key;

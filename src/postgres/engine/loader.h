@@ -18,6 +18,8 @@ struct IndexState {
     Directory* directory;  // lives as long as the relcache entry's cache context; copy what must live longer
 };
 IndexState read_index_state(Relation index);
+// True when the index has no row at all, dead ones included: then no engine need be asked.
+bool index_is_empty(const IndexState& state);
 
 // Fills request.key, delta_end and tombstone_version from `state`, sends it with the queries (normalised by the caller
 // when the metric is cosine), loads what the engine asks for, and returns the answered reply.

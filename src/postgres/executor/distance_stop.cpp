@@ -1,6 +1,7 @@
 #include "postgres/executor/distance_stop.h"
 
 #include "postgres/access/methods.h"
+#include "postgres/executor/custom_scan.h"
 
 extern "C" {
 #include "commands/explain.h"
@@ -110,25 +111,14 @@ const CustomExecMethods execution_methods = make_methods();
 
 Node* create_state(CustomScan*)
 {
-    void* memory = palloc0(sizeof(DistanceStopState));
-    static_cast<Node*>(memory)->type = T_CustomScanState;
-    static_cast<DistanceStopState*>(memory)->custom.methods = &execution_methods;
-    return static_cast<Node*>(memory);
+    return make_custom_state<DistanceStopState>(&execution_methods);
 }
 
 const CustomScanMethods scan_methods = {"DistanceStop", create_state};
 
 Plan* plan_distance_stop(PlannerInfo*, RelOptInfo*, CustomPath* path, List* targets, List*, List* plans)
 {
-    CustomScan* scan = makeNode(CustomScan);
-    const Plan* child = static_cast<Plan*>(linitial(plans));
-    scan->scan.plan.targetlist = targets;
-    scan->flags = path->flags;
-    scan->custom_plans = plans;
-    scan->custom_scan_tlist = static_cast<List*>(copyObjectImpl(child->targetlist));
-    scan->custom_exprs = path->custom_private;
-    scan->methods = &scan_methods;
-    return &scan->scan.plan;
+    return make_custom_plan(path, targets, plans, path->custom_private, NIL, &scan_methods);
 }
 
 const CustomPathMethods path_methods = {"DistanceStop", plan_distance_stop, nullptr};
@@ -161,27 +151,14 @@ IndexPath* without_filter(const IndexPath* path, const RestrictInfo* clause)
     return copy;
 }
 
-CustomPath* make_stop_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath* path, RestrictInfo* clause)
+CustomPath* make_stop_path(PlannerInfo* root, const IndexPath* path, RestrictInfo* clause)
 {
-    CustomPath* stop = makeNode(CustomPath);
     IndexPath* child = without_filter(path, clause);
+    CustomPath* stop = make_custom_path(&child->path, &path_methods);
     const Selectivity kept = clause_selectivity(root, reinterpret_cast<Node*>(clause), 0, JOIN_INNER, nullptr);
-    stop->path.pathtype = T_CustomScan;
-    stop->path.parent = rel;
-    stop->path.pathtarget = path->path.pathtarget;
-    stop->path.param_info = path->path.param_info;
-    stop->path.rows = path->path.rows;
-    stop->path.startup_cost = path->path.startup_cost;
-    stop->path.total_cost =
-        path->path.startup_cost + (path->path.total_cost - path->path.startup_cost) * Min(1.0, Max(0.0, kept));
-    stop->path.pathkeys = path->path.pathkeys;
-#if PG_VERSION_NUM >= 180000
-    stop->path.disabled_nodes = path->path.disabled_nodes;
-#endif
-    stop->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-    stop->custom_paths = list_make1(child);
+    const Cost rest = path->path.total_cost - path->path.startup_cost;
+    stop->path.total_cost = path->path.startup_cost + rest * Min(1.0, Max(0.0, kept));
     stop->custom_private = list_make1(clause->clause);
-    stop->methods = &path_methods;
     return stop;
 }
 
@@ -216,7 +193,7 @@ void add_stop_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath* path)
     foreach (cell, rel->baserestrictinfo) {
         auto* clause = static_cast<RestrictInfo*>(lfirst(cell));
         if (!bounds_distance(clause, distance)) continue;
-        add_path(rel, &make_stop_path(root, rel, path, clause)->path);
+        add_path(rel, &make_stop_path(root, path, clause)->path);
         return;
     }
 }

@@ -3,6 +3,7 @@
 
 #include "postgres/access/query_value.h"
 #include "postgres/engine/index_state.h"
+#include "postgres/executor/custom_scan.h"
 #include "postgres/executor/knn_cache.h"
 #include "postgres/settings.h"
 #include "postgres/types/vector.h"
@@ -82,10 +83,7 @@ const CustomExecMethods methods = make_methods();
 
 Node* create_state(CustomScan*)
 {
-    void* memory = palloc0(sizeof(KnnBatchState));
-    static_cast<Node*>(memory)->type = T_CustomScanState;
-    static_cast<KnnBatchState*>(memory)->custom.methods = &methods;
-    return static_cast<Node*>(memory);
+    return make_custom_state<KnnBatchState>(&methods);
 }
 
 // Rows are kept as minimal tuples: let the node hand out a slot of that kind, which is read only as far as needed.

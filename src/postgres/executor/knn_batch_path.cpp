@@ -3,6 +3,7 @@
 #include "postgres/executor/knn_batch.h"
 
 #include "postgres/access/methods.h"
+#include "postgres/executor/custom_scan.h"
 #include "postgres/executor/distance_stop.h"
 #include "postgres/settings.h"
 
@@ -193,38 +194,17 @@ Path* find_knn_subquery(const RelOptInfo* outer, const RelOptInfo* inner, KnnBat
 
 Plan* plan_knn_batch(PlannerInfo*, RelOptInfo*, CustomPath* path, List* targets, List*, List* plans)
 {
-    CustomScan* scan = makeNode(CustomScan);
-    const Plan* child = static_cast<Plan*>(linitial(plans));
-    scan->scan.plan.targetlist = targets;
-    scan->flags = path->flags;
-    scan->custom_plans = plans;
-    scan->custom_scan_tlist = static_cast<List*>(copyObjectImpl(child->targetlist));
-    scan->custom_exprs = static_cast<List*>(linitial(path->custom_private));
-    scan->custom_private = static_cast<List*>(lsecond(path->custom_private));
-    scan->methods = &knn_batch_scan_methods;
-    return &scan->scan.plan;
+    return make_custom_plan(path, targets, plans, static_cast<List*>(linitial(path->custom_private)),
+                            static_cast<List*>(lsecond(path->custom_private)), &knn_batch_scan_methods);
 }
 
 const CustomPathMethods path_methods = {"KnnBatch", plan_knn_batch, nullptr};
 
-CustomPath* make_batch_path(RelOptInfo* outer, Path* child, const KnnBatchPlan& plan)
+CustomPath* make_batch_path(const Path* child, const KnnBatchPlan& plan)
 {
-    CustomPath* path = makeNode(CustomPath);
-    path->path.pathtype = T_CustomScan;
-    path->path.parent = outer;
-    path->path.pathtarget = child->pathtarget;
-    path->path.param_info = child->param_info;
-    path->path.rows = child->rows;
-    path->path.startup_cost = child->startup_cost;
-    path->path.total_cost = child->total_cost + child->rows * cpu_tuple_cost;
-    path->path.pathkeys = child->pathkeys;
-#if PG_VERSION_NUM >= 180000
-    path->path.disabled_nodes = child->disabled_nodes;
-#endif
-    path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-    path->custom_paths = list_make1(child);
+    CustomPath* path = make_custom_path(child, &path_methods);
+    path->path.total_cost += child->rows * cpu_tuple_cost;
     path->custom_private = list_make2(knn_batch_expressions(plan), knn_batch_private(plan));
-    path->methods = &path_methods;
     return path;
 }
 
@@ -240,7 +220,7 @@ struct JoinSides {
 // Add the nested loop over a batched outer path. Its searches share requests, which the inner path's cost doesn't know.
 void add_batched_join(const JoinSides& sides, Path* child, Path* inner, const KnnBatchPlan& plan)
 {
-    CustomPath* outer = make_batch_path(sides.outer, child, plan);
+    CustomPath* outer = make_batch_path(child, plan);
     Relids required = calc_nestloop_required_outer(sides.outer->relids, PATH_REQ_OUTER(&outer->path),
                                                    sides.inner->relids, PATH_REQ_OUTER(inner));
     if (required != nullptr && !bms_overlap(required, sides.extra->param_source_rels)) {

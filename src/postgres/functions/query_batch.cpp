@@ -80,16 +80,6 @@ BatchReply read_batch_reply(const char* payload, uint32 payload_bytes, uint32 qu
     return out;
 }
 
-// True when the index has no row at all: then no engine is asked.
-bool is_empty(const IndexState& state)
-{
-    if (state.directory->rows > 0) return false;
-    for (uint32 i = 0; i < delta_log_count; ++i) {
-        if (state.delta_end[i] > state.meta.logs[i].start) return false;
-    }
-    return true;
-}
-
 const float* query_at(const QueryBatch* batch, uint32 query)
 {
     return batch->queries + static_cast<size_t>(query) * batch->dimensions;
@@ -266,7 +256,7 @@ void search_exactly(SearchTarget* target, QueryBatch* batch, uint32 query)
     for (uint32 chunk = Max(continue_after, Min(max_k / 2, batch->k) * 2);; chunk = Min(chunk * 2, max_k)) {
         CHECK_FOR_INTERRUPTS();
         const IndexState state = read_index_state(target->index);
-        if (is_empty(state)) break;
+        if (index_is_empty(state)) break;
         if (state.meta.generation != generation) {
             // Rebuilt: the cursor means nothing any more.
             generation = state.meta.generation;
@@ -298,7 +288,7 @@ void search_some(SearchTarget* target, QueryBatch* batch, const uint32* queries,
     for (uint32 done = 0; done < count;) {
         CHECK_FOR_INTERRUPTS();
         const IndexState state = read_index_state(target->index);
-        if (is_empty(state)) return;
+        if (index_is_empty(state)) return;
         SearchRequest request = {};
         plan_search(target, state, wanted, for_rows, &request);
         const uint32 some = Min(count - done, queries_per_request(batch->dimensions, request.k));
@@ -434,7 +424,7 @@ void start_batch(SearchTarget* target, QueryBatch* batch)
     BatchStart* start = batch->start;
     if (batch->count == 0 || batch->k == 0) return;
     const IndexState state = read_index_state(target->index);
-    if (is_empty(state)) return;
+    if (index_is_empty(state)) return;
     *start = {};
     start->wanted = first_wanted(target, batch);
     plan_search(target, state, start->wanted, batch->k, &start->request);

@@ -25,9 +25,12 @@ for my $round (1 .. 5)
 	my $engine = engine_pid($node);
 	my $backend = $node->background_psql('postgres');
 	my $pid = $backend->query_safe('SELECT pg_backend_pid()');
+	my $log_end = -s $node->logfile;
 	kill 'STOP', $engine;
 	kill 'KILL', $pid;
 	eval { $backend->quit };
+	# Until the server has noticed, it answers as before.
+	$node->wait_for_log(qr/all server processes terminated; reinitializing/, $log_end);
 	usleep_until_up();
 	kill 'CONT', $engine;
 

@@ -132,11 +132,8 @@ Method on_other_table(Method method)
 
 void measure_interference(const Options& options, const Dataset& data)
 {
-    const std::vector<std::string> usual = {"exact", "ivfadc"};
-    const auto methods = choose_methods(options.methods.empty() ? usual : options.methods, data.base.rows, options.k);
+    const auto methods = choose_pgwarp_indexes(options.methods, data.base.rows, options.k);
     for (const Method& method : methods) {
-        if (method.server != Server::pgwarp || !method.indexed())
-            throw std::runtime_error(method.name + " has no index");
         load_table(options, data, method);
         load_table(options, data, on_other_table(method));
         Database(options.pgwarp_database).run(create_index_sql(method, data.metric));

@@ -82,6 +82,17 @@ std::vector<Method> choose_methods(const std::vector<std::string>& names, std::s
     return chosen;
 }
 
+std::vector<Method> choose_pgwarp_indexes(const std::vector<std::string>& names, std::size_t rows, std::size_t k)
+{
+    const std::vector<std::string> usual = {"exact", "ivfadc"};
+    auto methods = choose_methods(names.empty() ? usual : names, rows, k);
+    for (const Method& method : methods) {
+        if (method.server != Server::pgwarp || !method.indexed())
+            throw std::runtime_error(method.name + " is no index of pgwarp");
+    }
+    return methods;
+}
+
 const char* operator_of(Metric metric)
 {
     switch (metric) {

@@ -122,6 +122,7 @@ SearchMessage decode_search(Bytes payload)
     SearchMessage message{front<SearchRequest>(payload), {}};
     const SearchRequest& request = message.request;
     require(request.mode == SearchMode::normal || request.mode == SearchMode::continuation, "unknown search mode");
+    require(request.want_places <= 1, "unknown wish in a search");
     require(request.fault <= static_cast<std::uint16_t>(Fault::out_of_memory), "unknown fault");
     require(request.query_count >= 1, "search without queries");
     require(request.mode == SearchMode::normal || request.query_count == 1, "continuation of several queries");

@@ -37,6 +37,7 @@ private:
 struct SearchSlice {
     std::span<const std::uint32_t> counts;
     std::span<const Result> results;
+    std::span<const std::uint64_t> places;
     std::uint32_t batch_width;  // queries in the batch
     Clock::time_point started;
     const SearchAnswer& answer;
@@ -63,8 +64,8 @@ void deliver(std::vector<Member>& members, const SearchAnswer& answer, std::uint
         const auto counts = std::span(answer.counts).subspan(query, member.count);
         std::size_t results = 0;
         for (std::uint32_t count : counts) results += count;
-        give(member,
-             SearchSlice{counts, std::span(answer.results).subspan(result, results), batch_width, started, answer});
+        give(member, SearchSlice{counts, std::span(answer.results).subspan(result, results),
+                                 std::span(answer.places).subspan(result, results), batch_width, started, answer});
         query += member.count;
         result += results;
     }

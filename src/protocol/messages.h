@@ -98,6 +98,7 @@ struct SearchCursor {
     double distance;        // -infinity = from the front
     std::uint64_t ordinal;  // source << 48 | number; source 0 = row of the index, 1 + i = delta log i
 };
+inline constexpr std::uint32_t place_source_shift = 48;
 
 struct SearchRequest {
     MirrorKey key;
@@ -111,8 +112,8 @@ struct SearchRequest {
     std::int64_t effort;
     SearchCursor after;  // continuation only
     SearchMode mode;
-    std::uint8_t reserved_byte;  // 0
-    std::uint16_t fault;         // Fault
+    std::uint8_t want_places;  // 1: the reply tells each result's place
+    std::uint16_t fault;       // Fault
     std::uint32_t reserved;
     ParameterList settings;
 };
@@ -125,7 +126,8 @@ enum class SearchStatus : std::uint8_t {
     still_loading = 4,    // load_wait_ms passed
 };
 
-// Followed, when answered, by uint32 counts[query_count] (padded to 8 bytes), Result[sum of counts].
+// Followed, when answered, by uint32 counts[query_count] (padded to 8 bytes), Result[sum of counts] and, where they
+// were wanted, uint64 places[sum of counts]: ordinals as a cursor has them.
 struct SearchReply {
     std::uint64_t have_delta_end[delta_log_count];
     std::uint64_t have_tombstone_version;
@@ -138,7 +140,8 @@ struct SearchReply {
     SearchStatus status;
     ResultKind kind;
     std::uint8_t on_cuda;
-    std::uint8_t reserved[5];
+    std::uint8_t has_places;
+    std::uint8_t reserved[4];
     ParameterList resolved;  // settings as used
 };
 

@@ -22,13 +22,14 @@ namespace pgwarp
 namespace
 {
 
-// Say what the methods can do: ordered scans of one column and nothing else.
+// Say what the methods can do: ordered scans of one column, which may return others that are included.
 void set_capabilities(IndexAmRoutine* routine)
 {
     routine->amstrategies = 0;
     routine->amsupport = 1;
     routine->amcanorderbyop = true;
     routine->amoptionalkey = true;
+    routine->amcaninclude = true;
 #if PG_VERSION_NUM >= 170000
     routine->amcanbuildparallel = true;
 #endif
@@ -47,6 +48,7 @@ IndexAmRoutine* make_routine(Method id)
     routine->aminsert = pgwarp_aminsert;
     routine->ambulkdelete = pgwarp_ambulkdelete;
     routine->amvacuumcleanup = pgwarp_amvacuumcleanup;
+    routine->amcanreturn = can_return_column;
     routine->amcostestimate = method.estimate_cost;
     routine->amoptions = method.parse_options;
     routine->ambuildphasename = build_phase_name;

@@ -71,7 +71,7 @@ void emit(IndexScanDesc scan, const Candidate& candidate)
 }
 
 // The next row: of the batch, of a new one, or at the very end of those found too late.
-const Candidate* next_candidate(IndexScanDesc scan)
+Candidate* next_candidate(IndexScanDesc scan)
 {
     Progress& now = state_of(scan)->now;
     if (now.batch.next == now.batch.count && !now.exhausted) fetch_batch(scan);
@@ -116,7 +116,12 @@ bool next_tuple(IndexScanDesc scan, ScanDirection)
     ScanState* state = state_of(scan);
     MemoryContext outer = MemoryContextSwitchTo(state->context);
     if (state->now.query == nullptr) start(scan);
-    const Candidate* candidate = next_candidate(scan);
+    Candidate* candidate = next_candidate(scan);
+    // The executor takes what it is given for visible wherever the page is.
+    while (candidate != nullptr && scan->xs_want_itup && !return_included(scan, candidate)) {
+        CHECK_FOR_INTERRUPTS();
+        candidate = next_candidate(scan);
+    }
     if (candidate != nullptr) {
         emit(scan, *candidate);
         if (state->now.ahead != nullptr) state->now.ahead->taken++;
@@ -129,6 +134,7 @@ void end_scan(IndexScanDesc scan)
 {
     ScanState* state = state_of(scan);
     if (state->heap != nullptr) close_heap_reader(state->heap);
+    end_included_return(state);
     MemoryContextDelete(state->scan_context);
     pfree(scan->xs_orderbyvals);
     pfree(scan->xs_orderbynulls);

@@ -22,7 +22,10 @@ struct Candidate {
     double value;
     double upper;
     bool recheck;
+    bool all_visible;  // its page was, at a time at which the index still had every row of the answer
+    uint64 place;      // in the index, as the engine told it; no_place when unknown
 };
+inline constexpr uint64 no_place = UINT64_MAX;
 
 struct CandidateList {
     Candidate* items;
@@ -46,6 +49,9 @@ struct Progress {
     uint32 wanted;    // rows that the next search is for
     KnnCache* ahead;  // whose answers were fetched ahead, or null
     uint64 generation;
+    uint64 batch_generation;   // of the index when the rows of the batch were searched
+    uint64 tombstone_version;  // that they were searched with
+    uint32 looked;             // candidates of the batch whose pages were looked up in the visibility map
     SearchCursor cursor;
     double floor;    // largest value emitted
     double ceiling;  // largest upper value emitted
@@ -54,11 +60,14 @@ struct Progress {
     TidSet returned;
 };
 
+struct IncludedReturn;
+
 struct ScanState {
     MemoryContext scan_context;  // of the whole scan
     MemoryContext context;       // reset by every rescan
     LimitHint hint;
-    HeapReader* heap;  // opened when needed
+    HeapReader* heap;          // opened when needed
+    IncludedReturn* included;  // of an index-only scan
     Progress now;
 };
 
@@ -71,11 +80,16 @@ void plan_normal_search(Relation index, const IndexState& state, uint32 wanted, 
 // What a result says of its row's distance. bound_width: of the reply.
 Candidate make_bounded(const Result& result, ResultKind kind, double bound_width);
 
+// The same for an index with included columns, whose results are to tell their places.
+void plan_placed_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
+void ask_for_places(Relation index, SearchRequest* request);
+
 // search_reply.cpp
 struct SearchResults {
     SearchReply header;
     uint32 count;
     Result* results;
+    const uint64* places;  // of the results, or null
 };
 // The results of a reply to a search with one query, palloc'ed.
 SearchResults read_search_reply(const EngineReply& reply);
@@ -88,5 +102,12 @@ void verify_candidate(IndexScanDesc scan, const Candidate& candidate);
 HeapReader* scan_heap(IndexScanDesc scan);
 void push_candidate(CandidateList* list, const Candidate& candidate, MemoryContext context);
 void sort_candidates(CandidateList* list);
+
+// scan_included.cpp: index-only scans
+// Replaces bounds by distances wherever they leave the order open: no executor does that here.
+void settle_order(IndexScanDesc scan);
+// Fills xs_itup with the row's included columns and distance. False when the scan's snapshot doesn't see the row.
+bool return_included(IndexScanDesc scan, Candidate* candidate);
+void end_included_return(ScanState* state);
 
 }  // namespace pgwarp

@@ -86,7 +86,7 @@ bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     *found = {};
     if (answer->part != nullptr) {
         *request = answer->part->request;
-        *found = {answer->part->reply, answer->count, answer->results};
+        *found = {answer->part->reply, answer->count, answer->results, answer->places};
         follow_generation(&now, request->key.generation);
     }
     return true;
@@ -101,6 +101,7 @@ bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     if (index_is_empty(seen)) return true;
     follow_generation(&now, seen.meta.generation);
     plan_search(scan, seen, request);
+    if (scan->xs_want_itup) ask_for_places(index, request);
     elog(DEBUG2, "searching index \"%s\" for %u rows%s", RelationGetRelationName(index), request->k,
          now.continuation ? ", exactly" : "");
     *found = read_search_reply(engine_search(index, seen, request, now.sent));
@@ -154,6 +155,8 @@ bool fetch_batch(IndexScanDesc scan)
         const bool ahead = take_ahead(scan, &request, &found);
         if (!ahead && !search_now(scan, &request, &found)) continue;
         if (request.k == 0) break;  // the index has no row
+        now.batch_generation = request.key.generation;
+        now.tombstone_version = request.tombstone_version;
         take_results(scan, found);
         if (!ahead) pfree(found.results);
         advance(&now, access_method_of(index), request, found);

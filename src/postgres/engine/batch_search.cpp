@@ -11,10 +11,11 @@ namespace
 constexpr uint32 most_bytes = 1U << 20;  // of queries in a request, and of results in a reply
 
 // How many queries one request may hold, so that it and its reply fit into a frame.
-uint32 most_queries(uint32 dimensions, uint32 k)
+uint32 most_queries(uint32 dimensions, const SearchRequest& request)
 {
+    const uint64 result_bytes = sizeof(Result) + (request.want_places != 0 ? sizeof(uint64) : 0);
     const uint64 by_query = most_bytes / (sizeof(float) * dimensions);
-    const uint64 by_result = most_bytes / (sizeof(Result) * uint64{k} + sizeof(uint32));
+    const uint64 by_result = most_bytes / (result_bytes * request.k + sizeof(uint32));
     return static_cast<uint32>(Max(uint64{1}, Min(by_query, by_result)));
 }
 
@@ -32,15 +33,22 @@ void take_answers(const EngineReply& reply, BatchPart* part, uint32 count, Batch
             total += counts[i];
         }
     }
-    if (part->reply.query_count != count || reply.payload_bytes < results_at + sizeof(Result) * total) {
+    const uint64 places_at = results_at + sizeof(Result) * total;
+    const bool has_places = part->reply.has_places != 0;
+    const uint64 end = places_at + (has_places ? sizeof(uint64) * total : 0);
+    if (part->reply.query_count != count || reply.payload_bytes < end) {
         ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("pgwarp-engine sent a malformed reply to a search")));
     }
-    auto* results = static_cast<Result*>(palloc(sizeof(Result) * Max(uint64{1}, total)));
-    memcpy(results, reply.payload + results_at, sizeof(Result) * total);
+    auto* copy = static_cast<char*>(palloc(Max(sizeof(Result), end - results_at)));
+    memcpy(copy, reply.payload + results_at, end - results_at);
+    auto* results = reinterpret_cast<Result*>(copy);
+    const auto* places = has_places ? reinterpret_cast<const uint64*>(copy + (places_at - results_at)) : nullptr;
     for (uint32 i = 0; i < count; ++i) {
         answers[i].part = part;
         answers[i].results = results;
+        answers[i].places = places;
         results += answers[i].count;
+        if (places != nullptr) places += answers[i].count;
     }
 }
 
@@ -56,7 +64,7 @@ BatchAnswer* search_batch(Relation index, PlanSearch plan, uint32 wanted, const 
         auto* part = static_cast<BatchPart*>(palloc0(sizeof(BatchPart)));
         SearchRequest& request = part->request;
         plan(index, state, wanted, &request);
-        request.query_count = Min(count - first, most_queries(dimensions, request.k));
+        request.query_count = Min(count - first, most_queries(dimensions, request));
         request.dimensions = dimensions;
         request.load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
         request.fault = static_cast<uint16>(setting_fault);

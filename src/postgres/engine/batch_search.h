@@ -16,6 +16,7 @@ struct BatchPart {
 struct BatchAnswer {
     const BatchPart* part;  // null: the index has no row
     Result* results;
+    const uint64* places;  // of the results, or null
     uint32 count;
 };
 

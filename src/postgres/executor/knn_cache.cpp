@@ -29,7 +29,7 @@ void search_queries(KnnCache* cache, uint32 first, uint32 count, uint32 wanted)
     MemoryContext outer = MemoryContextSwitchTo(cache->context);
     const float* queries = cache->queries + uint64{first} * cache->dimensions;
     const BatchAnswer* found =
-        search_batch(cache->index, plan_normal_search, wanted, queries, count, cache->dimensions);
+        search_batch(cache->index, plan_placed_search, wanted, queries, count, cache->dimensions);
     memcpy(cache->answers + first, found, sizeof(BatchAnswer) * count);
     const BatchPart* last = nullptr;
     for (uint32 i = 0; i < count; ++i) {

@@ -1,6 +1,7 @@
 #include "postgres/storage/build_pages.h"
 
 #include "postgres/storage/delta_log.h"
+#include "postgres/storage/included_tuple.h"
 
 extern "C" {
 #include "access/xloginsert.h"
@@ -53,7 +54,14 @@ static void close_current(IndexWriter* writer)
     if (writer->current == nullptr) return;
     Directory* directory = &writer->directory;
     if (directory->array_count == max_arrays) elog(ERROR, "an index cannot have more than %u arrays", max_arrays);
-    directory->arrays[directory->array_count++] = end_array(writer->current);
+    const StoredArray array = end_array(writer->current);
+    if (strcmp(array.shape.name, array_included) == 0) {
+        directory->included = array;
+    } else if (strcmp(array.shape.name, array_included_at) == 0) {
+        directory->included_at = array;
+    } else {
+        directory->arrays[directory->array_count++] = array;
+    }
     writer->current = nullptr;
 }
 

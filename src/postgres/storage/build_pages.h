@@ -11,7 +11,7 @@ namespace pgwarp
 // leaves only pages that the aborted transaction drops with the relation.
 struct IndexWriter;
 IndexWriter* begin_index(Relation index, ForkNumber fork, const IndexShape& shape);
-// Arrays in load order, each begun, written and ended before the next.
+// Arrays in load order, each begun, written and ended before the next; those of included columns last.
 void add_index_array(IndexWriter* writer, const ArrayShape& shape);
 void write_index_array(IndexWriter* writer, const void* bytes, uint64 length);
 // Ends with an empty tombstone bitmap for `rows`, empty delta logs, a new random generation.

@@ -198,7 +198,7 @@ BlockNumber create_delta_log(Relation index, ForkNumber fork, uint64 segment_id)
     return create_page(index, fork, PageKind::log_head, segment_id, 0, &head, sizeof(head));
 }
 
-void append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const float* vector, uint32 dimensions)
+void append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const char* value, uint32 bytes)
 {
     OpenLog log;
     log.index = index;
@@ -209,18 +209,17 @@ void append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const f
     memcpy(&log.head, page_content(BufferGetPage(log.head_buffer)), sizeof(log.head));
     check_log_head(index, meta, number, log.head);
 
-    const char* bytes = reinterpret_cast<const char*>(vector);
     DeltaEntry entry;
     memset(&entry, 0, sizeof(entry));
     entry.block = ItemPointerGetBlockNumber(tid);
     entry.offset = ItemPointerGetOffsetNumber(tid);
     entry.value_position = log.head.value_end;
-    entry.length = dimensions * static_cast<uint32>(sizeof(float));
-    entry.value_crc = bytes_crc(bytes, entry.length);
+    entry.length = bytes;
+    entry.value_crc = bytes_crc(value, entry.length);
     entry.crc = entry_crc(entry);
 
-    const uint32 leading = write_leading_value(&log, bytes, entry.length);
-    write_entry(&log, entry, bytes + leading, entry.length - leading);
+    const uint32 leading = write_leading_value(&log, value, entry.length);
+    write_entry(&log, entry, value + leading, entry.length - leading);
     UnlockReleaseBuffer(log.head_buffer);
 }
 

@@ -33,7 +33,9 @@ struct Directory {
     Calibration calibration;
     uint32 array_count;
     uint32 reserved;
-    StoredArray* arrays;  // in load order
+    StoredArray* arrays;   // the engine's, in load order
+    StoredArray included;  // see included_tuple.h; without rows where there are no included columns
+    StoredArray included_at;
     StoredArray
         tombstones;  // u64 [ceil(rows / 64)][1], PageKind::tombstones, a crc in each page (bits change in place)
 };

@@ -1,0 +1,37 @@
+// The included tuples of a build: collected beside the rows that go to the engine, by one process or several, sorted by
+// heap address, which is the order of rows.
+#pragma once
+
+#include "postgres/storage/build_pages.h"
+#include "postgres/storage/included_tuple.h"
+
+extern "C" {
+#include "utils/tuplesort.h"
+}
+
+namespace pgwarp
+{
+
+// What is known of the tuples before they are stored.
+struct IncludedTotals {
+    uint64 rows;
+    uint64 bytes;
+    uint32 shortest;
+    uint32 longest;
+};
+void add_totals(IncludedTotals* to, const IncludedTotals& totals);
+
+// Lives in the memory context in which it was begun. `coordinate`: null for one process alone (see tuplesort.h).
+struct IncludedSort;
+IncludedSort* begin_included_sort(Relation index, int work_mem_kb, SortCoordinate coordinate);
+// Takes a row's tuple: values and nulls of all columns of the index.
+void add_included(IncludedSort* sort, ItemPointer tid, const Datum* values, const bool* nulls);
+// Sorts. A worker's tuples are then the leader's, whose own sort takes them over.
+void perform_included_sort(IncludedSort* sort);
+IncludedTotals included_totals(const IncludedSort* sort);
+void end_included_sort(IncludedSort* sort);
+
+// Writes the sorted tuples as arrays of the index, which has `rows` rows.
+void store_included(IncludedSort* sort, const IncludedTotals& totals, uint64 rows, IndexWriter* writer);
+
+}  // namespace pgwarp

@@ -16,8 +16,6 @@ IndexScanDesc begin_scan(Relation index, int key_count, int order_by_count);
 void rescan(IndexScanDesc scan, ScanKey keys, int key_count, ScanKey order_bys, int order_by_count);
 bool next_tuple(IndexScanDesc scan, ScanDirection direction);
 void end_scan(IndexScanDesc scan);
-// scan_included.cpp
-bool can_return_column(Relation index, int column);
 
 // cost.cpp
 void estimate_method_cost(const AccessMethod& method, PlannerInfo* root, IndexPath* path, double loop_count,

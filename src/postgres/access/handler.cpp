@@ -29,6 +29,7 @@ void set_capabilities(IndexAmRoutine* routine)
     routine->amsupport = 1;
     routine->amcanorderbyop = true;
     routine->amoptionalkey = true;
+    // Index-only scans are planned by index_only_path.cpp alone, so amcanreturn is null.
     routine->amcaninclude = true;
 #if PG_VERSION_NUM >= 170000
     routine->amcanbuildparallel = true;
@@ -48,7 +49,6 @@ IndexAmRoutine* make_routine(Method id)
     routine->aminsert = pgwarp_aminsert;
     routine->ambulkdelete = pgwarp_ambulkdelete;
     routine->amvacuumcleanup = pgwarp_amvacuumcleanup;
-    routine->amcanreturn = can_return_column;
     routine->amcostestimate = method.estimate_cost;
     routine->amoptions = method.parse_options;
     routine->ambuildphasename = build_phase_name;

@@ -70,15 +70,32 @@ void emit(IndexScanDesc scan, const Candidate& candidate)
     scan->xs_orderbynulls[0] = state_of(scan)->now.null_query;
 }
 
+// A row that was found too late.
+Candidate* next_late(Progress* now)
+{
+    if (now->late.next == 0) sort_candidates(&now->late);
+    return now->late.next < now->late.count ? &now->late.items[now->late.next++] : nullptr;
+}
+
 // The next row: of the batch, of a new one, or at the very end of those found too late.
 Candidate* next_candidate(IndexScanDesc scan)
 {
     Progress& now = state_of(scan)->now;
     if (now.batch.next == now.batch.count && !now.exhausted) fetch_batch(scan);
     if (now.batch.next < now.batch.count) return &now.batch.items[now.batch.next++];
-    if (now.late.next == 0) sort_candidates(&now.late);
-    if (now.late.next < now.late.count) return &now.late.items[now.late.next++];
-    return nullptr;
+    return next_late(&now);
+}
+
+// The same for an index-only scan.
+Candidate* next_candidate_in_order(IndexScanDesc scan)
+{
+    Progress& now = state_of(scan)->now;
+    for (;;) {
+        Candidate* candidate = next_settled(scan);
+        if (candidate != nullptr) return candidate;
+        if (now.exhausted) return next_late(&now);
+        fetch_batch(scan);
+    }
 }
 
 }  // namespace
@@ -116,11 +133,15 @@ bool next_tuple(IndexScanDesc scan, ScanDirection)
     ScanState* state = state_of(scan);
     MemoryContext outer = MemoryContextSwitchTo(state->context);
     if (state->now.query == nullptr) start(scan);
-    Candidate* candidate = next_candidate(scan);
-    // The executor takes what it is given for visible wherever the page is.
-    while (candidate != nullptr && scan->xs_want_itup && !return_included(scan, candidate)) {
-        CHECK_FOR_INTERRUPTS();
+    Candidate* candidate = nullptr;
+    if (!scan->xs_want_itup) {
         candidate = next_candidate(scan);
+    } else {
+        // The executor takes what it is given for visible wherever the page is.
+        do {
+            CHECK_FOR_INTERRUPTS();
+            candidate = next_candidate_in_order(scan);
+        } while (candidate != nullptr && !return_included(scan, candidate));
     }
     if (candidate != nullptr) {
         emit(scan, *candidate);

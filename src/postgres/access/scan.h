@@ -22,6 +22,7 @@ struct Candidate {
     double value;
     double upper;
     bool recheck;
+    bool looked;       // at its page in the visibility map
     bool all_visible;  // its page was, at a time at which the index still had every row of the answer
     uint64 place;      // in the index, as the engine told it; no_place when unknown
 };
@@ -51,11 +52,12 @@ struct Progress {
     uint64 generation;
     uint64 batch_generation;   // of the index when the rows of the batch were searched
     uint64 tombstone_version;  // that they were searched with
-    uint32 looked;             // candidates of the batch whose pages were looked up in the visibility map
     SearchCursor cursor;
     double floor;    // largest value emitted
     double ceiling;  // largest upper value emitted
     CandidateList batch;
+    double boundary;     // no row that wasn't offered yet has a smaller value
+    CandidateList held;  // of an index-only scan: rows beyond the boundary, to come after the next batch's nearer ones
     CandidateList late;  // nearer than rows already emitted; kept to the end
     TidSet returned;
 };
@@ -104,8 +106,9 @@ void push_candidate(CandidateList* list, const Candidate& candidate, MemoryConte
 void sort_candidates(CandidateList* list);
 
 // scan_included.cpp: index-only scans
-// Replaces bounds by distances wherever they leave the order open: no executor does that here.
-void settle_order(IndexScanDesc scan);
+// The next row of the batch, in order of exact distance; null where the batch ends. Other scans leave that to the
+// executor, which refuses it here.
+Candidate* next_settled(IndexScanDesc scan);
 // Fills xs_itup with the row's included columns and distance. False when the scan's snapshot doesn't see the row.
 bool return_included(IndexScanDesc scan, Candidate* candidate);
 void end_included_return(ScanState* state);

@@ -147,6 +147,7 @@ bool fetch_batch(IndexScanDesc scan)
         now.cursor = front;
         now.floor = -std::numeric_limits<double>::infinity();
         now.ceiling = now.floor;
+        now.boundary = now.floor;
     }
     while (!now.exhausted) {
         CHECK_FOR_INTERRUPTS();

@@ -1,6 +1,4 @@
 // Index-only scans: rows answered from the index, by their included columns and their distance.
-#include "postgres/access/callbacks.h"
-#include "postgres/access/index_options.h"
 #include "postgres/access/scan.h"
 #include "postgres/settings.h"
 #include "postgres/storage/included_tuple.h"
@@ -63,23 +61,47 @@ IncludedReturn* open_included_return(IndexScanDesc scan)
     return made;
 }
 
-// Look the next candidates' pages up in the visibility map; then, whether VACUUM was at the index since it was
-// searched. A row that VACUUM removed may lie on a page that is all-visible by now; it has bumped the version before
-// that.
-void look_at_pages(IndexScanDesc scan, IncludedReturn* included)
+// Look the pages of the candidates from `first` up in the visibility map; then, whether VACUUM was at the index since
+// it was searched. A row that VACUUM removed may lie on a page that is all-visible by now; it has bumped the version
+// before.
+void look_at_pages(IndexScanDesc scan, IncludedReturn* included, uint32 first)
 {
     Progress& now = state_of(scan)->now;
-    const uint32 end = Min(now.looked + look_ahead, now.batch.count);
-    for (uint32 i = now.looked; i < end; ++i) {
+    const uint32 end = Min(first + look_ahead, now.batch.count);
+    for (uint32 i = first; i < end; ++i) {
         Candidate& candidate = now.batch.items[i];
         const uint8 status =
             visibilitymap_get_status(scan->heapRelation, candidate.tid.block, &included->visibility_map);
         candidate.all_visible = (status & VISIBILITYMAP_ALL_VISIBLE) != 0;
+        candidate.looked = true;
     }
     const MetaPage meta = read_metapage(scan->indexRelation);
     const bool same = meta.generation == now.batch_generation && meta.tombstone_version == now.tombstone_version;
-    for (uint32 i = now.looked; i < end && !same; ++i) now.batch.items[i].all_visible = false;
-    now.looked = end;
+    for (uint32 i = first; i < end && !same; ++i) now.batch.items[i].all_visible = false;
+}
+
+// Replace the bounds of the batch's next row by its distance, and let those that are nearer go before.
+void settle_front(IndexScanDesc scan)
+{
+    Progress& now = state_of(scan)->now;
+    CandidateList& batch = now.batch;
+    Candidate front = batch.items[batch.next];
+    double distance = 0;
+    if (!fetch_row_distance(scan_heap(scan), front.tid, now.metric, now.query, now.dimensions, &distance)) {
+        batch.next++;  // no snapshot of this scan sees it
+        return;
+    }
+    front.value = front.upper = distance;
+    front.recheck = false;
+    uint32 to = batch.next;
+    for (; to + 1 < batch.count && batch.items[to + 1].value < distance; ++to) batch.items[to] = batch.items[to + 1];
+    batch.items[to] = front;
+}
+
+void hold_back(ScanState* state, Candidate candidate)
+{
+    candidate.place = no_place;  // of this answer only
+    push_candidate(&state->now.held, candidate, state->context);
 }
 
 // Copy the candidate's tuple from the index to included->stored; false when it isn't there any more.
@@ -164,33 +186,25 @@ void verify_included(IndexScanDesc scan, const Candidate& candidate, const Inclu
 
 }  // namespace
 
-bool can_return_column(Relation index, int column)
+Candidate* next_settled(IndexScanDesc scan)
 {
-    // The vector itself is never returned: the index may hold it changed, or in part.
-    if (column <= IndexRelationGetNumberOfKeyAttributes(index)) return false;
-    const AccessMethod& method = access_method_of(index);
-    return method.result_kind(index_stored_options(method, index)) != ResultKind::approximate;
-}
-
-void settle_order(IndexScanDesc scan)
-{
-    Progress& now = state_of(scan)->now;
+    ScanState* state = state_of(scan);
+    Progress& now = state->now;
     CandidateList& batch = now.batch;
-    uint32 kept = 0;
-    for (uint32 i = 0; i < batch.count; ++i) {
-        Candidate candidate = batch.items[i];
-        if (candidate.recheck) {
-            double distance = 0;
-            if (!fetch_row_distance(scan_heap(scan), candidate.tid, now.metric, now.query, now.dimensions, &distance)) {
-                continue;
-            }
-            candidate.value = candidate.upper = Max(distance, candidate.value);
-            candidate.recheck = false;
+    while (batch.next < batch.count) {
+        Candidate* front = &batch.items[batch.next];
+        if (front->recheck) {
+            settle_front(scan);
+            continue;
         }
-        batch.items[kept++] = candidate;
+        if (front->value <= now.boundary || now.exhausted) {
+            batch.next++;
+            return front;
+        }
+        // Rows of the next batch may be nearer than all that are left.
+        for (; batch.next < batch.count; ++batch.next) hold_back(state, batch.items[batch.next]);
     }
-    batch.count = kept;
-    sort_candidates(&batch);
+    return nullptr;
 }
 
 bool return_included(IndexScanDesc scan, Candidate* candidate)
@@ -199,7 +213,7 @@ bool return_included(IndexScanDesc scan, Candidate* candidate)
     IncludedReturn* included = open_included_return(scan);
     const CandidateList& batch = state->now.batch;
     const bool in_batch = candidate >= batch.items && candidate < batch.items + batch.count;
-    if (in_batch && candidate - batch.items >= state->now.looked) look_at_pages(scan, included);
+    if (in_batch && !candidate->looked) look_at_pages(scan, included, static_cast<uint32>(candidate - batch.items));
     const bool from_index = in_batch && candidate->all_visible && read_stored(scan, *candidate, included);
     if (!from_index && !make_from_heap(scan, *candidate, included)) return false;
     if (setting_verify_results) verify_included(scan, *candidate, included);

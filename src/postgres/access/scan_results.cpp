@@ -36,7 +36,7 @@ bool heap_distance(IndexScanDesc scan, Tid tid, double* distance)
 bool make_candidate(IndexScanDesc scan, const Result& result, const SearchReply& reply, Candidate* candidate)
 {
     const Progress& now = state_of(scan)->now;
-    *candidate = {result.tid, 0.0, 0.0, false, false, no_place};
+    *candidate = {result.tid, 0.0, 0.0, false, false, false, no_place};
     if (now.arbitrary) return true;
     if (reply.kind != ResultKind::approximate) {
         *candidate = make_bounded(result, reply.kind, reply.bound_width);
@@ -123,7 +123,6 @@ void take_results(IndexScanDesc scan, const SearchResults& found)
     Progress& now = state->now;
     now.batch.count = 0;
     now.batch.next = 0;
-    now.looked = 0;
     for (uint32 i = 0; i < found.count; ++i) {
         const Result& result = found.results[i];
         if (now.first_done && !add_tid(&now.returned, result.tid)) continue;
@@ -135,9 +134,12 @@ void take_results(IndexScanDesc scan, const SearchResults& found)
         push_candidate(&now.batch, candidate, state->context);
     }
     sort_candidates(&now.batch);
+    if (now.batch.count > 0) now.boundary = now.batch.items[now.batch.count - 1].value;
+    now.floor = Max(now.floor, now.boundary);
+    for (uint32 i = 0; i < now.held.count; ++i) push_candidate(&now.batch, now.held.items[i], state->context);
+    if (now.held.count > 0) sort_candidates(&now.batch);
+    now.held.count = 0;
     mark_rechecks(&now);
-    if (scan->xs_want_itup) settle_order(scan);
-    if (now.batch.count > 0) now.floor = Max(now.floor, now.batch.items[now.batch.count - 1].value);
 }
 
 void verify_candidate(IndexScanDesc scan, const Candidate& candidate)

@@ -84,7 +84,7 @@ Candidate make_bounded(const Result& result, ResultKind kind, double bound_width
 {
     const bool is_bound = kind != ResultKind::exact && std::isfinite(result.distance);
     const double slack = is_bound ? rounding_slack * (std::fabs(result.distance) + bound_width) : 0;
-    return {result.tid, result.distance - slack, result.distance + bound_width + slack, false, false, no_place};
+    return {result.tid, result.distance - slack, result.distance + bound_width + slack, false, false, false, no_place};
 }
 
 }  // namespace pgwarp

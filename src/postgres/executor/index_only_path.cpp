@@ -117,7 +117,7 @@ Bitmapset* included_columns(const IndexOptInfo* info)
 {
     Bitmapset* columns = nullptr;
     for (int i = info->nkeycolumns; i < info->ncolumns; ++i) {
-        if (info->canreturn[i] && info->indexkeys[i] > 0) columns = bms_add_member(columns, info->indexkeys[i]);
+        if (info->indexkeys[i] > 0) columns = bms_add_member(columns, info->indexkeys[i]);
     }
     return columns;
 }
@@ -139,7 +139,7 @@ IndexOptInfo* with_distance(const IndexOptInfo* info, Node* distance)
         }
         if (i > 0) {
             target->resno = static_cast<AttrNumber>(i + 2);
-            made->canreturn[i + 1] = info->canreturn[i];
+            made->canreturn[i + 1] = true;
         }
         made->indextlist = lappend(made->indextlist, target);
     }

@@ -64,7 +64,7 @@ for my $kind ('scan', 'join')
 		"SELECT n.id FROM (VALUES (1), (1), (1)) q (one) CROSS JOIN LATERAL (SELECT id FROM items ORDER BY v <-> array_fill(3 * q.one, ARRAY[16])::vector LIMIT 1000) n";
 	like(sql("$only EXPLAIN $query"), qr/Index Only Scan/, "$kind beside VACUUM: index-only scan");
 	like(sql("$only EXPLAIN $query"), qr/KnnBatch/, 'join beside VACUUM: in batches') if $kind eq 'join';
-	sql('DELETE FROM items WHERE id % 4 = ' . ($kind eq 'scan' ? 1 : 2));
+	sql('DELETE FROM items WHERE id <> 5 AND id % 4 = ' . ($kind eq 'scan' ? 1 : 2));
 	my $left = sql('SELECT count(*) FROM items');
 	cmp_ok($left, '<', $count, "$kind beside VACUUM: rows were deleted");
 	my $in = "$only BEGIN ISOLATION LEVEL REPEATABLE READ; DECLARE c CURSOR FOR $query; FETCH 2 FROM c;\n\\echo started\n";
@@ -80,7 +80,7 @@ for my $kind ('scan', 'join')
 	is($err, '', "$kind beside VACUUM: no error");
 	my @ids = grep { /^\d+$/ } split /\n/, $out;
 	my $wrong = $kind eq 'scan' ? 1 : 2;
-	is(scalar(grep { $_ <= 6000 && $_ % 4 == $wrong } @ids), 0, "$kind beside VACUUM: no removed row");
+	is(scalar(grep { $_ <= 6000 && $_ != 5 && $_ % 4 == $wrong } @ids), 0, "$kind beside VACUUM: no removed row");
 	is(scalar(grep { $_ > 100000 } @ids), 0, "$kind beside VACUUM: no row that came later") if $kind eq 'scan';
 	is(scalar(@ids), $kind eq 'scan' ? $left : 3000, "$kind beside VACUUM: all others");
 	sql('DELETE FROM items WHERE id > 100000; VACUUM items');
@@ -98,7 +98,8 @@ for my $columns ('id, title', 'id')
 		CREATE INDEX large_v ON large USING exact (v) INCLUDE ($columns)", stderr => \$notices);
 	like($notices, qr/using \d+ parallel workers/, "INCLUDE ($columns): parallel build");
 	sql('VACUUM ANALYZE large');
-	same_answer($node, "SELECT $columns FROM large ORDER BY v <-> array_fill(40, ARRAY[16])::vector LIMIT 2000", "INCLUDE ($columns): parallel build");
+	same_answer($node, "SELECT md5(string_agg(s::text, ',' ORDER BY id)) FROM (SELECT $columns FROM large ORDER BY v <-> array_fill(40, ARRAY[16])::vector OFFSET 0) s",
+		"INCLUDE ($columns): parallel build");
 	is(sql("$only SELECT count(DISTINCT id) FROM (SELECT id FROM large ORDER BY v <-> array_fill(9, ARRAY[16])::vector) s"), 60000,
 		"INCLUDE ($columns): every row");
 	sql('DROP INDEX large_v');
@@ -202,7 +203,7 @@ my ($rc, $out, $err) = $node->psql('postgres', "$only $delta");
 isnt($rc, 0, 'delta: damage is refused');
 like($err, qr/index "items_v" is corrupted/, 'delta: says so');
 sql('REINDEX INDEX items_v; VACUUM items');
-same_answer($node, $rows, 'REINDEX mends');
+same_answer($node, $rows =~ s/3000/50/r, 'REINDEX mends');
 
 $node->stop;
 done_testing();

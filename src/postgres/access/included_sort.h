@@ -2,8 +2,7 @@
 // heap address, which is the order of rows.
 #pragma once
 
-#include "postgres/storage/build_pages.h"
-#include "postgres/storage/included_tuple.h"
+#include "postgres/storage/included_writer.h"
 
 extern "C" {
 #include "utils/tuplesort.h"
@@ -11,15 +10,6 @@ extern "C" {
 
 namespace pgwarp
 {
-
-// What is known of the tuples before they are stored.
-struct IncludedTotals {
-    uint64 rows;
-    uint64 bytes;
-    uint32 shortest;
-    uint32 longest;
-};
-void add_totals(IncludedTotals* to, const IncludedTotals& totals);
 
 // Lives in the memory context in which it was begun. `coordinate`: null for one process alone (see tuplesort.h).
 struct IncludedSort;

@@ -28,6 +28,25 @@ EXECUTE nearest('[1,2,3,4]');
 EXECUTE nearest('[5,6,7,900]');
 RESET plan_cache_mode;
 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM items ORDER BY v <-> '[1,2,3,4]' LIMIT 3;
+-- below other nodes
+EXPLAIN (COSTS OFF) SELECT id FROM items WHERE (SELECT true) ORDER BY v <-> '[1,2,3,4]' LIMIT 3;
+SELECT id, v <-> '[1,2,3,4]' AS d FROM items WHERE (SELECT true) ORDER BY d LIMIT 3;
+SELECT id FROM items WHERE (SELECT false) ORDER BY v <-> '[1,2,3,4]' LIMIT 3;
+SELECT id FROM items ORDER BY v <-> '[1,2,3,4]' FETCH FIRST 1 ROW WITH TIES;
+(SELECT id FROM items ORDER BY v <-> '[1,2,3,4]' LIMIT 2) UNION ALL (SELECT id FROM items ORDER BY v <-> '[1,2,3,900]' LIMIT 2);
+WITH near AS MATERIALIZED (SELECT id, v <-> '[1,2,3,4]' AS d FROM items ORDER BY d LIMIT 4) SELECT sum(id), max(d) FROM near;
+SELECT id FROM items WHERE id IN (SELECT id FROM items ORDER BY v <-> '[1,2,3,4]' LIMIT 2);
+SELECT sum(id), sum(n) FROM (SELECT i.id, count(*) OVER () AS n FROM (SELECT id FROM items ORDER BY v <-> '[1,2,3,4]' LIMIT 4) i) s;
+SELECT id, (SELECT n.id FROM items n WHERE n.id <> i.id ORDER BY n.v <-> i.v LIMIT 1) AS other FROM items i WHERE id < 4 ORDER BY id;
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT id, left(title, 8) AS title FROM items ORDER BY v <-> '[1,2,3,4]' LIMIT 3;
+FETCH ALL FROM c;
+FETCH BACKWARD 2 FROM c;
+CREATE TABLE copied AS SELECT id, v <-> '[1,2,3,4]' AS d FROM items ORDER BY v <-> '[1,2,3,4]' LIMIT 3;
+INSERT INTO copied SELECT id FROM items ORDER BY v <-> '[1,2,3,4]' LIMIT 3;
+SELECT id, count(*), count(d) FROM copied GROUP BY id ORDER BY id;
+ROLLBACK;
+SELECT id FROM items ORDER BY v <-> '[1,2,3,4]' LIMIT 3;
 -- more than that is wanted
 EXPLAIN (COSTS OFF) SELECT v FROM items ORDER BY v <-> '[1,2,3,4]' LIMIT 3;
 EXPLAIN (COSTS OFF) SELECT id, vector_dims(v) FROM items ORDER BY v <-> '[1,2,3,4]' LIMIT 3;
@@ -144,6 +163,7 @@ SELECT * FROM try_index('USING ivfadc (v) INCLUDE (id, title) WITH (lists = 10, 
 SELECT * FROM try_index('USING ivfadc (v vector_cosine_ops) INCLUDE (id, title) WITH (lists = 10, codes = int8)', '<=>');
 -- bounds order by one thing only
 EXPLAIN (COSTS OFF) SELECT id FROM items ORDER BY v <=> '[1,2,3,4]', id LIMIT 3;
+EXPLAIN (COSTS OFF) SELECT id FROM items ORDER BY v <=> '[1,2,3,4]' FETCH FIRST 3 ROWS WITH TIES;
 RESET pgwarp.ivfadc_probes;
 RESET pgwarp.refine_factor;
 

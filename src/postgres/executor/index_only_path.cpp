@@ -13,6 +13,7 @@ extern "C" {
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "optimizer/tlist.h"
 }
 
 namespace pgwarp
@@ -146,6 +147,24 @@ IndexOptInfo* with_distance(const IndexOptInfo* info, Node* distance)
     return made;
 }
 
+// What the scan computes where nothing above it says what it wants: the relation's columns that are given, and the
+// distance.
+PathTarget* given_target(const RelOptInfo* rel, Given given)
+{
+    PathTarget* target = copy_pathtarget(rel->reltarget);
+    Node* distance = given.distance;
+    given.distance = nullptr;
+    target->exprs = NIL;
+    target->sortgrouprefs = nullptr;
+    ListCell* cell;
+    foreach (cell, rel->reltarget->exprs) {
+        auto* expression = static_cast<Node*>(lfirst(cell));
+        if (!needs_more(expression, &given)) target->exprs = lappend(target->exprs, expression);
+    }
+    target->exprs = lappend(target->exprs, distance);
+    return target;
+}
+
 void add_index_only_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath* path)
 {
     const IndexOptInfo* info = path->indexinfo;
@@ -158,12 +177,15 @@ void add_index_only_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath* pa
     const Given given = {rel->relid, static_cast<Node*>(linitial(path->indexorderbys)), included_columns(info)};
     const bool exact = known == Distances::exact;
     if (!gives_all(root, path, given, exact)) return;
-    // Ties are broken by the distance's value.
-    if (!exact && list_length(root->parse->sortClause) != 1) return;
-    add_path(rel, &create_index_path(root, with_distance(info, given.distance), NIL, path->indexorderbys,
-                                     path->indexorderbycols, path->path.pathkeys, path->indexscandir, true, nullptr,
-                                     1.0, false)
-                       ->path);
+    // Ties are broken, and told, by the distance's value.
+    const Query* query = root->parse;
+    const bool ties = list_length(query->sortClause) != 1 || query->limitOption == LIMIT_OPTION_WITH_TIES;
+    if (!exact && ties) return;
+    IndexPath* made =
+        create_index_path(root, with_distance(info, given.distance), NIL, path->indexorderbys, path->indexorderbycols,
+                          path->path.pathkeys, path->indexscandir, true, nullptr, 1.0, false);
+    made->path.pathtarget = given_target(rel, given);
+    add_path(rel, &made->path);
 }
 
 void add_index_only_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* entry)

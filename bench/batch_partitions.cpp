@@ -12,7 +12,7 @@ namespace pgwarp::bench
 namespace
 {
 
-constexpr std::size_t judged_queries = 200;  // a search over many partitions is slow where it is not batched
+constexpr std::size_t judged_queries = 100;  // a search over many partitions is slow where it is not batched
 
 // The table's name tells its shape, so that --reuse takes no other.
 Method on_partitions(const Options& options, Method method)

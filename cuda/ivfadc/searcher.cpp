@@ -434,7 +434,7 @@ DeviceArray<double> IvfadcSearcher::take_values(std::size_t count, Workspace& wo
     try {
         return {memory, count, "ivfadc continuation", workspace.lease};
     } catch (const std::bad_alloc&) {
-        workspace.let_go();
+        workspace.memory = {};
         drop_idle_workspaces();
         return {memory, count, "ivfadc continuation", workspace.lease};
     }

@@ -211,7 +211,8 @@ __global__ __launch_bounds__(threads) void probe_donors_kernel(BySize order, con
 }
 
 // Lists the places that may split in `donors`, in order, and says how many clusters move: the one at place K - 1 - t
-// takes half of donors[t % their number], for all t before the first that is not small or whose donor comes no earlier.
+// takes from donors[t % their number], for all t before the first that is not small, whose donor comes no earlier, or
+// whose donor has given enough.
 __global__ __launch_bounds__(1024) void count_moves_kernel(BySize order, const std::uint32_t* may_split,
                                                            const std::uint32_t* settled, std::uint32_t* donors,
                                                            std::uint32_t* donor_count, std::uint32_t* moved)
@@ -240,7 +241,7 @@ __global__ __launch_bounds__(1024) void count_moves_kernel(BySize order, const s
     std::uint32_t own = order.cluster_count;
     for (std::uint32_t t = threadIdx.x; t < order.cluster_count; t += blockDim.x) {
         const std::uint32_t place = order.cluster_count - 1 - t;
-        if (order.size(place) > small || donors[t % listed] >= place) {
+        if (order.size(place) > small || donors[t % listed] >= place || t >= most_gifts * listed) {
             own = t;
             break;
         }
@@ -252,10 +253,11 @@ __global__ __launch_bounds__(1024) void count_moves_kernel(BySize order, const s
     *moved = first;
 }
 
-// A block splits a donor for all clusters that take from it, one after the other; columns are independent.
-__global__ void split_kernel(BySize order, const float* rows, std::size_t dimensions, const std::uint32_t* begin,
-                             const std::uint32_t* members, std::uint64_t seed, const std::uint32_t* donors,
-                             const std::uint32_t* donor_count, const std::uint32_t* moved, float* centroids)
+// A block moves the clusters that take from one donor, one after the other: to a row of it where they were empty, else
+// to half of it. Columns are independent.
+__global__ void move_small_kernel(BySize order, const float* rows, std::size_t dimensions, const std::uint32_t* begin,
+                                  const std::uint32_t* members, std::uint64_t seed, const std::uint32_t* donors,
+                                  const std::uint32_t* donor_count, const std::uint32_t* moved, float* centroids)
 {
     for (std::uint32_t d = blockIdx.x; d < min(*donor_count, *moved); d += gridDim.x) {
         const std::uint32_t donor = order.clusters[donors[d]];
@@ -265,8 +267,10 @@ __global__ void split_kernel(BySize order, const float* rows, std::size_t dimens
             const std::uint32_t place = order.cluster_count - 1 - t;
             const std::size_t member = members[begin[donor] + pick_member(seed, donor, place, size)];
             float* added = centroids + std::size_t{order.clusters[place]} * dimensions;
+            const float* picked = rows + member * dimensions;
+            const bool empty = order.size(place) == 0;
             for (std::size_t e = threadIdx.x; e < dimensions; e += blockDim.x) {
-                const SplitValue halves = split_value(mean[e], rows[member * dimensions + e]);
+                const SplitValue halves = empty ? SplitValue{picked[e], mean[e]} : split_value(mean[e], picked[e]);
                 added[e] = halves.toward;
                 mean[e] = halves.away;
             }
@@ -381,10 +385,10 @@ void CentroidUpdate::fill_small(const float* rows, bool balanced, std::uint64_t 
     count_moves_kernel<<<1, 1024, 0, stream>>>(order, may_split_.data(), settled, donors_.data(), donor_count_.data(),
                                                moved);
     check_launch("count moves");
-    split_kernel<<<std::min(clusters, 1024U), 128, 0, stream>>>(order, rows, dimensions_, begin_.data(),
-                                                                members_.data(), seed, donors_.data(),
-                                                                donor_count_.data(), moved, centroids);
-    check_launch("split large clusters");
+    move_small_kernel<<<std::min(clusters, 1024U), 128, 0, stream>>>(order, rows, dimensions_, begin_.data(),
+                                                                     members_.data(), seed, donors_.data(),
+                                                                     donor_count_.data(), moved, centroids);
+    check_launch("move small clusters");
 }
 
 void normalise_centroids(float* centroids, std::size_t clusters, std::size_t dimensions, const std::uint32_t* settled,

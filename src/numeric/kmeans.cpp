@@ -195,7 +195,7 @@ private:
         });
     }
 
-    // Empty clusters (and, when balancing, small ones before the last iteration) take half of one of the largest.
+    // Empty clusters (and, when balancing, small ones before the last iteration) move to where the largest are.
     void fill_small(bool last)
     {
         moved_ = false;
@@ -207,10 +207,10 @@ private:
         if (size(order.back()) > small) return;
         const std::vector<std::size_t> donors = find_donors(order);
         std::size_t next = 0;
-        for (std::size_t place = order.size(); !donors.empty() && place-- > 0; ++next) {
+        for (std::size_t place = order.size(); place-- > 0 && next < most_gifts * donors.size(); ++next) {
             const std::size_t donor = donors[next % donors.size()];
             if (size(order[place]) > small || donor >= place) break;
-            split(order[donor], place, centroid(order[place]));
+            move(order[place], place, order[donor]);
             moved_ = true;
         }
     }
@@ -240,14 +240,18 @@ private:
         return false;
     }
 
-    void split(std::size_t from, std::size_t place, float* added)
+    // To a row of the donor where the cluster was empty, else to half of the donor.
+    void move(std::size_t c, std::size_t place, std::size_t from)
     {
         const float* picked = row(members_[begin_[from] + pick_member(options_.seed, from, place, size(from))]);
-        float* mean = centroid(from);
+        if (size(c) == 0) {
+            std::copy_n(picked, dimensions_, centroid(c));
+            return;
+        }
         for (std::size_t d = 0; d < dimensions_; ++d) {
-            const SplitValue halves = split_value(mean[d], picked[d]);
-            added[d] = halves.toward;
-            mean[d] = halves.away;
+            const SplitValue halves = split_value(centroid(from)[d], picked[d]);
+            centroid(c)[d] = halves.toward;
+            centroid(from)[d] = halves.away;
         }
     }
 

@@ -18,7 +18,7 @@ struct KMeansOptions {
     std::size_t iterations = 10;
     std::uint64_t seed = 1;
     bool spherical = false;  // centroids normalised after each update (cosine)
-    bool balanced = false;   // between iterations small clusters give up their rows and take half of a large one
+    bool balanced = false;   // between iterations small clusters leave their rows and take half of a large one
     std::function<void(std::size_t done, std::size_t total)> progress;  // may be empty
     const CancelToken* cancel = nullptr;                                // may be null
 };

@@ -1,5 +1,6 @@
-// What k-means decides alike on every device: the rows that it starts from, and how a large cluster is split to give a
-// small or empty one a new place. No CUDA in here, but device code may call what is marked.
+// What k-means decides alike on every device: the rows that it starts from, and how small clusters move to where the
+// largest are: an empty one to a row of a large one, any other to half of it. No CUDA in here, but device code may call
+// what is marked.
 #pragma once
 
 #include <cmath>
@@ -43,6 +44,9 @@ PGWARP_HOST_DEVICE inline std::size_t donor_places(std::size_t clusters)
 {
     return (clusters + 3) / 4;
 }
+
+// A large cluster, a donor, gives to so many others between two iterations.
+inline constexpr std::size_t most_gifts = 3;
 
 // Which of the donor's rows says in what direction it is split; `place`: the moving cluster's in the order of sizes.
 PGWARP_HOST_DEVICE inline std::size_t pick_member(std::uint64_t seed, std::size_t donor, std::size_t place,

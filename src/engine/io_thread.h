@@ -106,6 +106,9 @@ private:
     void unblock(const ConnectionPtr& connection);
     bool may_parse(const Connection& connection) const;
     void run_round();
+    // Answers a search whose batches took `dispatched`, and counts it.
+    void answer_dispatched(const ConnectionPtr& connection, std::uint64_t request_id, Mirror& mirror,
+                           SearchReply& reply, Clock::time_point received, Clock::duration dispatched, Bytes body);
     // An error, but for memory that is short on a GPU: then the sender is to load the index again, for the CPU.
     void refuse_search(const ConnectionPtr& connection, std::uint64_t request_id, Clock::time_point received,
                        const std::shared_ptr<Mirror>& mirror, const ErrorReply& error);

@@ -129,10 +129,10 @@ enum class SearchStatus : std::uint8_t {
 struct SearchReply {
     std::uint64_t have_delta_end[delta_log_count];
     std::uint64_t have_tombstone_version;
-    std::uint64_t engine_ns;  // from the request's last byte read to the reply's first byte written
-    std::uint64_t queue_ns;   // of that, waiting
-    double bound_width;       // of lower bounds: the distance is at most so much more than a result says
-    std::uint32_t batch_width;
+    std::uint64_t engine_ns;    // from the request's last byte read to the reply's first byte written
+    std::uint64_t queue_ns;     // of that, outside of the dispatches that it was part of
+    double bound_width;         // of lower bounds: the distance is at most so much more than a result says
+    std::uint32_t batch_width;  // queries in the widest of these dispatches
     std::uint32_t query_count;
     SearchCursor last;  // of the last result, for a continuation (one query)
     SearchStatus status;
@@ -284,10 +284,12 @@ struct MirrorStatus {
     std::uint64_t bytes;
     std::uint64_t device_bytes;  // of them
     std::uint64_t searches;      // queries answered
-    std::uint64_t batches;
-    std::uint64_t engine_ns;  // spent on them
-    std::uint64_t answer_ns;  // from request to reply, each query's added up
-    std::uint64_t idle_ms;    // since the last one
+    std::uint64_t batches;       // dispatches to the device
+    std::uint64_t widest_batch;  // queries in the widest of them
+    std::uint64_t engine_ns;     // spent on dispatches
+    std::uint64_t queue_ns;      // from request to reply, but for the dispatches; each query's added up
+    std::uint64_t answer_ns;     // from request to reply, each query's added up
+    std::uint64_t idle_ms;       // since the last one
 };
 
 // Followed by MirrorStatus[mirror_count].

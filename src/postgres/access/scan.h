@@ -62,6 +62,9 @@ struct ScanState {
     Progress now;
 };
 
+// The answers of the k-NN join that the scan is part of: those to its current row. Null when there are none.
+KnnCache* scan_knn_cache(IndexScanDesc scan);
+
 // scan_fetch.cpp: fills now.batch with rows not offered yet; false when there are none.
 bool fetch_batch(IndexScanDesc scan);
 

@@ -76,9 +76,12 @@ bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     if (now.continuation) {
         now.ahead = nullptr;
     } else if (!now.started) {
-        const EState* executor = state->hint.limit != nullptr ? state->hint.limit->ps.state : nullptr;
-        if (executor == nullptr || now.arbitrary || scan->xs_snapshot != executor->es_snapshot) return false;
-        now.ahead = find_knn_answer(executor, scan->indexRelation, now.sent, now.dimensions, &answer, &now.wanted);
+        KnnCache* cache = now.arbitrary ? nullptr : scan_knn_cache(scan);
+        if (cache == nullptr) return false;
+        answer = find_knn_answer(cache, scan->heapRelation, now.sent, now.dimensions);
+        if (answer == nullptr) return false;
+        now.ahead = cache;
+        now.wanted = cache->wanted;
     } else if (now.ahead != nullptr) {
         answer = deepen_knn_answer(now.ahead, now.wanted);
     }
@@ -133,6 +136,13 @@ void advance(Progress* now, const AccessMethod& method, const SearchRequest& req
 }
 
 }  // namespace
+
+KnnCache* scan_knn_cache(IndexScanDesc scan)
+{
+    const LimitState* limit = state_of(scan)->hint.limit;
+    if (limit == nullptr || scan->xs_snapshot != limit->ps.state->es_snapshot) return nullptr;
+    return find_knn_cache(limit->ps.state, scan->indexRelation);
+}
 
 bool fetch_batch(IndexScanDesc scan)
 {

@@ -140,6 +140,7 @@ void prepare_cache(KnnBatchState* state, KnnCache* cache, Oid index, uint32 want
     cache->wanted = wanted;
     cache->least_wanted = wanted;
     cache->current = no_query;
+    cache->near_query = no_query;
     // As the scan of an index whose access method has no locks of its own: before anything is read of it.
     PredicateLockRelation(cache->index, executor->es_snapshot);
     register_knn_cache(cache, executor->es_query_cxt);

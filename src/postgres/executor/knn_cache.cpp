@@ -50,6 +50,24 @@ void note_taken(KnnCache* cache)
     cache->taken = 0;
 }
 
+// Begin with the pages that one query's scan will read.
+void bring_pages_near(KnnCache* cache, Relation heap, uint32 query)
+{
+    const BatchAnswer& answer = cache->answers[query];
+    const uint32 expected = cache->most_taken > 0 ? cache->most_taken : cache->least_wanted;
+    prefetch_pages(heap, answer.results, Min(answer.count, expected), &cache->near);
+    cache->near_query = query;
+}
+
+// Have the rows of the current query near when they are fetched, and the pages of the next one in time.
+void bring_near(KnnCache* cache, Relation heap)
+{
+    if (!may_prefetch(heap)) return;
+    if (cache->near_query != cache->current) bring_pages_near(cache, heap, cache->current);
+    prefetch_rows(cache->near);
+    if (cache->current + 1 < cache->count) bring_pages_near(cache, heap, cache->current + 1);
+}
+
 }  // namespace
 
 void register_knn_cache(KnnCache* cache, MemoryContext query_context)
@@ -88,6 +106,7 @@ void reset_knn_cache(KnnCache* cache)
     cache->most_taken = 0;
     cache->count = 0;
     cache->current = no_query;
+    cache->near_query = no_query;
 }
 
 void fill_knn_cache(KnnCache* cache)
@@ -97,22 +116,24 @@ void fill_knn_cache(KnnCache* cache)
     search_queries(cache, 0, cache->count, cache->wanted);
 }
 
-KnnCache* find_knn_answer(const EState* executor, Relation index, const float* query, uint32 dimensions,
-                          const BatchAnswer** answer, uint32* wanted)
+KnnCache* find_knn_cache(const EState* executor, Relation index)
 {
     for (KnnCache* cache = caches; cache != nullptr; cache = cache->next) {
         if (cache->executor != executor || cache->current == no_query) continue;
-        if (RelationGetRelid(cache->index) != RelationGetRelid(index) || cache->dimensions != dimensions) continue;
-        const float* theirs = cache->queries + uint64{cache->current} * dimensions;
-        if (memcmp(theirs, query, sizeof(float) * dimensions) != 0) continue;
-        note_taken(cache);
-        cache->used++;
-        cache->counts.hits++;
-        *answer = &cache->answers[cache->current];
-        *wanted = cache->wanted;
-        return cache;
+        if (RelationGetRelid(cache->index) == RelationGetRelid(index)) return cache;
     }
     return nullptr;
+}
+
+const BatchAnswer* find_knn_answer(KnnCache* cache, Relation heap, const float* query, uint32 dimensions)
+{
+    const float* theirs = cache->queries + uint64{cache->current} * dimensions;
+    if (cache->dimensions != dimensions || memcmp(theirs, query, sizeof(float) * dimensions) != 0) return nullptr;
+    note_taken(cache);
+    cache->used++;
+    cache->counts.hits++;
+    bring_near(cache, heap);
+    return &cache->answers[cache->current];
 }
 
 const BatchAnswer* deepen_knn_answer(KnnCache* cache, uint32 wanted)

@@ -4,6 +4,7 @@
 
 #include "numeric/metric.h"
 #include "postgres/engine/batch_search.h"
+#include "postgres/executor/heap_prefetch.h"
 
 extern "C" {
 #include "nodes/execnodes.h"
@@ -42,6 +43,8 @@ struct KnnCache {
     uint32 short_rows;
     uint32 taken;       // rows that the current scan took
     uint32 most_taken;  // by any scan of this batch
+    HeapPrefetch near;  // rows of the query that comes next
+    uint32 near_query;
     KnnCacheCounts counts;
     KnnCache* next;
 };
@@ -55,9 +58,10 @@ void reset_knn_cache(KnnCache* cache);
 // Searches for all queries of the batch.
 void fill_knn_cache(KnnCache* cache);
 
-// An answer for the row that is being joined: null when nobody fetched one for this query.
-KnnCache* find_knn_answer(const EState* executor, Relation index, const float* query, uint32 dimensions,
-                          const BatchAnswer** answer, uint32* wanted);
+// The cache with an answer for the row that is being joined, if any.
+KnnCache* find_knn_cache(const EState* executor, Relation index);
+// That answer: null when it isn't to this query. The rows of `heap` that are fetched next are brought near.
+const BatchAnswer* find_knn_answer(KnnCache* cache, Relation heap, const float* query, uint32 dimensions);
 // The same with at least `wanted` rows, for a scan that needs more than it got: for the rows that follow too, when many
 // do.
 const BatchAnswer* deepen_knn_answer(KnnCache* cache, uint32 wanted);

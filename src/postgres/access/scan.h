@@ -78,7 +78,7 @@ Candidate make_bounded(const Result& result, ResultKind kind, double bound_width
 struct SearchResults {
     SearchReply header;
     uint32 count;
-    Result* results;
+    const Result* results;
 };
 // The results of a reply to a search with one query, palloc'ed.
 SearchResults read_search_reply(const EngineReply& reply);

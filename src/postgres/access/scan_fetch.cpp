@@ -106,6 +106,7 @@ bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     plan_search(scan, seen, request);
     elog(DEBUG2, "searching index \"%s\" for %u rows%s", RelationGetRelationName(index), request->k,
          now.continuation ? ", exactly" : "");
+    keep_next_batches();
     *found = read_search_reply(engine_search(index, seen, request, now.sent));
     // Rebuilt meanwhile: the cursor means nothing.
     return request->key.generation == now.generation || !now.continuation;
@@ -165,7 +166,7 @@ bool fetch_batch(IndexScanDesc scan)
         if (!ahead && !search_now(scan, &request, &found)) continue;
         if (request.k == 0) break;  // the index has no row
         take_results(scan, found);
-        if (!ahead) pfree(found.results);
+        if (!ahead) pfree(const_cast<Result*>(found.results));
         advance(&now, access_method_of(index), request, found);
         now.started = true;
         if (now.batch.count > 0) return true;

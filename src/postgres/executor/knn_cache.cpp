@@ -23,14 +23,9 @@ bool many_are_short(const KnnCache& cache)
     return uint64{cache.short_rows} * few_short_rows > cache.used;
 }
 
-// Search for queries [first, first + count) of the batch.
-void search_queries(KnnCache* cache, uint32 first, uint32 count, uint32 wanted)
+// Count the requests that answered.
+void count_answers(KnnCache* cache, const BatchAnswer* found, uint32 count)
 {
-    MemoryContext outer = MemoryContextSwitchTo(cache->context);
-    const float* queries = cache->queries + uint64{first} * cache->dimensions;
-    const BatchAnswer* found =
-        search_batch(cache->index, plan_normal_search, wanted, queries, count, cache->dimensions);
-    memcpy(cache->answers + first, found, sizeof(BatchAnswer) * count);
     const BatchPart* last = nullptr;
     for (uint32 i = 0; i < count; ++i) {
         if (found[i].part == nullptr || found[i].part == last) continue;
@@ -41,6 +36,22 @@ void search_queries(KnnCache* cache, uint32 first, uint32 count, uint32 wanted)
         cache->counts.settings = last->reply.resolved;
     }
     cache->counts.queries += count;
+}
+
+BatchQueries make_queries(const KnnCache* cache, const float* vectors, uint32 count, uint32 wanted)
+{
+    return {cache->index, plan_normal_search, wanted, vectors, count, cache->dimensions};
+}
+
+// Search for queries [first, first + count) of the batch.
+void search_queries(KnnCache* cache, uint32 first, uint32 count, uint32 wanted)
+{
+    keep_next_batches();
+    MemoryContext outer = MemoryContextSwitchTo(cache->context);
+    const float* vectors = cache->queries + uint64{first} * cache->dimensions;
+    const BatchAnswer* found = search_batch(make_queries(cache, vectors, count, wanted));
+    memcpy(cache->answers + first, found, sizeof(BatchAnswer) * count);
+    count_answers(cache, found, count);
     MemoryContextSwitchTo(outer);
 }
 
@@ -96,9 +107,9 @@ void reset_knn_cache(KnnCache* cache)
     note_taken(cache);
     if (cache->used > 0) {
         if (many_are_short(*cache)) {
-            cache->wanted = Min(cache->wanted * 2, most_wanted);
+            cache->next_wanted = Max(cache->next_wanted, Min(cache->wanted * 2, most_wanted));
         } else if (cache->most_taken < cache->wanted / 4) {
-            cache->wanted = Max(cache->wanted / 2, cache->least_wanted);
+            cache->next_wanted = Max(cache->wanted / 2, cache->least_wanted);
         }
     }
     cache->used = 0;
@@ -113,7 +124,43 @@ void fill_knn_cache(KnnCache* cache)
 {
     cache->answers =
         static_cast<BatchAnswer*>(MemoryContextAllocZero(cache->context, sizeof(BatchAnswer) * Max(1U, cache->count)));
+    cache->wanted = cache->next_wanted;
     search_queries(cache, 0, cache->count, cache->wanted);
+}
+
+void begin_next_batch(KnnCache* cache, const float* vectors, uint32 count, BatchAhead* ahead, MemoryContext context)
+{
+    keep_next_batches();
+    cache->ahead = ahead;
+    cache->ahead_context = context;
+    MemoryContext outer = MemoryContextSwitchTo(context);
+    begin_batch(make_queries(cache, vectors, count, cache->next_wanted), ahead);
+    MemoryContextSwitchTo(outer);
+}
+
+void keep_next_batches()
+{
+    for (KnnCache* cache = caches; cache != nullptr; cache = cache->next) {
+        if (cache->ahead == nullptr) continue;
+        MemoryContext outer = MemoryContextSwitchTo(cache->ahead_context);
+        finish_batch(cache->ahead);
+        MemoryContextSwitchTo(outer);
+    }
+}
+
+bool take_next_batch(KnnCache* cache)
+{
+    keep_next_batches();
+    const BatchAhead* ahead = cache->ahead;
+    cache->ahead = nullptr;
+    if (ahead->answers == nullptr) {
+        fill_knn_cache(cache);
+        return false;
+    }
+    cache->answers = ahead->answers;
+    cache->wanted = ahead->queries.wanted;
+    count_answers(cache, cache->answers, cache->count);
+    return true;
 }
 
 KnnCache* find_knn_cache(const EState* executor, Relation index)
@@ -144,6 +191,7 @@ const BatchAnswer* deepen_knn_answer(KnnCache* cache, uint32 wanted)
     if (many_are_short(*cache) && wanted <= most_wanted) {
         search_queries(cache, first, cache->count - first, wanted);
         cache->wanted = wanted;
+        cache->next_wanted = Max(cache->next_wanted, wanted);
         cache->short_rows = 0;
         cache->used = 1;
     } else {

@@ -44,6 +44,19 @@ void take_query(Progress* now, const ScanKeyData& key)
     now->arbitrary = now->null_query || !ordered;
 }
 
+void learn_shape(IndexScanDesc scan)
+{
+    Progress& now = state_of(scan)->now;
+    if (const KnnCache* cache = scan_knn_cache(scan)) {
+        now.metric = cache->metric;
+        now.dimensions = cache->dimensions;
+        return;
+    }
+    const IndexShape shape = read_metapage(scan->indexRelation).shape;
+    now.metric = static_cast<Metric>(shape.metric);
+    now.dimensions = shape.dimensions;
+}
+
 // Begin the search proper, with the first tuple that is asked for.
 void start(IndexScanDesc scan)
 {
@@ -53,9 +66,7 @@ void start(IndexScanDesc scan)
 #if PG_VERSION_NUM >= 180000
     if (scan->instrument != nullptr) scan->instrument->nsearches++;
 #endif
-    const IndexShape shape = read_metapage(scan->indexRelation).shape;
-    state->now.metric = static_cast<Metric>(shape.metric);
-    state->now.dimensions = shape.dimensions;
+    learn_shape(scan);
     take_query(&state->now, scan->orderByData[0]);
 }
 

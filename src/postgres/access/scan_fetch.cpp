@@ -76,9 +76,12 @@ bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     if (now.continuation) {
         now.ahead = nullptr;
     } else if (!now.started) {
-        const EState* executor = state->hint.limit != nullptr ? state->hint.limit->ps.state : nullptr;
-        if (executor == nullptr || now.arbitrary || scan->xs_snapshot != executor->es_snapshot) return false;
-        now.ahead = find_knn_answer(executor, scan->indexRelation, now.sent, now.dimensions, &answer, &now.wanted);
+        KnnCache* cache = now.arbitrary ? nullptr : scan_knn_cache(scan);
+        if (cache == nullptr) return false;
+        answer = find_knn_answer(cache, scan->heapRelation, now.sent, now.dimensions);
+        if (answer == nullptr) return false;
+        now.ahead = cache;
+        now.wanted = cache->wanted;
     } else if (now.ahead != nullptr) {
         answer = deepen_knn_answer(now.ahead, now.wanted);
     }
@@ -103,6 +106,7 @@ bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     plan_search(scan, seen, request);
     elog(DEBUG2, "searching index \"%s\" for %u rows%s", RelationGetRelationName(index), request->k,
          now.continuation ? ", exactly" : "");
+    keep_next_batches();
     *found = read_search_reply(engine_search(index, seen, request, now.sent));
     // Rebuilt meanwhile: the cursor means nothing.
     return request->key.generation == now.generation || !now.continuation;
@@ -134,6 +138,13 @@ void advance(Progress* now, const AccessMethod& method, const SearchRequest& req
 
 }  // namespace
 
+KnnCache* scan_knn_cache(IndexScanDesc scan)
+{
+    const LimitState* limit = state_of(scan)->hint.limit;
+    if (limit == nullptr || scan->xs_snapshot != limit->ps.state->es_snapshot) return nullptr;
+    return find_knn_cache(limit->ps.state, scan->indexRelation);
+}
+
 bool fetch_batch(IndexScanDesc scan)
 {
     ScanState* state = state_of(scan);
@@ -155,7 +166,7 @@ bool fetch_batch(IndexScanDesc scan)
         if (!ahead && !search_now(scan, &request, &found)) continue;
         if (request.k == 0) break;  // the index has no row
         take_results(scan, found);
-        if (!ahead) pfree(found.results);
+        if (!ahead) pfree(const_cast<Result*>(found.results));
         advance(&now, access_method_of(index), request, found);
         now.started = true;
         if (now.batch.count > 0) return true;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "postgres/access/scan.h"
+#include "postgres/engine/batch_search.h"
 #include "postgres/functions/neighbour_list.h"
 #include "postgres/settings.h"
 
@@ -22,14 +23,6 @@ constexpr uint32 most_spare_per_k = 4;   // rows searched for beyond k, in k
 
 constexpr SearchCursor front = {-std::numeric_limits<double>::infinity(), 0};
 
-// The answer to a request, copied: what is done with a row may run a query of its own on the connection.
-struct BatchReply {
-    SearchReply header;
-    char* copy;
-    const uint32* counts;
-    const Result* results;
-};
-
 // What is to become of a query after a search.
 enum class Verdict {
     done,
@@ -46,39 +39,6 @@ struct Round {
     uint32 wanted;
     bool complete;  // the method's searches leave no row out
 };
-
-// Queries that one request and its reply have room for.
-uint32 queries_per_request(uint32 dimensions, uint32 k)
-{
-    const uint64 by_request = (max_payload - sizeof(SearchRequest)) / (sizeof(float) * dimensions);
-    const uint64 by_reply = (max_payload - sizeof(SearchReply) - 16) / (sizeof(uint32) + sizeof(Result) * uint64{k});
-    return static_cast<uint32>(Max(uint64{1}, Min(by_request, by_reply)));
-}
-
-// The reply is copied into the current memory context.
-BatchReply read_batch_reply(const char* payload, uint32 payload_bytes, uint32 queries, uint32 k)
-{
-    BatchReply out = {};
-    const uint64 counts_at = sizeof(SearchReply);
-    const uint64 results_at = counts_at + MAXALIGN(sizeof(uint32) * queries);
-    bool good = payload_bytes >= results_at;
-    uint64 total = 0;
-    if (good) {
-        out.copy = static_cast<char*>(palloc(payload_bytes));
-        memcpy(out.copy, payload, payload_bytes);
-        memcpy(static_cast<void*>(&out.header), out.copy, sizeof(SearchReply));
-        out.counts = reinterpret_cast<const uint32*>(out.copy + counts_at);
-        out.results = reinterpret_cast<const Result*>(out.copy + results_at);
-        for (uint32 i = 0; i < queries; ++i) {
-            good = good && out.counts[i] <= k;
-            total += out.counts[i];
-        }
-    }
-    if (!good || out.header.query_count != queries || payload_bytes < results_at + sizeof(Result) * total) {
-        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("pgwarp-engine sent a malformed reply to a search")));
-    }
-    return out;
-}
 
 const float* query_at(const QueryBatch* batch, uint32 query)
 {
@@ -164,14 +124,6 @@ void plan_search(const SearchTarget* target, const IndexState& state, uint32 wan
     SearchRequest effort = {};
     plan_normal_search(target->index, state, for_rows, &effort);
     request->effort = effort.effort;
-}
-
-void begin_request(SearchRequest* request, const QueryBatch* batch, uint32 queries)
-{
-    request->query_count = queries;
-    request->dimensions = batch->dimensions;
-    request->load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
-    request->fault = static_cast<uint16>(setting_fault);
 }
 
 // The queries of a round one after the other, as the engine wants them; in place when they are the whole batch.
@@ -264,7 +216,7 @@ void search_exactly(SearchTarget* target, QueryBatch* batch, uint32 query)
             list.count = 0;
         }
         SearchRequest request = {};
-        begin_request(&request, batch, 1);
+        size_request(&request, 1, batch->dimensions);
         request.mode = SearchMode::continuation;
         request.after = cursor;
         request.k = chunk;
@@ -294,7 +246,7 @@ void search_some(SearchTarget* target, QueryBatch* batch, const uint32* queries,
         const uint32 some = Min(count - done, queries_per_request(batch->dimensions, request.k));
         const bool complete = access_method(state.meta.shape.method).complete;
         const Round round = {target, batch, queries + done, some, wanted, complete};
-        begin_request(&request, batch, some);
+        size_request(&request, some, batch->dimensions);
         const EngineReply raw = engine_search(target->index, state, &request, gather_queries(round));
         answer_round(round, read_batch_reply(raw.payload, raw.payload_bytes, some, request.k), request.k, unanswered);
         done += some;
@@ -430,7 +382,7 @@ void start_batch(SearchTarget* target, QueryBatch* batch)
     plan_search(target, state, start->wanted, batch->k, &start->request);
     start->complete = access_method(state.meta.shape.method).complete;
     if (queries_per_request(batch->dimensions, start->request.k) < batch->count) return;
-    begin_request(&start->request, batch, batch->count);
+    size_request(&start->request, batch->count, batch->dimensions);
     begin_search(target->index, state, &start->request, batch->sent, &start->ahead);
 }
 

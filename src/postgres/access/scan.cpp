@@ -2,6 +2,7 @@
 #include "postgres/access/scan.h"
 
 #include "postgres/access/callbacks.h"
+#include "postgres/access/heap_prefetch.h"
 #include "postgres/access/query_value.h"
 #include "postgres/settings.h"
 
@@ -75,6 +76,7 @@ void emit(IndexScanDesc scan, const Candidate& candidate)
 {
     if (setting_verify_results) verify_candidate(scan, candidate);
     ItemPointerSet(&scan->xs_heaptid, candidate.tid.block, candidate.tid.offset);
+    if (scan->xs_heapfetch != nullptr) reuse_page(scan->heapRelation, scan->xs_heapfetch, candidate.tid.block);
     scan->xs_recheck = false;
     scan->xs_recheckorderby = candidate.recheck;
     scan->xs_orderbyvals[0] = Float8GetDatum(candidate.value);

@@ -4,7 +4,7 @@
 
 #include "numeric/metric.h"
 #include "postgres/engine/batch_search.h"
-#include "postgres/executor/heap_prefetch.h"
+#include "postgres/access/heap_prefetch.h"
 
 extern "C" {
 #include "nodes/execnodes.h"

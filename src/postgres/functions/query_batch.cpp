@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "postgres/access/heap_prefetch.h"
 #include "postgres/access/scan.h"
 #include "postgres/engine/batch_search.h"
 #include "postgres/functions/neighbour_list.h"
@@ -147,23 +148,63 @@ Verdict judge(const Round& round, bool proven, bool full, bool dry)
     return full && !round.complete ? Verdict::done : Verdict::exactly;
 }
 
-// Prefetch the rows of a query's results that will be looked up.
-void prefetch_results(const Round& round, const Result* results, uint32 count, ResultKind kind)
+// The pages of one query's rows are brought near two queries ahead, the rows themselves one.
+struct Lookahead {
+    bool used;
+    uint32 query;           // whose pages come next, of the round
+    const Result* results;  // its results
+    HeapPrefetch near[2];
+    Result unknown[2][most_prefetched_rows];
+};
+
+// Leave out rows that need no look-up any more.
+uint32 keep_unknown(const Round& round, const Result* results, uint32 count, Result* unknown)
 {
-    const uint32 looked_up = kind == ResultKind::approximate ? count : Min(count, round.batch->k + 1);
-    for (uint32 i = 0; i < looked_up; ++i) prefetch_row(round.target->visible, results[i].tid);
+    uint32 kept = 0;
+    for (uint32 i = 0; i < Min(count, most_prefetched_rows); ++i) {
+        if (!knows_row(round.target->visible, results[i].tid)) unknown[kept++] = results[i];
+    }
+    return kept;
+}
+
+void bring_pages_near(const Round& round, const BatchReply& reply, Lookahead* ahead)
+{
+    const uint32 which = ahead->query % 2;
+    ahead->near[which].count = 0;
+    if (!ahead->used || ahead->query >= round.count) return;
+    const uint32 count = reply.counts[ahead->query];
+    const Result* results = ahead->results;
+    uint32 looked_up = reply.header.kind == ResultKind::approximate ? count : Min(count, round.batch->k + 1);
+    if (reply.header.kind == ResultKind::exact) {
+        looked_up = keep_unknown(round, results, looked_up, ahead->unknown[which]);
+        results = ahead->unknown[which];
+    }
+    prefetch_pages(round.target->heap, results, looked_up, &ahead->near[which]);
+    ahead->results += count;
+    ahead->query++;
+}
+
+Lookahead* begin_lookahead(const Round& round, const BatchReply& reply)
+{
+    auto* ahead = static_cast<Lookahead*>(palloc0(sizeof(Lookahead)));
+    ahead->used = may_prefetch(round.target->heap);
+    ahead->results = reply.results;
+    bring_pages_near(round, reply, ahead);
+    bring_pages_near(round, reply, ahead);
+    prefetch_rows(ahead->near[0]);
+    return ahead;
 }
 
 // Take what was found for the queries of one request. verdicts: one for each.
 void take_round(const Round& round, const BatchReply& reply, uint32 k, Verdict* verdicts)
 {
     const Result* results = reply.results;
+    Lookahead* ahead = begin_lookahead(round, reply);
     for (uint32 i = 0; i < round.count; ++i) {
         CHECK_FOR_INTERRUPTS();
         const uint32 query = round.queries[i];
-        if (i + 1 < round.count) {
-            prefetch_results(round, results + reply.counts[i], reply.counts[i + 1], reply.header.kind);
-        }
+        prefetch_rows(ahead->near[(i + 1) % 2]);
+        bring_pages_near(round, reply, ahead);
         NeighbourList list = {round.batch->found + static_cast<size_t>(query) * round.batch->k, round.batch->k, 0};
         const bool proven = rank_results(round, query, results, reply.counts[i], reply.header, &list);
         verdicts[i] = judge(round, proven, list.is_full(), reply.counts[i] < k);
@@ -173,6 +214,7 @@ void take_round(const Round& round, const BatchReply& reply, uint32 k, Verdict* 
     }
     for (uint32 i = 0; i < round.count; ++i) pgstat_count_index_scan(round.target->index);
     pgstat_count_index_tuples(round.target->index, results - reply.results);
+    pfree(ahead);
     pfree(reply.copy);
 }
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "numeric/metric.h"
-#include "postgres/engine/batch_search.h"
 #include "postgres/access/heap_prefetch.h"
+#include "postgres/engine/batch_search.h"
 
 extern "C" {
 #include "nodes/execnodes.h"

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "postgres/access/scan.h"
+#include "postgres/executor/partition_search.h"
 #include "postgres/settings.h"
 
 namespace pgwarp
@@ -20,15 +21,6 @@ constexpr SearchCursor front = {-std::numeric_limits<double>::infinity(), 0};
 ScanState* state_of(IndexScanDesc scan)
 {
     return static_cast<ScanState*>(scan->opaque);
-}
-
-// Rows that the first search is for.
-uint32 first_wanted(const ScanState* state)
-{
-    const int64 rows = limit_hint_rows(state->hint);
-    if (rows <= 0) return first_rows;
-    if (state->hint.filtered) return static_cast<uint32>(Min(Max(rows * 2, int64{first_rows}), int64{max_k}));
-    return static_cast<uint32>(Min(rows, int64{max_k}));
 }
 
 // From the second search on, rows of the first must be known.
@@ -67,7 +59,8 @@ void plan_search(IndexScanDesc scan, const IndexState& state, SearchRequest* req
     plan_normal_search(scan->indexRelation, state, now.wanted, request);
 }
 
-// Take the answer that a k-NN join fetched ahead; false when there is none for the search that comes next.
+// Take the answer that a k-NN join, or the scans of other partitions, fetched ahead; false when there is none for the
+// search that comes next.
 bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
 {
     ScanState* state = state_of(scan);
@@ -79,6 +72,10 @@ bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found
         const EState* executor = state->hint.limit != nullptr ? state->hint.limit->ps.state : nullptr;
         if (executor == nullptr || now.arbitrary || scan->xs_snapshot != executor->es_snapshot) return false;
         now.ahead = find_knn_answer(executor, scan->indexRelation, now.sent, now.dimensions, &answer, &now.wanted);
+        if (now.ahead == nullptr && state->hint.partitions != nullptr) {
+            answer = find_partition_answer(state->hint.partitions, state->hint.partition, now.metric, now.sent,
+                                           now.dimensions);
+        }
     } else if (now.ahead != nullptr) {
         answer = deepen_knn_answer(now.ahead, now.wanted);
     }
@@ -134,6 +131,14 @@ void advance(Progress* now, const AccessMethod& method, const SearchRequest& req
 
 }  // namespace
 
+uint32 first_wanted(const LimitHint& hint)
+{
+    const int64 rows = limit_hint_rows(hint);
+    if (rows <= 0) return first_rows;
+    if (hint.filtered) return static_cast<uint32>(Min(Max(rows * 2, int64{first_rows}), int64{max_k}));
+    return static_cast<uint32>(Min(rows, int64{max_k}));
+}
+
 bool fetch_batch(IndexScanDesc scan)
 {
     ScanState* state = state_of(scan);
@@ -142,7 +147,7 @@ bool fetch_batch(IndexScanDesc scan)
     if (now.started) {
         remember_first_batch(state);
     } else {
-        now.wanted = first_wanted(state);
+        now.wanted = first_wanted(state->hint);
         now.cursor = front;
         now.floor = -std::numeric_limits<double>::infinity();
         now.ceiling = now.floor;

@@ -273,9 +273,7 @@ bool read_batch(KnnBatchState* state)
     const uint32 most = Max(1U, static_cast<uint32>(setting_batch_size) / Max(1U, state->cache_count));
     state->width = Min(state->width * ramp_factor, most);
     take_queries(state);
-    for (uint32 i = 0; i < state->cache_count; ++i) {
-        if (state->caches[i].count > 0) fill_knn_cache(&state->caches[i]);
-    }
+    fill_knn_caches(state->caches, state->cache_count);
     return true;
 }
 

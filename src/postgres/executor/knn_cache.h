@@ -52,8 +52,8 @@ void unregister_knn_cache(KnnCache* cache);
 
 // Forgets the batch, and learns from it how many rows to ask for in the next one.
 void reset_knn_cache(KnnCache* cache);
-// Searches for all queries of the batch.
-void fill_knn_cache(KnnCache* cache);
+// Searches for all queries of the batch: in all indexes of a join together, as far as they want the same queries.
+void fill_knn_caches(KnnCache* caches, uint32 count);
 
 // An answer for the row that is being joined: null when nobody fetched one for this query.
 KnnCache* find_knn_answer(const EState* executor, Relation index, const float* query, uint32 dimensions,

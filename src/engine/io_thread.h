@@ -17,6 +17,7 @@
 #include "engine/connection.h"
 #include "engine/decode.h"
 #include "engine/engine.h"
+#include "engine/spread_search.h"
 #include "engine/ticket.h"
 
 namespace pgwarp
@@ -65,6 +66,8 @@ public:
     // Keeps the request until its ticket is woken or the deadline passes; then it is handled again.
     void park(const Request& request, Ticket ticket, Clock::time_point deadline);
     void unpark(std::uint64_t number, bool timed_out);
+    // Answers a search of many indexes, here when it is little.
+    void start_spread_search(const Request& request, std::shared_ptr<SpreadSearch> search);
     void add_search(RoundSearch&& search) { round_.push_back(std::move(search)); }
 
     // Final replies of a request; they count it as answered.
@@ -115,6 +118,8 @@ private:
     void run_group(std::vector<RoundSearch>& group);
     void run_inline(std::vector<RoundSearch>& group);
     void queue_search(RoundSearch&& search);
+    void answer_spread(const ConnectionPtr& connection, std::uint64_t request_id, Clock::time_point received,
+                       const SpreadSearch& search);
 
     Engine& engine_;
     FileDescriptor epoll_;

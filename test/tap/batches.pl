@@ -70,5 +70,26 @@ $node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activi
 $flood->finish;
 like($flood_err, qr/canceling statement/, 'the flood was not over');
 
+# an engine that dies between the searches of a partitioned table's scans
+$node->safe_psql('postgres', q{
+	CREATE TABLE parts (id int, kind int, v vector(16)) PARTITION BY LIST (kind);
+	DO $$ BEGIN FOR i IN 0..9 LOOP EXECUTE format('CREATE TABLE parts_%s PARTITION OF parts FOR VALUES IN (%1$s)', i); END LOOP; END $$;
+	INSERT INTO parts SELECT id, id % 10, v FROM items WHERE id <= 2000;
+	CREATE INDEX parts_v ON parts USING exact (v)});
+my $nearest = q{SELECT array_agg(id) FROM (SELECT id FROM parts ORDER BY v <-> (SELECT v FROM items WHERE id = 5) LIMIT 5) s};
+my $expected = $node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_seqscan = on; $nearest");
+my $session = $node->background_psql('postgres');
+for my $round (1 .. 3)
+{
+	is($session->query_safe($nearest), $expected, "round $round: nearest rows of ten partitions");
+	is($session->query_safe($nearest), $expected, 'again, by one request');
+	like($session->query_safe("EXPLAIN (ANALYZE, COSTS OFF) $nearest"), qr/Requests: 1\s+Searches: 10\s/, 'it says so');
+	kill 'KILL', engine_pid($node) if $round < 3;
+}
+my ($rc, undef, $error) = $node->psql('postgres', "SET pgwarp.fault = 2; SET statement_timeout = 300; $nearest");
+like($error, qr/statement timeout/, 'a search of all partitions is cancelled');
+is($session->query_safe($nearest), $expected, 'others go on');
+$session->quit;
+
 $node->stop;
 done_testing();

@@ -67,6 +67,8 @@ KnnCache* scan_knn_cache(IndexScanDesc scan);
 
 // scan_fetch.cpp: fills now.batch with rows not offered yet; false when there are none.
 bool fetch_batch(IndexScanDesc scan);
+// Rows that the first search of a scan is for.
+uint32 first_wanted(const LimitHint& hint);
 
 // search_plan.cpp
 // Describes a method's own search for `wanted` rows: how many results, with which effort and settings.

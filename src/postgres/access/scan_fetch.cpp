@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "postgres/access/scan.h"
+#include "postgres/executor/partition_search.h"
 #include "postgres/settings.h"
 
 namespace pgwarp
@@ -20,15 +21,6 @@ constexpr SearchCursor front = {-std::numeric_limits<double>::infinity(), 0};
 ScanState* state_of(IndexScanDesc scan)
 {
     return static_cast<ScanState*>(scan->opaque);
-}
-
-// Rows that the first search is for.
-uint32 first_wanted(const ScanState* state)
-{
-    const int64 rows = limit_hint_rows(state->hint);
-    if (rows <= 0) return first_rows;
-    if (state->hint.filtered) return static_cast<uint32>(Min(Max(rows * 2, int64{first_rows}), int64{max_k}));
-    return static_cast<uint32>(Min(rows, int64{max_k}));
 }
 
 // From the second search on, rows of the first must be known.
@@ -67,7 +59,15 @@ void plan_search(IndexScanDesc scan, const IndexState& state, SearchRequest* req
     plan_normal_search(scan->indexRelation, state, now.wanted, request);
 }
 
-// Take the answer that a k-NN join fetched ahead; false when there is none for the search that comes next.
+// Whether the scan sees what the statement that it is part of sees; only then answers fetched ahead are for it.
+bool scans_for_statement(IndexScanDesc scan)
+{
+    const LimitState* limit = state_of(scan)->hint.limit;
+    return limit != nullptr && scan->xs_snapshot == limit->ps.state->es_snapshot;
+}
+
+// Take the answer that a k-NN join, or the scans of other partitions, fetched ahead; false when there is none for the
+// search that comes next.
 bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
 {
     ScanState* state = state_of(scan);
@@ -76,12 +76,16 @@ bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     if (now.continuation) {
         now.ahead = nullptr;
     } else if (!now.started) {
-        KnnCache* cache = now.arbitrary ? nullptr : scan_knn_cache(scan);
-        if (cache == nullptr) return false;
-        answer = find_knn_answer(cache, scan->heapRelation, now.sent, now.dimensions);
-        if (answer == nullptr) return false;
-        now.ahead = cache;
-        now.wanted = cache->wanted;
+        if (now.arbitrary || !scans_for_statement(scan)) return false;
+        KnnCache* cache = scan_knn_cache(scan);
+        if (cache != nullptr) answer = find_knn_answer(cache, scan->heapRelation, now.sent, now.dimensions);
+        if (answer != nullptr) {
+            now.ahead = cache;
+            now.wanted = cache->wanted;
+        } else if (state->hint.partitions != nullptr) {
+            answer = find_partition_answer(state->hint.partitions, state->hint.partition, now.metric, now.sent,
+                                           now.dimensions);
+        }
     } else if (now.ahead != nullptr) {
         answer = deepen_knn_answer(now.ahead, now.wanted);
     }
@@ -140,9 +144,16 @@ void advance(Progress* now, const AccessMethod& method, const SearchRequest& req
 
 KnnCache* scan_knn_cache(IndexScanDesc scan)
 {
-    const LimitState* limit = state_of(scan)->hint.limit;
-    if (limit == nullptr || scan->xs_snapshot != limit->ps.state->es_snapshot) return nullptr;
-    return find_knn_cache(limit->ps.state, scan->indexRelation);
+    return scans_for_statement(scan) ? find_knn_cache(state_of(scan)->hint.limit->ps.state, scan->indexRelation)
+                                     : nullptr;
+}
+
+uint32 first_wanted(const LimitHint& hint)
+{
+    const int64 rows = limit_hint_rows(hint);
+    if (rows <= 0) return first_rows;
+    if (hint.filtered) return static_cast<uint32>(Min(Max(rows * 2, int64{first_rows}), int64{max_k}));
+    return static_cast<uint32>(Min(rows, int64{max_k}));
 }
 
 bool fetch_batch(IndexScanDesc scan)
@@ -153,7 +164,7 @@ bool fetch_batch(IndexScanDesc scan)
     if (now.started) {
         remember_first_batch(state);
     } else {
-        now.wanted = first_wanted(state);
+        now.wanted = first_wanted(state->hint);
         now.cursor = front;
         now.floor = -std::numeric_limits<double>::infinity();
         now.ceiling = now.floor;

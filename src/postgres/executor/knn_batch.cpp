@@ -307,12 +307,12 @@ void answer_rows(KnnBatchState* state)
         cache.context = batch->context;
         cache.queries = batch->queries[i];
         cache.count = batch->query_count;
-        if (batch->query_count == 0) continue;
-        if (cache.ahead != nullptr) {
-            if (!take_next_batch(&cache)) state->lost_ahead++;
-        } else {
-            fill_knn_cache(&cache);
-        }
+    }
+    if (batch->query_count == 0) return;
+    if (state->caches[0].ahead == nullptr) {
+        fill_knn_caches(state->caches, state->cache_count);
+    } else if (!take_next_batch(&state->caches[0])) {
+        state->lost_ahead++;
     }
 }
 
@@ -341,7 +341,7 @@ bool read_batch(KnnBatchState* state)
     }
     const bool ahead = works_ahead(state) && collect_rows(state, state->next);
     answer_rows(state);
-    if (ahead) {
+    if (ahead && state->next->query_count > 0) {
         RowBatch* next = state->next;
         begin_next_batch(&state->caches[0], next->queries[0], next->query_count, &next->ahead, next->context);
     }

@@ -5,6 +5,7 @@
 #include "postgres/access/methods.h"
 #include "postgres/executor/custom_scan.h"
 #include "postgres/executor/distance_stop.h"
+#include "postgres/executor/partition_search.h"
 #include "postgres/settings.h"
 
 extern "C" {
@@ -94,6 +95,7 @@ bool match_path(Path* path, KnnSubquery* found)
         case T_AppendPath:
             return match_all(reinterpret_cast<AppendPath*>(path)->subpaths, found);
         case T_CustomPath:
+            if (Path* below = path_below_partition_search(path)) return match_path(below, found);
             return path_below_distance_stop(path) != nullptr && match_path(path_below_distance_stop(path), found);
         case T_IndexPath:
             return found->limited && match_index(reinterpret_cast<IndexPath*>(path), found);

@@ -1,6 +1,7 @@
 #include "postgres/executor/knn_cache.h"
 
 #include "postgres/access/scan.h"
+#include "postgres/engine/index_searches.h"
 
 namespace pgwarp
 {
@@ -52,6 +53,25 @@ void search_queries(KnnCache* cache, uint32 first, uint32 count, uint32 wanted)
     const BatchAnswer* found = search_batch(make_queries(cache, vectors, count, wanted));
     memcpy(cache->answers + first, found, sizeof(BatchAnswer) * count);
     count_answers(cache, found, count);
+    MemoryContextSwitchTo(outer);
+}
+
+// Search for the batch in all indexes by one request. Caches that got no answers are left without.
+void search_together(KnnCache* caches, uint32 count)
+{
+    KnnCache& first = caches[0];
+    MemoryContext outer = MemoryContextSwitchTo(first.context);
+    auto* searches = static_cast<IndexSearch*>(palloc0(sizeof(IndexSearch) * count));
+    for (uint32 i = 0; i < count; ++i) searches[i] = {caches[i].index, caches[i].wanted, nullptr};
+    IndexSearchCounts counts = {};
+    search_indexes(plan_normal_search, searches, count, first.metric, first.queries, first.count, first.dimensions,
+                   &counts);
+    for (uint32 i = 0; i < count; ++i) caches[i].answers = searches[i].answers;
+    first.counts.requests += counts.requests;
+    first.counts.queries += counts.searches;
+    first.counts.engine_ns += counts.engine_ns;
+    first.counts.on_cuda = first.counts.on_cuda || counts.on_cuda;
+    if (counts.requests > 0) first.counts.settings = counts.settings;
     MemoryContextSwitchTo(outer);
 }
 
@@ -116,16 +136,24 @@ void reset_knn_cache(KnnCache* cache)
     cache->short_rows = 0;
     cache->most_taken = 0;
     cache->count = 0;
+    cache->answers = nullptr;
     cache->current = no_query;
     cache->near_query = no_query;
 }
 
-void fill_knn_cache(KnnCache* cache)
+void fill_knn_caches(KnnCache* caches, uint32 count)
 {
-    cache->answers =
-        static_cast<BatchAnswer*>(MemoryContextAllocZero(cache->context, sizeof(BatchAnswer) * Max(1U, cache->count)));
-    cache->wanted = cache->next_wanted;
-    search_queries(cache, 0, cache->count, cache->wanted);
+    if (count == 0 || caches[0].count == 0) return;
+    keep_next_batches();
+    for (uint32 i = 0; i < count; ++i) caches[i].wanted = caches[i].next_wanted;
+    if (count > 1) search_together(caches, count);
+    for (uint32 i = 0; i < count; ++i) {
+        KnnCache& cache = caches[i];
+        if (cache.answers != nullptr) continue;
+        cache.answers =
+            static_cast<BatchAnswer*>(MemoryContextAllocZero(cache.context, sizeof(BatchAnswer) * cache.count));
+        search_queries(&cache, 0, cache.count, cache.wanted);
+    }
 }
 
 void begin_next_batch(KnnCache* cache, const float* vectors, uint32 count, BatchAhead* ahead, MemoryContext context)
@@ -154,7 +182,7 @@ bool take_next_batch(KnnCache* cache)
     const BatchAhead* ahead = cache->ahead;
     cache->ahead = nullptr;
     if (ahead->answers == nullptr) {
-        fill_knn_cache(cache);
+        fill_knn_caches(cache, 1);
         return false;
     }
     cache->answers = ahead->answers;

@@ -58,14 +58,14 @@ void unregister_knn_cache(KnnCache* cache);
 
 // Forgets the batch, and learns from it how many rows to ask for in the next one.
 void reset_knn_cache(KnnCache* cache);
-// Searches for all queries of the batch.
-void fill_knn_cache(KnnCache* cache);
+// Searches for all queries of the batch: in all indexes of a join together, as far as they want the same queries.
+void fill_knn_caches(KnnCache* caches, uint32 count);
 // The same for the batch after this one, `vectors[count]`, so that the engine works on it while this one is joined.
 // What it needs is kept in `context`.
 void begin_next_batch(KnnCache* cache, const float* vectors, uint32 count, BatchAhead* ahead, MemoryContext context);
 // Takes the replies that are on their way: another request would throw them away.
 void keep_next_batches();
-// As fill_knn_cache(), for a batch that was begun. False when its answers are gone; they were searched for anew.
+// As fill_knn_caches(), for a batch that was begun. False when its answers are gone; they were searched for anew.
 bool take_next_batch(KnnCache* cache);
 
 // The cache with an answer for the row that is being joined, if any.

@@ -1,5 +1,6 @@
 // The executor's side of KnnPartitions.
 #include "postgres/executor/partition_search.h"
+#include "postgres/executor/knn_cache.h"
 
 #include "postgres/access/scan.h"
 #include "postgres/engine/index_searches.h"
@@ -206,6 +207,7 @@ void fetch_answers(PartitionSearch* search, Metric metric, const float* query, u
     uint32 count = 0;
     IndexSearch* searches = collect_searches(search, &numbers, &count);
     if (count > 1) {
+        keep_next_batches();
         search_indexes(plan_normal_search, searches, count, metric, search->query, 1, dimensions, &search->counts);
         for (uint32 i = 0; i < count; ++i) search->scans[numbers[i]].answer = searches[i].answers;
     }

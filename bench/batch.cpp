@@ -31,23 +31,22 @@ bool wants_whole_table(const Options& options)
     return false;
 }
 
-// "NAME=VALUE NAME=VALUE" of the option for this method and part; the option for the part goes before the other.
+// The settings that options.settings give for this method, or METHOD/PART where the part has settings of its own.
 std::optional<Settings> given_settings(const Options& options, const std::string& method, const std::string& part)
 {
-    for (const std::string& name : {method + "/" + part, method}) {
-        for (const std::string& given : options.settings) {
-            std::istringstream words(given);
-            std::string word;
-            words >> word;
-            if (word != name) continue;
-            Settings settings;
-            while (words >> word) {
-                const std::size_t equals = word.find('=');
-                if (equals == std::string::npos) throw std::runtime_error("--settings wants NAME=VALUE, not " + word);
-                settings.emplace_back(word.substr(0, equals), word.substr(equals + 1));
-            }
-            return settings;
+    const std::string name = part.empty() ? method : method + "/" + part;
+    for (const std::string& given : options.settings) {
+        std::istringstream words(given);
+        std::string word;
+        words >> word;
+        if (word != name) continue;
+        Settings settings;
+        while (words >> word) {
+            const std::size_t equals = word.find('=');
+            if (equals == std::string::npos) throw std::runtime_error("--settings wants NAME=VALUE, not " + word);
+            settings.emplace_back(word.substr(0, equals), word.substr(equals + 1));
         }
+        return settings;
     }
     return std::nullopt;
 }

@@ -76,9 +76,11 @@ bool parse_options(int argc, char** argv, Options& options, int& exit_code)
     app.add_option("--partition-methods", options.partition_methods, "With --batch: methods of the partitioned table")
         ->delimiter(',')
         ->capture_default_str();
-    app.add_option("--settings", options.settings,
-                   "With --batch: 'METHOD NAME=VALUE...' or 'METHOD/PART NAME=VALUE...': settings that are not to be "
-                   "searched for; once for each method or part");
+    app.add_option(
+           "--settings", options.settings,
+           "With --batch: 'METHOD NAME=VALUE...', settings that are not to be searched for; of the parts filter and "
+           "partitions 'METHOD/PART NAME=VALUE...'; once for each")
+        ->allow_extra_args(false);
     app.add_flag("--reuse", options.reuse, "With --batch: take tables and indexes that are there already");
     app.add_option("--storage", options.storage, "Storage of the column: external or plain")
         ->capture_default_str()

@@ -1,11 +1,11 @@
 // The executor's side of KnnPartitions.
 #include "postgres/executor/partition_search.h"
-#include "postgres/executor/knn_cache.h"
 
 #include "postgres/access/scan.h"
 #include "postgres/engine/index_searches.h"
 #include "postgres/executor/custom_scan.h"
 #include "postgres/executor/distance_stop.h"
+#include "postgres/executor/knn_cache.h"
 #include "postgres/settings.h"
 
 extern "C" {

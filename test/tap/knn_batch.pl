@@ -57,6 +57,11 @@ $node->safe_psql('postgres', q{
 			'(SELECT a.id, b.kind, a.v, b.w FROM asked a JOIN asked b ON a.id = b.kind + 1) asked');
 		joined text;
 	BEGIN
+		IF random() < 0.2 THEN
+			RETURN format('SELECT asked.id, asked.kind, %s FROM %s%s',
+				pick('ARRAY(SELECT s.id FROM (%1$s) s)', '(SELECT sum(s.d) FROM (%1$s) s)', '(SELECT s.id FROM (%1$s) s LIMIT 1), ARRAY(SELECT s.d FROM (%2$s) s)'),
+				outer_rows, pick('', ' WHERE asked.id > 3', ' JOIN asked other USING (id)', ' ORDER BY asked.id LIMIT 4'));
+		END IF;
 		joined := format('SELECT asked.id AS asked_id, n.* FROM %s %s LATERAL (%s) n %s', outer_rows,
 			pick('CROSS JOIN', 'LEFT JOIN', 'INNER JOIN'), random_subquery(), '%s');
 		joined := CASE WHEN joined LIKE '%CROSS JOIN%' THEN format(joined, '')
@@ -74,6 +79,8 @@ $node->safe_psql('postgres', q{
 		END CASE;
 		RETURN joined;
 	END $$;
+	CREATE FUNCTION fill_in(query text) RETURNS text LANGUAGE sql VOLATILE AS
+		$$SELECT CASE WHEN query LIKE '%$s%' THEN format(query, random_subquery(), random_subquery()) ELSE query END$$;
 	CREATE FUNCTION rows_of(query text) RETURNS text LANGUAGE plpgsql AS $$
 	DECLARE result text;
 	BEGIN
@@ -94,7 +101,7 @@ $node->safe_psql('postgres', q{
 		PERFORM setseed(seed);
 		batched := 0; wrong := 0;
 		FOR i IN 1 .. count LOOP
-			query := random_query();
+			query := fill_in(random_query());
 			PERFORM set_config('pgwarp.batch_size', pick('1', '3', '8', '1000'), true);
 			PERFORM set_config('pgwarp.knn_batch', 'on', true);
 			batched := batched + uses_batches(query)::int;

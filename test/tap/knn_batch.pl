@@ -74,9 +74,20 @@ $node->safe_psql('postgres', q{
 		RETURN CASE WHEN joined LIKE '%CROSS JOIN%' THEN format(joined, '')
 			ELSE format(joined, pick('ON true', 'ON n.d < 0.8', 'ON n.kind = 2')) END;
 	END $$;
+	-- sub-selects of a target list
+	CREATE FUNCTION random_sub_selects() RETURNS text LANGUAGE plpgsql AS $$
+	BEGIN
+		RETURN format('SELECT asked.id, asked.kind, %s FROM %s%s',
+			pick(format('ARRAY(SELECT s.id FROM (%s) s)', random_subquery()),
+				format('(SELECT sum(s.d) FROM (%s) s)', random_subquery()),
+				format('(SELECT s.id FROM (%s) s LIMIT 1), ARRAY(SELECT s.d FROM (%s) s)', random_subquery(), random_subquery())),
+			pick('asked', '(SELECT * FROM asked ORDER BY id DESC) asked'),
+			pick('', ' WHERE asked.id > 3', ' JOIN asked other USING (id)', ' ORDER BY asked.id LIMIT 4'));
+	END $$;
 	CREATE FUNCTION random_query() RETURNS text LANGUAGE plpgsql AS $$
 	DECLARE joined text := random_join();
 	BEGIN
+		IF random() < 0.2 THEN RETURN random_sub_selects(); END IF;
 		IF random() < 0.2 THEN
 			joined := format('SELECT t.*, m.id AS second FROM (%s) t JOIN asked ON asked.id = t.asked_id CROSS JOIN LATERAL (%s) m', joined, random_subquery());
 		ELSIF random() < 0.3 THEN

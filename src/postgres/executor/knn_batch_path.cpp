@@ -90,6 +90,12 @@ bool match_path(Path* path, KnnSubquery* found)
             found->offset = limit->limitOffset;
             return match_path(limit->subpath, found);
         }
+        case T_AggPath:
+            found->limited = false;  // one above it says nothing of how many rows it takes
+            return match_path(reinterpret_cast<AggPath*>(path)->subpath, found);
+        case T_SortPath:
+            found->limited = false;
+            return match_path(reinterpret_cast<SortPath*>(path)->subpath, found);
         case T_MergeAppendPath:
             return match_all(reinterpret_cast<MergeAppendPath*>(path)->subpaths, found);
         case T_AppendPath:

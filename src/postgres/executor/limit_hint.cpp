@@ -3,6 +3,7 @@
 #include "postgres/access/methods.h"
 #include "postgres/executor/distance_stop.h"
 #include "postgres/executor/partition_search.h"
+#include "postgres/executor/subplan_batch.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -139,6 +140,7 @@ bool visit_node(PlanState* node, void* state)
 // Find the index scans of ours under a LIMIT.
 void start_executor(QueryDesc* query, int flags)
 {
+    batch_subplans(query, flags);
     if (previous_executor_start != nullptr) {
         previous_executor_start(query, flags);
     } else {

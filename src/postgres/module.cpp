@@ -6,6 +6,7 @@
 #include "postgres/executor/index_only_path.h"
 #include "postgres/executor/knn_batch.h"
 #include "postgres/executor/limit_hint.h"
+#include "postgres/executor/partition_search.h"
 #include "postgres/settings.h"
 
 extern "C" {
@@ -22,4 +23,5 @@ void _PG_init(void)
     pgwarp::init_knn_batch();
     pgwarp::init_distance_stop();
     pgwarp::init_index_only_path();
+    pgwarp::init_partition_search();
 }

@@ -41,6 +41,12 @@ RESET plan_cache_mode;
 EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM (SELECT * FROM items WHERE id < 4) q CROSS JOIN LATERAL (SELECT i.id FROM items i WHERE i.v <-> q.v < 9 ORDER BY i.v <-> q.v LIMIT 100) n;
 SELECT q.id, array_agg(n.id ORDER BY n.id) FROM (SELECT * FROM items WHERE id < 4) q
 	CROSS JOIN LATERAL (SELECT i.id FROM items i WHERE i.v <-> q.v < 9 ORDER BY i.v <-> q.v LIMIT 100) n GROUP BY q.id ORDER BY q.id;
+-- a bound of another width
+EXPLAIN (COSTS OFF) SELECT id FROM items WHERE v <-> '[1,2,3]' < 5::real ORDER BY v <-> '[1,2,3]' LIMIT 10;
+-- where rows may come late, farther ones are only left out
+SET pgwarp.iterative = relaxed;
+SELECT array_agg(id) FROM (SELECT id FROM items WHERE v <-> '[1,2,3]' < 5::real ORDER BY v <-> '[1,2,3]' LIMIT 10) s;
+RESET pgwarp.iterative;
 -- a changed row is compared again
 BEGIN;
 SELECT id FROM items WHERE v <-> '[1,2,3]' < 5 ORDER BY v <-> '[1,2,3]' LIMIT 10 FOR UPDATE;

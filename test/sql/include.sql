@@ -64,6 +64,8 @@ RESET enable_indexonlyscan;
 -- joins: in batches, but not where the distance is computed above the scan
 EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM items q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n;
 EXPLAIN (COSTS OFF) SELECT a.id FROM items a JOIN items b ON b.id = a.id ORDER BY a.v <-> '[1,2,3,4]' LIMIT 3;
+-- sub-selects of a target list: in batches
+EXPLAIN (COSTS OFF) SELECT q.id, (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 1) FROM items q;
 -- never without order
 RESET enable_seqscan;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM items;
@@ -98,6 +100,41 @@ SELECT same_rows('SELECT id, title, v <-> ''[1,2,3,4]'' AS d FROM items ORDER BY
 SELECT same_rows('SELECT id, title FROM items WHERE id % 97 = 5 ORDER BY v <-> ''[3,3,3,500]''');
 SELECT same_rows('SELECT q.id, n.id, n.title, n.d FROM generate_series(1, 300) q (id) CROSS JOIN LATERAL
 	(SELECT id, title, i.v <-> ARRAY[1, q.id, 2, q.id]::vector AS d FROM items i ORDER BY i.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 5) n');
+SELECT same_rows('SELECT q.id, (SELECT title FROM items i ORDER BY i.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 1) FROM items q WHERE id < 300 ORDER BY q.id');
+CREATE TABLE others (id integer, title text, v vector(4));
+INSERT INTO others SELECT id + 10000, 'other ' || title, v + v FROM items;
+CREATE INDEX others_v ON others USING exact (v) INCLUDE (id, title);
+VACUUM ANALYZE others;
+SELECT same_rows('SELECT q.id, (SELECT string_agg(n.id || n.title, '','' ORDER BY id) FROM
+	((SELECT id, title FROM items i ORDER BY i.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 4) UNION ALL
+	 (SELECT id, title FROM others o ORDER BY o.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 4)) n) FROM items q WHERE id < 300 ORDER BY q.id');
+-- what the batches did: each scan found its answer there, with the places of the rows
+CREATE FUNCTION batches_of(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+		IF line ~ '(Batches|Rows Read|Requests|Searches|Cache Hits|Deepened|Index Only Scan|Heap Fetches)' THEN
+			RETURN NEXT regexp_replace(trim(line), '[(]actual.*', '');
+		END IF;
+	END LOOP;
+END $$;
+SELECT batches_of('SELECT q.id, n.id FROM generate_series(1, 300) q (id) CROSS JOIN LATERAL
+	(SELECT id FROM items i ORDER BY i.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 5) n');
+SELECT batches_of('SELECT q.id, (SELECT id FROM items i ORDER BY i.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 1) FROM items q');
+SELECT batches_of('SELECT q.id, (SELECT sum(n.id) FROM
+	((SELECT id FROM items i ORDER BY i.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 4) UNION ALL
+	 (SELECT id FROM others o ORDER BY o.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 4)) n) FROM items q');
+-- no page of the heap is read for them
+SET pgwarp.verify_results = off;
+SELECT pg_stat_force_next_flush() IS NULL AS flushed;
+SELECT pg_stat_get_blocks_fetched('others'::regclass) AS before \gset
+SELECT count(n) FROM (SELECT (SELECT sum(n.id) FROM
+	((SELECT id FROM items i ORDER BY i.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 4) UNION ALL
+	 (SELECT id FROM others o ORDER BY o.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 4)) n) AS n FROM items q OFFSET 0) s;
+SELECT pg_stat_force_next_flush() IS NULL AS flushed;
+SELECT pg_stat_get_blocks_fetched('others'::regclass) - :before <= 10 AS from_index;
+SET pgwarp.verify_results = on;
+DROP TABLE others;
 
 -- changes: the delta log, and pages that are not all-visible
 INSERT INTO items SELECT i, 1, CASE WHEN i % 2 = 0 THEN 'inserted ' || i END, ARRAY[1, 2, 3, i]::vector FROM generate_series(1001, 1100) i;

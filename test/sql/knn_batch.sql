@@ -25,6 +25,38 @@ SET pgwarp.knn_batch = off;
 EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n;
 RESET pgwarp.knn_batch;
 
+-- sub-selects of a target list
+EXPLAIN (VERBOSE, COSTS OFF) SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) FROM asked q;
+EXPLAIN (COSTS OFF) SELECT q.id, (SELECT array_agg(s.id) FROM (SELECT id FROM items i WHERE kind < 3 ORDER BY i.v <-> (q.v + q.v) LIMIT 3) s) FROM asked q ORDER BY q.id LIMIT 2;
+SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) AS ids, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 2) FROM asked q ORDER BY q.id;
+CREATE TABLE found AS SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) AS ids FROM asked q;
+INSERT INTO found SELECT q.id + 10, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 2) FROM asked q;
+SELECT * FROM found ORDER BY id;
+DROP TABLE found;
+-- not batched: a condition, a locked row, a volatile query, a scrollable cursor
+EXPLAIN (COSTS OFF) SELECT q.id FROM asked q WHERE q.id IN (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3);
+EXPLAIN (COSTS OFF) SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) FROM asked q FOR UPDATE;
+EXPLAIN (COSTS OFF) SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> (q.v * ARRAY[random(), 1, 1]::vector) LIMIT 3) FROM asked q;
+BEGIN;
+DECLARE rows_found SCROLL CURSOR FOR SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 2) FROM asked q WHERE q.v IS NOT NULL;
+FETCH 2 FROM rows_found;
+FETCH BACKWARD 1 FROM rows_found;
+UPDATE asked SET id = id WHERE CURRENT OF rows_found;
+ROLLBACK;
+-- an aggregate over the rows of each search
+EXPLAIN (COSTS OFF) SELECT q.id, n.ids FROM asked q CROSS JOIN LATERAL (SELECT array_agg(id) AS ids FROM (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) s) n;
+SELECT q.id, n.ids FROM asked q CROSS JOIN LATERAL (SELECT array_agg(id) AS ids FROM (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) s) n ORDER BY q.id;
+-- few different queries are remembered, many are batched
+CREATE TABLE alike AS SELECT g AS id, ARRAY[g % 3, 1, 2]::vector(3) AS v FROM generate_series(1, 2000) g;
+CREATE TABLE unlike AS SELECT g AS id, ARRAY[g, 1, 2]::vector(3) AS v FROM generate_series(1, 2000) g;
+ANALYZE alike, unlike;
+SET enable_memoize = on;
+EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM alike q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n;
+EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM unlike q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n;
+EXPLAIN (COSTS OFF) SELECT n.id FROM generate_series(1, 2000) g CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> ARRAY[g, g, g]::vector LIMIT 3) n;
+SET enable_memoize = off;
+DROP TABLE alike, unlike;
+
 -- rows
 SELECT q.id, n.id, round(n.d::numeric, 4) AS d FROM asked q CROSS JOIN LATERAL (SELECT id, i.v <-> q.v AS d FROM items i ORDER BY i.v <-> q.v LIMIT 3) n
 	WHERE q.v IS NOT NULL ORDER BY q.id, n.d;
@@ -34,12 +66,22 @@ CREATE FUNCTION counts(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE line text;
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-		IF line ~ 'Batches|Rows Read|Requests|Searches|Cache Hits|Deepened' THEN RETURN NEXT trim(line); END IF;
+		IF line ~ '^ *(Batches|Rows Read|Requests|Searches|Cache Hits|Deepened)' THEN RETURN NEXT trim(line); END IF;
 	END LOOP;
 END $$;
 SELECT counts('SELECT count(*) FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n');
 SET pgwarp.batch_size = 2;
 SELECT counts('SELECT count(*) FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n');
+RESET pgwarp.batch_size;
+SELECT counts('SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) FROM asked q');
+SELECT counts('SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) FROM asked q JOIN items j ON j.id = q.id WHERE j.kind < 4');
+-- while rows are joined the engine searches for those that follow; scans that need more than was fetched come between
+SET pgwarp.batch_size = 4;
+SELECT counts('SELECT g FROM generate_series(1, 40) g CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> ARRAY[g, g, g]::vector LIMIT 5) n');
+SELECT count(*), sum(n.id) FROM generate_series(1, 40) g CROSS JOIN LATERAL (SELECT id FROM items i WHERE id % 40 = 0 ORDER BY i.v <-> ARRAY[g, g, g]::vector LIMIT 5) n;
+SET pgwarp.knn_batch = off;
+SELECT count(*), sum(n.id) FROM generate_series(1, 40) g CROSS JOIN LATERAL (SELECT id FROM items i WHERE id % 40 = 0 ORDER BY i.v <-> ARRAY[g, g, g]::vector LIMIT 5) n;
+RESET pgwarp.knn_batch;
 RESET pgwarp.batch_size;
 -- a query that is stopped early reads little ahead
 SELECT counts('SELECT g FROM generate_series(1, 1000) g CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> ARRAY[g, g, g]::vector LIMIT 3) n LIMIT 5');

@@ -73,8 +73,13 @@ struct ScanState {
     Progress now;
 };
 
+// The answers of the k-NN join that the scan is part of: those to its current row. Null when there are none.
+KnnCache* scan_knn_cache(IndexScanDesc scan);
+
 // scan_fetch.cpp: fills now.batch with rows not offered yet; false when there are none.
 bool fetch_batch(IndexScanDesc scan);
+// Rows that the first search of a scan is for.
+uint32 first_wanted(const LimitHint& hint);
 
 // search_plan.cpp
 // Describes a method's own search for `wanted` rows: how many results, with which effort and settings.
@@ -90,7 +95,7 @@ void ask_for_places(Relation index, SearchRequest* request);
 struct SearchResults {
     SearchReply header;
     uint32 count;
-    Result* results;
+    const Result* results;
     const uint64* places;  // of the results, or null
 };
 // The results of a reply to a search with one query, palloc'ed.

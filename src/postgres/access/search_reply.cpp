@@ -23,7 +23,7 @@ SearchResults read_search_reply(const EngineReply& reply)
     const uint64 end = out.header.has_places != 0 ? places_at + sizeof(uint64) * uint64{out.count} : places_at;
     auto* copy = static_cast<char*>(palloc(Max(sizeof(Result), end - results_at)));
     memcpy(copy, reply.payload + results_at, end - results_at);
-    out.results = reinterpret_cast<Result*>(copy);
+    out.results = reinterpret_cast<const Result*>(copy);
     if (out.header.has_places != 0) out.places = reinterpret_cast<const uint64*>(copy + (places_at - results_at));
     return out;
 }

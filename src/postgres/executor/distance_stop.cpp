@@ -2,6 +2,7 @@
 
 #include "postgres/access/methods.h"
 #include "postgres/executor/custom_scan.h"
+#include "postgres/settings.h"
 
 extern "C" {
 #include "commands/explain.h"
@@ -55,21 +56,29 @@ void begin(CustomScanState* node, EState* executor, int flags)
     state->within = ExecInitQual(scan->custom_exprs, &node->ss.ps);
 }
 
+// Whether rows may come after farther ones: then those that are too far are only left out.
+bool order_is_relaxed()
+{
+    return setting_iterative == static_cast<int>(IterativeSetting::relaxed);
+}
+
 // Hand on the child's rows until one is too far.
 TupleTableSlot* execute(CustomScanState* node)
 {
     DistanceStopState* state = state_of(node);
     ExprContext* context = node->ss.ps.ps_ExprContext;
-    if (state->ended) return nullptr;
-    TupleTableSlot* slot = ExecProcNode(state->child);
-    if (TupIsNull(slot)) return nullptr;
-    ResetExprContext(context);
-    context->ecxt_scantuple = slot;
-    if (!ExecQual(state->within, context)) {
-        state->ended = true;
-        return nullptr;
+    while (!state->ended) {
+        CHECK_FOR_INTERRUPTS();
+        TupleTableSlot* slot = ExecProcNode(state->child);
+        if (TupIsNull(slot)) return nullptr;
+        ResetExprContext(context);
+        context->ecxt_scantuple = slot;
+        if (ExecQual(state->within, context)) {
+            return node->ss.ps.ps_ProjInfo != nullptr ? ExecProject(node->ss.ps.ps_ProjInfo) : slot;
+        }
+        state->ended = !order_is_relaxed();
     }
-    return node->ss.ps.ps_ProjInfo != nullptr ? ExecProject(node->ss.ps.ps_ProjInfo) : slot;
+    return nullptr;
 }
 
 void end(CustomScanState* node)
@@ -130,8 +139,10 @@ bool bounds_distance(const RestrictInfo* info, Node* distance)
     const auto* comparison = castNode(OpExpr, info->clause);
     if (list_length(comparison->args) != 2) return false;
     const Oid function = comparison->opfuncid != InvalidOid ? comparison->opfuncid : get_opcode(comparison->opno);
-    const bool below = function == F_FLOAT8LT || function == F_FLOAT8LE;
-    const bool above = function == F_FLOAT8GT || function == F_FLOAT8GE;
+    const bool below =
+        function == F_FLOAT8LT || function == F_FLOAT8LE || function == F_FLOAT84LT || function == F_FLOAT84LE;
+    const bool above =
+        function == F_FLOAT8GT || function == F_FLOAT8GE || function == F_FLOAT48GT || function == F_FLOAT48GE;
     if (!below && !above) return false;
     Node* left = static_cast<Node*>(linitial(comparison->args));
     Node* right = static_cast<Node*>(lsecond(comparison->args));

@@ -3,6 +3,7 @@
 
 #include "postgres/access/callbacks.h"
 #include "postgres/access/query_value.h"
+#include "postgres/executor/partition_search.h"
 #include "postgres/settings.h"
 
 extern "C" {
@@ -53,9 +54,12 @@ void start(IndexScanDesc scan)
 #if PG_VERSION_NUM >= 180000
     if (scan->instrument != nullptr) scan->instrument->nsearches++;
 #endif
-    const IndexShape shape = read_metapage(scan->indexRelation).shape;
-    state->now.metric = static_cast<Metric>(shape.metric);
-    state->now.dimensions = shape.dimensions;
+    const LimitHint& hint = state->hint;
+    if (!partition_shape(hint.partitions, hint.partition, &state->now.metric, &state->now.dimensions)) {
+        const IndexShape shape = read_metapage(scan->indexRelation).shape;
+        state->now.metric = static_cast<Metric>(shape.metric);
+        state->now.dimensions = shape.dimensions;
+    }
     take_query(&state->now, scan->orderByData[0]);
 }
 

@@ -18,10 +18,17 @@ std::shared_ptr<Mirror> make_mirror_on(Engine& engine, const LoadBeginMessage& m
     return std::make_shared<Mirror>(load.key, load.shape, load.options, load.rows, message.arrays, method, on_cuda);
 }
 
+// Whether the index is so small that the CPU is the better device.
+bool is_small(const Engine& engine, const LoadBeginRequest& load)
+{
+    return load.rows * load.shape.dimensions <= engine.options.cpu_values;
+}
+
 // An index that the GPU has no room for, even after what nobody uses is gone, is served by the CPU.
 std::shared_ptr<Mirror> make_mirror(Engine& engine, const LoadBeginMessage& message)
 {
     const MirrorKey& key = message.request.key;
+    if (is_small(engine, message.request)) return make_mirror_on(engine, message, MirrorDevice::cpu);
     const bool may_fit = key.device == MirrorDevice::best && !engine.residency.is_too_large(key);
     try {
         // What nobody uses makes room: Engine gives the device its relief.
@@ -112,8 +119,8 @@ void handle_load_begin(IoThread& thread, const Request& request)
     const Ticket ticket = thread.new_ticket();
     Residency& residency = thread.engine().residency;
     // What goes to a GPU takes no host memory but that of the rows' addresses, as far as is known yet.
-    const bool to_gpu =
-        thread.engine().device.on_cuda() && key.device == MirrorDevice::best && !residency.is_too_large(key);
+    const bool to_gpu = thread.engine().device.on_cuda() && key.device == MirrorDevice::best &&
+                        !residency.is_too_large(key) && !is_small(thread.engine(), message.request);
     const std::uint64_t host_bytes = to_gpu ? message.request.rows * sizeof(Tid) : bytes;
     const LoadRole role = message.request.role;
     if (role == LoadRole::join) {

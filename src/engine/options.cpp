@@ -9,6 +9,8 @@
 namespace pgwarp
 {
 
+constexpr std::uint64_t small_index_values = 1U << 18;  // 2,048 rows of 128 dimensions
+
 std::optional<EngineOptions> parse_options(int argc, const char* const* argv, int& exit_code)
 {
     EngineOptions options;
@@ -30,6 +32,7 @@ std::optional<EngineOptions> parse_options(int argc, const char* const* argv, in
         exit_code = app.exit(error);
         return std::nullopt;
     }
+    if (options.device == DeviceChoice::automatic) options.cpu_values = small_index_values;
     return options;
 }
 

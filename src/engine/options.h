@@ -19,7 +19,10 @@ struct EngineOptions {
     DeviceChoice device = DeviceChoice::automatic;
     std::string gpus;          // device ordinals, comma-separated; empty = all
     std::uint64_t memory = 0;  // bytes for mirrors; 0 = a share of what is free
-    std::size_t threads = 0;   // of a search or a build; 0 = all cores
+    // Indexes of at most so many values (rows times dimensions) are served by the CPU beside a GPU: it answers one
+    // before a GPU is asked, and the partitions of a table all at once.
+    std::uint64_t cpu_values = 0;
+    std::size_t threads = 0;  // of a search or a build; 0 = all cores
     std::size_t io_threads = 2;
     int parent_pid = 0;  // exit with this parent; 0 = on one's own
 };

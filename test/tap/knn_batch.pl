@@ -49,6 +49,12 @@ $node->safe_psql('postgres', q{
 		RETURN (SELECT count(*) FROM (SELECT id FROM items ORDER BY v <-> place LIMIT 5) n WHERE n.id >= 100000)
 			+ (SELECT sum(n.id) FROM asked CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> asked.w LIMIT 2) n WHERE asked.id <= 3);
 	END $$;
+	-- inserts a row where the join searches just now, and looks for it there
+	CREATE FUNCTION find_own(place vector, number int) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+	BEGIN
+		INSERT INTO items VALUES (400000 + number, 0, place);
+		RETURN (SELECT count(*) FROM (SELECT v <-> place AS d FROM items ORDER BY v <-> place LIMIT 3) n WHERE n.d = 0);
+	END $$;
 	CREATE FUNCTION random_subquery(filter text = NULL) RETURNS text LANGUAGE plpgsql AS $$
 	DECLARE
 		inner_table text := CASE WHEN filter IS NULL THEN pick('items', 'items', 'parts') ELSE 'items' END;
@@ -112,7 +118,7 @@ $node->safe_psql('postgres', q{
 		$$SELECT format('SELECT string_agg(t::text, E''\n'' ORDER BY t::text) FROM (%s) t', query)$$;
 	CREATE FUNCTION random_write() RETURNS text LANGUAGE plpgsql AS $$
 	BEGIN
-		RETURN CASE floor(random() * 6)::int
+		RETURN CASE floor(random() * 7)::int
 			WHEN 0 THEN all_rows(random_join(pick('asked', '(SELECT * FROM asked WHERE id > 3) asked')) || ' FOR UPDATE OF asked')
 			WHEN 1 THEN all_rows(random_join(NULL, format('SELECT id, kind, i.v <-> asked.w AS d FROM items i %s ORDER BY i.v <-> asked.w LIMIT 3 %s',
 				pick('', 'WHERE kind < 5'), pick('FOR UPDATE', 'FOR SHARE'))) || ' WHERE n.id > 1')
@@ -120,6 +126,8 @@ $node->safe_psql('postgres', q{
 				pick('UPDATE items SET kind = items.kind + 5 FROM s WHERE items.id = s.id', 'DELETE FROM items USING s WHERE items.id = s.id'))
 			-- a function that writes and searches: in the target list, on the outer side, in the filter
 			WHEN 3 THEN all_rows(format('SELECT s.*, touch(id) FROM (%s WHERE asked.id < 3) s', random_join('asked')))
+			WHEN 5 THEN all_rows(format('SELECT asked.id, n.*, find_own(asked.w, n.id) FROM asked CROSS JOIN LATERAL (
+				SELECT i.id, i.v <-> asked.w AS d FROM items i %s ORDER BY i.v <-> asked.w LIMIT %s) n WHERE asked.id < 5', pick('', 'WHERE i.kind < 5'), pick('1', '4')))
 			WHEN 4 THEN all_rows(random_join('(SELECT *, touch(id) FROM asked OFFSET 0) asked'))
 			ELSE all_rows(random_join('(SELECT * FROM asked WHERE id < 4) asked', random_subquery('WHERE i.kind < 3 AND touch(i.id) > 0')))
 		END;

@@ -218,6 +218,26 @@ TEST(EngineLoad, WhatTheDeviceHasNoRoomForIsServedByTheCpu)
     EXPECT_EQ(outcome.results.size(), 3U);
 }
 
+TEST(EngineLoad, SmallIndexesAreLeftToTheCpu)
+{
+    EngineOptions options;
+    options.cpu_values = 400;
+    TestServer server(options);
+    EngineClient client(server.path());
+    TestIndex small = TestIndex::random(100, 4, Metric::l2);
+    TestIndex large = TestIndex::random(101, 4, Metric::l2);
+    large.key.relation = 8;
+    const BuiltIndex small_built = build(client, small);
+    const BuiltIndex large_built = build(client, large);
+    server.device().full_gpu = true;
+    load(client, small, small_built);
+    load(client, large, large_built);
+    // The GPU had no room for the one that it was asked to take.
+    EXPECT_FALSE(server.engine().residency.is_too_large(small.key));
+    EXPECT_TRUE(server.engine().residency.is_too_large(large.key));
+    EXPECT_EQ(search(client, search_request(small, 3), std::vector<float>(4)).results.size(), 3U);
+}
+
 TEST(EngineLoad, DevicesHaveMirrorsOfTheirOwn)
 {
     TestServer server;

@@ -4,6 +4,7 @@
 #include "postgres/access/callbacks.h"
 #include "postgres/access/heap_prefetch.h"
 #include "postgres/access/query_value.h"
+#include "postgres/executor/partition_search.h"
 #include "postgres/settings.h"
 
 extern "C" {
@@ -53,6 +54,8 @@ void learn_shape(IndexScanDesc scan)
         now.dimensions = cache->dimensions;
         return;
     }
+    const LimitHint& hint = state_of(scan)->hint;
+    if (partition_shape(hint.partitions, hint.partition, &now.metric, &now.dimensions)) return;
     const IndexShape shape = read_metapage(scan->indexRelation).shape;
     now.metric = static_cast<Metric>(shape.metric);
     now.dimensions = shape.dimensions;

@@ -244,6 +244,14 @@ void add_partition_scan(PlanState* node, LimitHint* hint)
     search->scans[search->count++] = {castNode(IndexScanState, node), plan, *hint, nullptr};
 }
 
+bool partition_shape(const PartitionSearch* search, uint32 number, Metric* metric, uint32* dimensions)
+{
+    if (search == nullptr || search->scans[number].answer == nullptr) return false;
+    *metric = search->metric;
+    *dimensions = search->dimensions;
+    return true;
+}
+
 const BatchAnswer* find_partition_answer(PartitionSearch* search, uint32 number, Metric metric, const float* query,
                                          uint32 dimensions)
 {

@@ -38,6 +38,9 @@ void limit_partition_search(PartitionSearch* search, const LimitHint& hint);
 // not one of the Merge Append's, or index-only. In the order of the plan.
 void add_partition_scan(PlanState* node, LimitHint* hint);
 
+// Metric and dimensions of the scan's index, where its answer is there already.
+bool partition_shape(const PartitionSearch* search, uint32 number, Metric* metric, uint32* dimensions);
+
 // The answer for the scan of that number to its first search; null: it has to search alone.
 const BatchAnswer* find_partition_answer(PartitionSearch* search, uint32 number, Metric metric, const float* query,
                                          uint32 dimensions);

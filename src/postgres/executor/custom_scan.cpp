@@ -1,6 +1,7 @@
 #include "postgres/executor/custom_scan.h"
 
 extern "C" {
+#include "access/xact.h"
 #include "nodes/makefuncs.h"
 }
 
@@ -40,6 +41,15 @@ Plan* make_custom_plan(const CustomPath* path, List* targets, List* plans, List*
     scan->custom_private = settings;
     scan->methods = methods;
     return &scan->scan.plan;
+}
+
+bool may_start_subtransaction()
+{
+#if PG_VERSION_NUM >= 170000
+    return true;
+#else
+    return !IsInParallelMode();
+#endif
 }
 
 }  // namespace pgwarp

@@ -28,4 +28,7 @@ CustomPath* make_custom_path(const Path* child, const CustomPathMethods* methods
 Plan* make_custom_plan(const CustomPath* path, List* targets, List* plans, List* expressions, List* settings,
                        const CustomScanMethods* methods);
 
+// Whether an expression depends on what other parts of the plan compute.
+bool has_executor_parameter(Node* node, void* context);
+
 }  // namespace pgwarp

@@ -410,6 +410,20 @@ const char* effort_text(const ParameterList& settings)
     return text.data;
 }
 
+void explain_filtered(const KnnBatchState* state, ExplainState* explanation)
+{
+    FilteredCounts filtered = {};
+    for (uint32 i = 0; state->prepared && i < state->cache_count; ++i) {
+        if (state->caches[i].filter == nullptr) continue;
+        const FilteredCounts counts = filtered_counts(state->caches[i].filter);
+        filtered.looked_up += counts.looked_up;
+        filtered.dropped += counts.dropped;
+    }
+    if (filtered.looked_up == 0) return;
+    ExplainPropertyUInteger("Rows Filtered Ahead", nullptr, filtered.looked_up, explanation);
+    ExplainPropertyUInteger("Rows Dropped Ahead", nullptr, filtered.dropped, explanation);
+}
+
 void explain_counts(const KnnBatchState* state, ExplainState* explanation)
 {
     KnnCacheCounts sum = {};
@@ -429,6 +443,7 @@ void explain_counts(const KnnBatchState* state, ExplainState* explanation)
     ExplainPropertyUInteger("Searches", nullptr, sum.queries, explanation);
     ExplainPropertyUInteger("Cache Hits", nullptr, sum.hits, explanation);
     ExplainPropertyUInteger("Deepened", nullptr, sum.deepened, explanation);
+    explain_filtered(state, explanation);
     if (sum.requests == 0) return;
     ExplainPropertyText("Device", sum.on_cuda ? "cuda" : "cpu", explanation);
     if (sum.settings.count > 0) ExplainPropertyText("Effort", effort_text(sum.settings), explanation);

@@ -219,6 +219,14 @@ void begin_next_batch(KnnCache* cache, const float* vectors, uint32 count, Batch
     MemoryContextSwitchTo(outer);
 }
 
+uint32 most_queries_ahead(const KnnCache& cache)
+{
+    const IndexState state = read_index_state(cache.index);
+    SearchRequest request = {};
+    if (!index_is_empty(state)) plan_placed_search(cache.index, state, cache.next_wanted, &request);
+    return queries_per_request(cache.dimensions, request);
+}
+
 void keep_next_batches()
 {
     for (KnnCache* cache = caches; cache != nullptr; cache = cache->next) {

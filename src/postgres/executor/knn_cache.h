@@ -72,6 +72,8 @@ void fill_knn_caches(KnnCache* caches, uint32 count);
 // The same for the batch after this one, `vectors[count]`, so that the engine works on it while this one is joined.
 // What it needs is kept in `context`.
 void begin_next_batch(KnnCache* cache, const float* vectors, uint32 count, BatchAhead* ahead, MemoryContext context);
+// Queries that one request has room for, as many rows as the next batch will ask for: only such a batch can be begun.
+uint32 most_queries_ahead(const KnnCache& cache);
 // Takes the replies that are on their way: another request would throw them away.
 void keep_next_batches();
 // As fill_knn_caches(), for a batch that was begun. False when its answers are gone; they were searched for anew.

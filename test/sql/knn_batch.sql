@@ -146,6 +146,25 @@ SELECT count(*) FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY
 SELECT q.id, n.id FROM (SELECT * FROM asked ORDER BY id) q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> (ARRAY[1 / (q.id - 4), 2, 3]::vector) LIMIT 3) n LIMIT 4;
 SELECT count(*) FROM (VALUES ('[1,2,3]'::vector), ('[1,2]')) q(v) CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n;
 
+-- an outer side that parallel workers read
+CREATE TABLE many (id integer, v vector(3)) WITH (parallel_workers = 2);
+INSERT INTO many SELECT g, ARRAY[g, g, g]::vector FROM generate_series(1, 5000) g;
+ANALYZE many;
+SET enable_seqscan = on;
+SET enable_sort = off;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM (SELECT * FROM many WHERE id % 500 = 0) q CROSS JOIN LATERAL (SELECT id FROM items i WHERE id % 40 = 0 ORDER BY i.v <-> (q.v + q.v) LIMIT 3) n;
+SELECT q.id, n.id FROM (SELECT * FROM many WHERE id % 500 = 0) q CROSS JOIN LATERAL (SELECT id FROM items i WHERE id % 40 = 0 ORDER BY i.v <-> (q.v + q.v) LIMIT 3) n ORDER BY 1, 2;
+SET pgwarp.knn_batch = off;
+SELECT q.id, n.id FROM (SELECT * FROM many WHERE id % 500 = 0) q CROSS JOIN LATERAL (SELECT id FROM items i WHERE id % 40 = 0 ORDER BY i.v <-> (q.v + q.v) LIMIT 3) n ORDER BY 1, 2;
+RESET pgwarp.knn_batch;
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+RESET enable_sort;
+SET enable_seqscan = off;
+DROP TABLE many;
+
 -- prepared, with LIMIT as a parameter
 SET plan_cache_mode = force_generic_plan;
 PREPARE joined(bigint, real) AS SELECT count(*), min(n.d) >= 0 FROM asked q CROSS JOIN LATERAL (SELECT i.v <-> q.v AS d FROM items i ORDER BY i.v <-> q.v LIMIT $1) n WHERE q.v <-> '[0,0,0]' > $2;

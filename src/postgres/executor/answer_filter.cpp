@@ -238,7 +238,7 @@ AnswerFilter* make_answer_filter(const AnsweredScan& scan)
     Node* qual = reinterpret_cast<Node*>(scan.node->plan->qual);
     if (scan.node->qual == nullptr || !may_evaluate_ahead(qual)) return nullptr;
     const bool raises_errors = contain_leaked_vars(qual);
-    if (raises_errors && IsInParallelMode()) return nullptr;  // no subtransactions there
+    if (raises_errors && !may_start_subtransaction()) return nullptr;
     const BlockNumber blocks = RelationGetNumberOfBlocks(scan.heap);
     const uint32 rows_per_page = choose_rows_per_page(scan.heap, blocks);
     const uint64 words = uint64{blocks} * rows_per_page / verdicts_per_word;

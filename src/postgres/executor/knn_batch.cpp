@@ -274,7 +274,8 @@ void take_queries(KnnBatchState* state, RowBatch* batch)
         const Size bytes = sizeof(float) * state->caches[i].dimensions * Size{batch->row_count};
         batch->queries[i] = static_cast<float*>(MemoryContextAllocHuge(batch->context, bytes));
     }
-    if (state->plain_column) {
+    // Where an error can't be caught, it ends the statement now rather than at the row's turn.
+    if (state->plain_column || !may_start_subtransaction()) {
         for (uint32 i = 0; i < batch->row_count; ++i) take_row_query(state, batch, &batch->rows[i]);
         return;
     }

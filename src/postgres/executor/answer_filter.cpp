@@ -7,6 +7,7 @@ extern "C" {
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "executor/executor.h"
+#include "jit/jit.h"
 #include "miscadmin.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
@@ -23,6 +24,7 @@ enum class Verdict : uint8 { unknown = 0, pending = 1, kept = 2, dropped = 3 };
 
 struct AnswerFilter {
     PlanState* node;
+    ExprState* qual;  // its own: what an error leaves of it is never evaluated again
     ExprContext* context;
     uint64* verdicts;
     BlockNumber blocks;
@@ -49,6 +51,17 @@ uint32 choose_rows_per_page(Relation heap, BlockNumber blocks)
     uint32 rows = verdicts_per_word;
     while (rows < per_page * 2 && rows < MaxOffsetNumber) rows *= 2;
     return rows;
+}
+
+// Not compiled: the scan's own is, where that is worth it.
+ExprState* make_qual(PlanState* node)
+{
+    EState* executor = node->state;
+    const int jit_flags = executor->es_jit_flags;
+    executor->es_jit_flags = PGJIT_NONE;
+    ExprState* qual = ExecInitQual(node->plan->qual, node);
+    executor->es_jit_flags = jit_flags;
+    return qual;
 }
 
 bool may_evaluate_ahead(Node* qual)
@@ -128,7 +141,7 @@ bool lets_through(AnswerFilter* filter, const AnsweredScan& scan, IndexFetchTabl
         if (!table_index_fetch_tuple(fetch, &pointer, scan.snapshot, slot, &again, &all_dead)) continue;
         ResetExprContext(filter->context);
         filter->context->ecxt_scantuple = slot;
-        return ExecQual(filter->node->qual, filter->context);
+        return ExecQual(filter->qual, filter->context);
     } while (again);
     return false;
 }
@@ -247,6 +260,7 @@ AnswerFilter* make_answer_filter(const AnsweredScan& scan)
     MemoryContext outer = MemoryContextSwitchTo(executor->es_query_cxt);
     auto* filter = static_cast<AnswerFilter*>(palloc0(sizeof(AnswerFilter)));
     filter->node = scan.node;
+    filter->qual = make_qual(scan.node);
     filter->context = CreateExprContext(executor);
     filter->verdicts = static_cast<uint64*>(
         MemoryContextAllocExtended(executor->es_query_cxt, words * sizeof(uint64), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));

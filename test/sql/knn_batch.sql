@@ -88,6 +88,59 @@ SELECT counts('SELECT g FROM generate_series(1, 1000) g CROSS JOIN LATERAL (SELE
 -- a filter that takes most rows away
 SELECT counts('SELECT g FROM generate_series(1, 200) g CROSS JOIN LATERAL (SELECT id FROM items i WHERE id % 40 = 0 ORDER BY i.v <-> ARRAY[g, g, g]::vector LIMIT 5) n');
 
+-- a filter that takes most rows away is evaluated ahead: for each row once
+CREATE FUNCTION filtered_ahead(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+		IF line ~ '^ *Rows (Filtered|Dropped) Ahead' THEN RETURN NEXT trim(line); END IF;
+	END LOOP;
+END $$;
+CREATE FUNCTION joined_rows(filter text, rows text = 'generate_series(1, 200) g') RETURNS text LANGUAGE sql AS $$
+	SELECT format('SELECT g, n.id FROM %s CROSS JOIN LATERAL (SELECT id FROM items i WHERE %s ORDER BY i.v <-> ARRAY[g, g, g]::vector LIMIT 5) n', rows, filter)
+$$;
+-- rows with and without it; true when they are the same
+CREATE FUNCTION same_rows(query text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE with_batches text; without text;
+BEGIN
+	SET LOCAL pgwarp.knn_batch = on;
+	EXECUTE format('SELECT string_agg(t::text, '' '' ORDER BY t::text) FROM (%s) t', query) INTO with_batches;
+	SET LOCAL pgwarp.knn_batch = off;
+	EXECUTE format('SELECT string_agg(t::text, '' '' ORDER BY t::text) FROM (%s) t', query) INTO without;
+	RESET pgwarp.knn_batch;
+	RETURN with_batches = without;
+END $$;
+SELECT filtered_ahead(joined_rows('id % 40 = 0'));
+SELECT same_rows(joined_rows('id % 40 = 0'));
+-- one that lets most through isn't
+SELECT filtered_ahead(joined_rows('id % 40 <> 0'));
+-- nor one that depends on the outer row, on a subquery or on when it is evaluated
+SELECT filtered_ahead(joined_rows('id % 40 = g % 40'));
+SELECT filtered_ahead(joined_rows('id % 40 = (SELECT 3)'));
+SELECT filtered_ahead(joined_rows('id % 40 = 0 AND random() >= 0'));
+SELECT same_rows(joined_rows('id % 40 = g % 40'));
+-- two scans of one index with different filters
+SELECT same_rows('SELECT g, n.id AS a, m.id AS b FROM generate_series(1, 60) g
+	CROSS JOIN LATERAL (SELECT id FROM items i WHERE id % 40 = 0 ORDER BY i.v <-> ARRAY[g, g, g]::vector LIMIT 5) n
+	CROSS JOIN LATERAL (SELECT id FROM items i WHERE id % 40 = 7 ORDER BY i.v <-> ARRAY[g, g, g]::vector LIMIT 2) m');
+-- versions of rows, in this transaction and before
+BEGIN;
+UPDATE items SET kind = kind + 1 WHERE id % 80 = 0;
+DELETE FROM items WHERE id % 120 = 0;
+SELECT same_rows(joined_rows('id % 40 = 0'));
+SELECT same_rows(joined_rows('kind = 1 AND id % 40 = 0'));
+SELECT filtered_ahead(joined_rows('id % 40 = 0'));
+ROLLBACK;
+SELECT same_rows(joined_rows('id % 40 = 0'));
+-- where it fails for a row that no scan reaches, it doesn't fail; where for one that a scan reaches, it does
+SELECT filtered_ahead(joined_rows('id % 40 = 0 AND 1000 / (240 - id) > -1000', 'generate_series(1, 100) g'));
+SELECT same_rows(joined_rows('id % 40 = 0 AND 1000 / (240 - id) > -1000', 'generate_series(1, 100) g'));
+SELECT count(*) FROM generate_series(1, 300) g CROSS JOIN LATERAL (SELECT id FROM items i WHERE id % 20 = 0 AND 1000 / (100 - id) > -5000 ORDER BY i.v <-> ARRAY[g, g, g]::vector LIMIT 5) n;
+-- too much to remember
+SET work_mem = '64kB';
+SELECT same_rows(joined_rows('id % 40 = 0'));
+RESET work_mem;
+
 -- errors belong to their row
 SELECT count(*) FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> (ARRAY[1 / (q.id - 4), 2, 3]::vector) LIMIT 3) n;
 SELECT q.id, n.id FROM (SELECT * FROM asked ORDER BY id) q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> (ARRAY[1 / (q.id - 4), 2, 3]::vector) LIMIT 3) n LIMIT 4;
@@ -139,10 +192,22 @@ ROLLBACK;
 CREATE ROLE knn_batch_reader;
 GRANT SELECT ON items, asked TO knn_batch_reader;
 ALTER TABLE items ENABLE ROW LEVEL SECURITY;
+-- rows that the policy hides never reach a function that would tell of them
+CREATE FUNCTION tells(id integer) RETURNS boolean LANGUAGE plpgsql STABLE COST 0.1 AS $$
+BEGIN
+	IF id % 2 = 0 THEN RAISE WARNING 'row %', id; END IF;
+	RETURN id % 20 = 1;
+END $$;
 CREATE POLICY odd ON items FOR SELECT TO knn_batch_reader USING (id % 2 = 1);
 SET ROLE knn_batch_reader;
 SELECT q.id, array_agg(n.id ORDER BY n.d, n.id) FROM asked q CROSS JOIN LATERAL (SELECT id, i.v <-> q.v AS d FROM items i ORDER BY i.v <-> q.v LIMIT 3) n WHERE q.v IS NOT NULL GROUP BY q.id ORDER BY q.id;
+SELECT filtered_ahead(joined_rows('id % 20 < 10'));
+SELECT same_rows(joined_rows('id % 20 < 10'));
+SELECT filtered_ahead(joined_rows('tells(id)'));
+SELECT same_rows(joined_rows('tells(id)'));
 RESET ROLE;
+DROP FUNCTION tells(integer);
+DROP FUNCTION filtered_ahead(text), joined_rows(text, text), same_rows(text);
 DROP FUNCTION counts(text);
 DROP TABLE items, asked;
 DROP ROLE knn_batch_reader;

@@ -97,6 +97,7 @@ struct SearchResults {
     uint32 count;
     const Result* results;
     const uint64* places;  // of the results, or null
+    uint32 dropped;        // results that aren't there because the scan's filter wouldn't let them through
 };
 // The results of a reply to a search with one query, palloc'ed.
 SearchResults read_search_reply(const EngineReply& reply);

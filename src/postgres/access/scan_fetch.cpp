@@ -66,6 +66,14 @@ bool scans_for_statement(IndexScanDesc scan)
     return limit != nullptr && scan->xs_snapshot == limit->ps.state->es_snapshot;
 }
 
+AnsweredScan describe_answered(IndexScanDesc scan)
+{
+    const LimitHint& hint = state_of(scan)->hint;
+    // An index-only scan reads few rows of the heap, if any.
+    Relation heap = scan->xs_want_itup ? nullptr : scan->heapRelation;
+    return {hint.node, heap, scan->xs_snapshot, limit_hint_rows(hint)};
+}
+
 // Take the answer that a k-NN join, or the scans of other partitions, fetched ahead; false when there is none for the
 // search that comes next.
 bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
@@ -78,9 +86,7 @@ bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     } else if (!now.started) {
         if (now.arbitrary || !scans_for_statement(scan)) return false;
         KnnCache* cache = scan_knn_cache(scan);
-        // An index-only scan reads few rows of the heap, if any.
-        Relation heap = scan->xs_want_itup ? nullptr : scan->heapRelation;
-        if (cache != nullptr) answer = find_knn_answer(cache, heap, now.sent, now.dimensions);
+        if (cache != nullptr) answer = find_knn_answer(cache, describe_answered(scan), now.sent, now.dimensions);
         if (answer != nullptr) {
             now.ahead = cache;
             now.wanted = cache->wanted;
@@ -89,13 +95,13 @@ bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found
                                            now.dimensions);
         }
     } else if (now.ahead != nullptr) {
-        answer = deepen_knn_answer(now.ahead, now.wanted);
+        answer = deepen_knn_answer(now.ahead, describe_answered(scan), now.wanted);
     }
     if (answer == nullptr) return false;
     *found = {};
     if (answer->part != nullptr) {
         *request = answer->part->request;
-        *found = {answer->part->reply, answer->count, answer->results, answer->places};
+        *found = {answer->part->reply, answer->count, answer->results, answer->places, answer->dropped};
         follow_generation(&now, request->key.generation);
     }
     return true;
@@ -122,7 +128,7 @@ bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found
 // Decide what the search after this one will be.
 void advance(Progress* now, const AccessMethod& method, const SearchRequest& request, const SearchResults& found)
 {
-    const bool dry = found.count < request.k;
+    const bool dry = found.count + found.dropped < request.k;
     const bool ahead = now->ahead != nullptr;  // such answers have no cursor
     if (now->continuation) {
         now->exhausted = dry;

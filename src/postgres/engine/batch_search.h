@@ -36,6 +36,8 @@ struct BatchAnswer {
     const Result* results;
     const uint64* places;  // of the results, or null
     uint32 count;
+    uint32 dropped;       // results that a filter left out
+    const uint32* ranks;  // of the results among all, where some were left out; otherwise null
 };
 
 // Fills a request's own part: k, effort, settings. Called for each request, with the state it is sent under.

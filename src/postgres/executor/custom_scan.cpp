@@ -3,6 +3,7 @@
 extern "C" {
 #include "access/xact.h"
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 }
 
 namespace pgwarp
@@ -41,6 +42,18 @@ Plan* make_custom_plan(const CustomPath* path, List* targets, List* plans, List*
     scan->custom_private = settings;
     scan->methods = methods;
     return &scan->scan.plan;
+}
+
+bool has_executor_parameter(Node* node, void* context)
+{
+    if (node == nullptr) return false;
+    if (IsA(node, Param) && castNode(Param, node)->paramkind == PARAM_EXEC) return true;
+#if PG_VERSION_NUM >= 160000
+    return expression_tree_walker(node, has_executor_parameter, context);
+#else
+    return expression_tree_walker(node, reinterpret_cast<bool (*)()>(reinterpret_cast<void*>(has_executor_parameter)),
+                                  context);
+#endif
 }
 
 bool may_start_subtransaction()

@@ -183,13 +183,21 @@ void prepare(KnnBatchState* state)
     MemoryContextSwitchTo(outer);
 }
 
+// The widest batch: of one index as wide as a request may be, so that it can be begun ahead of its time.
+uint32 widest_batch(const KnnBatchState* state)
+{
+    if (state->cache_count > 1 || state->width == 1) return state->most;
+    return Min(state->most, most_queries_ahead(state->caches[0]));
+}
+
 // Read up to `width` rows of the outer side: this batch and the one before hold no more than work_mem.
 void read_rows(KnnBatchState* state, RowBatch* batch)
 {
+    const uint32 width = Min(state->width, widest_batch(state));
     const Size most_bytes = static_cast<Size>(work_mem) * 1024 / 2;
     Size bytes = 0;
-    batch->rows = static_cast<BatchRow*>(MemoryContextAlloc(batch->context, sizeof(BatchRow) * state->width));
-    while (batch->row_count < state->width && bytes < most_bytes) {
+    batch->rows = static_cast<BatchRow*>(MemoryContextAlloc(batch->context, sizeof(BatchRow) * width));
+    while (batch->row_count < width && bytes < most_bytes) {
         TupleTableSlot* slot = ExecProcNode(state->child);
         if (TupIsNull(slot)) {
             state->ended = true;
@@ -321,8 +329,8 @@ void answer_rows(KnnBatchState* state)
 // Of several indexes it doesn't: their requests would take turns anyway.
 bool works_ahead(const KnnBatchState* state)
 {
-    return state->cache_count == 1 && state->width == state->most && state->most > 1 &&
-           state->lost_ahead < most_lost_ahead;
+    return state->cache_count == 1 && state->most > 1 && state->lost_ahead < most_lost_ahead &&
+           state->width >= widest_batch(state);
 }
 
 // The next batch: rows, their queries, and the answers to them.
@@ -411,6 +419,20 @@ const char* effort_text(const ParameterList& settings)
     return text.data;
 }
 
+void explain_filtered(const KnnBatchState* state, ExplainState* explanation)
+{
+    FilteredCounts filtered = {};
+    for (uint32 i = 0; state->prepared && i < state->cache_count; ++i) {
+        if (state->caches[i].filter == nullptr) continue;
+        const FilteredCounts counts = filtered_counts(state->caches[i].filter);
+        filtered.looked_up += counts.looked_up;
+        filtered.dropped += counts.dropped;
+    }
+    if (filtered.looked_up == 0) return;
+    ExplainPropertyUInteger("Rows Filtered Ahead", nullptr, filtered.looked_up, explanation);
+    ExplainPropertyUInteger("Rows Dropped Ahead", nullptr, filtered.dropped, explanation);
+}
+
 void explain_counts(const KnnBatchState* state, ExplainState* explanation)
 {
     KnnCacheCounts sum = {};
@@ -430,6 +452,7 @@ void explain_counts(const KnnBatchState* state, ExplainState* explanation)
     ExplainPropertyUInteger("Searches", nullptr, sum.queries, explanation);
     ExplainPropertyUInteger("Cache Hits", nullptr, sum.hits, explanation);
     ExplainPropertyUInteger("Deepened", nullptr, sum.deepened, explanation);
+    explain_filtered(state, explanation);
     if (sum.requests == 0) return;
     ExplainPropertyText("Device", sum.on_cuda ? "cuda" : "cpu", explanation);
     if (sum.settings.count > 0) ExplainPropertyText("Effort", effort_text(sum.settings), explanation);

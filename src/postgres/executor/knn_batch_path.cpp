@@ -153,18 +153,6 @@ Node* replace_parameters(Node* node, void* context)
 #endif
 }
 
-bool has_executor_parameter(Node* node, void* context)
-{
-    if (node == nullptr) return false;
-    if (IsA(node, Param) && castNode(Param, node)->paramkind == PARAM_EXEC) return true;
-#if PG_VERSION_NUM >= 160000
-    return expression_tree_walker(node, has_executor_parameter, context);
-#else
-    return expression_tree_walker(node, reinterpret_cast<bool (*)()>(reinterpret_cast<void*>(has_executor_parameter)),
-                                  context);
-#endif
-}
-
 // Whether an expression may be evaluated ahead of time, and more often than the plan says.
 bool may_run_ahead(Node* expression)
 {

@@ -11,6 +11,8 @@ namespace
 
 constexpr uint32 most_wanted = 1024;  // ahead; a scan that needs more goes on alone
 constexpr uint32 few_short_rows = 8;  // one in so many may need more without the others being asked again
+constexpr double filters_most = 2;    // rows taken for each that the LIMIT asks for, from which on filters run ahead
+constexpr double depth_margin = 1.3;  // beyond what scans usually take: most then need no row that wasn't filtered
 
 KnnCache* caches = nullptr;  // of all running queries of this process
 
@@ -75,28 +77,76 @@ void search_together(KnnCache* caches, uint32 count)
     MemoryContextSwitchTo(outer);
 }
 
+// Rows that were left out on the way are as good as taken.
+void count_left_out(KnnCache* cache)
+{
+    const BatchAnswer* answer = cache->taking;
+    cache->taking = nullptr;
+    if (answer == nullptr || answer->ranks == nullptr || cache->taken == 0) return;
+    const bool all = cache->taken > answer->count;
+    cache->taken = all ? cache->taken + answer->dropped : answer->ranks[cache->taken - 1] + 1;
+}
+
 void note_taken(KnnCache* cache)
 {
+    count_left_out(cache);
     cache->most_taken = Max(cache->most_taken, cache->taken);
+    cache->sum_taken += cache->taken;
     cache->taken = 0;
 }
 
 // Begin with the pages that one query's scan will read.
-void bring_pages_near(KnnCache* cache, Relation heap, uint32 query)
+void bring_pages_near(KnnCache* cache, Relation heap, bool filtered, uint32 query)
 {
-    const BatchAnswer& answer = cache->answers[query];
-    const uint32 expected = cache->most_taken > 0 ? cache->most_taken : cache->least_wanted;
+    const BatchAnswer& answer = filtered ? cache->filtered[query] : cache->answers[query];
+    uint32 expected = cache->most_taken > 0 ? cache->most_taken : cache->least_wanted;
+    if (filtered) expected = cache->usually_kept;
     prefetch_pages(heap, answer.results, Min(answer.count, expected), &cache->near);
     cache->near_query = query;
 }
 
 // Have the rows of the current query near when they are fetched, and the pages of the next one in time.
-void bring_near(KnnCache* cache, Relation heap)
+void bring_near(KnnCache* cache, Relation heap, bool filtered)
 {
     if (heap == nullptr || !may_prefetch(heap)) return;
-    if (cache->near_query != cache->current) bring_pages_near(cache, heap, cache->current);
+    if (cache->near_query != cache->current) bring_pages_near(cache, heap, filtered, cache->current);
     prefetch_rows(cache->near);
-    if (cache->current + 1 < cache->count) bring_pages_near(cache, heap, cache->current + 1);
+    if (cache->current + 1 < cache->count) bring_pages_near(cache, heap, filtered, cache->current + 1);
+}
+
+// Evaluate the scan's filter for queries [first, first + count) of the batch.
+void filter_queries(KnnCache* cache, const AnsweredScan& scan, uint32 first, uint32 count, uint64* kept)
+{
+    MemoryContext outer = MemoryContextSwitchTo(cache->context);
+    filter_answers(cache->filter, scan, cache->answers + first, count, cache->filter_depth, cache->filtered + first,
+                   kept);
+    MemoryContextSwitchTo(outer);
+}
+
+// Filter the batch before its first row is fetched, where earlier ones showed that most rows don't pass.
+void filter_batch(KnnCache* cache, const AnsweredScan& scan)
+{
+    if (cache->filtered != nullptr || cache->never_filtered || scan.heap == nullptr) return;
+    if (cache->usually_taken < filters_most * static_cast<double>(Max(int64{1}, scan.limit))) return;
+    if (cache->filter == nullptr) cache->filter = make_answer_filter(scan);
+    if (cache->filter == nullptr || is_useless(cache->filter)) {
+        cache->never_filtered = true;
+        return;
+    }
+    if (!filters_for(cache->filter, scan)) return;
+    cache->filtered =
+        static_cast<BatchAnswer*>(MemoryContextAllocHuge(cache->context, sizeof(BatchAnswer) * cache->count));
+    cache->filter_depth = static_cast<uint32>(Min(cache->usually_taken * depth_margin, double{most_wanted})) + 1;
+    uint64 kept = 0;
+    filter_queries(cache, scan, cache->current, cache->count - cache->current, &kept);
+    cache->usually_kept = static_cast<uint32>(kept / (cache->count - cache->current)) + 1;
+}
+
+const BatchAnswer* take_answer(KnnCache* cache, const AnsweredScan& scan)
+{
+    const bool filtered = cache->filtered != nullptr && filters_for(cache->filter, scan);
+    cache->taking = filtered ? &cache->filtered[cache->current] : &cache->answers[cache->current];
+    return cache->taking;
 }
 
 }  // namespace
@@ -126,6 +176,7 @@ void reset_knn_cache(KnnCache* cache)
 {
     note_taken(cache);
     if (cache->used > 0) {
+        cache->usually_taken = static_cast<double>(cache->sum_taken) / cache->used;
         if (many_are_short(*cache)) {
             cache->next_wanted = Max(cache->next_wanted, Min(cache->wanted * 2, most_wanted));
         } else if (cache->most_taken < cache->wanted / 4) {
@@ -135,8 +186,10 @@ void reset_knn_cache(KnnCache* cache)
     cache->used = 0;
     cache->short_rows = 0;
     cache->most_taken = 0;
+    cache->sum_taken = 0;
     cache->count = 0;
     cache->answers = nullptr;
+    cache->filtered = nullptr;
     cache->current = no_query;
     cache->near_query = no_query;
 }
@@ -164,6 +217,14 @@ void begin_next_batch(KnnCache* cache, const float* vectors, uint32 count, Batch
     MemoryContext outer = MemoryContextSwitchTo(context);
     begin_batch(make_queries(cache, vectors, count, cache->next_wanted), ahead);
     MemoryContextSwitchTo(outer);
+}
+
+uint32 most_queries_ahead(const KnnCache& cache)
+{
+    const IndexState state = read_index_state(cache.index);
+    SearchRequest request = {};
+    if (!index_is_empty(state)) plan_placed_search(cache.index, state, cache.next_wanted, &request);
+    return queries_per_request(cache.dimensions, request);
 }
 
 void keep_next_batches()
@@ -200,30 +261,40 @@ KnnCache* find_knn_cache(const EState* executor, Relation index)
     return nullptr;
 }
 
-const BatchAnswer* find_knn_answer(KnnCache* cache, Relation heap, const float* query, uint32 dimensions)
+const BatchAnswer* find_knn_answer(KnnCache* cache, const AnsweredScan& scan, const float* query, uint32 dimensions)
 {
     const float* theirs = cache->queries + uint64{cache->current} * dimensions;
     if (cache->dimensions != dimensions || memcmp(theirs, query, sizeof(float) * dimensions) != 0) return nullptr;
     note_taken(cache);
     cache->used++;
     cache->counts.hits++;
-    bring_near(cache, heap);
-    return &cache->answers[cache->current];
+    filter_batch(cache, scan);
+    const BatchAnswer* answer = take_answer(cache, scan);
+    bring_near(cache, scan.heap, answer->ranks != nullptr);
+    return answer;
 }
 
-const BatchAnswer* deepen_knn_answer(KnnCache* cache, uint32 wanted)
+const BatchAnswer* deepen_knn_answer(KnnCache* cache, const AnsweredScan& scan, uint32 wanted)
 {
+    count_left_out(cache);
     cache->short_rows++;
     cache->counts.deepened++;
     const uint32 first = cache->current;
+    uint32 count = 1;
     if (many_are_short(*cache) && wanted <= most_wanted) {
-        search_queries(cache, first, cache->count - first, wanted);
+        count = cache->count - first;
+        search_queries(cache, first, count, wanted);
         cache->wanted = wanted;
         cache->next_wanted = Max(cache->next_wanted, wanted);
         cache->short_rows = 0;
         cache->used = 1;
+        cache->sum_taken = 0;
     } else {
-        search_queries(cache, first, 1, wanted);
+        search_queries(cache, first, count, wanted);
+    }
+    if (cache->filtered != nullptr && filters_for(cache->filter, scan)) {
+        filter_queries(cache, scan, first, count, nullptr);
+        return &cache->filtered[first];
     }
     return &cache->answers[first];
 }

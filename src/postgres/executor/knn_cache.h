@@ -5,6 +5,7 @@
 #include "numeric/metric.h"
 #include "postgres/access/heap_prefetch.h"
 #include "postgres/engine/batch_search.h"
+#include "postgres/executor/answer_filter.h"
 
 extern "C" {
 #include "nodes/execnodes.h"
@@ -44,9 +45,17 @@ struct KnnCache {
     MemoryContext ahead_context;
     uint32 used;  // rows of this batch that were looked up, and how many of them needed more
     uint32 short_rows;
-    uint32 taken;       // rows that the current scan took
-    uint32 most_taken;  // by any scan of this batch
-    HeapPrefetch near;  // rows of the query that comes next
+    uint32 taken;               // rows that the current scan took
+    uint32 most_taken;          // by any scan of this batch
+    uint64 sum_taken;           // by all of them
+    const BatchAnswer* taking;  // the answer whose rows the current scan takes
+    double usually_taken;       // by a scan, in the last batch that had any
+    AnswerFilter* filter;       // of the scans of this batch or an earlier one
+    BatchAnswer* filtered;      // [count], what it lets through; null until the batch was filtered
+    uint32 filter_depth;        // results of an answer that it was evaluated for
+    uint32 usually_kept;        // of these
+    bool never_filtered;        // it can't be, or needn't
+    HeapPrefetch near;          // rows of the query that comes next
     uint32 near_query;
     KnnCacheCounts counts;
     KnnCache* next;
@@ -63,6 +72,8 @@ void fill_knn_caches(KnnCache* caches, uint32 count);
 // The same for the batch after this one, `vectors[count]`, so that the engine works on it while this one is joined.
 // What it needs is kept in `context`.
 void begin_next_batch(KnnCache* cache, const float* vectors, uint32 count, BatchAhead* ahead, MemoryContext context);
+// Queries that one request has room for, as many rows as the next batch will ask for: only such a batch can be begun.
+uint32 most_queries_ahead(const KnnCache& cache);
 // Takes the replies that are on their way: another request would throw them away.
 void keep_next_batches();
 // As fill_knn_caches(), for a batch that was begun. False when its answers are gone; they were searched for anew.
@@ -70,11 +81,11 @@ bool take_next_batch(KnnCache* cache);
 
 // The cache with an answer for the row that is being joined, if any.
 KnnCache* find_knn_cache(const EState* executor, Relation index);
-// That answer: null when it isn't to this query. The rows of `heap` that are fetched next are brought near, unless it
-// is null.
-const BatchAnswer* find_knn_answer(KnnCache* cache, Relation heap, const float* query, uint32 dimensions);
+// That answer: null when it isn't to this query. The rows that are fetched next are brought near. Where scans took many
+// more rows than their LIMIT asks for, it is without those that the scan's filter would drop, as far as they are known.
+const BatchAnswer* find_knn_answer(KnnCache* cache, const AnsweredScan& scan, const float* query, uint32 dimensions);
 // The same with at least `wanted` rows, for a scan that needs more than it got: for the rows that follow too, when many
 // do.
-const BatchAnswer* deepen_knn_answer(KnnCache* cache, uint32 wanted);
+const BatchAnswer* deepen_knn_answer(KnnCache* cache, const AnsweredScan& scan, uint32 wanted);
 
 }  // namespace pgwarp

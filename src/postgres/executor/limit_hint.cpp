@@ -96,6 +96,7 @@ void watch_scan(PlanState* node, const LimitHint& hint)
     auto* watched = static_cast<WatchedScan*>(MemoryContextAlloc(context, sizeof(WatchedScan)));
     watched->node = node;
     watched->hint = hint;
+    watched->hint.node = node;
     watched->hint.filtered = hint.filtered || node->qual != nullptr;
     if (hint.partitions != nullptr) add_partition_scan(node, &watched->hint);
     watched->next = watched_scans;

@@ -18,6 +18,7 @@ struct PartitionSearch;
 // What is known of the plan above a scan. `limit` is null when there is no LIMIT above it.
 struct LimitHint {
     const LimitState* limit;
+    PlanState* node;              // of the scan
     bool filtered;                // rows are filtered between the scan and the LIMIT
     PartitionSearch* partitions;  // the scans that are searched for together with this one, or null
     uint32 partition;             // its number there

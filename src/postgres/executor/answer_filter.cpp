@@ -1,0 +1,300 @@
+#include "postgres/executor/answer_filter.h"
+
+#include "postgres/access/heap_prefetch.h"
+#include "postgres/executor/custom_scan.h"
+
+extern "C" {
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "executor/executor.h"
+#include "jit/jit.h"
+#include "miscadmin.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+#include "utils/resowner.h"
+}
+
+namespace pgwarp
+{
+
+// What is known of each row, two bits, by its place in the table: the rows of a page lie side by side.
+enum class Verdict : uint8 { unknown = 0, pending = 1, kept = 2, dropped = 3 };
+
+struct AnswerFilter {
+    PlanState* node;
+    ExprState* qual;  // its own: what an error leaves of it is never evaluated again
+    ExprContext* context;
+    uint64* verdicts;
+    BlockNumber blocks;
+    uint32 rows_per_page;  // a power of two, at least 32: pages begin with a word
+    bool raises_errors;
+    bool failed;
+    FilteredCounts counts;
+};
+
+namespace
+{
+
+constexpr uint32 verdicts_per_word = 32;
+constexpr uint32 chunk = 32;              // rows that are brought near together
+constexpr uint64 enough_to_judge = 4096;  // rows looked up, after which a filter that keeps most is given up
+constexpr uint64 pending_bits = 0x5555555555555555;
+
+static_assert(chunk <= most_prefetched_rows);
+
+// Offsets of a page's rows that verdicts are kept for: what a page of rows as wide as the table's has room for, twice.
+uint32 choose_rows_per_page(Relation heap, BlockNumber blocks)
+{
+    const double per_page = Max(1.0, static_cast<double>(heap->rd_rel->reltuples)) / Max(1U, blocks);
+    uint32 rows = verdicts_per_word;
+    while (rows < per_page * 2 && rows < MaxOffsetNumber) rows *= 2;
+    return rows;
+}
+
+// Not compiled: the scan's own is, where that is worth it.
+ExprState* make_qual(PlanState* node)
+{
+    EState* executor = node->state;
+    const int jit_flags = executor->es_jit_flags;
+    executor->es_jit_flags = PGJIT_NONE;
+    ExprState* qual = ExecInitQual(node->plan->qual, node);
+    executor->es_jit_flags = jit_flags;
+    return qual;
+}
+
+bool may_evaluate_ahead(Node* qual)
+{
+    return !contain_volatile_functions(qual) && !contain_subplans(qual) && !has_executor_parameter(qual, nullptr);
+}
+
+// Where the verdict of a row is; false when none is kept for it.
+bool find_verdict(const AnswerFilter* filter, Tid tid, uint64* word, uint32* shift)
+{
+    if (tid.block >= filter->blocks || tid.offset >= filter->rows_per_page) return false;
+    const uint64 place = uint64{tid.block} * filter->rows_per_page + tid.offset;
+    *word = place / verdicts_per_word;
+    *shift = static_cast<uint32>(place % verdicts_per_word) * 2;
+    return true;
+}
+
+Verdict verdict_of(const AnswerFilter* filter, Tid tid)
+{
+    uint64 word = 0;
+    uint32 shift = 0;
+    if (!find_verdict(filter, tid, &word, &shift)) return Verdict::kept;
+    return static_cast<Verdict>(filter->verdicts[word] >> shift & 3);
+}
+
+void set_verdict(AnswerFilter* filter, Tid tid, Verdict verdict)
+{
+    uint64 word = 0;
+    uint32 shift = 0;
+    if (!find_verdict(filter, tid, &word, &shift)) return;
+    filter->verdicts[word] = (filter->verdicts[word] & ~(uint64{3} << shift)) | static_cast<uint64>(verdict) << shift;
+}
+
+// Mark the rows of the answers that nothing is known of. How many there are.
+uint32 mark_pending(AnswerFilter* filter, const BatchAnswer* answers, uint32 count, uint32 depth)
+{
+    uint32 pending = 0;
+    for (uint32 i = 0; i < count; ++i) {
+        const uint32 most = Min(depth, answers[i].count);
+        for (uint32 rank = 0; rank < most; ++rank) {
+            const Tid tid = answers[i].results[rank].tid;
+            if (verdict_of(filter, tid) != Verdict::unknown) continue;
+            set_verdict(filter, tid, Verdict::pending);
+            pending++;
+        }
+    }
+    return pending;
+}
+
+// The pending rows in the order of the table's pages.
+Result* list_pending(const AnswerFilter* filter, uint32 pending)
+{
+    auto* rows = static_cast<Result*>(MemoryContextAllocHuge(CurrentMemoryContext, sizeof(Result) * pending));
+    const uint64 words = uint64{filter->blocks} * filter->rows_per_page / verdicts_per_word;
+    uint32 found = 0;
+    for (uint64 word = 0; word < words && found < pending; ++word) {
+        const uint64 state = filter->verdicts[word];
+        for (uint64 bits = state & ~(state >> 1) & pending_bits; bits != 0; bits &= bits - 1) {
+            const uint64 place = word * verdicts_per_word + static_cast<uint32>(__builtin_ctzll(bits)) / 2;
+            const auto block = static_cast<uint32>(place / filter->rows_per_page);
+            rows[found++] = {{block, static_cast<uint16>(place % filter->rows_per_page), 0}, 0};
+        }
+    }
+    return rows;
+}
+
+// Whether the statement sees a row at `tid` that the filter lets through.
+bool lets_through(AnswerFilter* filter, const AnsweredScan& scan, IndexFetchTableData* fetch, Tid tid,
+                  TupleTableSlot* slot)
+{
+    ItemPointerData pointer;
+    ItemPointerSet(&pointer, tid.block, tid.offset);
+    bool again = false;
+    bool all_dead = false;
+    reuse_page(scan.heap, fetch, tid.block);
+    do {
+        if (!table_index_fetch_tuple(fetch, &pointer, scan.snapshot, slot, &again, &all_dead)) continue;
+        ResetExprContext(filter->context);
+        filter->context->ecxt_scantuple = slot;
+        return ExecQual(filter->qual, filter->context);
+    } while (again);
+    return false;
+}
+
+void decide_rows(AnswerFilter* filter, const AnsweredScan& scan, const Result* rows, uint32 count)
+{
+    const bool prefetches = may_prefetch(scan.heap);
+    auto* near = static_cast<HeapPrefetch*>(palloc(sizeof(HeapPrefetch)));
+    TupleTableSlot* slot = table_slot_create(scan.heap, nullptr);
+    IndexFetchTableData* fetch = table_index_fetch_begin(scan.heap);
+    if (prefetches) prefetch_pages(scan.heap, rows, Min(chunk, count), near);
+    for (uint32 first = 0; first < count; first += chunk) {
+        CHECK_FOR_INTERRUPTS();
+        const uint32 end = Min(first + chunk, count);
+        if (prefetches) {
+            prefetch_rows(*near);
+            prefetch_pages(scan.heap, rows + end, Min(chunk, count - end), near);
+        }
+        for (uint32 i = first; i < end; ++i) {
+            const bool kept = lets_through(filter, scan, fetch, rows[i].tid, slot);
+            set_verdict(filter, rows[i].tid, kept ? Verdict::kept : Verdict::dropped);
+            filter->counts.looked_up++;
+            if (!kept) filter->counts.dropped++;
+        }
+    }
+    table_index_fetch_end(fetch);
+    ExecDropSingleTupleTableSlot(slot);
+    pfree(near);
+}
+
+// Whether an error says something of a row, rather than that the statement must end.
+bool is_of_a_row(int sqlstate)
+{
+    const int category = ERRCODE_TO_CATEGORY(sqlstate);
+    return category != ERRCODE_TO_CATEGORY(ERRCODE_QUERY_CANCELED) &&
+           category != ERRCODE_TO_CATEGORY(ERRCODE_T_R_SERIALIZATION_FAILURE) &&
+           category != ERRCODE_TO_CATEGORY(ERRCODE_INSUFFICIENT_RESOURCES) &&
+           category != ERRCODE_TO_CATEGORY(ERRCODE_INTERNAL_ERROR) && category != ERRCODE_TO_CATEGORY(ERRCODE_IO_ERROR);
+}
+
+// The same for a filter that may raise an error: rows from there on stay undecided, and the filter is given up.
+void try_to_decide_rows(AnswerFilter* filter, const AnsweredScan& scan, const Result* rows, uint32 count)
+{
+    MemoryContext context = CurrentMemoryContext;
+    ResourceOwner owner = CurrentResourceOwner;
+    BeginInternalSubTransaction(nullptr);
+    MemoryContextSwitchTo(context);
+    PG_TRY();
+    {
+        decide_rows(filter, scan, rows, count);
+        ReleaseCurrentSubTransaction();
+    }
+    PG_CATCH();
+    {
+        MemoryContextSwitchTo(context);
+        ErrorData* error = CopyErrorData();
+        FlushErrorState();
+        RollbackAndReleaseCurrentSubTransaction();
+        MemoryContextSwitchTo(context);
+        CurrentResourceOwner = owner;
+        if (!is_of_a_row(error->sqlerrcode)) ReThrowError(error);
+        FreeErrorData(error);
+        filter->failed = true;
+    }
+    PG_END_TRY();
+    MemoryContextSwitchTo(context);
+    CurrentResourceOwner = owner;
+}
+
+void decide_pending(AnswerFilter* filter, const AnsweredScan& scan, uint32 pending)
+{
+    Result* rows = list_pending(filter, pending);
+    if (filter->raises_errors) {
+        try_to_decide_rows(filter, scan, rows, pending);
+    } else {
+        decide_rows(filter, scan, rows, pending);
+    }
+    pfree(rows);
+}
+
+// An answer without the rows that are known not to pass. How many of the first `depth` are left.
+uint32 leave_out_dropped(const AnswerFilter* filter, const BatchAnswer& answer, uint32 depth, BatchAnswer* filtered)
+{
+    auto* results = static_cast<Result*>(palloc(sizeof(Result) * Max(1U, answer.count)));
+    auto* ranks = static_cast<uint32*>(palloc(sizeof(uint32) * Max(1U, answer.count)));
+    uint64* places =
+        answer.places == nullptr ? nullptr : static_cast<uint64*>(palloc(sizeof(uint64) * Max(1U, answer.count)));
+    uint32 kept = 0;
+    uint32 kept_ahead = 0;
+    for (uint32 rank = 0; rank < answer.count; ++rank) {
+        if (rank == depth) kept_ahead = kept;
+        if (verdict_of(filter, answer.results[rank].tid) == Verdict::dropped) continue;
+        results[kept] = answer.results[rank];
+        ranks[kept] = rank;
+        if (places != nullptr) places[kept] = answer.places[rank];
+        kept++;
+    }
+    *filtered = {answer.part, results, places, kept, answer.count - kept, ranks};
+    return depth >= answer.count ? kept : kept_ahead;
+}
+
+}  // namespace
+
+AnswerFilter* make_answer_filter(const AnsweredScan& scan)
+{
+    if (scan.node == nullptr || scan.heap == nullptr || !IsA(scan.node, IndexScanState)) return nullptr;
+    Node* qual = reinterpret_cast<Node*>(scan.node->plan->qual);
+    if (scan.node->qual == nullptr || !may_evaluate_ahead(qual)) return nullptr;
+    const bool raises_errors = contain_leaked_vars(qual);
+    if (raises_errors && !may_start_subtransaction()) return nullptr;
+    const BlockNumber blocks = RelationGetNumberOfBlocks(scan.heap);
+    const uint32 rows_per_page = choose_rows_per_page(scan.heap, blocks);
+    const uint64 words = uint64{blocks} * rows_per_page / verdicts_per_word;
+    if (words == 0 || words * sizeof(uint64) > uint64{static_cast<uint32>(work_mem)} * 1024) return nullptr;
+    EState* executor = scan.node->state;
+    MemoryContext outer = MemoryContextSwitchTo(executor->es_query_cxt);
+    auto* filter = static_cast<AnswerFilter*>(palloc0(sizeof(AnswerFilter)));
+    filter->node = scan.node;
+    filter->qual = make_qual(scan.node);
+    filter->context = CreateExprContext(executor);
+    filter->verdicts = static_cast<uint64*>(
+        MemoryContextAllocExtended(executor->es_query_cxt, words * sizeof(uint64), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+    filter->blocks = blocks;
+    filter->rows_per_page = rows_per_page;
+    filter->raises_errors = raises_errors;
+    MemoryContextSwitchTo(outer);
+    return filter;
+}
+
+bool filters_for(const AnswerFilter* filter, const AnsweredScan& scan)
+{
+    return filter != nullptr && filter->node == scan.node && scan.heap != nullptr;
+}
+
+void filter_answers(AnswerFilter* filter, const AnsweredScan& scan, const BatchAnswer* answers, uint32 count,
+                    uint32 depth, BatchAnswer* filtered, uint64* kept)
+{
+    const uint32 pending = mark_pending(filter, answers, count, depth);
+    if (pending > 0) decide_pending(filter, scan, pending);
+    uint64 sum = 0;
+    for (uint32 i = 0; i < count; ++i) sum += leave_out_dropped(filter, answers[i], depth, &filtered[i]);
+    if (kept != nullptr) *kept = sum;
+}
+
+bool is_useless(const AnswerFilter* filter)
+{
+    const FilteredCounts& counts = filter->counts;
+    return filter->failed || (counts.looked_up >= enough_to_judge && counts.dropped * 3 < counts.looked_up);
+}
+
+FilteredCounts filtered_counts(const AnswerFilter* filter)
+{
+    return filter->counts;
+}
+
+}  // namespace pgwarp

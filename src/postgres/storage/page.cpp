@@ -80,17 +80,18 @@ Buffer read_page(Relation index, BlockNumber block, PageKind kind, uint64 segmen
 namespace
 {
 
-constexpr uint32 recent_places = 1U << 14;
+constexpr uint32 recent_indexes = 4096;
+constexpr uint32 recent_blocks = 16;     // of each index: a cache line
 constexpr uint32 reads_per_lookup = 16;  // only PostgreSQL's own look-up tells that a page is used often
 
-// Where blocks were found last. The buffer itself tells whether it still holds the block.
-Buffer recent_buffers[recent_places];
+// Where blocks were found last; indexes made together have their places beside each other. The buffer itself tells
+// whether it still holds the block.
+Buffer recent_buffers[recent_indexes][recent_blocks];
 
 Buffer* recent_place(Relation index, BlockNumber block)
 {
-    return &recent_buffers[(RelationGetRelid(index) * 0x9E3779B1U + block * 0x85EBCA6BU) >> 18];
+    return &recent_buffers[RelationGetRelid(index) % recent_indexes][block % recent_blocks];
 }
-static_assert(recent_places == 1U << (32 - 18));
 
 bool read_recent_buffer(Relation index, BlockNumber block, Buffer buffer)
 {

@@ -284,7 +284,7 @@ CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (50) TO (100);
 INSERT INTO parts SELECT i, ARRAY[i, i, 1]::vector FROM generate_series(1, 99) i;
 CREATE INDEX ON parts USING exact (v) INCLUDE (id);
 VACUUM ANALYZE parts;
-SELECT id FROM parts ORDER BY v <-> '[50,50,1]' LIMIT 3;
+SELECT id FROM parts ORDER BY v <-> '[50.1,50.1,1]' LIMIT 3;
 
 -- functions see the index as any other
 SELECT count(*) FROM knn_search('items_v', ARRAY['[1,2,3,4]'::vector], 10);

@@ -48,6 +48,68 @@ SELECT same_answer($$SELECT v <-> '[5,6,7,8]' AS d FROM parts WHERE kind < (SELE
 SELECT id FROM parts WHERE kind < (SELECT 0) ORDER BY v <-> '[5,6,7,8]' LIMIT 10;
 SELECT same_answer($$SELECT v <-> '[5,6,7,8]' AS d FROM parts WHERE v <-> '[5,6,7,8]' < 5 ORDER BY 1 LIMIT 40$$);
 
+-- scans begin where their answers come near enough: the first, and those that rows are returned of
+CREATE FUNCTION begun(statement text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || statement INTO plan;
+	RETURN (SELECT count(*) FROM json_array_elements(plan #> '{0,Plan,Plans,0,Plans,0,Plans}') s
+		WHERE (s ->> 'Actual Loops')::int > 0);
+END $$;
+CREATE TABLE far (id integer, kind integer, v vector(2)) PARTITION BY LIST (kind);
+CREATE TABLE far_1 PARTITION OF far FOR VALUES IN (1);
+CREATE TABLE far_2 PARTITION OF far FOR VALUES IN (2);
+CREATE TABLE far_3 PARTITION OF far FOR VALUES IN (3);
+CREATE TABLE far_4 PARTITION OF far FOR VALUES IN (4);
+CREATE TABLE far_5 PARTITION OF far FOR VALUES IN (5);
+INSERT INTO far SELECT 100 * kind + i, kind, ARRAY[100 * kind + i, 0]::vector(2) FROM generate_series(1, 4) kind, generate_series(1, 50) i;
+CREATE INDEX ON far USING exact (v);
+SELECT id FROM far ORDER BY v <-> '[320.2,0]' LIMIT 3;
+SELECT begun($$SELECT id FROM far ORDER BY v <-> '[320.2,0]' LIMIT 3$$);
+SELECT begun($$SELECT id FROM far ORDER BY v <-> '[320.2,0]' LIMIT 49$$);
+SELECT begun($$SELECT id FROM far ORDER BY v <-> '[320.2,0]' LIMIT 51$$);
+SELECT begun($$SELECT id FROM far WHERE id % 100 = 7 ORDER BY v <-> '[320.2,0]' LIMIT 1$$);
+SELECT begun($$SELECT id FROM far WHERE id % 100 = 7 ORDER BY v <-> '[320.2,0]' LIMIT 3$$);
+SELECT begun($$SELECT id FROM far ORDER BY v <-> '[320.2,0]' LIMIT 1000$$);
+SELECT id FROM far ORDER BY v <-> '[320.2,0]' LIMIT 3 OFFSET 198;
+-- the nearest rows are dead, or of this transaction only
+BEGIN;
+DELETE FROM far WHERE kind = 3 AND id <> 350;
+SELECT id FROM far ORDER BY v <-> '[320.2,0]' LIMIT 3;
+SELECT same_answer($$SELECT v <-> '[320.2,0]' AS d FROM far ORDER BY 1 LIMIT 120$$);
+INSERT INTO far VALUES (999, 5, '[320,0]');
+SELECT id FROM far ORDER BY v <-> '[320.2,0]' LIMIT 3;
+ROLLBACK;
+-- a scan that begins late sees what its statement saw
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM far ORDER BY v <-> '[320.2,0]' LIMIT 60;
+MOVE 48 FROM c;
+DELETE FROM far WHERE kind = 4;
+INSERT INTO far VALUES (998, 4, '[400,0]');
+FETCH 4 FROM c;
+ROLLBACK;
+-- random ones: ties, filters, limits, run-time pruning, rescans
+DO $$
+DECLARE
+	statement text;
+BEGIN
+	FOR i IN 1..40 LOOP
+		statement := format('SELECT v <-> %L AS d FROM %s WHERE kind < (SELECT %s) AND id %% %s <> 0 ORDER BY 1 LIMIT %s OFFSET %s',
+			CASE WHEN i % 2 = 0 THEN ARRAY[i % 17, i * 7 % 29, i % 37, i % 11]::vector(4)::text ELSE ARRAY[i * 53 % 500, 0]::vector(2)::text END,
+			CASE WHEN i % 2 = 0 THEN 'parts' ELSE 'far' END, 2 + i % 12, 2 + i % 3, 1 + i * i % 90, i % 4);
+		IF NOT same_answer(statement) THEN
+			RAISE EXCEPTION 'another answer: %', statement;
+		END IF;
+		statement := format('SELECT n.d FROM generate_series(%s, %s) g, LATERAL (SELECT v <-> ARRAY[g * 37, 0]::vector(2) AS d FROM far WHERE kind <> g %% 5 ORDER BY 1 LIMIT %s) n ORDER BY g, 1',
+			i, i + 4, 1 + i % 60);
+		IF i % 10 = 0 AND NOT same_answer(statement) THEN
+			RAISE EXCEPTION 'another answer: %', statement;
+		END IF;
+	END LOOP;
+END $$;
+DROP TABLE far;
+
 -- prepared statements, generic plans
 SET plan_cache_mode = force_generic_plan;
 PREPARE nearest_distance(vector, int) AS SELECT round((v <-> $1)::numeric, 3) AS d FROM parts WHERE kind <= $2 ORDER BY v <-> $1 LIMIT 3;
@@ -110,4 +172,4 @@ SET pgwarp.knn_batch = off;
 SELECT requests($$SELECT id FROM parts WHERE kind <= 3 ORDER BY v <-> '[5,6,7,8]' LIMIT 10$$);
 RESET pgwarp.knn_batch;
 DROP TABLE parts, q;
-DROP FUNCTION same_answer, requests;
+DROP FUNCTION same_answer, requests, begun;

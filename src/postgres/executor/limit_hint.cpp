@@ -13,9 +13,6 @@ extern "C" {
 namespace pgwarp
 {
 
-namespace
-{
-
 // A node whose first execution will begin its scan.
 struct WatchedScan {
     PlanState* node;
@@ -23,6 +20,9 @@ struct WatchedScan {
     WatchedScan* next;   // begun to be watched before this one
     WatchedScan* later;  // and after it
 };
+
+namespace
+{
 
 ExecutorStart_hook_type previous_executor_start = nullptr;
 // PostgreSQL's own
@@ -98,7 +98,7 @@ void watch_scan(PlanState* node, const LimitHint& hint)
     watched->hint = hint;
     watched->hint.node = node;
     watched->hint.filtered = hint.filtered || node->qual != nullptr;
-    if (hint.partitions != nullptr) add_partition_scan(node, &watched->hint);
+    if (hint.partitions != nullptr) add_partition_scan(node, &watched->hint, watched);
     watched->next = watched_scans;
     watched->later = nullptr;
     if (watched_scans != nullptr) watched_scans->later = watched;
@@ -177,6 +177,11 @@ void init_limit_hint()
 {
     previous_executor_start = ExecutorStart_hook;
     ExecutorStart_hook = start_executor;
+}
+
+void expect_scan(WatchedScan* scan)
+{
+    expected_scan = scan;
 }
 
 LimitHint take_limit_hint(Oid index)

@@ -14,6 +14,7 @@ namespace pgwarp
 void init_limit_hint();
 
 struct PartitionSearch;
+struct WatchedScan;
 
 // What is known of the plan above a scan. `limit` is null when there is no LIMIT above it.
 struct LimitHint {
@@ -26,6 +27,9 @@ struct LimitHint {
 
 // The hint for the scan of `index` that is being begun. Called by ambeginscan; the pointer lives as long as the scan.
 LimitHint take_limit_hint(Oid index);
+
+// The scan that will begin next, out of the plan's order.
+void expect_scan(WatchedScan* scan);
 
 // Rows that the LIMIT asks for now; 0 when it has none.
 int64 limit_hint_rows(const LimitHint& hint);

@@ -1,17 +1,21 @@
 // The executor's side of KnnPartitions.
 #include "postgres/executor/partition_search.h"
 
+#include <cmath>
+
 #include "postgres/access/scan.h"
 #include "postgres/engine/index_searches.h"
 #include "postgres/executor/custom_scan.h"
 #include "postgres/executor/distance_stop.h"
 #include "postgres/executor/knn_cache.h"
+#include "postgres/executor/partition_merge.h"
 #include "postgres/settings.h"
 
 extern "C" {
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "storage/predicate.h"
+#include "utils/float.h"
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
@@ -21,11 +25,14 @@ extern "C" {
 namespace pgwarp
 {
 
+constexpr double bound_slack = 1e-9;  // for what the executor computes anew
+
 // One scan under the Merge Append.
 struct PartitionScan {
     IndexScanState* scan;
     int plan;  // its position among the Merge Append's
     LimitHint hint;
+    WatchedScan* watched;
     const BatchAnswer* answer;
 };
 
@@ -35,8 +42,9 @@ struct PartitionSearch {
     LimitHint hint;  // of the node
     PartitionScan* scans;
     uint32 count;
-    MemoryContext context;  // of the answers
-    float* query;           // that they are for; null: none yet
+    const PartitionScan** scan_of_child;  // null: something else
+    MemoryContext context;                // of the answers
+    float* query;                         // that they are for; null: none yet
     Metric metric;
     uint32 dimensions;
     uint64 hits;
@@ -64,6 +72,8 @@ PartitionSearch* make_search(MergeAppendState* merge, EState* executor)
     search->executor = executor;
     search->merge = merge;
     search->scans = static_cast<PartitionScan*>(palloc0(sizeof(PartitionScan) * Max(1, merge->ms_nplans)));
+    search->scan_of_child =
+        static_cast<const PartitionScan**>(palloc0(sizeof(PartitionScan*) * Max(1, merge->ms_nplans)));
     search->context = AllocSetContextCreate(executor->es_query_cxt, "KnnPartitions", ALLOCSET_DEFAULT_SIZES);
     return search;
 }
@@ -79,7 +89,9 @@ void begin(CustomScanState* node, EState* executor, int flags)
     node->ss.ps.scanopsset = true;
     ExecAssignScanProjectionInfoWithVarno(&node->ss, INDEX_VAR);
     if (IsA(state->child, MergeAppendState)) {
-        state->search = make_search(castNode(MergeAppendState, state->child), executor);
+        auto* merge = castNode(MergeAppendState, state->child);
+        state->search = make_search(merge, executor);
+        merge_by_bounds(merge, state->search);
     }
 }
 
@@ -230,7 +242,7 @@ void limit_partition_search(PartitionSearch* search, const LimitHint& hint)
     search->hint = hint;
 }
 
-void add_partition_scan(PlanState* node, LimitHint* hint)
+void add_partition_scan(PlanState* node, LimitHint* hint, WatchedScan* watched)
 {
     PartitionSearch* search = hint->partitions;
     MergeAppendState* merge = search->merge;
@@ -241,7 +253,32 @@ void add_partition_scan(PlanState* node, LimitHint* hint)
         return;
     }
     hint->partition = search->count;
-    search->scans[search->count++] = {castNode(IndexScanState, node), plan, *hint, nullptr};
+    PartitionScan* scan = &search->scans[search->count++];
+    *scan = {castNode(IndexScanState, node), plan, *hint, watched, nullptr};
+    search->scan_of_child[plan] = scan;
+}
+
+bool partition_bound(const PartitionSearch* search, int child, double* bound)
+{
+    const PartitionScan* scan = search->scan_of_child[child];
+    if (scan == nullptr || scan->answer == nullptr) return false;
+    const BatchAnswer& answer = *scan->answer;
+    *bound = get_float8_infinity();
+    if (answer.part == nullptr) return true;
+    // Without results, or where rows may have been missed, whatever comes is found by later searches.
+    const SearchReply& reply = answer.part->reply;
+    if (answer.count == 0 || !access_method_of(scan->scan->iss_RelationDesc).complete) return false;
+    if (reply.kind == ResultKind::approximate) return false;
+    for (uint32 i = 0; i < answer.count; ++i) {
+        *bound = Min(*bound, make_bounded(answer.results[i], reply.kind, reply.bound_width).value);
+    }
+    *bound -= bound_slack * std::fabs(*bound);
+    return !std::isnan(*bound);
+}
+
+void expect_partition(const PartitionSearch* search, int child)
+{
+    if (const PartitionScan* scan = search->scan_of_child[child]) expect_scan(scan->watched);
 }
 
 bool partition_shape(const PartitionSearch* search, uint32 number, Metric* metric, uint32* dimensions)

@@ -1,6 +1,7 @@
 // KnnPartitions: the custom scan above a Merge Append over index scans of ours, as ORDER BY ... LIMIT over a
 // partitioned table has them. The first of the scans that asks for its rows has all of them searched for by one
-// request; each finds its answer there. Merge Append, the scans, filters, pruning and visibility stay PostgreSQL's own.
+// request; each finds its answer there, and those whose answers are too far don't begin (partition_merge.h). The scans,
+// filters, pruning and visibility stay PostgreSQL's own.
 //
 //   Limit
 //     ->  Custom Scan (KnnPartitions)
@@ -36,10 +37,15 @@ PartitionSearch* partition_search_of(PlanState* node);
 void limit_partition_search(PartitionSearch* search, const LimitHint& hint);
 // Lets a scan that has not begun take part: numbers it in hint->partition, or takes hint->partitions away where it is
 // not one of the Merge Append's, or index-only. In the order of the plan.
-void add_partition_scan(PlanState* node, LimitHint* hint);
+void add_partition_scan(PlanState* node, LimitHint* hint, WatchedScan* watched);
 
 // Metric and dimensions of the scan's index, where its answer is there already.
 bool partition_shape(const PartitionSearch* search, uint32 number, Metric* metric, uint32* dimensions);
+
+// Whether no row of the Merge Append's child can be nearer than *bound, known from its answer.
+bool partition_bound(const PartitionSearch* search, int child, double* bound);
+// The child is about to begin.
+void expect_partition(const PartitionSearch* search, int child);
 
 // The answer for the scan of that number to its first search; null: it has to search alone.
 const BatchAnswer* find_partition_answer(PartitionSearch* search, uint32 number, Metric metric, const float* query,

@@ -40,8 +40,8 @@ uint32 samples_crc(const LogSamples& samples)
 
 LogHead read_log_head(Relation index, const MetaPage& meta, uint32 log)
 {
-    const Buffer buffer =
-        read_page(index, meta.logs[log].head, PageKind::log_head, log_segment_id(meta, log), 0, BUFFER_LOCK_SHARE);
+    const Buffer buffer = read_frequent_page(index, meta.logs[log].head, BUFFER_LOCK_SHARE);
+    check_page(index, buffer, PageKind::log_head, log_segment_id(meta, log), 0);
     LogHead head;
     memcpy(&head, page_content(BufferGetPage(buffer)), sizeof(head));
     UnlockReleaseBuffer(buffer);

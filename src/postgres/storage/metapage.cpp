@@ -39,10 +39,7 @@ static void check_metapage(Relation index, Page page, const MetaPage& meta)
 
 static Buffer lock_metapage(Relation index, int lock_mode)
 {
-    if (!block_exists(index, metapage_block)) report_corruption(index, metapage_block, "the index has no pages");
-    const Buffer buffer = ReadBuffer(index, metapage_block);
-    LockBuffer(buffer, lock_mode);
-    return buffer;
+    return read_frequent_page(index, metapage_block, lock_mode);
 }
 
 MetaPage read_metapage(Relation index)

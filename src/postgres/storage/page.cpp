@@ -77,6 +77,48 @@ Buffer read_page(Relation index, BlockNumber block, PageKind kind, uint64 segmen
     return buffer;
 }
 
+namespace
+{
+
+constexpr uint32 recent_indexes = 4096;
+constexpr uint32 recent_blocks = 16;     // of each index: a cache line
+constexpr uint32 reads_per_lookup = 16;  // only PostgreSQL's own look-up tells that a page is used often
+
+// Where blocks were found last; indexes made together have their places beside each other. The buffer itself tells
+// whether it still holds the block.
+Buffer recent_buffers[recent_indexes][recent_blocks];
+
+Buffer* recent_place(Relation index, BlockNumber block)
+{
+    return &recent_buffers[RelationGetRelid(index) % recent_indexes][block % recent_blocks];
+}
+
+bool read_recent_buffer(Relation index, BlockNumber block, Buffer buffer)
+{
+    static uint32 reads = 0;
+    if (buffer == InvalidBuffer || ++reads % reads_per_lookup == 0) return false;
+#if PG_VERSION_NUM >= 160000
+    return ReadRecentBuffer(index->rd_locator, MAIN_FORKNUM, block, buffer);
+#else
+    return ReadRecentBuffer(index->rd_node, MAIN_FORKNUM, block, buffer);
+#endif
+}
+
+}  // namespace
+
+Buffer read_frequent_page(Relation index, BlockNumber block, int lock_mode)
+{
+    Buffer* place = RelationUsesLocalBuffers(index) ? nullptr : recent_place(index, block);
+    Buffer buffer = place != nullptr ? *place : InvalidBuffer;
+    if (!read_recent_buffer(index, block, buffer)) {
+        if (!block_exists(index, block)) report_corruption(index, block, "the block lies past the end of the index");
+        buffer = ReadBuffer(index, block);
+        if (place != nullptr) *place = buffer;
+    }
+    LockBuffer(buffer, lock_mode);
+    return buffer;
+}
+
 BufferAccessStrategy bulk_read_strategy(uint64 pages)
 {
     return pages > static_cast<uint64>(NBuffers) / 4 ? GetAccessStrategy(BAS_BULKREAD) : nullptr;

@@ -77,6 +77,10 @@ bool block_exists(Relation index, BlockNumber block);
 Buffer read_page(Relation index, BlockNumber block, PageKind kind, uint64 segment_id, uint32 ordinal, int lock_mode,
                  BufferAccessStrategy strategy = nullptr);
 
+// The same for a page that every search reads, found by where it was found last. Its kind is left to the caller to
+// check.
+Buffer read_frequent_page(Relation index, BlockNumber block, int lock_mode);
+
 // A strategy for reading this many pages in a row that spares the buffer pool; nullptr when they are few.
 BufferAccessStrategy bulk_read_strategy(uint64 pages);
 

@@ -1,0 +1,156 @@
+#include "postgres/executor/partition_merge.h"
+
+#include "postgres/executor/partition_search.h"
+
+extern "C" {
+#include "catalog/pg_type_d.h"
+#include "executor/execPartition.h"
+#include "executor/executor.h"
+#include "lib/binaryheap.h"
+#include "miscadmin.h"
+#include "utils/sortsupport.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// A child that has begun is known by the row in its slot, one that has not by its bound.
+struct PartitionMerge {
+    MergeAppendState* node;
+    PartitionSearch* search;
+    bool has_bounds;  // the children are ordered by a distance, the nearest first
+    bool* begun;
+    double* bounds;
+};
+
+PartitionMerge* merge_of(MergeAppendState* node)
+{
+    return static_cast<PartitionMerge*>(node->ms_heap->bh_arg);
+}
+
+Datum sort_value(const PartitionMerge& merge, int child, int key, bool* is_null)
+{
+    if (merge.begun[child]) {
+        return slot_getattr(merge.node->ms_slots[child], merge.node->ms_sortkeys[key].ssup_attno, is_null);
+    }
+    *is_null = false;
+    return Float8GetDatum(merge.bounds[child]);
+}
+
+int compare_key(const PartitionMerge& merge, int left, int right, int key)
+{
+    bool left_null = false;
+    bool right_null = false;
+    const Datum left_value = sort_value(merge, left, key, &left_null);
+    const Datum right_value = sort_value(merge, right, key, &right_null);
+    return ApplySortComparator(left_value, left_null, right_value, right_null, &merge.node->ms_sortkeys[key]);
+}
+
+// For a heap with the largest on top; rows that are equal come as Merge Append has them. A child that has not begun
+// comes before rows as far as its bound.
+int compare_children(Datum a, Datum b, void* argument)
+{
+    const auto& merge = *static_cast<const PartitionMerge*>(argument);
+    const int left = DatumGetInt32(a);
+    const int right = DatumGetInt32(b);
+    const bool both_begun = merge.begun[left] && merge.begun[right];
+    int order = compare_key(merge, left, right, 0);
+    if (order == 0 && merge.begun[left] != merge.begun[right]) order = merge.begun[left] ? 1 : -1;
+    for (int key = 1; order == 0 && both_begun && key < merge.node->ms_nkeys; ++key) {
+        order = compare_key(merge, left, right, key);
+    }
+    return -order;
+}
+
+// Fetch a child's next row. False: it has none.
+bool fetch_row(PartitionMerge* merge, int child)
+{
+    if (!merge->begun[child]) expect_partition(merge->search, child);
+    merge->begun[child] = true;
+    TupleTableSlot* slot = ExecProcNode(merge->node->mergeplans[child]);
+    merge->node->ms_slots[child] = slot;
+    return !TupIsNull(slot);
+}
+
+// Fetch a row of the child on top of the heap, and put it to its place.
+void advance_first(PartitionMerge* merge, int child)
+{
+    binaryheap* heap = merge->node->ms_heap;
+    if (fetch_row(merge, child)) {
+        binaryheap_replace_first(heap, Int32GetDatum(child));
+    } else {
+        binaryheap_remove_first(heap);
+    }
+}
+
+void find_children(MergeAppendState* node)
+{
+    if (node->ms_valid_subplans != nullptr) return;
+#if PG_VERSION_NUM >= 180000
+    node->ms_valid_subplans = ExecFindMatchingSubPlans(node->ms_prune_state, false, nullptr);
+#else
+    node->ms_valid_subplans = ExecFindMatchingSubPlans(node->ms_prune_state, false);
+#endif
+}
+
+// The first child to begin has all of them searched for: those after it have bounds.
+void begin_merge(PartitionMerge* merge)
+{
+    MergeAppendState* node = merge->node;
+    find_children(node);
+    memset(merge->begun, 0, sizeof(bool) * node->ms_nplans);
+    for (int child = -1; (child = bms_next_member(node->ms_valid_subplans, child)) >= 0;) {
+        const bool waits = merge->has_bounds && partition_bound(merge->search, child, &merge->bounds[child]);
+        if (waits || fetch_row(merge, child)) binaryheap_add_unordered(node->ms_heap, Int32GetDatum(child));
+    }
+    binaryheap_build(node->ms_heap);
+    node->ms_initialized = true;
+}
+
+// In place of the node's own function.
+TupleTableSlot* next_row(PlanState* state)
+{
+    CHECK_FOR_INTERRUPTS();
+    auto* node = castNode(MergeAppendState, state);
+    PartitionMerge* merge = merge_of(node);
+    binaryheap* heap = node->ms_heap;
+    if (node->ms_nplans == 0) return nullptr;
+    if (!node->ms_initialized) {
+        begin_merge(merge);
+    } else if (!binaryheap_empty(heap)) {
+        advance_first(merge, DatumGetInt32(binaryheap_first(heap)));
+    }
+    while (!binaryheap_empty(heap)) {
+        const int child = DatumGetInt32(binaryheap_first(heap));
+        if (merge->begun[child]) return node->ms_slots[child];
+        advance_first(merge, child);
+    }
+    return nullptr;
+}
+
+bool orders_by_distance(const MergeAppendState* node)
+{
+    if (node->ms_nplans == 0 || node->ms_nkeys == 0 || node->ms_sortkeys[0].ssup_reverse) return false;
+    TupleDesc row = ExecGetResultType(node->mergeplans[0]);
+    return TupleDescAttr(row, node->ms_sortkeys[0].ssup_attno - 1)->atttypid == FLOAT8OID;
+}
+
+}  // namespace
+
+void merge_by_bounds(MergeAppendState* node, PartitionSearch* search)
+{
+    const int children = Max(1, node->ms_nplans);
+    auto* merge = static_cast<PartitionMerge*>(palloc0(sizeof(PartitionMerge)));
+    merge->node = node;
+    merge->search = search;
+    merge->has_bounds = orders_by_distance(node);
+    merge->begun = static_cast<bool*>(palloc0(sizeof(bool) * children));
+    merge->bounds = static_cast<double*>(palloc0(sizeof(double) * children));
+    node->ms_heap = binaryheap_allocate(children, compare_children, merge);
+    ExecSetExecProcNode(&node->ps, next_row);
+}
+
+}  // namespace pgwarp

@@ -9,6 +9,18 @@ extern "C" {
 namespace pgwarp
 {
 
+CustomExecMethods make_custom_methods(const CustomScanCallbacks& callbacks)
+{
+    CustomExecMethods methods = {};
+    methods.CustomName = callbacks.name;
+    methods.BeginCustomScan = callbacks.begin;
+    methods.ExecCustomScan = callbacks.execute;
+    methods.EndCustomScan = callbacks.end;
+    methods.ReScanCustomScan = callbacks.rescan;
+    methods.ExplainCustomScan = callbacks.explain;
+    return methods;
+}
+
 CustomPath* make_custom_path(const Path* child, const CustomPathMethods* methods)
 {
     CustomPath* path = makeNode(CustomPath);

@@ -1,4 +1,5 @@
-// What our custom scans have in common: a node over one child, whose columns its expressions refer to.
+// What our custom scans have in common: a node over one child, whose columns its expressions refer to; and questions
+// about expressions and the executor that several of them ask.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -20,6 +21,17 @@ Node* make_custom_state(const CustomExecMethods* methods)
     static_cast<State*>(memory)->custom.methods = methods;
     return static_cast<Node*>(memory);
 }
+
+// What a node is called in EXPLAIN, and what it does.
+struct CustomScanCallbacks {
+    const char* name;
+    void (*begin)(CustomScanState* node, EState* executor, int flags);
+    TupleTableSlot* (*execute)(CustomScanState* node);
+    void (*end)(CustomScanState* node);
+    void (*rescan)(CustomScanState* node);
+    void (*explain)(CustomScanState* node, List* ancestors, ExplainState* explanation);
+};
+CustomExecMethods make_custom_methods(const CustomScanCallbacks& callbacks);
 
 // A path over `child` that hands its rows on, in its order; costs are the child's.
 CustomPath* make_custom_path(const Path* child, const CustomPathMethods* methods);

@@ -104,19 +104,7 @@ void explain(CustomScanState* node, List* ancestors, ExplainState* explanation)
     ExplainPropertyText("While", deparse_expression(bound, context, prefix, false), explanation);
 }
 
-CustomExecMethods make_methods()
-{
-    CustomExecMethods methods = {};
-    methods.CustomName = "DistanceStop";
-    methods.BeginCustomScan = begin;
-    methods.ExecCustomScan = execute;
-    methods.EndCustomScan = end;
-    methods.ReScanCustomScan = rescan;
-    methods.ExplainCustomScan = explain;
-    return methods;
-}
-
-const CustomExecMethods execution_methods = make_methods();
+const CustomExecMethods execution_methods = make_custom_methods({"DistanceStop", begin, execute, end, rescan, explain});
 
 Node* create_state(CustomScan*)
 {

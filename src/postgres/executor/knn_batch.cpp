@@ -79,19 +79,7 @@ void end(CustomScanState* node);
 void rescan_batch(CustomScanState* node);
 void explain(CustomScanState* node, List* ancestors, ExplainState* explanation);
 
-CustomExecMethods make_methods()
-{
-    CustomExecMethods methods = {};
-    methods.CustomName = "KnnBatch";
-    methods.BeginCustomScan = begin;
-    methods.ExecCustomScan = execute;
-    methods.EndCustomScan = end;
-    methods.ReScanCustomScan = rescan_batch;
-    methods.ExplainCustomScan = explain;
-    return methods;
-}
-
-const CustomExecMethods methods = make_methods();
+const CustomExecMethods methods = make_custom_methods({"KnnBatch", begin, execute, end, rescan_batch, explain});
 
 Node* create_state(CustomScan*)
 {

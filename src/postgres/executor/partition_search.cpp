@@ -154,19 +154,8 @@ void explain(CustomScanState* node, List*, ExplainState* explanation)
     }
 }
 
-CustomExecMethods make_methods()
-{
-    CustomExecMethods methods = {};
-    methods.CustomName = "KnnPartitions";
-    methods.BeginCustomScan = begin;
-    methods.ExecCustomScan = execute;
-    methods.EndCustomScan = end;
-    methods.ReScanCustomScan = rescan;
-    methods.ExplainCustomScan = explain;
-    return methods;
-}
-
-const CustomExecMethods execution_methods = make_methods();
+const CustomExecMethods execution_methods =
+    make_custom_methods({"KnnPartitions", begin, execute, end, rescan, explain});
 
 Node* create_state(CustomScan*)
 {

@@ -89,6 +89,7 @@ MirrorKey decode_mirror(Bytes payload)
 BuildBeginRequest decode_build_begin(Bytes payload)
 {
     auto request = whole<BuildBeginRequest>(payload);
+    require(request.kind <= BuildKind::extend, "unknown kind of build");
     check_shape(request.shape);
     check_parameters(request.options);
     return request;
@@ -198,6 +199,14 @@ BuildRowsMessage decode_build_rows(Bytes payload)
     } else {
         require(message.data.empty(), "rows both inline and in a buffer");
     }
+    return message;
+}
+
+BuildArrayMessage decode_build_array(Bytes payload)
+{
+    BuildArrayMessage message{front<BuildArrayRequest>(payload), payload.subspan(sizeof(BuildArrayRequest))};
+    check_array(message.request.shape);
+    require(message.data.size() == message.request.length, "array whose data have another length");
     return message;
 }
 

@@ -37,6 +37,7 @@ enum class MessageType : std::uint16_t {
     return_buffer = 14,   // ReturnBufferRequest -> acknowledge
     status = 15,          // no payload -> StatusReply
     release = 16,         // MirrorRequest -> acknowledge
+    build_array = 17,     // BuildArrayRequest, data -> acknowledge
     acknowledge = 32,     // reply without payload (or data of build_read)
     progress = 33,        // ProgressReply; the final reply is still to come
     error = 34,           // ErrorReply
@@ -206,10 +207,17 @@ struct LoadTombstonesRequest {
     std::uint8_t reserved[7];
 };
 
+enum class BuildKind : std::uint32_t {
+    whole = 0,   // trains, encodes and calibrates
+    extend = 1,  // encodes rows for an index that has the (effective) options, by arrays of it that are given
+};
+
 struct BuildBeginRequest {
     IndexShape shape;
     ParameterList options;
     std::uint64_t expected_rows;  // estimate, for sizing only
+    BuildKind kind;
+    std::uint32_t reserved;  // 0
 };
 
 struct BuildBeginReply {
@@ -250,6 +258,14 @@ struct BuildReadRequest {
     std::uint64_t buffer_offset;
     std::uint64_t offset;
     std::uint64_t length;
+};
+
+// A piece of an array of the index that is to be extended.
+struct BuildArrayRequest {
+    std::uint64_t token;
+    ArrayShape shape;
+    std::uint64_t offset;  // in bytes of the array
+    std::uint64_t length;  // of the data that follow
 };
 
 enum class BufferPurpose : std::uint32_t { bulk = 0, query = 1 };

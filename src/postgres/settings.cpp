@@ -1,5 +1,6 @@
 #include "postgres/settings.h"
 
+#include "postgres/maintenance/fault_point.h"
 #include "postgres/postgres_headers.h"
 
 #include <climits>
@@ -112,6 +113,7 @@ void define_settings()
     define_load_settings();
     define_search_settings();
     define_batch_settings();
+    define_fault_settings();
     MarkGUCPrefixReserved("pgwarp");
 }
 

@@ -3,6 +3,7 @@
 
 #include "postgres/storage/checksum.h"
 #include "postgres/storage/delta_pages.h"
+#include "postgres/storage/free_pages.h"
 
 extern "C" {
 #include "storage/proc.h"
@@ -18,6 +19,7 @@ namespace
 // the first page added.
 struct OpenLog {
     Relation index;
+    const MetaPage* meta;
     uint64 segment_id;
     Buffer head_buffer;
     LogHead head;
@@ -30,7 +32,8 @@ Buffer lock_page(const OpenLog& log, PageKind kind, BlockNumber block, uint32 or
     return read_page(log.index, block, kind, log.segment_id, ordinal, BUFFER_LOCK_EXCLUSIVE);
 }
 
-// The page that follows the stream's tail: one left over by a crash, or a new one, linked in the same record.
+// The page that follows the stream's tail: one left over by a crash, a free one or a new one, linked in the same
+// record.
 BlockNumber add_stream_page(const OpenLog& log, PageKind kind, const LogStream& stream)
 {
     const Buffer tail_buffer = lock_page(log, kind, stream.tail, stream.tail_ordinal);
@@ -39,14 +42,19 @@ BlockNumber add_stream_page(const OpenLog& log, PageKind kind, const LogStream& 
         UnlockReleaseBuffer(tail_buffer);
         return left_over;
     }
-    const Buffer buffer = extend_index(log.index, MAIN_FORKNUM);
-    const BlockNumber block = BufferGetBlockNumber(buffer);
+    BlockNumber block = InvalidBlockNumber;
+    const Buffer free_buffer = lock_free_list(log.index, *log.meta, &block);
+    const bool is_free = BufferIsValid(free_buffer);
+    const Buffer buffer = is_free ? open_free_page(log.index, block) : extend_index(log.index, MAIN_FORKNUM);
+    block = BufferGetBlockNumber(buffer);
     GenericXLogState* state = GenericXLogStart(log.index);
     Page page = GenericXLogRegisterBuffer(state, buffer, GENERIC_XLOG_FULL_IMAGE);
     init_page(page, kind, log.segment_id, stream.tail_ordinal + 1);
     page_trailer(GenericXLogRegisterBuffer(state, tail_buffer, 0))->next = block;
+    if (is_free) take_locked_page(GenericXLogRegisterBuffer(state, free_buffer, 0));
     GenericXLogFinish(state);
     UnlockReleaseBuffer(buffer);
+    if (is_free) UnlockReleaseBuffer(free_buffer);
     UnlockReleaseBuffer(tail_buffer);
     return block;
 }
@@ -184,7 +192,7 @@ void create_stream(Relation index, ForkNumber fork, PageKind kind, uint64 segmen
 
 }  // namespace
 
-BlockNumber create_delta_log(Relation index, ForkNumber fork, uint64 segment_id)
+void create_delta_log(Relation index, ForkNumber fork, uint64 segment_id, LogStart* start)
 {
     LogHead head;
     LogSamples samples;
@@ -195,13 +203,17 @@ BlockNumber create_delta_log(Relation index, ForkNumber fork, uint64 segment_id)
     samples.crc = samples_crc(samples);
     head.samples = create_page(index, fork, PageKind::log_head, segment_id, 1, &samples, sizeof(samples));
     head.crc = head_crc(head);
-    return create_page(index, fork, PageKind::log_head, segment_id, 0, &head, sizeof(head));
+    start->head = create_page(index, fork, PageKind::log_head, segment_id, 0, &head, sizeof(head));
+    start->start = 0;
+    start->entries = {head.entries.tail, 0};
+    start->values = {head.values.tail, 0};
 }
 
 void append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const float* vector, uint32 dimensions)
 {
     OpenLog log;
     log.index = index;
+    log.meta = &meta;
     log.samples_buffer = InvalidBuffer;
     const uint32 number = lock_some_head(index, meta, &log.head_buffer);
     log.segment_id = log_segment_id(meta, number);

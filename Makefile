@@ -34,7 +34,7 @@ include $(PGXS)
 	@mkdir -p $(dir .deps/$@)
 	$(COMPILE.cc) -MMD -MP -MF .deps/$@.d -o $@ $<
 -include $(OBJS:%=.deps/%.d)
-src/postgres/maintenance/fault_point.o: .deps/faults
+src/postgres/storage/fault_point.o: .deps/faults
 
 all: engine
 .PHONY: engine

@@ -140,7 +140,7 @@ LoadBeginMessage decode_load_begin(Bytes payload)
     LoadBeginMessage message{front<LoadBeginRequest>(payload), {}};
     check_shape(message.request.shape);
     check_parameters(message.request.options);
-    require(message.request.role <= LoadRole::join, "unknown role in a load");
+    require(message.request.role <= LoadRole::ahead, "unknown role in a load");
     const Bytes rest = payload.subspan(sizeof(LoadBeginRequest));
     require(message.request.array_count <= max_arrays, "too many arrays");
     require(rest.size() == message.request.array_count * sizeof(ArrayShape), "load whose arrays have another length");

@@ -66,6 +66,10 @@ public:
     void connection_closed(std::uint64_t connection);
     void forget(const MirrorKey& key, Ticket ticket);
 
+    // Drops other generations of the same relation, also those used lately: they are not asked for any more. False when
+    // there are none.
+    bool drop_other_generations(const MirrorKey& key);
+
     // Indexes that the GPU had no room for.
     void note_too_large(const MirrorKey& key);
     bool is_too_large(const MirrorKey& key) const;
@@ -104,6 +108,8 @@ private:
     };
     using Table = std::unordered_map<MirrorKey, Entry, MirrorKeyHash>;
     Load* find_load_locked(const MirrorKey& key);
+    // Moves the mirrors of other generations into `dropped`.
+    void take_other_generations_locked(const MirrorKey& key, std::vector<Entry>& dropped);
     std::uint64_t used_locked() const;
     // What goes is put into `dropped`, to be freed after the lock.
     void make_room_locked(std::uint64_t bytes, const Mirror* except, std::vector<Entry>& dropped);

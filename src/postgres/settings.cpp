@@ -1,6 +1,6 @@
 #include "postgres/settings.h"
 
-#include "postgres/maintenance/fault_point.h"
+#include "postgres/storage/fault_point.h"
 #include "postgres/postgres_headers.h"
 
 #include <climits>

@@ -153,6 +153,7 @@ enum class LoadRole : std::uint8_t {
     claim = 1,  // keeps others from loading until another connection asks to be the loader in its place
     watch = 2,  // waits for another's load to end
     join = 3,   // sends chunks of another's load; never waits
+    ahead = 4,  // the loader, of a generation that no search asks for yet: nothing in use makes room for it
 };
 
 struct LoadBeginRequest {

@@ -384,5 +384,23 @@ TEST(EngineResidency, WhatIsUsedStays)
     EXPECT_EQ(residency.status().size(), 3U);
 }
 
+TEST(EngineResidency, TheNextGenerationTakesThePlaceOfTheOldOne)
+{
+    Residency residency(100000, std::chrono::minutes(1));
+    TestIndex index = TestIndex::random(1500, 4, Metric::l2);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        index.key.relation = i;
+        load_into(residency, index);
+    }
+    const MirrorKey old = index.key;
+    index.key.generation += 1;
+    EXPECT_THROW(residency.begin_load(index.key, 1, LoadRole::ahead, 33000, {}), OutOfMemory)
+        << "the old one is in use";
+    EXPECT_EQ(residency.find(old, {}).state, Residency::State::resident);
+    EXPECT_EQ(residency.begin_load(index.key, 1, LoadRole::load, 33000, {}), Residency::State::absent);
+    EXPECT_EQ(residency.find(old, {}).state, Residency::State::absent);
+    EXPECT_EQ(residency.status().size(), 3U);
+}
+
 }  // namespace
 }  // namespace pgwarp

@@ -3,9 +3,10 @@
 #include "numeric/metric.h"
 #include "postgres/access/build_phases.h"
 #include "postgres/access/index_options.h"
-#include "postgres/maintenance/fault_point.h"
+#include "postgres/engine/mirror_load.h"
 #include "postgres/maintenance/merge_run.h"
 #include "postgres/maintenance/stored_vectors.h"
+#include "postgres/storage/fault_point.h"
 #include "postgres/storage/page_sweep.h"
 
 extern "C" {
@@ -195,7 +196,16 @@ void begin_next(MergeRun* merge)
     merge->pages = merge_pages(merge->index, &merge->meta);
 }
 
-// Write the directory beside the old one, and switch.
+IndexState state_of(const MetaPage& meta, const uint64* ends, const Directory* directory)
+{
+    IndexState state;
+    state.meta = meta;
+    memcpy(state.delta_end, ends, sizeof(state.delta_end));
+    state.directory = const_cast<Directory*>(directory);
+    return state;
+}
+
+// Write the directory beside the old one, and switch. The engine, if it has the index, gets what is new before.
 void switch_generation(MergeRun* merge)
 {
     for (uint32 log = 0; log < delta_log_count; ++log) {
@@ -204,9 +214,15 @@ void switch_generation(MergeRun* merge)
     write_directory(&merge->pages, merge->next, &merge->next_meta);
     fault_point("merge: directory written");
     close_pages(&merge->pages);
+    const IndexState present = state_of(merge->meta, merge->ends, merge->directory);
+    const IndexState next = state_of(merge->next_meta, merge->ends, &merge->next);
+    merge->loads_ahead = true;
+    merge->loads_ahead = begin_next_mirror(merge->index, present, next);
     fault_point("merge: before the switch");
     switch_metapage(merge->index, &merge->next_meta);
     fault_point("merge: after the switch");
+    if (merge->loads_ahead) end_next_mirror(merge->index, next);
+    merge->loads_ahead = false;
 }
 
 void run_merge(MergeRun* merge)
@@ -221,9 +237,9 @@ void run_merge(MergeRun* merge)
     }
     write_bitmap(merge);
     validate_merge(merge);
-    switch_generation(merge);
     if (merge->buffer.map != nullptr) return_transfer_buffer(&merge->buffer);
     if (merge->built != nullptr) end_engine_build(&merge->build);
+    switch_generation(merge);
 }
 
 // Run what was planned; the engine must not keep a build whose merge failed.
@@ -236,6 +252,8 @@ void run_or_abandon(MergeRun* merge)
     PG_CATCH();
     {
         abandon_engine_build(&merge->build);
+        // The load goes with the connection.
+        if (merge->loads_ahead) close_engine();
         PG_RE_THROW();
     }
     PG_END_TRY();

@@ -1,6 +1,6 @@
 // What a merge is to do.
 #include "postgres/access/index_options.h"
-#include "postgres/engine/connection.h"
+#include "postgres/engine/request.h"
 #include "postgres/maintenance/merge_run.h"
 
 namespace pgwarp
@@ -59,7 +59,7 @@ MergeKind choose_kind(MergeRun* merge)
             report_drift(merge);
         }
     }
-    if (many_are_dead(counts)) return MergeKind::compact;
+    if (many_are_dead(counts) || counts.rows + merge->new_rows() > max_rows) return MergeKind::compact;
     return counts.delta > 0 ? MergeKind::append : MergeKind::none;
 }
 
@@ -88,9 +88,10 @@ void plan_merge(MergeRun* merge)
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                         errmsg("an index cannot have more than " UINT64_FORMAT " rows", max_rows)));
     }
-    if (merge->reason == MergeReason::vacuum && needs_engine(merge) && !engine_available()) {
-        ereport(LOG, (errmsg("the merge of index \"%s\" is left for later, because pgwarp-engine can't be had",
-                             RelationGetRelationName(index))));
+    char* why = nullptr;
+    if (merge->reason == MergeReason::vacuum && needs_engine(merge) && !try_open_engine(&why)) {
+        ereport(WARNING,
+                (errmsg("the merge of index \"%s\" is left for later: %s", RelationGetRelationName(index), why)));
         merge->kind = MergeKind::none;
     }
 }

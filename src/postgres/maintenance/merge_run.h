@@ -26,6 +26,7 @@ struct MergeRun {
     TransferBuffer buffer;
     MetaPage next_meta;
     Directory next;
+    bool loads_ahead;  // the engine holds a mirror of what comes next, but for its logs
 
     uint64 old_rows() const { return counts.rows - counts.dead_rows; }    // that stay
     uint64 new_rows() const { return counts.delta - counts.dead_delta; }  // that come from the logs

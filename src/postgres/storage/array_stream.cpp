@@ -180,13 +180,27 @@ StoredArray end_array(ArrayWriter* writer)
     return array;
 }
 
+// Walks along an array's extents with ascending ordinals of pages.
+struct ExtentWalk {
+    const StoredArray* array;
+    uint32 extent;
+    uint64 first;  // ordinal of the extent's first page
+};
+
+static BlockNumber walk_to(ExtentWalk* walk, uint64 ordinal)
+{
+    const StoredArray& array = *walk->array;
+    while (walk->extent < array.extent_count && ordinal - walk->first >= array.extents[walk->extent].count) {
+        walk->first += array.extents[walk->extent++].count;
+    }
+    if (walk->extent == array.extent_count) return InvalidBlockNumber;
+    return array.extents[walk->extent].start + static_cast<BlockNumber>(ordinal - walk->first);
+}
+
 BlockNumber array_page_block(const StoredArray& array, uint64 ordinal)
 {
-    for (uint32 i = 0; i < array.extent_count; ++i) {
-        if (ordinal < array.extents[i].count) return array.extents[i].start + static_cast<BlockNumber>(ordinal);
-        ordinal -= array.extents[i].count;
-    }
-    return InvalidBlockNumber;
+    ExtentWalk walk = {&array, 0, 0};
+    return walk_to(&walk, ordinal);
 }
 
 // A page that isn't ours any more: recycled if the index was rebuilt meanwhile, else corruption.
@@ -222,11 +236,12 @@ ReadResult read_array(Relation index, const Directory& directory, const StoredAr
     BufferAccessStrategy strategy = bulk_read_strategy(array.shape.bytes() / page_capacity);
     char* to = static_cast<char*>(out);
     uint64 position = offset;
+    ExtentWalk walk = {&array, 0, 0};
     while (position < offset + length) {
         CHECK_FOR_INTERRUPTS();
         const uint64 ordinal = position / page_capacity;
         const uint32 within = static_cast<uint32>(position % page_capacity);
-        const BlockNumber block = array_page_block(array, ordinal);
+        const BlockNumber block = walk_to(&walk, ordinal);
         if (!block_exists(index, block)) return unexpected_page(index, directory, block);
         const Buffer buffer = ReadBufferExtended(index, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
         LockBuffer(buffer, BUFFER_LOCK_SHARE);

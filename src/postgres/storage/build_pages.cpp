@@ -1,6 +1,7 @@
 #include "postgres/storage/build_pages.h"
 
 #include "postgres/storage/delta_log.h"
+#include "postgres/storage/fault_point.h"
 #include "postgres/storage/tombstones.h"
 
 extern "C" {
@@ -104,10 +105,12 @@ void finish_index(IndexWriter* writer, uint64 rows, const ParameterList& options
     writer->directory.trained_rows = static_cast<uint32>(rows);
     write_directory(&writer->pages, writer->directory, &writer->meta);
     write_metapage(writer);
+    fault_point("build: before the log");
     if (RelationNeedsWAL(writer->index) || writer->fork == INIT_FORKNUM) {
         log_newpage_range(writer->index, writer->fork, 0, RelationGetNumberOfBlocksInFork(writer->index, writer->fork),
                           true);
     }
+    fault_point("build: logged");
     pfree(writer);
     MemoryContextSwitchTo(old);
 }

@@ -3,6 +3,7 @@
 
 #include "postgres/storage/checksum.h"
 #include "postgres/storage/delta_pages.h"
+#include "postgres/storage/fault_point.h"
 #include "postgres/storage/free_pages.h"
 
 extern "C" {
@@ -52,7 +53,9 @@ BlockNumber add_stream_page(const OpenLog& log, PageKind kind, const LogStream& 
     init_page(page, kind, log.segment_id, stream.tail_ordinal + 1);
     page_trailer(GenericXLogRegisterBuffer(state, tail_buffer, 0))->next = block;
     if (is_free) take_locked_page(GenericXLogRegisterBuffer(state, free_buffer, 0));
+    fault_point("insert: before a page is added");
     GenericXLogFinish(state);
+    fault_point("insert: page added");
     UnlockReleaseBuffer(buffer);
     if (is_free) UnlockReleaseBuffer(free_buffer);
     UnlockReleaseBuffer(tail_buffer);
@@ -107,6 +110,7 @@ uint32 write_leading_value(OpenLog* log, const char* bytes, uint32 length)
         GenericXLogState* state = GenericXLogStart(log->index);
         put_bytes(GenericXLogRegisterBuffer(state, buffer, 0), within, bytes + written, room);
         GenericXLogFinish(state);
+        fault_point("insert: part of the value written");
         UnlockReleaseBuffer(buffer);
         written += room;
     }
@@ -135,7 +139,9 @@ void write_entry(OpenLog* log, DeltaEntry entry, const char* last_piece, uint32 
         memcpy(page_content(GenericXLogRegisterBuffer(state, log->samples_buffer, 0)), &log->samples,
                sizeof(log->samples));
     }
+    fault_point("insert: before the entry");
     GenericXLogFinish(state);
+    fault_point("insert: entry written");
     if (BufferIsValid(log->samples_buffer)) UnlockReleaseBuffer(log->samples_buffer);
     UnlockReleaseBuffer(entry_buffer);
     UnlockReleaseBuffer(value_buffer);

@@ -1,5 +1,7 @@
 #include "postgres/storage/page_sweep.h"
 
+#include "postgres/storage/fault_point.h"
+
 extern "C" {
 #include "access/parallel.h"
 #include "access/xact.h"
@@ -50,7 +52,9 @@ void truncate_tail(Relation index, const MetaPage& meta)
     if (IsInParallelMode() || !ConditionalLockRelation(index, AccessExclusiveLock)) return;
     if (RelationGetNumberOfBlocks(index) == blocks) {
         const BlockNumber kept = remove_free_tail(index, meta, blocks);
+        fault_point("sweep: before truncation");
         if (kept < blocks) RelationTruncate(index, kept);
+        fault_point("sweep: truncated");
     }
     UnlockRelation(index, AccessExclusiveLock);
 }
@@ -65,7 +69,9 @@ void sweep_pages(Relation index)
     const PageMap map = map_pages(index, meta, *directory, true);
     Extent* extents = nullptr;
     const uint32 count = collect_unused(map, &extents);
+    fault_point("sweep: before the list");
     add_free_extents(index, meta, extents, count);
+    fault_point("sweep: list written");
     pfree(extents);
     pfree(map.owners);
     truncate_tail(index, meta);

@@ -2,6 +2,7 @@
 
 #include "postgres/storage/array_stream.h"
 #include "postgres/storage/delta_pages.h"
+#include "postgres/storage/fault_point.h"
 
 extern "C" {
 #include "commands/vacuum.h"
@@ -64,6 +65,7 @@ void mark_rows(Sweep* sweep, BlockNumber block, uint32 ordinal, const uint32* de
     seal_page(page);
     GenericXLogFinish(state);
     UnlockReleaseBuffer(buffer);
+    fault_point("bulkdelete: rows marked");
 }
 
 // Sweep rows [first, first + count) of one bitmap page, whose tids are given.
@@ -157,6 +159,7 @@ BlockNumber sweep_entry_page(Sweep* sweep, uint64 segment_id, BlockNumber block,
         }
         GenericXLogFinish(state);
         LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+        fault_point("bulkdelete: entries marked");
         sweep->counts.removed += found;
     }
     ReleaseBuffer(buffer);
@@ -193,7 +196,9 @@ SweepCounts sweep_dead_tids(Relation index, IndexBulkDeleteCallback callback, vo
     Sweep sweep = {index, &meta, directory, callback, callback_state, {0, 0}};
     sweep_rows(&sweep);
     for (uint32 log = 0; log < delta_log_count; ++log) sweep_log(&sweep, log);
+    fault_point("bulkdelete: before the version");
     bump_tombstone_version(index);
+    fault_point("bulkdelete: version raised");
     MemoryContextSwitchTo(old);
     MemoryContextDelete(context);
     return sweep.counts;

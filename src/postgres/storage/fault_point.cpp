@@ -1,4 +1,4 @@
-#include "postgres/maintenance/fault_point.h"
+#include "postgres/storage/fault_point.h"
 
 #include "postgres/postgres_headers.h"
 

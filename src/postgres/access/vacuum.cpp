@@ -31,8 +31,8 @@ static bool is_engine_trouble(int code)
            code == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE || code == ERRCODE_INTERNAL_ERROR;
 }
 
-// Merge what has become too much. VACUUM must be able to end without an engine, or the table's age would grow: so the
-// merge has a subtransaction of its own, but for a parallel VACUUM, which can't have one.
+// Merge what has become too much. VACUUM must be able to end whatever the engine does, or the table's age would grow:
+// so the merge has a subtransaction of its own, but for a parallel VACUUM, which can't have one.
 static void merge_in_vacuum(Relation index)
 {
     if (IsInParallelMode()) {

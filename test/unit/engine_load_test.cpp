@@ -402,5 +402,21 @@ TEST(EngineResidency, TheNextGenerationTakesThePlaceOfTheOldOne)
     EXPECT_EQ(residency.status().size(), 3U);
 }
 
+TEST(EngineResidency, AnEarlierGenerationThatComesLateDropsNoLaterOne)
+{
+    Residency residency(0, std::chrono::minutes(1));
+    TestIndex index = TestIndex::random(10, 4, Metric::l2);
+    const MirrorKey old = index.key;
+    Residency elsewhere(0, std::chrono::minutes(1));
+    const auto late = load_into(elsewhere, index);
+    EXPECT_EQ(residency.begin_load(old, 1, LoadRole::load, 100, {}), Residency::State::absent);
+    index.key.generation += 1;
+    load_into(residency, index);
+    EXPECT_TRUE(residency.set_load(old, 1, late));
+    residency.publish(old, late);
+    EXPECT_EQ(residency.find(index.key, {}).state, Residency::State::resident);
+    EXPECT_EQ(residency.find(old, {}).state, Residency::State::resident);
+}
+
 }  // namespace
 }  // namespace pgwarp

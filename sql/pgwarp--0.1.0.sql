@@ -421,6 +421,9 @@ CREATE VIEW pgwarp_merge_progress AS
 	WHERE s.param1 = 0 AND s.datid = (SELECT d.oid FROM pg_catalog.pg_database AS d
 		WHERE d.datname = pg_catalog.current_database());
 
+-- What of other roles' sessions is shown is pg_stat_get_progress_info's own affair.
+GRANT SELECT ON pgwarp_merge_progress TO PUBLIC;
+
 COMMENT ON VIEW pgwarp_merge_progress IS 'merges that sessions have called for, and how far they are';
 
 CREATE FUNCTION pgwarp_check(index regclass, heap boolean DEFAULT false,

@@ -155,3 +155,4 @@ SELECT pgwarp_check('t');
 DROP TABLE t, wide, temporary, unlogged;
 DROP FUNCTION state, healthy;
 DROP ROLE merge_reader;
+SELECT * FROM pgwarp_merge_progress;

@@ -29,4 +29,12 @@ enum class MergeReason { asked, vacuum };
 // when the engine is needed and can't be had; but in VACUUM that merge is left for later.
 MergeOutcome merge_index(Relation index, MergeReason reason);
 
+// The same, as slowly as vacuum_cost_delay says, and shown in pgwarp_merge_progress.
+MergeOutcome merge_throttled(Relation index, MergeReason reason);
+
+// Whether so many entries of the logs add too much to the cost of a search.
+struct AccessMethod;
+struct Directory;
+bool logs_cost_too_much(const AccessMethod& method, const Directory& directory, uint64 entries);
+
 }  // namespace pgwarp

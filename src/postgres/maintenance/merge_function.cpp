@@ -40,10 +40,15 @@ const char* name_of(MergeKind kind)
     }
 }
 
-// Go slowly where vacuum_cost_delay says so, as a VACUUM of the same session would.
-MergeOutcome merge_throttled(Relation index)
+}  // namespace
+
+MergeOutcome merge_throttled(Relation index, MergeReason reason)
 {
     MergeOutcome outcome = {};
+    pgstat_progress_start_command(PROGRESS_COMMAND_CREATE_INDEX, index->rd_index->indrelid);
+    pgstat_progress_update_param(PROGRESS_CREATEIDX_INDEX_OID, RelationGetRelid(index));
+    pgstat_progress_update_param(PROGRESS_CREATEIDX_ACCESS_METHOD_OID, index->rd_rel->relam);
+    pgstat_progress_update_param(PROGRESS_CREATEIDX_PHASE, PROGRESS_CREATEIDX_PHASE_BUILD);
     PG_TRY();
     {
 #if PG_VERSION_NUM >= 160000
@@ -52,17 +57,16 @@ MergeOutcome merge_throttled(Relation index)
         VacuumCostActive = VacuumCostDelay > 0;
 #endif
         VacuumCostBalance = 0;
-        outcome = merge_index(index, MergeReason::asked);
+        outcome = merge_index(index, reason);
     }
     PG_FINALLY();
     {
         VacuumCostActive = false;
     }
     PG_END_TRY();
+    pgstat_progress_end_command();
     return outcome;
 }
-
-}  // namespace
 
 }  // namespace pgwarp
 
@@ -73,12 +77,7 @@ PGWARP_FUNCTION(pgwarp_merge)
     PreventCommandIfReadOnly("pgwarp_merge()");
     Relation table = nullptr;
     Relation index = open_to_merge(PG_GETARG_OID(0), &table);
-    pgstat_progress_start_command(PROGRESS_COMMAND_CREATE_INDEX, RelationGetRelid(table));
-    pgstat_progress_update_param(PROGRESS_CREATEIDX_INDEX_OID, RelationGetRelid(index));
-    pgstat_progress_update_param(PROGRESS_CREATEIDX_ACCESS_METHOD_OID, index->rd_rel->relam);
-    pgstat_progress_update_param(PROGRESS_CREATEIDX_PHASE, PROGRESS_CREATEIDX_PHASE_BUILD);
-    const MergeOutcome outcome = merge_throttled(index);
-    pgstat_progress_end_command();
+    const MergeOutcome outcome = merge_throttled(index, MergeReason::asked);
     ereport(DEBUG1, (errmsg("index \"%s\" was %s: " UINT64_FORMAT " rows merged", RelationGetRelationName(index),
                             name_of(outcome.kind), outcome.merged)));
     relation_close(index, RowExclusiveLock);

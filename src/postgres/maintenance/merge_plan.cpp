@@ -18,9 +18,7 @@ constexpr uint64 growth = 2;          // of the rows since the quantizers were t
 bool costs_too_much(const MergeRun* merge)
 {
     const RowCounts& counts = merge->counts;
-    const SearchCostInput input = {Max(1.0, static_cast<double>(counts.rows)), merge->directory->options};
-    const double search = merge->method->compared_rows(input);
-    if (counts.delta > few_rows && static_cast<double>(counts.delta) > delta_share * search) return true;
+    if (logs_cost_too_much(*merge->method, *merge->directory, counts.delta)) return true;
     const uint64 dead = counts.dead_rows + counts.dead_delta;
     return dead > few_rows && static_cast<double>(dead) > dead_share * static_cast<double>(counts.live() + dead);
 }
@@ -71,6 +69,12 @@ bool needs_engine(const MergeRun* merge)
 }
 
 }  // namespace
+
+bool logs_cost_too_much(const AccessMethod& method, const Directory& directory, uint64 entries)
+{
+    const SearchCostInput input = {Max(1.0, static_cast<double>(directory.rows)), directory.options};
+    return entries > few_rows && static_cast<double>(entries) > delta_share * method.compared_rows(input);
+}
 
 void plan_merge(MergeRun* merge)
 {

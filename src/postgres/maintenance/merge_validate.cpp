@@ -57,7 +57,9 @@ void locate_rows(MergeRun* merge, Sample* sample)
     constexpr uint64 step = 32768;
     auto* blocks = static_cast<uint32*>(palloc(sizeof(uint32) * step));
     auto* offsets = static_cast<uint16*>(palloc(sizeof(uint16) * step));
-    for (uint64 first = 0; first < merge->next.rows; first += step) {
+    // Where rows keep their places, new ones come last.
+    const uint64 begin = merge->kind == MergeKind::rebuild ? 0 : merge->next.rows - merge->new_rows();
+    for (uint64 first = begin; first < merge->next.rows; first += step) {
         merge_delay_point();
         const uint64 count = Min(step, merge->next.rows - first);
         read_new(merge, array_tid_block, first, count, blocks);

@@ -215,7 +215,7 @@ void create_delta_log(Relation index, ForkNumber fork, uint64 segment_id, LogSta
     start->values = {head.values.tail, 0};
 }
 
-void append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const float* vector, uint32 dimensions)
+uint64 append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const float* vector, uint32 dimensions)
 {
     OpenLog log;
     log.index = index;
@@ -238,8 +238,10 @@ void append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const f
     entry.crc = entry_crc(entry);
 
     const uint32 leading = write_leading_value(&log, bytes, entry.length);
+    const uint64 ordinal = log.head.entry_end;
     write_entry(&log, entry, bytes + leading, entry.length - leading);
     UnlockReleaseBuffer(log.head_buffer);
+    return ordinal;
 }
 
 }  // namespace pgwarp

@@ -27,8 +27,9 @@ uint64 log_segment_id(const MetaPage& meta, uint32 log);
 // Creates an empty log's pages at build, and says where it starts.
 void create_delta_log(Relation index, ForkNumber fork, uint64 segment_id, LogStart* start);
 
-// Appends a row to one of the logs (chosen by process number). WAL-logged when the relation needs it.
-void append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const float* vector, uint32 dimensions);
+// Appends a row to one of the logs (chosen by process number). WAL-logged when the relation needs it. Returns its
+// ordinal there.
+uint64 append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const float* vector, uint32 dimensions);
 
 // The ends (ordinals) of all logs, to be read after the snapshot was taken.
 void read_delta_ends(Relation index, const MetaPage& meta, uint64 ends[delta_log_count]);

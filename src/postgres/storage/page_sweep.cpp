@@ -15,7 +15,9 @@ namespace pgwarp
 namespace
 {
 
-constexpr BlockNumber worth_truncating = 16;  // pages
+// Pages at the end that are worth the lock, which a standby takes too: so many, and such a part of all.
+constexpr BlockNumber worth_truncating = 16;
+constexpr BlockNumber truncated_part = 16;
 
 // The pages in nobody's use, as extents.
 uint32 collect_unused(const PageMap& map, Extent** extents)
@@ -47,7 +49,7 @@ void truncate_tail(Relation index, const MetaPage& meta)
     read_free_list(index, meta, list);
     const Extent last = list->count > 0 ? list->extents[list->count - 1] : Extent{0, 0};
     pfree(list);
-    if (last.start + last.count != blocks || last.count < worth_truncating) return;
+    if (last.start + last.count != blocks || last.count < Max(worth_truncating, blocks / truncated_part)) return;
     // The lock needs a transaction id, which a parallel VACUUM can't get.
     if (IsInParallelMode() || !ConditionalLockRelation(index, AccessExclusiveLock)) return;
     if (RelationGetNumberOfBlocks(index) == blocks) {

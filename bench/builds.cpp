@@ -54,10 +54,10 @@ double load_table(const Options& options, const Dataset& data, const Method& met
     Database database(connection_of(options, method.server));
     const std::string table = method.table();
     database.run("DROP TABLE IF EXISTS " + table);
-    database.run("CREATE TABLE " + table + " (id int, v vector(" + std::to_string(data.base.columns) + "))");
+    database.run("CREATE TABLE " + table + " (id int, kind int, v vector(" + std::to_string(data.base.columns) + "))");
     if (options.storage == "plain") database.run("ALTER TABLE " + table + " ALTER v SET STORAGE plain");
     const auto start = std::chrono::steady_clock::now();
-    database.copy_rows(table, data.base);
+    database.copy_rows(table, data.base, 0, data.base.rows);
     const double seconds = seconds_since(start);
     database.run("ALTER TABLE " + table + " ADD PRIMARY KEY (id)");
     database.run("VACUUM (FREEZE, ANALYZE) " + table);

@@ -110,7 +110,8 @@ bool uses_index(Database& database, const Method& method, const Dataset& data, s
     std::string sql = search_sql(method, data.metric, k);
     sql.replace(sql.find("$1"), 2, zero + "]'::vector");
     for (const std::string& line : database.column("EXPLAIN (COSTS OFF) " + sql)) {
-        if (line.find("Index Scan using " + method.index()) != std::string::npos) return true;
+        // The indexes of partitions are named after the table as well; another index cannot give the order.
+        if (line.find("Index Scan using " + method.table() + "_") != std::string::npos) return true;
     }
     return false;
 }
@@ -123,6 +124,17 @@ double median(std::vector<double> values)
     std::ranges::sort(values);
     const std::size_t middle = values.size() / 2;
     return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+Measurement median_of(const std::vector<Measurement>& rounds)
+{
+    const auto of = [&](double Measurement::*field) {
+        std::vector<double> values;
+        for (const Measurement& round : rounds) values.push_back(round.*field);
+        return median(std::move(values));
+    };
+    return {of(&Measurement::queries_per_second), of(&Measurement::median_us), of(&Measurement::p99_us),
+            of(&Measurement::engine_us)};
 }
 
 const std::string& connection_of(const Options& options, Server server)
@@ -152,12 +164,14 @@ Database open_for(const Options& options, const Dataset& data, const Method& met
 double measure_recall(const Options& options, const Dataset& data, const Method& method, const Settings& settings)
 {
     Database database = open_for(options, data, method, settings, nullptr);
+    const GroundTruth& truth = method.filter.empty() ? data.truth : data.filtered_truth;
+    const std::size_t queries = std::min(options.queries, data.queries.rows);
     double sum = 0;
-    for (std::size_t q = 0; q < data.queries.rows; ++q) {
-        sum += data.truth.recall(data.base, data.queries.row(q), q, data.metric,
-                                 database.search("search", data.queries.row(q)), options.k);
+    for (std::size_t q = 0; q < queries; ++q) {
+        sum += truth.recall(data.base, data.queries.row(q), q, data.metric,
+                            database.search("search", data.queries.row(q)), options.k);
     }
-    return sum / static_cast<double>(data.queries.rows);
+    return sum / static_cast<double>(queries);
 }
 
 Measurement measure_clients(const Options& options, const Dataset& data, const Method& method, const Settings& settings,

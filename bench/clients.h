@@ -22,7 +22,7 @@ const std::string& connection_of(const Options& options, Server server);
 Database open_for(const Options& options, const Dataset& data, const Method& method, const Settings& settings,
                   bool* forced);
 
-// Search for all queries once, with one client, and give the mean recall back.
+// Search for the first options.queries queries once, with one client, and give the mean recall back.
 double measure_recall(const Options& options, const Dataset& data, const Method& method, const Settings& settings);
 
 // Search with so many clients for options.seconds.
@@ -33,5 +33,6 @@ Measurement measure_clients(const Options& options, const Dataset& data, const M
 Measurement measure_look_up(const Options& options, const Dataset& data, const Method& method);
 
 double median(std::vector<double> values);
+Measurement median_of(const std::vector<Measurement>& rounds);
 
 }  // namespace pgwarp::bench

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "options.h"
+
 namespace pgwarp::bench
 {
 
@@ -79,6 +81,16 @@ std::vector<std::string> Database::column(const std::string& sql)
     return out;
 }
 
+std::vector<std::pair<int, int>> Database::pairs(const std::string& sql)
+{
+    const Result result = execute(sql);
+    std::vector<std::pair<int, int>> out;
+    for (int i = 0; i < PQntuples(result.get()); ++i) {
+        out.emplace_back(std::stoi(PQgetvalue(result.get(), i, 0)), std::stoi(PQgetvalue(result.get(), i, 1)));
+    }
+    return out;
+}
+
 std::string Database::value(const std::string& sql)
 {
     const std::vector<std::string> values = column(sql);
@@ -128,17 +140,19 @@ void Database::send_copy(const std::string& data)
     }
 }
 
-void Database::copy_rows(const std::string& table, const Matrix<float>& rows)
+void Database::copy_rows(const std::string& table, const Matrix<float>& rows, std::size_t first, std::size_t count)
 {
     constexpr std::size_t flush_bytes = 1 << 16;
     run("COPY " + table + " FROM STDIN (FORMAT binary)");
     std::string data("PGCOPY\n\377\r\n\0", 11);
     append_int32(data, 0);
     append_int32(data, 0);
-    for (std::size_t i = 0; i < rows.rows; ++i) {
-        append_int16(data, 2);
+    for (std::size_t i = first; i < first + count; ++i) {
+        append_int16(data, 3);
         append_int32(data, 4);
         append_int32(data, i);
+        append_int32(data, 4);
+        append_int32(data, static_cast<std::size_t>(kind_of(i)));
         append_int32(data, 4 + 4 * rows.columns);
         append_vector(data, rows.row(i));
         if (data.size() < flush_bytes) continue;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "matrix.h"
@@ -37,8 +38,11 @@ public:
     std::vector<std::int32_t> search(const std::string& name, std::span<const float> vector);
     std::vector<std::int32_t> look_up(const std::string& name, std::int32_t id);
 
-    // Fill a table (id int, v vector) by COPY BINARY; ids are row numbers.
-    void copy_rows(const std::string& table, const Matrix<float>& rows);
+    // The first two columns of all rows, numbers both.
+    std::vector<std::pair<int, int>> pairs(const std::string& sql);
+
+    // Fill a table (id int, kind int, v vector) by COPY BINARY with `count` rows from `first`; ids are row numbers.
+    void copy_rows(const std::string& table, const Matrix<float>& rows, std::size_t first, std::size_t count);
 
     int process_id() const;
 

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "batch.h"
 #include "interference.h"
 #include "report.h"
 #include "restart.h"
@@ -34,17 +35,6 @@ std::vector<double> load_tables(const Options& options, const Dataset& data, con
         std::fflush(stdout);
     }
     return seconds;
-}
-
-Measurement median_of(const std::vector<Measurement>& rounds)
-{
-    const auto of = [&](double Measurement::*field) {
-        std::vector<double> values;
-        for (const Measurement& round : rounds) values.push_back(round.*field);
-        return median(std::move(values));
-    };
-    return {of(&Measurement::queries_per_second), of(&Measurement::median_us), of(&Measurement::p99_us),
-            of(&Measurement::engine_us)};
 }
 
 // Measure all points in turn, round after round, so that what else the machine does falls on all alike.
@@ -81,9 +71,10 @@ Measurement look_up(const Options& options, const Dataset& data, const std::vect
 void run(const Options& options)
 {
     say("reading data and computing the truth");
-    const Dataset data = load_dataset(options);
+    Dataset data = load_dataset(options);
     if (options.kills > 0) return measure_restarts(options, data);
     if (options.while_building) return measure_interference(options, data);
+    if (!options.batch_parts.empty()) return measure_batches(options, std::move(data));
     const std::vector<Method> methods = available_methods(options, data);
     say("loading tables");
     const std::vector<double> load_seconds = load_tables(options, data, methods);

@@ -35,20 +35,21 @@ std::vector<Method> all_methods(std::size_t rows, std::size_t k)
     const Knob ivfadc_probes = {"pgwarp.ivfadc_probes", 1,
                                 static_cast<int>(std::max<std::size_t>(64, 4 * square_root))};
     return {
-        {"seqscan", Server::pgwarp, "", "", {}, {{}}, ""},
-        {"exact", Server::pgwarp, "exact", "", {}, {{}}, ""},
-        {"exact-half", Server::pgwarp, "exact", "vectors = half", {}, {{}}, ""},
-        {"ivfadc", Server::pgwarp, "ivfadc", "", {ivfadc_probes}, refine_variants(), "pgwarp.recall"},
-        {"ivfadc-half", Server::pgwarp, "ivfadc", "codes = half", {ivfadc_probes}, {{}}, "pgwarp.recall"},
-        {"ivfadc-int8", Server::pgwarp, "ivfadc", "codes = int8", {ivfadc_probes}, {{}}, "pgwarp.recall"},
-        {"pgvector-seqscan", Server::pgvector, "", "", {}, {{}}, ""},
-        {"pgvector-hnsw", Server::pgvector, "hnsw", "m = 16, ef_construction = 64", {ef_search}, {{}}, ""},
+        {"seqscan", Server::pgwarp, "", "", {}, {{}}, "", ""},
+        {"exact", Server::pgwarp, "exact", "", {}, {{}}, "", ""},
+        {"exact-half", Server::pgwarp, "exact", "vectors = half", {}, {{}}, "", ""},
+        {"ivfadc", Server::pgwarp, "ivfadc", "", {ivfadc_probes}, refine_variants(), "pgwarp.recall", ""},
+        {"ivfadc-half", Server::pgwarp, "ivfadc", "codes = half", {ivfadc_probes}, {{}}, "pgwarp.recall", ""},
+        {"ivfadc-int8", Server::pgwarp, "ivfadc", "codes = int8", {ivfadc_probes}, {{}}, "pgwarp.recall", ""},
+        {"pgvector-seqscan", Server::pgvector, "", "", {}, {{}}, "", ""},
+        {"pgvector-hnsw", Server::pgvector, "hnsw", "m = 16, ef_construction = 64", {ef_search}, {{}}, "", ""},
         {"pgvector-ivfflat",
          Server::pgvector,
          "ivfflat",
          ivfflat_options(recommended),
          {probes(recommended)},
          {{}},
+         "",
          ""},
         {"pgvector-ivfflat-sqrt",
          Server::pgvector,
@@ -56,6 +57,7 @@ std::vector<Method> all_methods(std::size_t rows, std::size_t k)
          ivfflat_options(square_root),
          {probes(square_root)},
          {{}},
+         "",
          ""},
     };
 }
@@ -118,7 +120,9 @@ std::string create_index_sql(const Method& method, Metric metric)
 
 std::string search_sql(const Method& method, Metric metric, std::size_t k)
 {
-    return "SELECT id FROM " + method.table() + " ORDER BY v " + operator_of(metric) + " $1 LIMIT " + std::to_string(k);
+    const std::string where = method.filter.empty() ? "" : " WHERE " + method.filter;
+    return "SELECT id FROM " + method.table() + where + " ORDER BY v " + operator_of(metric) + " $1 LIMIT " +
+           std::to_string(k);
 }
 
 std::string describe(const Settings& settings)

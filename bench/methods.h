@@ -31,6 +31,7 @@ struct Method {
     std::vector<Settings> variants;
     // A setting that takes the target itself.
     std::string recall_setting;
+    std::string filter;  // condition on the rows that are searched; "" = none
 
     std::string table() const;
     std::string index() const { return table() + "_v"; }

@@ -1,6 +1,7 @@
 // The command line of pgwarp_bench, and the data that it names.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,14 +23,21 @@ struct Options {
     std::string metric = "l2";
     std::size_t k = 10;
     std::vector<std::string> methods;
-    std::vector<double> targets = {0.95, 0.99};
-    std::vector<int> clients = {1, 16};
-    int repeats = 5;
+    std::vector<double> targets;
+    std::vector<int> clients;
+    int repeats = 0;
     int build_repeats = 3;
     double seconds = 2;
-    int kills = 0;                // > 0: instead of searches, measure what follows the death of the engine
-    double settle_seconds = 11;   // of life before each kill
-    bool while_building = false;  // instead: one client while an index on another table is built
+    int kills = 0;                         // > 0: instead of searches, measure what follows the death of the engine
+    double settle_seconds = 11;            // of life before each kill
+    bool while_building = false;           // instead: one client while an index on another table is built
+    std::vector<std::string> batch_parts;  // not empty: instead, these ways to make many searches at once
+    std::vector<std::string> partition_methods = {"exact", "pgvector-hnsw"};
+    std::size_t batch_queries = 10000;  // searches of a join and of one call
+    std::size_t partitions = 1000;      // of that many rows each as partition_rows
+    std::size_t partition_rows = 1000;
+    std::vector<std::string> settings;  // METHOD NAME=VALUE ...: settings given instead of found
+    bool reuse = false;                 // tables and indexes that are there stay, and are measured
     std::string storage = "external";
     std::string pgwarp_database;
     std::string pgvector_database;
@@ -42,7 +50,15 @@ struct Dataset {
     Matrix<float> queries;
     Metric metric = Metric::l2;
     GroundTruth truth;
+    GroundTruth filtered_truth;  // among the rows of kind 0; empty where nothing is filtered
 };
+
+// Each row is of one of ten kinds, by a hash of its number.
+constexpr int kinds = 10;
+constexpr int kind_of(std::size_t row)
+{
+    return static_cast<int>((static_cast<std::uint32_t>(row) * 2654435761U >> 16) % kinds);
+}
 
 // Nothing to run (help, or a mistake that was told): false, and `exit_code` is set.
 bool parse_options(int argc, char** argv, Options& options, int& exit_code);

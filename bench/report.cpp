@@ -29,17 +29,33 @@ const char* metric_name(Metric metric)
     return metric == Metric::l2 ? "l2" : metric == Metric::cosine ? "cosine" : "ip";
 }
 
+// The file that results are appended to; nothing where none is wanted.
+File open_csv(const Options& options)
+{
+    if (options.csv_file.empty()) return nullptr;
+    const bool is_new = !std::filesystem::exists(options.csv_file);
+    File file(std::fopen(options.csv_file.c_str(), "a"));
+    if (!file) throw std::runtime_error("cannot write " + options.csv_file);
+    if (is_new) std::fputs(csv_header, file.get());
+    return file;
+}
+
+void write_start(std::FILE* file, const Options& options, const Dataset& data, const char* kind, const Method& method,
+                 std::size_t queries)
+{
+    std::fprintf(file, "%s,%zu,%zu,%s,%zu,%zu,%s,%s,\"%s\",", options.name.c_str(), data.base.rows, data.base.columns,
+                 metric_name(data.metric), options.k, queries, kind, method.name.c_str(), method.options.c_str());
+}
+
 void write_start(std::FILE* file, const Report& report, const char* kind, const Method& method)
 {
-    std::fprintf(file, "%s,%zu,%zu,%s,%zu,%zu,%s,%s,\"%s\",", report.options.name.c_str(), report.data.base.rows,
-                 report.data.base.columns, metric_name(report.data.metric), report.options.k, report.data.queries.rows,
-                 kind, method.name.c_str(), method.options.c_str());
+    write_start(file, report.options, report.data, kind, method, report.data.queries.rows);
 }
 
 void write_look_up(std::FILE* file, const Report& report, const char* database, const Measurement& measured)
 {
     if (measured.median_us == 0) return;
-    const Method primary_key = {std::string(database) + "-primary-key", Server::pgwarp, "", "", {}, {}, ""};
+    const Method primary_key = {std::string(database) + "-primary-key", Server::pgwarp, "", "", {}, {}, "", ""};
     write_start(file, report, "lookup", primary_key);
     std::fprintf(file, ",,1,1,%.1f,%.1f,%.1f,,,,,,,,%d\n", measured.queries_per_second, measured.median_us,
                  measured.p99_us, report.options.repeats);
@@ -137,11 +153,8 @@ void print_searches(const Report& report)
 
 void write_csv(const Report& report)
 {
-    if (report.options.csv_file.empty()) return;
-    const bool is_new = !std::filesystem::exists(report.options.csv_file);
-    const File file(std::fopen(report.options.csv_file.c_str(), "a"));
-    if (!file) throw std::runtime_error("cannot write " + report.options.csv_file);
-    if (is_new) std::fputs(csv_header, file.get());
+    const File file = open_csv(report.options);
+    if (!file) return;
     for (const Build& build : report.builds) {
         if (build.seconds == 0) continue;
         write_start(file.get(), report, "build", *build.method);
@@ -159,6 +172,21 @@ void write_csv(const Report& report)
     }
     write_look_up(file.get(), report, "pgwarp", report.look_up_pgwarp);
     write_look_up(file.get(), report, "pgvector", report.look_up_pgvector);
+}
+
+void write_batch_csv(const Options& options, const Dataset& data, const std::vector<BatchWork>& works)
+{
+    const File file = open_csv(options);
+    if (!file) return;
+    for (const BatchWork& work : works) {
+        const Measurement measured = median_of(work.rounds);
+        write_start(file.get(), options, data, work.kind.c_str(), work.method, work.queries);
+        std::fprintf(file.get(), "%g,%s,%d,%.4f,%.1f,%.1f,", work.target, describe(work.settings).c_str(), work.clients,
+                     work.recall, measured.queries_per_second, measured.median_us);
+        if (measured.p99_us > 0) std::fprintf(file.get(), "%.1f,%.1f", measured.p99_us, measured.engine_us);
+        if (measured.p99_us == 0) std::fputs(",", file.get());
+        std::fprintf(file.get(), ",,,,,,%s,%zu\n", work.planner.c_str(), work.rounds.size());
+    }
 }
 
 void print_tables(const Report& report)

@@ -1,6 +1,7 @@
 // Results as CSV and as tables.
 #pragma once
 
+#include "batch_work.h"
 #include "builds.h"
 #include "tune.h"
 
@@ -24,6 +25,7 @@ struct Report {
 
 // Append the rows to options.csv_file; a new file gets a header.
 void write_csv(const Report& report);
+void write_batch_csv(const Options& options, const Dataset& data, const std::vector<BatchWork>& works);
 
 // Print the tables, with ratios against the better of pgvector's indexes.
 void print_tables(const Report& report);

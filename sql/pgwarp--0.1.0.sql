@@ -295,6 +295,11 @@ CREATE FUNCTION pgwarp_status_engine(
 	OUT bytes bigint,
 	OUT device_bytes bigint,
 	OUT searches bigint,
+	OUT batches bigint,
+	OUT mean_batch_width double precision,
+	OUT max_batch_width bigint,
+	OUT mean_device_ms double precision,
+	OUT mean_queue_ms double precision,
 	OUT mean_search_ms double precision,
 	OUT mean_answer_ms double precision
 ) RETURNS SETOF record
@@ -308,7 +313,8 @@ CREATE VIEW pgwarp_status AS
 			THEN pg_catalog.pg_filenode_relation(
 				CASE WHEN s.tablespace = d.dattablespace THEN 0 ELSE s.tablespace END, s.filenode) END AS index,
 		s.database, s.tablespace, s.filenode, s.method, s.index_device, s.gpu, s.placement, s.loading, s.rows,
-		s.delta_rows, s.dead_rows, s.bytes, s.device_bytes, s.searches, s.mean_search_ms, s.mean_answer_ms
+		s.delta_rows, s.dead_rows, s.bytes, s.device_bytes, s.searches, s.batches, s.mean_batch_width,
+		s.max_batch_width, s.mean_device_ms, s.mean_queue_ms, s.mean_search_ms, s.mean_answer_ms
 	FROM pgwarp_status_engine() AS s
 		LEFT JOIN pg_catalog.pg_database AS d
 			ON d.oid = s.database AND d.datname = pg_catalog.current_database();

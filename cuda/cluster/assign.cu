@@ -17,11 +17,12 @@ struct LaunchSize {
     int tiles;  // of centroids
 };
 
-// The products of about a millisecond: whole waves of row tiles with all centroids while that is enough for a wave,
-// else a wave with some of the centroids (where the kernel takes all of them, less than a wave).
+// The products of about a quarter of a millisecond, which a search waits for at most: a block keeps its multiprocessor
+// to the end of the launch. Whole waves of row tiles with all centroids while that is enough for a wave, else a wave
+// with some of the centroids (where the kernel takes all of them, less than a wave).
 LaunchSize launch_size(const Context& context, std::size_t chunks, int tiles, int passes, bool fast)
 {
-    const double products = fast ? 2.5e11 : 2.5e10;
+    const double products = fast ? 6e10 : 6e9;
     const double row_by_tile = static_cast<double>(chunks * chunk_width * centroid_tile) * passes;
     const std::size_t wave = static_cast<std::size_t>(context.multiprocessors()) * row_tile;
     const auto of = [&](double cost, std::size_t unit) {

@@ -8,6 +8,7 @@
 #include "cluster/assign_kernels.h"
 #include "device/error.h"
 #include "device/hopper.cuh"
+#include "device/shared_memory.h"
 
 namespace pgwarp::cuda
 {
@@ -267,8 +268,7 @@ void launch(const Arguments& arguments, int multiprocessors, cudaStream_t stream
 {
     const auto kernel = assign_warpgroup_kernel<exact, resident>;
     const unsigned bytes = arguments.plan.bytes();
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
-          "asking for shared memory");
+    allow_shared_memory(kernel);
     kernel<<<static_cast<unsigned>(std::min(multiprocessors, arguments.row_tiles)), threads, bytes, stream>>>(
         arguments);
     check_launch("assign rows");

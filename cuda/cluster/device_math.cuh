@@ -35,13 +35,4 @@ __device__ inline unsigned ordered_bits(float value)
     return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
 }
 
-// The host's mix_hash().
-__host__ __device__ inline std::uint64_t mix(std::uint64_t value)
-{
-    value += 0x9e3779b97f4a7c15ULL;
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-    return value ^ (value >> 31);
-}
-
 }  // namespace pgwarp::cuda

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "device/error.h"
+#include "device/shared_memory.h"
 #include "numeric/hadamard.h"
 
 namespace pgwarp::cuda
@@ -106,9 +107,7 @@ void hadamard_rotate_rows(const float* rows, std::size_t count, std::size_t dime
     if (count == 0) return;
     const HadamardPlan plan(dimensions);
     const std::size_t bytes = (dimensions + 15) / 16 * 16 * sizeof(float);
-    check(cudaFuncSetAttribute(hadamard_rotate_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(bytes)),
-          "asking for shared memory");
+    allow_shared_memory(hadamard_rotate_kernel);
     // Well below a millisecond a launch.
     const std::size_t step = std::min((std::size_t{1} << 25) / dimensions, std::size_t{1} << 16);
     for (std::size_t first = 0; first < count; first += step) {

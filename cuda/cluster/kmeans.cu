@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <mutex>
-#include <unordered_map>
+#include <span>
 #include <utility>
 
-#include "cluster/device_math.cuh"
 #include "cluster/update.h"
 #include "device/error.h"
+#include "numeric/kmeans_rules.h"
 
 namespace pgwarp::cuda
 {
@@ -23,6 +23,42 @@ __global__ void gather_rows_kernel(const float* rows, std::size_t dimensions, co
          at += std::size_t{gridDim.x} * blockDim.x) {
         out[at] = rows[numbers[at / dimensions] * dimensions + at % dimensions];
     }
+}
+
+// A warp hashes a row.
+__global__ void hash_rows_kernel(const float* rows, std::size_t dimensions, const std::uint32_t* numbers,
+                                 std::size_t count, std::uint64_t* hashes)
+{
+    const std::size_t i = (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
+    const int lane = threadIdx.x % 32;
+    if (i >= count) return;
+    const float* row = rows + numbers[i] * dimensions;
+    unsigned long long hash = 0;
+    for (std::size_t e = lane; e < dimensions; e += 32) hash += row_hash_term(__float_as_uint(row[e] + 0.0F), e);
+    for (int offset = 16; offset > 0; offset /= 2) hash += __shfl_xor_sync(~0U, hash, offset);
+    if (lane == 0) hashes[i] = hash;
+}
+
+// Waits for the device.
+std::vector<std::uint64_t> hashes_of(Context& context, const float* rows, std::size_t dimensions,
+                                     std::span<const std::uint32_t> numbers, cudaStream_t stream)
+{
+    DeviceArray<std::uint32_t> device_numbers(context.pool(), numbers.size(), "cluster workspace", stream);
+    DeviceArray<std::uint64_t> device_hashes(context.pool(), numbers.size(), "cluster workspace", stream);
+    check(cudaMemcpyAsync(device_numbers.data(), numbers.data(), numbers.size_bytes(), cudaMemcpyHostToDevice, stream),
+          "copying row numbers");
+    const std::size_t step = std::max<std::size_t>(1, (std::size_t{1} << 28) / dimensions);
+    for (std::size_t first = 0; first < numbers.size(); first += step) {
+        const std::size_t here = std::min(step, numbers.size() - first);
+        hash_rows_kernel<<<static_cast<unsigned>((here + 7) / 8), 256, 0, stream>>>(
+            rows, dimensions, device_numbers.data() + first, here, device_hashes.data() + first);
+        check_launch("hash rows");
+    }
+    std::vector<std::uint64_t> hashes(numbers.size());
+    check(cudaMemcpyAsync(hashes.data(), device_hashes.data(), device_hashes.bytes(), cudaMemcpyDeviceToHost, stream),
+          "reading hashes");
+    check(cudaStreamSynchronize(stream), "waiting for hashes");
+    return hashes;
 }
 
 // What the device tells the host after each iteration.
@@ -133,11 +169,11 @@ private:
     {
         Outcome* outcome = outcome_.data();
         const bool last = iteration + 1 == options_.iterations;
-        const std::size_t small = options_.balanced && !last ? count_ / options_.clusters / 4 : 0;
         assigner_.assign(centroids_, labels_.data(), &outcome->changed, stream_);
         update_.group(labels_.data(), stream_);
         update_.average(rows_, assigner_.frame().view(), centroids_, &outcome->settled, stream_);
-        update_.fill_small(rows_, small, options_.seed, centroids_, &outcome->settled, &outcome->moved, stream_);
+        update_.fill_small(rows_, options_.balanced && !last, options_.seed, centroids_, &outcome->settled,
+                           &outcome->moved, stream_);
         if (options_.spherical)
             normalise_centroids(centroids_, options_.clusters, dimensions_, &outcome->settled, stream_);
         settle_kernel<<<1, 1, 0, stream_>>>(outcome, count_);
@@ -184,25 +220,6 @@ void gather_rows(const float* rows, std::size_t dimensions, const std::uint32_t*
     }
 }
 
-// The first `clusters` steps of a shuffle of all rows, of which only the displaced places are kept.
-std::vector<std::uint32_t> first_centroid_rows(std::size_t count, std::size_t clusters, std::uint64_t seed)
-{
-    std::vector<std::uint32_t> chosen(clusters, 0);
-    const std::size_t wanted = std::min(count, clusters);
-    std::unordered_map<std::size_t, std::uint32_t> displaced;
-    const auto at = [&](std::size_t place) {
-        const auto found = displaced.find(place);
-        return found == displaced.end() ? static_cast<std::uint32_t>(place) : found->second;
-    };
-    for (std::size_t i = 0; i < wanted; ++i) {
-        const std::size_t other = i + mix(seed * 0x100000001b3ULL + i) % (count - i);
-        chosen[i] = at(other);
-        displaced[other] = at(i);
-    }
-    for (std::size_t c = wanted; c < clusters && wanted > 0; ++c) chosen[c] = chosen[c % wanted];
-    return chosen;
-}
-
 std::size_t train_kmeans(Context& context, const float* rows, std::size_t count, std::size_t dimensions,
                          const KMeansOptions& options, float* centroids, cudaStream_t stream, MatrixPath path)
 {
@@ -212,7 +229,9 @@ std::size_t train_kmeans(Context& context, const float* rows, std::size_t count,
               "clearing centroids");
         return 0;
     }
-    const std::vector<std::uint32_t> chosen = first_centroid_rows(count, options.clusters, options.seed);
+    const std::vector<std::uint32_t> chosen =
+        choose_first_rows(count, options.clusters, options.seed,
+                          [&](auto numbers) { return hashes_of(context, rows, dimensions, numbers, stream); });
     DeviceArray<std::uint32_t> numbers(context.pool(), chosen.size(), "cluster workspace", stream);
     // From pageable memory: the copy is staged before the call returns.
     check(cudaMemcpyAsync(numbers.data(), chosen.data(), numbers.bytes(), cudaMemcpyHostToDevice, stream),

@@ -20,9 +20,6 @@ std::size_t train_kmeans(Context& context, const float* rows, std::size_t count,
                          const KMeansOptions& options, float* centroids, cudaStream_t stream,
                          MatrixPath path = MatrixPath::best);
 
-// The row numbers that training starts from: the same rows as the CPU's.
-std::vector<std::uint32_t> first_centroid_rows(std::size_t count, std::size_t clusters, std::uint64_t seed);
-
 // out[i] = rows[numbers[i]]; all on the device.
 void gather_rows(const float* rows, std::size_t dimensions, const std::uint32_t* numbers, std::size_t count, float* out,
                  cudaStream_t stream);

@@ -1,6 +1,6 @@
-// All parts train together: one launch assigns the sample's rows in every part, one updates every part's codebook. As
-// in src/numeric/kmeans.cpp: means in row order, empty codewords move to rows of the largest, a part whose labels
-// hardly change is done.
+// All parts train together: one launch assigns the sample's rows in every part, one updates every part's codebook.
+// Nearly as in src/numeric/kmeans.cpp: means in row order, empty codewords move to rows of the largest, a part whose
+// labels hardly change is done.
 #include <algorithm>
 #include <vector>
 
@@ -9,6 +9,7 @@
 #include "cluster/product_parts.h"
 #include "cluster/product_quantizer.h"
 #include "device/error.h"
+#include "numeric/kmeans_rules.h"
 
 namespace pgwarp::cuda
 {
@@ -177,7 +178,7 @@ __device__ void average_members(const TrainTask& task, int part, const unsigned*
     }
 }
 
-// As fill_small() on the CPU with nothing but empty codewords to move. Returns how many moved.
+// Empty codewords move to rows of the largest. Returns how many moved.
 __device__ unsigned fill_empty(const TrainTask& task, int part, const unsigned* begin, unsigned* by_size)
 {
     __shared__ unsigned moves;
@@ -202,7 +203,7 @@ __device__ unsigned fill_empty(const TrainTask& task, int part, const unsigned* 
     __syncthreads();
     if (t < moves) {
         const unsigned from = by_size[t % donors];
-        const std::uint64_t draw = mix(task.seed + part + from * 31ULL + at) % size_at(t % donors);
+        const std::size_t draw = pick_member(task.seed + part, from, at, size_at(t % donors));
         const std::size_t row = task.members[part * task.count + begin[from] + draw];
         for (int e = 0; e < width; ++e) {
             task.codebooks[first * codewords + by_size[at] * width + e] =
@@ -312,8 +313,8 @@ void train_product_quantizer(Context& context, const float* rows, std::size_t co
 
     std::vector<std::uint32_t> first;
     for (int part = 0; part < parts.parts; ++part) {
-        const std::vector<std::uint32_t> chosen = first_centroid_rows(count, codewords, seed + part);
-        first.insert(first.end(), chosen.begin(), chosen.end());
+        const std::vector<std::uint32_t> drawn = draw_rows(count, std::min<std::size_t>(count, codewords), seed + part);
+        for (std::size_t c = 0; c < codewords; ++c) first.push_back(drawn[c % drawn.size()]);
     }
     DeviceArray<std::uint32_t> first_rows(pool, first.size(), name, stream);
     check(cudaMemcpyAsync(first_rows.data(), first.data(), first_rows.bytes(), cudaMemcpyHostToDevice, stream),

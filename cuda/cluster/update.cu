@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cub/block/block_scan.cuh>
 #include <cub/device/device_radix_sort.cuh>
 
 #include "cluster/device_math.cuh"
 #include "device/error.h"
+#include "numeric/kmeans_rules.h"
 
 namespace pgwarp::cuda
 {
@@ -159,44 +161,120 @@ __global__ void size_keys_kernel(const std::uint32_t* begin, std::size_t cluster
     if (c < clusters) keys[c] = count - (begin[c + 1] - begin[c]);
 }
 
-// How many clusters move: cluster by_size[K - 1 - t] takes a row of by_size[t % donors] for all t before the first that
-// is not small, whose donor has no row to spare, or whose donor comes no earlier.
-__global__ __launch_bounds__(1024) void count_moves_kernel(const std::uint32_t* sorted_keys, std::uint32_t clusters,
-                                                           std::uint32_t count, std::uint32_t small,
-                                                           const std::uint32_t* settled, std::uint32_t* moved)
+// Clusters in order of falling size.
+struct BySize {
+    const std::uint32_t* keys;      // [clusters]: count - size
+    const std::uint32_t* clusters;  // [clusters]: which
+    std::uint32_t cluster_count;
+    std::uint32_t row_count;
+    bool balanced;
+
+    __device__ std::uint32_t size(std::uint32_t place) const { return row_count - keys[place]; }
+    // Clusters of at most so many rows move.
+    __device__ std::uint32_t small() const
+    {
+        if (!balanced) return 0;
+        return static_cast<std::uint32_t>(small_cluster(row_count / cluster_count, size(cluster_count / 2)));
+    }
+    __device__ bool none_moves() const { return size(cluster_count - 1) > small(); }
+};
+
+// may_split[place] = whether that cluster, one of the largest, holds different rows; a warp each.
+__global__ __launch_bounds__(threads) void probe_donors_kernel(BySize order, const float* rows, std::size_t dimensions,
+                                                               const float* centroids, const std::uint32_t* begin,
+                                                               const std::uint32_t* members,
+                                                               const std::uint32_t* settled, std::uint32_t* may_split)
 {
+    if (*settled != 0 || order.none_moves()) return;
+    const std::uint32_t place = (blockIdx.x * threads + threadIdx.x) / 32;
+    const int lane = threadIdx.x % 32;
+    if (place >= donor_places(order.cluster_count)) return;
+    const std::size_t size = order.size(place);
+    const std::uint32_t cluster = order.clusters[place];
+    const float* centroid = centroids + cluster * dimensions;
+    bool differs = false;
+    for (std::size_t probe = 0; probe < probed_members && size > 1 && !differs; ++probe) {
+        const float* row = rows + members[begin[cluster] + probe * size / probed_members] * dimensions;
+        float difference = 0;
+        float magnitude = 0;
+        for (std::size_t e = lane; e < dimensions; e += 32) {
+            difference = fmaxf(difference, fabsf(row[e] - centroid[e]));
+            magnitude = fmaxf(magnitude, fabsf(centroid[e]));
+        }
+        for (int offset = 16; offset > 0; offset /= 2) {
+            difference = fmaxf(difference, __shfl_xor_sync(~0U, difference, offset));
+            magnitude = fmaxf(magnitude, __shfl_xor_sync(~0U, magnitude, offset));
+        }
+        differs = differs_from_mean(difference, magnitude);
+    }
+    if (lane == 0) may_split[place] = differs ? 1 : 0;
+}
+
+// Lists the places that may split in `donors`, in order, and says how many clusters move: the one at place K - 1 - t
+// takes from donors[t % their number], for all t before the first that is not small, whose donor comes no earlier, or
+// whose donor has given enough.
+__global__ __launch_bounds__(1024) void count_moves_kernel(BySize order, const std::uint32_t* may_split,
+                                                           const std::uint32_t* settled, std::uint32_t* donors,
+                                                           std::uint32_t* donor_count, std::uint32_t* moved)
+{
+    using Scan = cub::BlockScan<std::uint32_t, 1024>;
+    __shared__ typename Scan::TempStorage scan;
     __shared__ std::uint32_t first;
-    if (threadIdx.x == 0) first = clusters;
+    if (threadIdx.x == 0) *donor_count = *moved = first = 0;
+    if (*settled != 0 || order.none_moves()) return;
+    const auto places = static_cast<std::uint32_t>(donor_places(order.cluster_count));
+    std::uint32_t listed = 0;
+    for (std::uint32_t from = 0; from < places; from += blockDim.x) {
+        const std::uint32_t place = from + threadIdx.x;
+        const std::uint32_t taken = place < places ? may_split[place] : 0;
+        std::uint32_t before = 0;
+        std::uint32_t total = 0;
+        Scan(scan).ExclusiveSum(taken, before, total);
+        if (taken != 0) donors[listed + before] = place;
+        listed += total;
+        __syncthreads();
+    }
+    if (listed == 0) return;
+    if (threadIdx.x == 0) first = order.cluster_count;
     __syncthreads();
-    const std::uint32_t donors = (clusters + 3) / 4;
-    std::uint32_t own = clusters;
-    for (std::uint32_t t = threadIdx.x; t < clusters; t += blockDim.x) {
-        const std::uint32_t at = clusters - 1 - t;
-        const std::uint32_t donor = t % donors;
-        if (count - sorted_keys[at] > small || count - sorted_keys[donor] < 2 || donor >= at) {
+    const std::uint32_t small = order.small();
+    std::uint32_t own = order.cluster_count;
+    for (std::uint32_t t = threadIdx.x; t < order.cluster_count; t += blockDim.x) {
+        const std::uint32_t place = order.cluster_count - 1 - t;
+        if (order.size(place) > small || donors[t % listed] >= place || t >= most_gifts * listed) {
             own = t;
             break;
         }
     }
     atomicMin(&first, own);
     __syncthreads();
-    if (threadIdx.x == 0) *moved = *settled != 0 ? 0 : first;
+    if (threadIdx.x != 0) return;
+    *donor_count = listed;
+    *moved = first;
 }
 
-// One block a moving cluster.
-__global__ void move_small_kernel(const float* rows, std::size_t dimensions, const std::uint32_t* by_size,
-                                  const std::uint32_t* begin, const std::uint32_t* members, std::uint32_t clusters,
-                                  std::uint64_t seed, const std::uint32_t* moved, float* centroids)
+// A block moves the clusters that take from one donor, one after the other: to a row of it where they were empty, else
+// to half of it. Columns are independent.
+__global__ void move_small_kernel(BySize order, const float* rows, std::size_t dimensions, const std::uint32_t* begin,
+                                  const std::uint32_t* members, std::uint64_t seed, const std::uint32_t* donors,
+                                  const std::uint32_t* donor_count, const std::uint32_t* moved, float* centroids)
 {
-    const std::uint32_t donors = (clusters + 3) / 4;
-    for (std::uint32_t t = blockIdx.x; t < *moved; t += gridDim.x) {
-        const std::uint32_t at = clusters - 1 - t;
-        const std::uint32_t from = by_size[t % donors];
-        const std::uint32_t size = begin[from + 1] - begin[from];
-        const std::uint32_t pick = begin[from] + static_cast<std::uint32_t>(mix(seed + from * 31ULL + at) % size);
-        const float* row = rows + std::size_t{members[pick]} * dimensions;
-        float* centroid = centroids + std::size_t{by_size[at]} * dimensions;
-        for (std::size_t e = threadIdx.x; e < dimensions; e += blockDim.x) centroid[e] = row[e];
+    for (std::uint32_t d = blockIdx.x; d < min(*donor_count, *moved); d += gridDim.x) {
+        const std::uint32_t donor = order.clusters[donors[d]];
+        const std::uint32_t size = order.size(donors[d]);
+        float* mean = centroids + donor * dimensions;
+        for (std::uint32_t t = d; t < *moved; t += *donor_count) {
+            const std::uint32_t place = order.cluster_count - 1 - t;
+            const std::size_t member = members[begin[donor] + pick_member(seed, donor, place, size)];
+            float* added = centroids + std::size_t{order.clusters[place]} * dimensions;
+            const float* picked = rows + member * dimensions;
+            const bool empty = order.size(place) == 0;
+            for (std::size_t e = threadIdx.x; e < dimensions; e += blockDim.x) {
+                const SplitValue halves = empty ? SplitValue{picked[e], mean[e]} : split_value(mean[e], picked[e]);
+                added[e] = halves.toward;
+                mean[e] = halves.away;
+            }
+        }
     }
 }
 
@@ -238,6 +316,9 @@ CentroidUpdate::CentroidUpdate(Context& context, std::size_t count, std::size_t 
         *array = DeviceArray<std::uint32_t>(pool, count, name, stream);
     for (auto* array : {&size_keys_, &sorted_keys_, &cluster_numbers_, &by_size_})
         *array = DeviceArray<std::uint32_t>(pool, clusters, name, stream);
+    for (auto* array : {&may_split_, &donors_})
+        *array = DeviceArray<std::uint32_t>(pool, donor_places(clusters), name, stream);
+    donor_count_ = DeviceArray<std::uint32_t>(pool, 1, name, stream);
     begin_ = DeviceArray<std::uint32_t>(pool, clusters + 1, name, stream);
     const std::size_t pieces = (count + piece_rows - 1) / piece_rows;
     partial_ = DeviceArray<float>(pool, (pieces + clusters) * dimensions, name, stream);
@@ -287,7 +368,7 @@ void CentroidUpdate::average(const float* rows, const FrameView& frame, float* c
     check_launch("means");
 }
 
-void CentroidUpdate::fill_small(const float* rows, std::size_t small, std::uint64_t seed, float* centroids,
+void CentroidUpdate::fill_small(const float* rows, bool balanced, std::uint64_t seed, float* centroids,
                                 const std::uint32_t* settled, std::uint32_t* moved, cudaStream_t stream)
 {
     const auto clusters = static_cast<std::uint32_t>(clusters_);
@@ -297,11 +378,16 @@ void CentroidUpdate::fill_small(const float* rows, std::size_t small, std::uint6
     check_launch("cluster sizes");
     sort(size_keys_.data(), sorted_keys_.data(), cluster_numbers_.data(), by_size_.data(), clusters_, bits_of(count_),
          stream);
-    count_moves_kernel<<<1, 1024, 0, stream>>>(sorted_keys_.data(), clusters, count, static_cast<std::uint32_t>(small),
-                                               settled, moved);
+    const BySize order{sorted_keys_.data(), by_size_.data(), clusters, count, balanced};
+    probe_donors_kernel<<<blocks_of(donor_places(clusters_) * 32, threads), threads, 0, stream>>>(
+        order, rows, dimensions_, centroids, begin_.data(), members_.data(), settled, may_split_.data());
+    check_launch("probe large clusters");
+    count_moves_kernel<<<1, 1024, 0, stream>>>(order, may_split_.data(), settled, donors_.data(), donor_count_.data(),
+                                               moved);
     check_launch("count moves");
-    move_small_kernel<<<std::min(clusters, 1024U), 128, 0, stream>>>(rows, dimensions_, by_size_.data(), begin_.data(),
-                                                                     members_.data(), clusters, seed, moved, centroids);
+    move_small_kernel<<<std::min(clusters, 1024U), 128, 0, stream>>>(order, rows, dimensions_, begin_.data(),
+                                                                     members_.data(), seed, donors_.data(),
+                                                                     donor_count_.data(), moved, centroids);
     check_launch("move small clusters");
 }
 

@@ -22,8 +22,9 @@ public:
     // Centroids become the means of their rows; those of empty clusters stay. Nothing happens where *settled != 0.
     void average(const float* rows, const FrameView& frame, float* centroids, const std::uint32_t* settled,
                  cudaStream_t stream);
-    // Empty clusters, and those of at most `small` rows, move to rows of the largest ones; *moved = how many did.
-    void fill_small(const float* rows, std::size_t small, std::uint64_t seed, float* centroids,
+    // Empty clusters, with `balanced` small ones too, move to where the largest are; *moved = how many did. As on the
+    // CPU, by the rules of numeric/kmeans_rules.h.
+    void fill_small(const float* rows, bool balanced, std::uint64_t seed, float* centroids,
                     const std::uint32_t* settled, std::uint32_t* moved, cudaStream_t stream);
 
 private:
@@ -42,6 +43,9 @@ private:
     DeviceArray<std::uint32_t> sorted_keys_;
     DeviceArray<std::uint32_t> cluster_numbers_;
     DeviceArray<std::uint32_t> by_size_;
+    DeviceArray<std::uint32_t> may_split_;  // of the largest clusters, each
+    DeviceArray<std::uint32_t> donors_;
+    DeviceArray<std::uint32_t> donor_count_;
     DeviceArray<unsigned char> workspace_;
 };
 

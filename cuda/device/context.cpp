@@ -21,6 +21,8 @@ std::uint64_t budget_for(std::uint64_t asked)
     return asked != 0 ? asked : static_cast<std::uint64_t>(static_cast<double>(free) * default_share);
 }
 
+thread_local int builds_of_thread = 0;
+
 }  // namespace
 
 Stream::Stream(int, Priority priority)
@@ -52,9 +54,22 @@ Context::Context(int device, std::uint64_t budget) : device_(device)
 
 Context::~Context() = default;
 
+Context::Build::Build(Context& context) : context_(&context)
+{
+    ++context.builds_;
+    ++builds_of_thread;
+}
+
+Context::Build::~Build()
+{
+    --context_->builds_;
+    --builds_of_thread;
+}
+
 Context::Lease Context::lease(Priority priority)
 {
     check(cudaSetDevice(device_), "choosing the device");
+    if (builds_of_thread > 0) priority = Priority::build;
     {
         std::lock_guard lock(mutex_);
         auto& idle = idle_[static_cast<int>(priority)];

@@ -54,12 +54,13 @@ public:
     const MemoryPool& pool() const { return *pool_; }
     std::uint32_t builds() const { return builds_.load(std::memory_order_relaxed); }
 
-    // A build that counts as under way here until it goes.
+    // A build that counts as under way here until it goes. What its thread leases meanwhile has a build's priority:
+    // the searches that measure its recall wait for those of clients too.
     class Build
     {
     public:
-        explicit Build(Context& context) : context_(&context) { ++context.builds_; }
-        ~Build() { --context_->builds_; }
+        explicit Build(Context& context);
+        ~Build();
         Build(const Build&) = delete;
         Build& operator=(const Build&) = delete;
 

@@ -5,6 +5,7 @@
 
 #include "device/chained_launch.cuh"
 #include "device/error.h"
+#include "device/shared_memory.h"
 #include "distance/tile_epilogue.cuh"
 
 namespace pgwarp::cuda
@@ -221,8 +222,7 @@ void launch(Context& context, const StreamArguments& arguments, cudaStream_t str
     const auto kernel = stream_rows<kind, Piece, width>;
     const std::size_t shared = std::size_t{width} * arguments.padded_dimensions * sizeof(float);
     if (shared > 48 << 10) {
-        check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
-              "stream kernel's shared memory");
+        allow_shared_memory(kernel);
     }
     int resident = 1;
     check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, block_threads, shared), "stream kernel");

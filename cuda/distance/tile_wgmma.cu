@@ -10,6 +10,7 @@
 #include "device/chained_launch.cuh"
 #include "device/error.h"
 #include "device/hopper.cuh"
+#include "device/shared_memory.h"
 #include "distance/tile_epilogue.cuh"
 
 namespace pgwarp::cuda
@@ -405,8 +406,7 @@ void launch(Context& context, const CUtensorMap& query_map, const CUtensorMap& r
     const auto room = static_cast<std::uint32_t>(context.shared_bytes_per_block()) - fixed.bytes;
     arguments.stages = std::min(largest_stages, room / (Layout<resident>::stage_bytes + penalty_bytes));
     const Layout<resident> layout(arguments.stages, arguments.dimension_blocks);
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(layout.bytes)),
-          "tile kernel's shared memory");
+    allow_shared_memory(kernel);
     const auto blocks = static_cast<unsigned>(context.multiprocessors()) / (resident ? 1 : 2) * (resident ? 1 : 2);
     cudaLaunchConfig_t config{};
     config.gridDim = blocks;

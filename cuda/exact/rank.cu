@@ -5,6 +5,7 @@
 
 #include "device/chained_launch.cuh"
 #include "device/error.h"
+#include "device/shared_memory.h"
 #include "distance/canonical.cuh"
 #include "exact/bitonic.cuh"
 #include "exact/proposal_key.cuh"
@@ -235,8 +236,7 @@ void rank_proposals(Context& context, const RankJob& job, cudaStream_t stream)
                             0,
                             job.proposals.capacity};
     const std::size_t shared = arguments.width * 20;
-    check(cudaFuncSetAttribute(rank_slots, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
-          "ranking's shared memory");
+    allow_shared_memory(rank_slots);
     const std::uint32_t slots = launch_slots(job, context.multiprocessors());
     // Large arrays in shared memory leave room for few blocks: these are to fill the multiprocessor all the same.
     const bool large = job.queries.count <= few_queries || job.proposals.capacity >= 2048;

@@ -80,7 +80,6 @@ ExactAnswer SmallSearch::search(const ExactRows& rows, const float* queries, std
     reserve(rows, count <= streamed_queries ? streamed_queries : tile_queries, plan, stream);
     const std::size_t bytes = query_bytes + results * 12 + count * 4;
     if (operands_.size() < bytes) {
-        launches_.clear();
         operands_ = {};
         operands_ = PinnedArray<std::byte>(std::max<std::size_t>(bytes, std::size_t{1} << 16));
     }
@@ -94,9 +93,8 @@ ExactAnswer SmallSearch::search(const ExactRows& rows, const float* queries, std
     std::atomic_thread_fence(std::memory_order_seq_cst);
 
     if (penalties == nullptr) penalties = rows.scored.penalties.data();
-    const std::uint64_t key[] = {count, k, reinterpret_cast<std::uintptr_t>(penalties)};
     UnderWay under_way(stream);
-    launches_.run(key, stream, [&](cudaStream_t recorded) { enqueue(rows, plan, count, penalties, answer, recorded); });
+    enqueue(rows, plan, count, penalties, answer, stream);
     wait_for(answer.found, count, stream.stream());
     under_way.over();
     return answer;
@@ -109,7 +107,6 @@ void SmallSearch::reserve(const ExactRows& rows, std::uint32_t slots, const Plan
     slots_ = std::max(slots_, slots);
     capacity_ = std::max(capacity_, plan.capacity);
     maxima_ = std::max(maxima_, maxima);
-    launches_.clear();
     slab_ = {};
     slab_ = Slab(context_->pool(), rows.scored, slots_, capacity_, maxima_, true, stream);
 }

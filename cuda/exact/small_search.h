@@ -8,7 +8,6 @@
 #include <mutex>
 #include <vector>
 
-#include "device/captured_launches.h"
 #include "exact/passes.h"
 
 namespace pgwarp::cuda
@@ -44,7 +43,6 @@ private:
     std::uint32_t capacity_ = 0;
     std::uint32_t maxima_ = 0;
     PinnedArray<std::byte> operands_;
-    CapturedLaunches launches_;
 };
 
 // Searches that are idle, kept for the next request. Thread-safe.

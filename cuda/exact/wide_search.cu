@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "device/error.h"
+#include "device/shared_memory.h"
 #include "distance/canonical.cuh"
 #include "exact/bitonic.cuh"
 #include "exact/thresholds.h"
@@ -117,8 +118,7 @@ void value_all(WideArguments arguments, cudaStream_t stream)
 void sort_all(Context& context, WideArguments arguments, cudaStream_t stream)
 {
     const std::size_t shared = arguments.proposals.capacity * entry_bytes;
-    check(cudaFuncSetAttribute(sort_entries, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)),
-          "sorting's shared memory");
+    allow_shared_memory(sort_entries);
     // A multiprocessor sorts some 2^26 entries a second.
     const std::uint32_t slots = static_cast<std::uint32_t>(context.multiprocessors()) *
                                 std::max(1U, (std::uint32_t{1} << 16) / arguments.proposals.capacity);

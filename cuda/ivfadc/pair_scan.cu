@@ -4,9 +4,9 @@
 
 #include "device/chained_launch.cuh"
 #include "device/error.h"
+#include "device/shared_memory.h"
 #include "ivfadc/half_dot.cuh"
 #include "ivfadc/order_key.cuh"
-#include "ivfadc/shared_memory.h"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -260,7 +260,7 @@ void scan_pairs(const MirrorView& mirror, const QueryView& queries, std::uint32_
     const float factor = mirror.metric == Metric::l2 ? 2.0F : 1.0F;
     if (mirror.scans_bytes) {
         const std::size_t bytes = mirror.byte.stride * sizeof(float);
-        allow_shared_memory<scan_byte_pairs>(static_cast<std::uint32_t>(bytes));
+        allow_shared_memory(scan_byte_pairs);
         const dim3 grid((work.most_slots + byte_slots - 1) / byte_slots, count);
         scan_byte_pairs<<<grid, threads, bytes, stream>>>(mirror, queries, work, out, factor);
         check_launch("scan of pairs");
@@ -268,7 +268,7 @@ void scan_pairs(const MirrorView& mirror, const QueryView& queries, std::uint32_
     }
     if (!mirror.scans_codes) {
         const std::size_t bytes = mirror.stride * sizeof(float);
-        allow_shared_memory<scan_half_pairs>(static_cast<std::uint32_t>(bytes));
+        allow_shared_memory(scan_half_pairs);
         constexpr std::uint32_t slots = half_groups * group_rows;
         const dim3 grid((work.most_slots + slots - 1) / slots, count);
         launch_chained(count <= chained_queries, scan_half_pairs, grid, half_threads, bytes, stream, "scan of pairs",
@@ -280,7 +280,7 @@ void scan_pairs(const MirrorView& mirror, const QueryView& queries, std::uint32_
     const std::uint32_t slots = count * work.probes.probes <= 256 ? 256 : 1024;
     const std::uint32_t bytes = mirror.code.subquantizers * 1024;
     const bool in_shared = bytes <= std::min<std::uint32_t>(most_table_bytes, work.shared_bytes);
-    allow_shared_memory<scan_code_pairs>(in_shared ? bytes : 0);
+    allow_shared_memory(scan_code_pairs);
     const dim3 grid((work.most_slots + slots - 1) / slots, count);
     scan_code_pairs<<<grid, threads, in_shared ? bytes : 0, stream>>>(mirror, work, tables, in_shared, out, slots);
     check_launch("scan of pairs");

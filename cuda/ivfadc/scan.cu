@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "device/error.h"
+#include "device/shared_memory.h"
 #include "ivfadc/matrix_tile.cuh"
 #include "ivfadc/order_key.cuh"
-#include "ivfadc/shared_memory.h"
 #include "ivfadc/tile_rows.cuh"
 
 namespace pgwarp::cuda::ivfadc
@@ -384,7 +384,7 @@ void launch_tiles(const Rows& rows, const QueryView& queries, std::uint32_t stri
 {
     const std::uint32_t items = view.work.most_items;
     if (items == 0) return;
-    allow_shared_memory<scan_tiles<Rows, Stages, Output>>(bytes);
+    allow_shared_memory(scan_tiles<Rows, Stages, Output>);
     // Blocks take items in strides; more blocks than fit at once even out unequal items.
     const std::uint32_t blocks = std::min<std::uint32_t>(items, view.work.items != nullptr ? 132 * 8 : 1U << 30);
     scan_tiles<Rows, Stages, Output><<<blocks, threads, bytes, stream>>>(rows, queries, stride, terms, view, output);

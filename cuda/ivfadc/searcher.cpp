@@ -5,7 +5,6 @@
 #include <cstring>
 #include <mutex>
 
-#include "device/captured_launches.h"
 #include "device/error.h"
 #include "index/bounds.h"
 #include "index/ordered_scan.h"
@@ -23,7 +22,6 @@ namespace
 {
 
 constexpr std::size_t kept_workspace = std::size_t{64} << 20;
-constexpr std::size_t most_captured = 64;                      // queries of a batch whose launches are replayed
 constexpr auto longest_poll = std::chrono::microseconds(500);  // then the device is waited for without spinning
 constexpr std::uint32_t pending = 0xfffffffe;                  // in `found`: no answer yet
 constexpr std::uint32_t value_step = 1U << 20;                 // positions whose values are computed by one launch
@@ -50,17 +48,10 @@ struct Workspace {
         return host.data();
     }
 
-    void let_go()
-    {
-        launches.clear();
-        memory = {};
-    }
-
     Context::Lease lease;
     MemoryPool* pool;
     DeviceArray<std::byte> memory;
     PinnedArray<std::byte> host;
-    CapturedLaunches launches;  // on the memory above
 };
 
 // Waits for answers by looking at page-locked memory; false when they take too long, or never come.
@@ -262,11 +253,8 @@ std::unique_ptr<Workspace> IvfadcSearcher::take_workspace() const
 // Large workspaces go back to the pool.
 void IvfadcSearcher::put_back(std::unique_ptr<Workspace> workspace) const
 {
-    if (workspace->memory.size() > kept_workspace) workspace->let_go();
-    if (workspace->host.size() > kept_workspace) {
-        workspace->launches.clear();
-        workspace->host = {};
-    }
+    if (workspace->memory.size() > kept_workspace) workspace->memory = {};
+    if (workspace->host.size() > kept_workspace) workspace->host = {};
     const std::lock_guard lock(mutex_);
     workspaces_.push_back(std::move(workspace));
 }
@@ -297,27 +285,16 @@ void IvfadcSearcher::run_chunk(const SearchPlan& plan, const std::byte* host, st
                                std::size_t query_bytes, const std::uint32_t* dead, const Answers& answers,
                                Workspace& workspace) const
 {
-    const auto enqueue = [&](cudaStream_t stream) {
-        const auto* queries = reinterpret_cast<const float*>(host);
-        if (!plan.few) {
-            check(cudaMemcpyAsync(device, host, plan.count * mirror_.dimensions() * sizeof(float),
-                                  cudaMemcpyHostToDevice, stream),
-                  "copying queries");
-            queries = reinterpret_cast<const float*>(device);
-        }
-        enqueue_search(mirror_, plan, queries, dead, device + query_bytes, answers, stream);
-    };
-    if (plan.grouped) std::fill_n(answers.found, plan.count, pending);
-    if (plan.count <= most_captured) {
-        const auto address = [](const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); };
-        // All else follows from these and the mirror.
-        const std::uint64_t key[] = {plan.count,    plan.probes,     plan.wanted,  plan.k,           plan.sorted,
-                                     plan.limited,  plan.decoded,    plan.grouped, plan.first_ranks, plan.workspace,
-                                     address(host), address(device), address(dead)};
-        workspace.launches.run(key, workspace.lease, enqueue);
-    } else {
-        enqueue(workspace.lease);
+    const cudaStream_t stream = workspace.lease;
+    const auto* queries = reinterpret_cast<const float*>(host);
+    if (!plan.few) {
+        check(cudaMemcpyAsync(device, host, plan.count * mirror_.dimensions() * sizeof(float), cudaMemcpyHostToDevice,
+                              stream),
+              "copying queries");
+        queries = reinterpret_cast<const float*>(device);
     }
+    if (plan.grouped) std::fill_n(answers.found, plan.count, pending);
+    enqueue_search(mirror_, plan, queries, dead, device + query_bytes, answers, stream);
     if (!plan.grouped || !poll(answers.found, plan.count)) workspace.lease.stream().synchronize();
 }
 
@@ -344,7 +321,7 @@ void IvfadcSearcher::run_round(const SearchBatch& batch, const Round& round, Wor
             device = workspace.device(plan.workspace + query_bytes);
         } catch (const std::bad_alloc&) {
             if (plan.count == 1) throw;
-            workspace.let_go();
+            workspace.memory = {};
             drop_idle_workspaces();
             most = plan.count / 2;
             continue;
@@ -457,7 +434,7 @@ DeviceArray<double> IvfadcSearcher::take_values(std::size_t count, Workspace& wo
     try {
         return {memory, count, "ivfadc continuation", workspace.lease};
     } catch (const std::bad_alloc&) {
-        workspace.let_go();
+        workspace.memory = {};
         drop_idle_workspaces();
         return {memory, count, "ivfadc continuation", workspace.lease};
     }

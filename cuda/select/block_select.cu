@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include "device/error.h"
+#include "device/shared_memory.h"
 #include "select/block_sort.cuh"
 #include "select/kernels.h"
 #include "select/pick.cuh"
@@ -281,8 +282,7 @@ void select_by_blocks(const SelectOperands& operands, int splits, cudaStream_t s
     const bool with_ids = operands.ids != nullptr;
     const auto kernel = sectors == 2 ? (with_ids ? block_select_kernel<2, true> : block_select_kernel<2, false>)
                                      : (with_ids ? block_select_kernel<1, true> : block_select_kernel<1, false>);
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
-          "setting shared memory");
+    allow_shared_memory(kernel);
     // Launches of about 5 GB, to stay near a millisecond.
     const std::int64_t parts = operands.rows * splits;
     const std::int64_t parts_per_launch = std::max<std::int64_t>(1, (std::int64_t{1} << 32) * 5 / 16 / (shortest + 1));

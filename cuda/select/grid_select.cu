@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "device/error.h"
+#include "device/shared_memory.h"
 #include "select/sample.cuh"
 
 namespace pgwarp::cuda
@@ -122,8 +123,7 @@ void sample_and_filter(const Round& round, const SampleRank& rank, const Candida
     const auto per_block = static_cast<unsigned>(std::clamp<std::int64_t>(tiles * round.rows / blocks_wanted, 1, 16));
     const dim3 grid((tiles + per_block - 1) / per_block, rows);
     constexpr int shared_bytes = filter_warps * staged * sizeof(SelectKey);
-    check(cudaFuncSetAttribute(filter_rows_kernel<with_ids>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
-          "setting shared memory");
+    allow_shared_memory(filter_rows_kernel<with_ids>);
     filter_rows_kernel<with_ids>
         <<<grid, filter_threads, shared_bytes, stream>>>(round.input, round.columns, per_block, round.first_row, lists);
     check_launch("filter_rows_kernel");

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "device/error.h"
+#include "device/shared_memory.h"
 #include "select/block_sort.cuh"
 #include "select/kernels.h"
 #include "select/merge_path.cuh"
@@ -181,9 +182,7 @@ void cut_and_sort(const SelectKey* keys, const unsigned* counts, unsigned rows, 
     staged = std::max(staged, static_cast<unsigned>(std::min<std::int64_t>(capacity, cut_staged)));
     const auto most = shared_bytes_per_block();
     if (staged * sizeof(SelectKey) + sizeof(RankShared) > most) staged = detail::cut_most;
-    check(cudaFuncSetAttribute(cut_and_sort_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(staged * sizeof(SelectKey))),
-          "setting shared memory");
+    allow_shared_memory(cut_and_sort_kernel);
     cut_and_sort_kernel<<<rows, cut_threads, staged * sizeof(SelectKey), stream>>>(keys, counts, capacity, staged, k,
                                                                                    scores, ids);
     check_launch("cut_and_sort_kernel");
@@ -193,8 +192,7 @@ template <unsigned tile>
 void sort_tiles(SelectKey* keys, const unsigned* counts, unsigned rows, std::int64_t capacity, cudaStream_t stream)
 {
     constexpr int bytes = Spread::room(tile) * sizeof(SelectKey);
-    check(cudaFuncSetAttribute(sort_tiles_kernel<tile>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-          "setting shared memory");
+    allow_shared_memory(sort_tiles_kernel<tile>);
     sort_tiles_kernel<tile>
         <<<dim3(static_cast<unsigned>(capacity / tile), rows), tile / items, bytes, stream>>>(keys, counts, capacity);
     check_launch("sort_tiles_kernel");

@@ -56,7 +56,7 @@ public:
     bool held_back = false;       // limits stopped the parsing
     std::uint32_t events = 0;     // what epoll watches for
     StagedTombstones staged;
-    std::unordered_map<std::uint64_t, std::shared_ptr<BatchCancel>> searches;  // in the queue, by a number of ours
+    std::unordered_map<std::uint64_t, std::shared_ptr<QueuedCancel>> searches;  // in the queue, by a number of ours
     std::uint64_t next_search = 0;
 
 private:

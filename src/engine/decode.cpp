@@ -135,6 +135,25 @@ SearchMessage decode_search(Bytes payload)
     return message;
 }
 
+SearchIndexesMessage decode_search_indexes(Bytes payload)
+{
+    SearchIndexesMessage message{front<SearchIndexesRequest>(payload), {}, {}};
+    const SearchIndexesRequest& request = message.request;
+    require(request.fault <= static_cast<std::uint16_t>(Fault::out_of_memory), "unknown fault");
+    require(request.index_count >= 1 && request.query_count >= 1, "search of nothing");
+    require(request.dimensions >= 1 && request.dimensions <= max_dimensions, "number of dimensions out of range");
+    check_parameters(request.settings);
+    const Bytes rest = payload.subspan(sizeof(SearchIndexesRequest));
+    const std::uint64_t target_bytes = std::uint64_t{request.index_count} * sizeof(IndexTarget);
+    require(rest.size() >= target_bytes, "search whose indexes have another length");
+    const Bytes queries = rest.subspan(target_bytes);
+    require(queries.size() == std::uint64_t{request.query_count} * request.dimensions * sizeof(float),
+            "search whose queries have another length");
+    message.targets = as_array<IndexTarget>(rest.first(target_bytes));
+    message.queries = as_array<float>(queries);
+    return message;
+}
+
 LoadBeginMessage decode_load_begin(Bytes payload)
 {
     LoadBeginMessage message{front<LoadBeginRequest>(payload), {}};

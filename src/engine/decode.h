@@ -30,6 +30,13 @@ struct SearchMessage {
 };
 SearchMessage decode_search(Bytes payload);
 
+struct SearchIndexesMessage {
+    SearchIndexesRequest request;
+    std::span<const IndexTarget> targets;
+    std::span<const float> queries;
+};
+SearchIndexesMessage decode_search_indexes(Bytes payload);
+
 struct LoadBeginMessage {
     LoadBeginRequest request;
     std::vector<ArrayShape> arrays;

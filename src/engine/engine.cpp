@@ -14,7 +14,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t search_workers = 2;
+constexpr std::size_t search_workers = 3;
 constexpr std::size_t fewest_copiers = 2;
 constexpr std::size_t most_copiers = 8;
 

@@ -44,8 +44,9 @@ public:
     TransferBuffers buffers;
     Builds builds{*build_pool};
     SearchQueue searches;
-    Worker loads{2};  // readies mirrors
-    Worker copies;    // copies chunks, rows and arrays
+    Worker spread{2};  // answers searches of many indexes
+    Worker loads{2};   // readies mirrors
+    Worker copies;     // copies chunks, rows and arrays
 
     std::atomic<std::uint32_t> connections{0};
     std::atomic<std::uint32_t> in_flight{0};

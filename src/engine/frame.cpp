@@ -56,6 +56,8 @@ std::optional<PayloadLimits> payload_limits(MessageType type)
             return PayloadLimits{0, 0};
         case MessageType::release:
             return PayloadLimits{sizeof(MirrorRequest), sizeof(MirrorRequest)};
+        case MessageType::search_indexes:
+            return PayloadLimits{sizeof(SearchIndexesRequest), max_payload};
         default:
             return std::nullopt;
     }

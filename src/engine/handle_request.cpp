@@ -38,6 +38,8 @@ void handle_request(IoThread& thread, const Request& request)
             return handle_hello(thread, request);
         case MessageType::search:
             return handle_search(thread, request);
+        case MessageType::search_indexes:
+            return handle_search_indexes(thread, request);
         case MessageType::load_begin:
             return handle_load_begin(thread, request);
         case MessageType::load_chunk:

@@ -25,24 +25,6 @@ void reply_status(IoThread& thread, const Request& request, SearchStatus status,
     thread.answer_search(request.connection, request.header.request_id, reply, request.received, {});
 }
 
-// Acts on an injected fault. True when the request is parked for it.
-bool inject_fault(IoThread& thread, const Request& request, Fault fault)
-{
-    if (fault == Fault::none) return false;
-#ifdef PGWARP_FAULTS
-    if (fault == Fault::crash) std::abort();
-    if (fault == Fault::out_of_memory) throw std::bad_alloc();
-    // Asleep until its time is up: nothing else waits for it, and a closed connection ends it.
-    if (request.timed_out && Clock::now() >= request.received + fault_sleep) return false;
-    thread.park(request, thread.new_ticket(), request.received + fault_sleep);
-    return true;
-#else
-    (void)thread;
-    (void)request;
-    throw BadRequest("the engine was built without fault points");
-#endif
-}
-
 void check_search(const SearchRequest& search, std::span<const float> queries)
 {
     if (search.k < 1 || search.k > max_k) throw BadRequest("k is out of range");
@@ -92,6 +74,23 @@ void accept_search(IoThread& thread, const Request& request, const SearchMessage
 }
 
 }  // namespace
+
+bool inject_fault(IoThread& thread, const Request& request, Fault fault)
+{
+    if (fault == Fault::none) return false;
+#ifdef PGWARP_FAULTS
+    if (fault == Fault::crash) std::abort();
+    if (fault == Fault::out_of_memory) throw std::bad_alloc();
+    // Asleep until its time is up: nothing else waits for it, and a closed connection ends it.
+    if (request.timed_out && Clock::now() >= request.received + fault_sleep) return false;
+    thread.park(request, thread.new_ticket(), request.received + fault_sleep);
+    return true;
+#else
+    (void)thread;
+    (void)request;
+    throw BadRequest("the engine was built without fault points");
+#endif
+}
 
 void handle_search(IoThread& thread, const Request& request)
 {

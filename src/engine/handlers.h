@@ -16,6 +16,10 @@ void handle_lease_buffer(IoThread& thread, const Request& request);
 void handle_return_buffer(IoThread& thread, const Request& request);
 
 void handle_search(IoThread& thread, const Request& request);
+void handle_search_indexes(IoThread& thread, const Request& request);
+
+// Acts on an injected fault. True when the request is parked for it.
+bool inject_fault(IoThread& thread, const Request& request, Fault fault);
 
 void handle_load_begin(IoThread& thread, const Request& request);
 void handle_load_chunk(IoThread& thread, const Request& request);

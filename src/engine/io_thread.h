@@ -17,6 +17,7 @@
 #include "engine/connection.h"
 #include "engine/decode.h"
 #include "engine/engine.h"
+#include "engine/spread_search.h"
 #include "engine/ticket.h"
 
 namespace pgwarp
@@ -65,6 +66,8 @@ public:
     // Keeps the request until its ticket is woken or the deadline passes; then it is handled again.
     void park(const Request& request, Ticket ticket, Clock::time_point deadline);
     void unpark(std::uint64_t number, bool timed_out);
+    // Answers a search of many indexes, here when it is little.
+    void start_spread_search(const Request& request, std::shared_ptr<SpreadSearch> search);
     void add_search(RoundSearch&& search) { round_.push_back(std::move(search)); }
 
     // Final replies of a request; they count it as answered.
@@ -106,12 +109,17 @@ private:
     void unblock(const ConnectionPtr& connection);
     bool may_parse(const Connection& connection) const;
     void run_round();
+    // Answers a search whose batches took `dispatched`, and counts it.
+    void answer_dispatched(const ConnectionPtr& connection, std::uint64_t request_id, Mirror& mirror,
+                           SearchReply& reply, Clock::time_point received, Clock::duration dispatched, Bytes body);
     // An error, but for memory that is short on a GPU: then the sender is to load the index again, for the CPU.
     void refuse_search(const ConnectionPtr& connection, std::uint64_t request_id, Clock::time_point received,
                        const std::shared_ptr<Mirror>& mirror, const ErrorReply& error);
     void run_group(std::vector<RoundSearch>& group);
     void run_inline(std::vector<RoundSearch>& group);
     void queue_search(RoundSearch&& search);
+    void answer_spread(const ConnectionPtr& connection, std::uint64_t request_id, Clock::time_point received,
+                       const SpreadSearch& search);
 
     Engine& engine_;
     FileDescriptor epoll_;

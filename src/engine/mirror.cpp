@@ -12,6 +12,12 @@ namespace pgwarp
 namespace
 {
 
+// How long a wide dispatch is to take: what else waits for the device has its turn after that.
+constexpr std::uint64_t batch_patience_ns = 20000000;
+constexpr std::size_t narrowest_wide_batch = 64;
+constexpr std::size_t first_wide_batch = 256;
+constexpr std::size_t widest_wide_batch = 4096;
+
 bool is_named(const ArrayShape& array, const char* name)
 {
     return std::strcmp(array.name, name) == 0;
@@ -88,7 +94,8 @@ Mirror::Mirror(const MirrorKey& key, const IndexShape& shape, const ParameterLis
       arrays_(std::move(arrays)),
       on_cuda_(on_cuda),
       written_(arrays_.size()),
-      copied_(arrays_.size())
+      copied_(arrays_.size()),
+      wide_batch_(first_wide_batch)
 {
     if (rows > std::numeric_limits<std::uint32_t>::max()) throw BadRequest("too many rows for one segment");
     if (rows > 0 || !arrays_.empty()) check_tid_arrays(arrays_, rows);
@@ -214,15 +221,25 @@ std::uint64_t Mirror::stored_bytes() const
     return bytes;
 }
 
-void Mirror::count(std::uint64_t queries, std::uint64_t nanoseconds)
+void Mirror::count_batch(std::uint64_t queries, std::uint64_t nanoseconds)
 {
     searches_.fetch_add(queries, std::memory_order_relaxed);
     batches_.fetch_add(1, std::memory_order_relaxed);
     engine_ns_.fetch_add(nanoseconds, std::memory_order_relaxed);
+    std::uint64_t widest = widest_batch_.load(std::memory_order_relaxed);
+    while (widest < queries && !widest_batch_.compare_exchange_weak(widest, queries, std::memory_order_relaxed)) {
+    }
+    const std::size_t width = wide_batch();
+    if (nanoseconds > 2 * batch_patience_ns && queries <= width) {
+        wide_batch_.store(std::clamp<std::size_t>(queries / 2, narrowest_wide_batch, width), std::memory_order_relaxed);
+    } else if (nanoseconds < batch_patience_ns / 2 && queries > width / 2) {
+        wide_batch_.store(std::min(width * 2, widest_wide_batch), std::memory_order_relaxed);
+    }
 }
 
-void Mirror::count_answer(std::uint64_t queries, std::uint64_t nanoseconds)
+void Mirror::count_answer(std::uint64_t queries, std::uint64_t queue_nanoseconds, std::uint64_t nanoseconds)
 {
+    queue_ns_.fetch_add(queries * queue_nanoseconds, std::memory_order_relaxed);
     answer_ns_.fetch_add(queries * nanoseconds, std::memory_order_relaxed);
 }
 
@@ -244,6 +261,8 @@ MirrorStatus Mirror::status() const
     status.bytes = memory_bytes();
     status.searches = searches_.load(std::memory_order_relaxed);
     status.batches = batches_.load(std::memory_order_relaxed);
+    status.widest_batch = widest_batch_.load(std::memory_order_relaxed);
+    status.queue_ns = queue_ns_.load(std::memory_order_relaxed);
     status.engine_ns = engine_ns_.load(std::memory_order_relaxed);
     status.answer_ns = answer_ns_.load(std::memory_order_relaxed);
     const auto idle = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - last_used());

@@ -67,9 +67,12 @@ public:
     // Bytes of the arrays as stored: what loading will take at least.
     std::uint64_t stored_bytes() const;
 
-    // Statistics and recency, touched by every search.
-    void count(std::uint64_t queries, std::uint64_t nanoseconds);
-    void count_answer(std::uint64_t queries, std::uint64_t nanoseconds);
+    // Statistics and recency, touched by every search. A batch is one dispatch; an answer may take several of them.
+    void count_batch(std::uint64_t queries, std::uint64_t nanoseconds);
+    void count_answer(std::uint64_t queries, std::uint64_t queue_nanoseconds, std::uint64_t nanoseconds);
+    // How many queries a wide dispatch may have so that it takes about as long as others may be made to wait. Learnt
+    // from the batches counted.
+    std::size_t wide_batch() const { return wide_batch_.load(std::memory_order_relaxed); }
     void touch() { last_used_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed); }
     Clock::time_point last_used() const
     {
@@ -103,8 +106,11 @@ private:
     std::atomic<Clock::rep> last_used_;
     std::atomic<std::uint64_t> searches_{0};
     std::atomic<std::uint64_t> batches_{0};
+    std::atomic<std::uint64_t> widest_batch_{0};
     std::atomic<std::uint64_t> engine_ns_{0};
+    std::atomic<std::uint64_t> queue_ns_{0};
     std::atomic<std::uint64_t> answer_ns_{0};
+    std::atomic<std::size_t> wide_batch_;
 };
 
 }  // namespace pgwarp

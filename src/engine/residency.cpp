@@ -46,6 +46,13 @@ Residency::Lookup Residency::find(const MirrorKey& key, Ticket ticket)
     return {State::loading, nullptr};
 }
 
+std::shared_ptr<Mirror> Residency::find_resident(const MirrorKey& key)
+{
+    std::lock_guard lock(mutex_);
+    const auto found = table_.find(key);
+    return found != table_.end() ? found->second.mirror : nullptr;
+}
+
 std::shared_ptr<Mirror> Residency::find_any(const MirrorKey& key)
 {
     std::lock_guard lock(mutex_);

@@ -34,6 +34,8 @@ public:
     };
     // When it is loading, `ticket` is woken as soon as that ends, well or not.
     Lookup find(const MirrorKey& key, Ticket ticket);
+    // Null unless resident.
+    std::shared_ptr<Mirror> find_resident(const MirrorKey& key);
     // Resident, or being loaded by whomever: for additions of delta rows and tombstones. May be null.
     std::shared_ptr<Mirror> find_any(const MirrorKey& key);
 

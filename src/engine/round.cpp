@@ -13,8 +13,9 @@ namespace pgwarp
 namespace
 {
 
-constexpr double inline_cost = 2e6;         // float operations of a request that an I/O thread answers itself
-constexpr double inline_batch_cost = 16e6;  // of what it answers together
+constexpr double inline_cost = 2e6;              // float operations of a request that an I/O thread answers itself
+constexpr double inline_batch_cost = 16e6;       // of what it answers together
+constexpr std::size_t most_inline_queries = 64;  // of a request
 
 std::uint64_t nanoseconds(Clock::duration duration)
 {
@@ -30,18 +31,17 @@ void write_body(const SearchSlice& slice, std::vector<std::byte>& body)
     if (!slice.results.empty()) std::memcpy(body.data() + counts, slice.results.data(), slice.results.size_bytes());
 }
 
-SearchReply make_reply(const SearchSlice& slice, const SearchSettings& settings, Clock::time_point received)
+SearchReply make_reply(const SearchSlice& slice, const SearchSettings& settings)
 {
     const SearchAnswer& answer = slice.answer;
     SearchReply reply{};
     for (std::size_t i = 0; i < delta_log_count; ++i) reply.have_delta_end[i] = answer.snapshot->logs[i].end;
     reply.have_tombstone_version = answer.snapshot->tombstone_version;
-    reply.queue_ns = nanoseconds(slice.started - received);
     reply.batch_width = slice.batch_width;
     reply.query_count = static_cast<std::uint32_t>(slice.counts.size());
     reply.status = SearchStatus::answered;
     reply.kind = answer.kind;
-    reply.bound_width = answer.bound_width;
+    reply.bound_width = slice.bound_width;
     reply.on_cuda = settings.mirror->on_cuda() ? 1 : 0;
     reply.resolved = answer.resolved;
     reply.last = answer.last;
@@ -55,6 +55,14 @@ void IoThread::answer_search(const ConnectionPtr& connection, std::uint64_t requ
 {
     reply_struct.engine_ns = nanoseconds(Clock::now() - received);
     reply(connection, request_id, MessageType::reply, as_bytes(reply_struct), body);
+}
+
+void IoThread::answer_dispatched(const ConnectionPtr& connection, std::uint64_t request_id, Mirror& mirror,
+                                 SearchReply& reply, Clock::time_point received, Clock::duration dispatched, Bytes body)
+{
+    reply.queue_ns = nanoseconds(Clock::now() - received - dispatched);
+    answer_search(connection, request_id, reply, received, body);
+    mirror.count_answer(reply.query_count, reply.queue_ns, reply.engine_ns);
 }
 
 void IoThread::refuse_search(const ConnectionPtr& connection, std::uint64_t request_id, Clock::time_point received,
@@ -97,7 +105,7 @@ void IoThread::run_group(std::vector<RoundSearch>& group)
     double together_cost = 0;
     for (RoundSearch& search : group) {
         const double own_cost = cost * static_cast<double>(search.count);
-        if (own_cost > inline_cost) {
+        if (own_cost > inline_cost || search.count > most_inline_queries) {
             queue_search(std::move(search));
             continue;
         }
@@ -115,8 +123,8 @@ void IoThread::run_group(std::vector<RoundSearch>& group)
 void IoThread::run_inline(std::vector<RoundSearch>& group)
 {
     thread_local std::vector<std::byte> body;
-    const auto started = Clock::now();
     std::size_t queries = 0;
+    Clock::duration dispatched{};
     try {
         std::span<const float> all = group.front().queries;
         for (const RoundSearch& search : group) queries += search.count;
@@ -128,8 +136,10 @@ void IoThread::run_inline(std::vector<RoundSearch>& group)
             all = batch_queries_;
         }
         const SearchSettings& settings = group.front().settings;
+        const auto started = Clock::now();
         run_search(settings, all, queries, nullptr, engine_.inline_pool, answer_);
-        settings.mirror->count(queries, nanoseconds(Clock::now() - started));
+        dispatched = Clock::now() - started;
+        settings.mirror->count_batch(queries, nanoseconds(dispatched));
     } catch (...) {
         const ErrorReply error = describe_exception();
         for (RoundSearch& search : group) {
@@ -137,12 +147,12 @@ void IoThread::run_inline(std::vector<RoundSearch>& group)
         }
         return;
     }
-    deliver(group, answer_, static_cast<std::uint32_t>(queries), started,
+    deliver(group, answer_, static_cast<std::uint32_t>(queries), dispatched,
             [this](RoundSearch& search, const SearchSlice& slice) {
-                SearchReply reply = make_reply(slice, search.settings, search.received);
+                SearchReply reply = make_reply(slice, search.settings);
                 write_body(slice, body);
-                answer_search(search.connection, search.request_id, reply, search.received, body);
-                search.settings.mirror->count_answer(reply.query_count, reply.engine_ns);
+                answer_dispatched(search.connection, search.request_id, *search.settings.mirror, reply, search.received,
+                                  slice.dispatched, body);
             });
     answer_.snapshot.reset();
 }
@@ -161,11 +171,10 @@ void IoThread::queue_search(RoundSearch&& search)
     queued.answered = [this, connection, number, id, received, settings = search.settings](const SearchSlice& slice) {
         auto body = std::make_shared<std::vector<std::byte>>();
         write_body(slice, *body);
-        post([this, connection, number, id, received, body, mirror = settings.mirror,
-              reply = make_reply(slice, settings, received)]() mutable {
+        post([this, connection, number, id, received, body, mirror = settings.mirror, dispatched = slice.dispatched,
+              reply = make_reply(slice, settings)]() mutable {
             connection->searches.erase(number);
-            answer_search(connection, id, reply, received, *body);
-            mirror->count_answer(reply.query_count, reply.engine_ns);
+            answer_dispatched(connection, id, *mirror, reply, received, dispatched, *body);
         });
     };
     queued.failed = [this, connection, number, id, received, mirror = search.settings.mirror](const ErrorReply& error) {

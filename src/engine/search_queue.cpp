@@ -8,13 +8,61 @@ namespace pgwarp
 namespace
 {
 
+constexpr std::size_t most_narrow_queries = 16;  // of a request, to go beside the wide ones
 constexpr std::size_t max_batch_queries = 4096;
+
+bool is_wide(const QueuedSearch& search)
+{
+    return search.count > most_narrow_queries;
+}
+
+// The queries of all members, one after the other.
+template <class Members>
+void collect_queries(const Members& members, const std::vector<std::size_t>& shares, std::vector<float>& queries)
+{
+    queries.clear();
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        const QueuedSearch& search = members[i].search;
+        const std::size_t dimensions = search.settings.mirror->shape().dimensions;
+        const auto share = std::span(search.queries).subspan(members[i].done * dimensions, shares[i] * dimensions);
+        queries.insert(queries.end(), share.begin(), share.end());
+    }
+}
 
 }  // namespace
 
+void QueuedCancel::leave()
+{
+    std::lock_guard lock(mutex_);
+    if (left_) return;
+    left_ = true;
+    if (batch_) batch_->leave();
+}
+
+bool QueuedCancel::left() const
+{
+    std::lock_guard lock(mutex_);
+    return left_;
+}
+
+bool QueuedCancel::enter(std::shared_ptr<BatchCancel> batch)
+{
+    std::lock_guard lock(mutex_);
+    if (left_) return false;
+    batch->join();
+    batch_ = std::move(batch);
+    return true;
+}
+
+void QueuedCancel::exit()
+{
+    std::lock_guard lock(mutex_);
+    batch_.reset();
+}
+
 SearchQueue::SearchQueue(std::size_t workers, ThreadPool& pool) : pool_(pool)
 {
-    for (std::size_t i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
+    for (std::size_t i = 0; i < workers; ++i) workers_.emplace_back([this, i] { work(i == 0); });
 }
 
 SearchQueue::~SearchQueue()
@@ -34,77 +82,152 @@ void SearchQueue::stop()
     }
 }
 
-std::shared_ptr<BatchCancel> SearchQueue::submit(QueuedSearch&& search)
+std::shared_ptr<QueuedCancel> SearchQueue::submit(QueuedSearch&& search)
 {
-    std::lock_guard lock(mutex_);
-    auto batch = std::find_if(waiting_.begin(), waiting_.end(), [&](const Batch& other) {
-        return other.queries + search.count <= max_batch_queries && !other.cancel->token().cancelled() &&
-               can_share_batch(other.members.front().settings, search.settings);
-    });
-    if (batch == waiting_.end()) batch = waiting_.emplace(waiting_.end());
-    batch->queries += search.count;
-    batch->members.push_back(std::move(search));
-    batch->cancel->join();
-    wake_.notify_one();
-    return batch->cancel;
+    auto cancel = std::make_shared<QueuedCancel>();
+    const bool wide = is_wide(search);
+    const Mirror* const mirror = search.settings.mirror.get();
+    {
+        std::lock_guard lock(mutex_);
+        auto queue = std::find_if(queues_.begin(), queues_.end(),
+                                  [mirror](const IndexQueue& other) { return other.mirror == mirror; });
+        if (queue == queues_.end()) queue = queues_.insert(queues_.end(), IndexQueue{mirror, {}, {}});
+        Waiting waiting;
+        waiting.search = std::move(search);
+        waiting.cancel = cancel;
+        (wide ? queue->wide : queue->narrow).waiting.push_back(std::move(waiting));
+    }
+    // All of them: the one that is woken may not take wide requests.
+    wake_.notify_all();
+    return cancel;
 }
 
-// Takes the first batch whose index is idle. False: time to stop.
-bool SearchQueue::take(Batch& batch)
+// Takes a batch of the index whose turn it is. False: time to stop.
+bool SearchQueue::take(bool narrow_only, Batch& batch)
 {
     std::unique_lock lock(mutex_);
     while (true) {
-        const auto ready = std::find_if(waiting_.begin(), waiting_.end(), [this](const Batch& other) {
-            return std::find(busy_.begin(), busy_.end(), other.members.front().settings.mirror.get()) == busy_.end();
-        });
-        if (ready != waiting_.end()) {
-            batch = std::move(*ready);
-            waiting_.erase(ready);
-            busy_.push_back(batch.members.front().settings.mirror.get());
-            return true;
+        const auto find = [this](Lane IndexQueue::*lane) {
+            return std::find_if(queues_.begin(), queues_.end(),
+                                [lane](const IndexQueue& queue) { return (queue.*lane).ready(); });
+        };
+        batch.queue = narrow_only ? queues_.end() : find(&IndexQueue::wide);
+        batch.wide = batch.queue != queues_.end();
+        if (!batch.wide) batch.queue = find(&IndexQueue::narrow);
+        if (batch.queue != queues_.end()) {
+            fill(batch);
+            queues_.splice(queues_.end(), queues_, batch.queue);
+            if (!batch.members.empty()) return true;
+            release(batch);
+        } else if (stopping_ && queues_.empty()) {
+            return false;
+        } else {
+            wake_.wait(lock);
         }
-        if (stopping_ && waiting_.empty()) return false;
-        wake_.wait(lock);
     }
+}
+
+// Moves members that can share a batch into it, oldest first; of the last one perhaps only a part fits.
+void SearchQueue::fill(Batch& batch)
+{
+    Lane& lane = batch.lane();
+    const std::size_t most = batch.wide ? batch.queue->mirror->wide_batch() : max_batch_queries;
+    lane.busy = true;
+    for (auto next = lane.waiting.begin(); next != lane.waiting.end() && batch.queries < most;) {
+        const bool fits =
+            batch.members.empty() || can_share_batch(batch.members.front().search.settings, next->search.settings);
+        if (!fits) {
+            ++next;
+            continue;
+        }
+        if (next->cancel->enter(batch.cancel)) {
+            const std::size_t share = std::min(next->left(), most - batch.queries);
+            batch.shares.push_back(share);
+            batch.queries += share;
+            batch.members.push_back(std::move(*next));
+        } else {
+            next->search.failed(make_error(ErrorCode::cancelled, "the search was cancelled"));
+        }
+        next = lane.waiting.erase(next);
+    }
+}
+
+// The lane may be served again.
+void SearchQueue::release(Batch& batch)
+{
+    batch.lane().busy = false;
+    if (batch.queue->idle()) queues_.erase(batch.queue);
 }
 
 void SearchQueue::run(Batch& batch)
 {
     thread_local SearchAnswer answer;
     thread_local std::vector<float> queries;
-    const auto started = Clock::now();
+    const SearchSettings settings = batch.members.front().search.settings;
+    Clock::duration dispatched{};
     try {
-        std::span<const float> all = batch.members.front().queries;
-        if (batch.members.size() > 1) {
-            queries.clear();
-            for (const QueuedSearch& member : batch.members) {
-                queries.insert(queries.end(), member.queries.begin(), member.queries.end());
-            }
-            all = queries;
-        }
+        collect_queries(batch.members, batch.shares, queries);
         batch.cancel->token().check();
-        const SearchSettings& settings = batch.members.front().settings;
-        run_search(settings, all, batch.queries, &batch.cancel->token(), pool_, answer);
-        settings.mirror->count(batch.queries, static_cast<std::uint64_t>((Clock::now() - started).count()));
+        const auto started = Clock::now();
+        run_search(settings, queries, batch.queries, &batch.cancel->token(), pool_, answer);
+        dispatched = Clock::now() - started;
+        settings.mirror->count_batch(batch.queries, static_cast<std::uint64_t>(dispatched.count()));
     } catch (...) {
         const ErrorReply error = describe_exception();
-        for (QueuedSearch& member : batch.members) member.failed(error);
+        for (Waiting& member : batch.members) member.search.failed(error);
+        batch.members.clear();
         return;
     }
-    deliver(batch.members, answer, static_cast<std::uint32_t>(batch.queries), started,
-            [](QueuedSearch& member, const SearchSlice& slice) { member.answered(slice); });
+    give_out(batch, answer, dispatched);
     answer.snapshot.reset();
 }
 
-void SearchQueue::work()
+// Gives each member its part of the answer. What remains are members that wait for more.
+void SearchQueue::give_out(Batch& batch, const SearchAnswer& answer, Clock::duration dispatched)
+{
+    std::size_t query = 0;
+    std::size_t result = 0;
+    std::vector<Waiting> unfinished;
+    for (std::size_t i = 0; i < batch.members.size(); ++i) {
+        Waiting& member = batch.members[i];
+        const auto counts = std::span(answer.counts).subspan(query, batch.shares[i]);
+        std::size_t found = 0;
+        for (std::uint32_t count : counts) found += count;
+        const auto results = std::span(answer.results).subspan(result, found);
+        query += counts.size();
+        result += found;
+        member.cancel->exit();
+        member.dispatched += dispatched;
+        member.batch_width = std::max(member.batch_width, static_cast<std::uint32_t>(batch.queries));
+        member.bound_width = std::max(member.bound_width, answer.bound_width);
+        if (counts.size() == member.search.count) {
+            member.search.answered(
+                {counts, results, member.batch_width, member.dispatched, member.bound_width, answer});
+            continue;
+        }
+        member.counts.insert(member.counts.end(), counts.begin(), counts.end());
+        member.results.insert(member.results.end(), results.begin(), results.end());
+        member.done += counts.size();
+        if (member.left() > 0) {
+            unfinished.push_back(std::move(member));
+        } else {
+            member.search.answered(
+                {member.counts, member.results, member.batch_width, member.dispatched, member.bound_width, answer});
+        }
+    }
+    batch.members = std::move(unfinished);
+}
+
+void SearchQueue::work(bool narrow_only)
 {
     Batch batch;
-    while (take(batch)) {
-        const Mirror* mirror = batch.members.front().settings.mirror.get();
+    while (take(narrow_only, batch)) {
         run(batch);
         {
             std::lock_guard lock(mutex_);
-            busy_.erase(std::find(busy_.begin(), busy_.end(), mirror));
+            auto& waiting = batch.lane().waiting;
+            std::move(batch.members.rbegin(), batch.members.rend(), std::front_inserter(waiting));
+            release(batch);
         }
         wake_.notify_all();
         batch = Batch();

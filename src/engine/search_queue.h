@@ -1,11 +1,16 @@
-// Searches too big for an I/O thread: queued per index and setting, answered by workers on the shared pool. While the
-// device works on an index, what arrives for it collects into the next batch: no artificial wait.
+// Searches too big for an I/O thread: queued per index, answered by workers on the shared pool. While the device works
+// on an index, what arrives for it collects into the next batch: no artificial wait.
+//
+// Fair in two ways. Indexes take turns: after a batch of one, every other index that waits comes first. And requests
+// with few queries go a way of their own, beside those with many: these are cut into dispatches of some 20 ms, and a
+// worker is kept free of them.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -33,13 +38,30 @@ private:
     CancelToken token_;
 };
 
-// One member's part of a batch's answer.
+// How the sender of a queued search gives it up: before, between and during its batches.
+class QueuedCancel
+{
+public:
+    void leave();
+    bool left() const;
+    // By the queue: the search becomes part of a batch, unless it was given up; the batch is over.
+    bool enter(std::shared_ptr<BatchCancel> batch);
+    void exit();
+
+private:
+    mutable std::mutex mutex_;
+    std::shared_ptr<BatchCancel> batch_;
+    bool left_ = false;
+};
+
+// One member's answer.
 struct SearchSlice {
     std::span<const std::uint32_t> counts;
     std::span<const Result> results;
-    std::uint32_t batch_width;  // queries in the batch
-    Clock::time_point started;
-    const SearchAnswer& answer;
+    std::uint32_t batch_width;   // queries in the widest of its batches
+    Clock::duration dispatched;  // time in its batches
+    double bound_width;
+    const SearchAnswer& answer;  // of its last batch
 };
 
 // A search that waits. Exactly one of the callbacks is called, on a worker; it hands the news to the connection's
@@ -55,7 +77,7 @@ struct QueuedSearch {
 // Calls give(member, slice) with each member's part of a batch's answer.
 template <class Member, class Give>
 void deliver(std::vector<Member>& members, const SearchAnswer& answer, std::uint32_t batch_width,
-             Clock::time_point started, Give&& give)
+             Clock::duration dispatched, Give&& give)
 {
     std::size_t query = 0;
     std::size_t result = 0;
@@ -63,8 +85,8 @@ void deliver(std::vector<Member>& members, const SearchAnswer& answer, std::uint
         const auto counts = std::span(answer.counts).subspan(query, member.count);
         std::size_t results = 0;
         for (std::uint32_t count : counts) results += count;
-        give(member,
-             SearchSlice{counts, std::span(answer.results).subspan(result, results), batch_width, started, answer});
+        give(member, SearchSlice{counts, std::span(answer.results).subspan(result, results), batch_width, dispatched,
+                                 answer.bound_width, answer});
         query += member.count;
         result += results;
     }
@@ -73,29 +95,65 @@ void deliver(std::vector<Member>& members, const SearchAnswer& answer, std::uint
 class SearchQueue
 {
 public:
+    // The first worker takes no wide requests.
     SearchQueue(std::size_t workers, ThreadPool& pool);
     ~SearchQueue();
 
     // Queues a search; the token's leave() says that its sender is gone.
-    std::shared_ptr<BatchCancel> submit(QueuedSearch&& search);
+    std::shared_ptr<QueuedCancel> submit(QueuedSearch&& search);
     // Stops after what is queued was answered or cancelled.
     void stop();
 
 private:
+    // A search between its batches.
+    struct Waiting {
+        QueuedSearch search;
+        std::shared_ptr<QueuedCancel> cancel;
+        std::size_t done = 0;  // queries answered, and what was found for them
+        std::vector<std::uint32_t> counts;
+        std::vector<Result> results;
+        double bound_width = 0;
+        std::uint32_t batch_width = 0;
+        Clock::duration dispatched{};
+
+        std::size_t left() const { return search.count - done; }
+    };
+    // One way of an index: at most one batch at a time.
+    struct Lane {
+        std::deque<Waiting> waiting;
+        bool busy = false;
+        bool ready() const { return !busy && !waiting.empty(); }
+    };
+    struct IndexQueue {
+        const Mirror* mirror;
+        Lane narrow;
+        Lane wide;
+        bool idle() const { return !narrow.busy && !wide.busy && narrow.waiting.empty() && wide.waiting.empty(); }
+    };
+    using Queues = std::list<IndexQueue>;
+    // Members with the number of queries that each has in it.
     struct Batch {
-        std::vector<QueuedSearch> members;
+        Queues::iterator queue;
+        bool wide = false;
+        std::vector<Waiting> members;
+        std::vector<std::size_t> shares;
         std::size_t queries = 0;
         std::shared_ptr<BatchCancel> cancel = std::make_shared<BatchCancel>();
+
+        Lane& lane() const { return wide ? queue->wide : queue->narrow; }
     };
-    void work();
-    bool take(Batch& batch);
+
+    void work(bool narrow_only);
+    bool take(bool narrow_only, Batch& batch);
+    void fill(Batch& batch);
+    void release(Batch& batch);
     void run(Batch& batch);
+    static void give_out(Batch& batch, const SearchAnswer& answer, Clock::duration dispatched);
 
     ThreadPool& pool_;
     std::mutex mutex_;
     std::condition_variable wake_;
-    std::deque<Batch> waiting_;
-    std::vector<const Mirror*> busy_;  // at most one batch of an index at a time
+    Queues queues_;  // indexes with something to do, in the order of their turns
     bool stopping_ = false;
     std::vector<std::thread> workers_;
 };

@@ -96,6 +96,7 @@ void Server::finish()
     for (auto& thread : engine_.threads) thread->stop();
     engine_.builds.stop();
     engine_.searches.stop();
+    engine_.spread.stop();
     engine_.loads.stop();
     engine_.copies.stop();
 }

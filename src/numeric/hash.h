@@ -1,12 +1,18 @@
-// A deterministic mixing function: samples and seeds are drawn by it, never from a clock.
+// A deterministic mixing function: samples and seeds are drawn by it, never from a clock. Also for device code.
 #pragma once
 
 #include <cstdint>
 
+#ifdef __CUDACC__
+#define PGWARP_HOST_DEVICE __host__ __device__
+#else
+#define PGWARP_HOST_DEVICE
+#endif
+
 namespace pgwarp
 {
 
-inline std::uint64_t mix_hash(std::uint64_t value)
+PGWARP_HOST_DEVICE inline std::uint64_t mix_hash(std::uint64_t value)
 {
     value += 0x9e3779b97f4a7c15ULL;
     value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;

@@ -1,11 +1,13 @@
 #include "numeric/kmeans.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "numeric/distance.h"
+#include "numeric/kmeans_rules.h"
 #include "numeric/nearest.h"
 
 namespace pgwarp
@@ -16,14 +18,6 @@ namespace
 
 constexpr std::size_t tile_rows = 240;  // rows assigned at a time; a multiple of what the kernel takes at once
 constexpr float largest = 1e15F;        // squares and their sums stay finite
-
-std::uint64_t mix(std::uint64_t value)
-{
-    value += 0x9e3779b97f4a7c15ULL;
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-    return value ^ (value >> 31);
-}
 
 // A space in which assignment is precise: moved so that the centroids surround the origin, scaled down if huge.
 struct Frame {
@@ -128,20 +122,23 @@ private:
     const float* row(std::size_t i) const { return rows_.data() + i * dimensions_; }
     float* centroid(std::size_t c) { return centroids_.data() + c * dimensions_; }
 
-    // Start from rows picked by hash.
     void choose_first()
     {
         if (count_ == 0) return;
-        std::vector<std::uint32_t> order(count_);
-        std::iota(order.begin(), order.end(), 0U);
-        const std::size_t wanted = std::min(count_, options_.clusters);
-        for (std::size_t i = 0; i < wanted; ++i) {
-            const std::size_t other = i + mix(options_.seed * 0x100000001b3ULL + i) % (count_ - i);
-            std::swap(order[i], order[other]);
-        }
-        for (std::size_t c = 0; c < options_.clusters; ++c)
-            std::copy_n(row(order[c % wanted]), dimensions_, centroid(c));
+        const std::vector<std::uint32_t> chosen = choose_first_rows(
+            count_, options_.clusters, options_.seed, [this](auto numbers) { return hashes_of(numbers); });
+        for (std::size_t c = 0; c < options_.clusters; ++c) std::copy_n(row(chosen[c]), dimensions_, centroid(c));
         if (options_.spherical) normalise();
+    }
+
+    std::vector<std::uint64_t> hashes_of(std::span<const std::uint32_t> numbers) const
+    {
+        std::vector<std::uint64_t> hashes(numbers.size(), 0);
+        for (std::size_t i = 0; i < numbers.size(); ++i) {
+            for (std::size_t d = 0; d < dimensions_; ++d)
+                hashes[i] += row_hash_term(std::bit_cast<std::uint32_t>(row(numbers[i])[d] + 0.0F), d);
+        }
+        return hashes;
     }
 
     void iterate()
@@ -198,23 +195,63 @@ private:
         });
     }
 
-    // Move empty clusters (and, when balancing, small ones before the last iteration) to rows of the largest.
+    // Empty clusters (and, when balancing, small ones before the last iteration) move to where the largest are.
     void fill_small(bool last)
     {
         moved_ = false;
-        const std::size_t average = count_ / options_.clusters;
-        const std::size_t small = options_.balanced && !last ? average / 4 : 0;
         std::vector<std::uint32_t> order(options_.clusters);
         std::iota(order.begin(), order.end(), 0U);
         std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return size(a) > size(b); });
-        std::size_t donor = 0;
-        for (std::size_t at = order.size(); at-- > 0 && size(order[at]) <= small;) {
-            if (size(order[donor]) < 2 || donor >= at) break;
-            const std::size_t from = order[donor++];
-            const std::size_t pick = begin_[from] + mix(options_.seed + from * 31 + at) % size(from);
-            std::copy_n(row(members_[pick]), dimensions_, centroid(order[at]));
+        const std::size_t small =
+            options_.balanced && !last ? small_cluster(count_ / options_.clusters, size(order[order.size() / 2])) : 0;
+        if (size(order.back()) > small) return;
+        const std::vector<std::size_t> donors = find_donors(order);
+        std::size_t next = 0;
+        for (std::size_t place = order.size(); place-- > 0 && next < most_gifts * donors.size(); ++next) {
+            const std::size_t donor = donors[next % donors.size()];
+            if (size(order[place]) > small || donor >= place) break;
+            move(order[place], place, order[donor]);
             moved_ = true;
-            if (donor * 4 >= order.size()) donor = 0;
+        }
+    }
+
+    // Places in `order` of the clusters that may be split.
+    std::vector<std::size_t> find_donors(const std::vector<std::uint32_t>& order)
+    {
+        std::vector<std::size_t> donors;
+        for (std::size_t place = 0; place < donor_places(order.size()); ++place)
+            if (holds_different_rows(order[place])) donors.push_back(place);
+        return donors;
+    }
+
+    bool holds_different_rows(std::size_t c)
+    {
+        if (size(c) < 2) return false;
+        for (std::size_t probe = 0; probe < probed_members; ++probe) {
+            const float* values = row(members_[begin_[c] + probe * size(c) / probed_members]);
+            float difference = 0;
+            float magnitude = 0;
+            for (std::size_t d = 0; d < dimensions_; ++d) {
+                difference = std::max(difference, std::fabs(values[d] - centroid(c)[d]));
+                magnitude = std::max(magnitude, std::fabs(centroid(c)[d]));
+            }
+            if (differs_from_mean(difference, magnitude)) return true;
+        }
+        return false;
+    }
+
+    // To a row of the donor where the cluster was empty, else to half of the donor.
+    void move(std::size_t c, std::size_t place, std::size_t from)
+    {
+        const float* picked = row(members_[begin_[from] + pick_member(options_.seed, from, place, size(from))]);
+        if (size(c) == 0) {
+            std::copy_n(picked, dimensions_, centroid(c));
+            return;
+        }
+        for (std::size_t d = 0; d < dimensions_; ++d) {
+            const SplitValue halves = split_value(centroid(from)[d], picked[d]);
+            centroid(c)[d] = halves.toward;
+            centroid(from)[d] = halves.away;
         }
     }
 

@@ -18,13 +18,14 @@ struct KMeansOptions {
     std::size_t iterations = 10;
     std::uint64_t seed = 1;
     bool spherical = false;  // centroids normalised after each update (cosine)
-    bool balanced = false;   // small clusters are pulled to big ones between iterations (never leaves one empty)
+    bool balanced = false;   // between iterations small clusters leave their rows and take half of a large one
     std::function<void(std::size_t done, std::size_t total)> progress;  // may be empty
     const CancelToken* cancel = nullptr;                                // may be null
 };
 
-// Trains centroids [clusters][dimensions] on rows [count][dimensions]. When count < clusters the surplus centroids
-// repeat rows. Never returns NaN; equal rows and duplicates are fine. Same input, same bytes, whatever the pool's size.
+// Trains centroids [clusters][dimensions] on rows [count][dimensions], starting from different rows (kmeans_rules.h).
+// When count < clusters the surplus centroids repeat rows. Never returns NaN; equal rows and duplicates are fine. Same
+// input, same bytes, whatever the pool's size.
 std::vector<float> train_kmeans(std::span<const float> rows, std::size_t dimensions, const KMeansOptions& options,
                                 ThreadPool& pool);
 

@@ -5,6 +5,7 @@
 #include "postgres/executor/distance_stop.h"
 #include "postgres/executor/knn_batch.h"
 #include "postgres/executor/limit_hint.h"
+#include "postgres/executor/partition_search.h"
 #include "postgres/settings.h"
 
 extern "C" {
@@ -20,4 +21,5 @@ void _PG_init(void)
     pgwarp::init_limit_hint();
     pgwarp::init_knn_batch();
     pgwarp::init_distance_stop();
+    pgwarp::init_partition_search();
 }

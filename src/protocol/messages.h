@@ -37,7 +37,8 @@ enum class MessageType : std::uint16_t {
     return_buffer = 14,   // ReturnBufferRequest -> acknowledge
     status = 15,          // no payload -> StatusReply
     release = 16,         // MirrorRequest -> acknowledge
-    build_array = 17,     // BuildArrayRequest, data -> acknowledge
+    search_indexes = 17,  // SearchIndexesRequest, IndexTarget[], float queries[][dimensions] -> SearchIndexesReply
+    build_array = 18,     // BuildArrayRequest, data -> acknowledge
     acknowledge = 32,     // reply without payload (or data of build_read)
     progress = 33,        // ProgressReply; the final reply is still to come
     error = 34,           // ErrorReply
@@ -124,16 +125,17 @@ enum class SearchStatus : std::uint8_t {
     need_delta = 2,       // mirror ends at have_delta_end
     need_tombstones = 3,  // mirror has have_tombstone_version
     still_loading = 4,    // load_wait_ms passed
+    alone = 5,            // of one index among many: to be searched by a request of its own
 };
 
 // Followed, when answered, by uint32 counts[query_count] (padded to 8 bytes), Result[sum of counts].
 struct SearchReply {
     std::uint64_t have_delta_end[delta_log_count];
     std::uint64_t have_tombstone_version;
-    std::uint64_t engine_ns;  // from the request's last byte read to the reply's first byte written
-    std::uint64_t queue_ns;   // of that, waiting
-    double bound_width;       // of lower bounds: the distance is at most so much more than a result says
-    std::uint32_t batch_width;
+    std::uint64_t engine_ns;    // from the request's last byte read to the reply's first byte written
+    std::uint64_t queue_ns;     // of that, outside of the dispatches that it was part of
+    double bound_width;         // of lower bounds: the distance is at most so much more than a result says
+    std::uint32_t batch_width;  // queries in the widest of these dispatches
     std::uint32_t query_count;
     SearchCursor last;  // of the last result, for a continuation (one query)
     SearchStatus status;
@@ -142,6 +144,47 @@ struct SearchReply {
     std::uint8_t reserved[5];
     ParameterList resolved;  // settings as used
 };
+
+// The method's own search of many indexes for the same queries, with the same settings; nothing is waited for. Followed
+// by IndexTarget[index_count], float queries[query_count][dimensions].
+struct SearchIndexesRequest {
+    std::uint32_t index_count;
+    std::uint32_t query_count;
+    std::uint32_t dimensions;
+    std::uint16_t fault;  // Fault
+    std::uint16_t reserved;
+    ParameterList settings;
+};
+
+struct IndexTarget {
+    MirrorKey key;
+    std::uint64_t delta_end[delta_log_count];  // as in SearchRequest
+    std::uint64_t tombstone_version;
+    std::int64_t effort;
+    std::uint32_t k;
+    std::uint32_t reserved;
+};
+static_assert(sizeof(IndexTarget) == 88);
+
+// Followed by IndexAnswer[index_count], uint32 counts[index_count][query_count] (padded to 8 bytes), Result[sum of
+// counts]. An index that is not answered has counts of 0.
+struct SearchIndexesReply {
+    std::uint64_t engine_ns;
+    std::uint64_t queue_ns;
+    std::uint32_t index_count;
+    std::uint32_t query_count;
+    ParameterList resolved;  // of the first index answered
+};
+
+struct IndexAnswer {
+    SearchCursor last;  // of the last result, where there is one query
+    double bound_width;
+    SearchStatus status;
+    ResultKind kind;
+    std::uint8_t on_cuda;
+    std::uint8_t reserved[5];
+};
+static_assert(sizeof(IndexAnswer) == 32);
 
 struct MirrorRequest {
     MirrorKey key;
@@ -301,10 +344,12 @@ struct MirrorStatus {
     std::uint64_t bytes;
     std::uint64_t device_bytes;  // of them
     std::uint64_t searches;      // queries answered
-    std::uint64_t batches;
-    std::uint64_t engine_ns;  // spent on them
-    std::uint64_t answer_ns;  // from request to reply, each query's added up
-    std::uint64_t idle_ms;    // since the last one
+    std::uint64_t batches;       // dispatches to the device
+    std::uint64_t widest_batch;  // queries in the widest of them
+    std::uint64_t engine_ns;     // spent on dispatches
+    std::uint64_t queue_ns;      // from request to reply, but for the dispatches; each query's added up
+    std::uint64_t answer_ns;     // from request to reply, each query's added up
+    std::uint64_t idle_ms;       // since the last one
 };
 
 // Followed by MirrorStatus[mirror_count].

@@ -8,6 +8,7 @@ use lib $FindBin::RealBin;
 use PgwarpTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use IPC::Run;
 use Test::More;
 
 my $node = new_cluster('functions');
@@ -61,6 +62,85 @@ $writer->query_safe('COMMIT');
 $reader->query('COMMIT');
 like($reader->{stderr}, qr/could not serialize access/, 'write skew is noticed');
 $reader->{stderr} = '';
+
+# Beside sessions that update in HOT chains and out of them, delete, insert, roll back and vacuum: each snapshot has its
+# answers, the same ones from its first to its last statement.
+my $snapshots = $ENV{PGWARP_FUNCTIONS_SNAPSHOTS} || 10;
+$node->safe_psql('postgres', q{
+	CREATE TABLE busy (id int, note int, v vector(4)) WITH (fillfactor = 60, autovacuum_enabled = off);
+	SELECT setseed(0.5);
+	CREATE FUNCTION random_vector() RETURNS vector LANGUAGE sql VOLATILE AS 'SELECT array_agg(random())::vector(4) FROM generate_series(1, 4)';
+	INSERT INTO busy SELECT i, 0, random_vector() FROM generate_series(1, 400) i;
+	CREATE TABLE busy_queries AS SELECT i AS id, random_vector() AS v FROM generate_series(1, 40) i;
+	CREATE INDEX busy_v ON busy USING exact (v);
+	-- answers that are not the rows that a scan of the table finds, and edges that are not
+	CREATE FUNCTION wrong_answers() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+		WITH found AS (
+			SELECT s.*, row_number() OVER (PARTITION BY s.query ORDER BY s.ordinality) AS rank
+			FROM knn_search('busy_v', 'SELECT v FROM busy_queries ORDER BY id', 7) WITH ORDINALITY s),
+		truth AS (
+			SELECT q.id AS query, n.* FROM busy_queries q, LATERAL (
+				SELECT d, row_number() OVER (ORDER BY d) AS rank FROM (SELECT b.v <-> q.v AS d FROM busy b ORDER BY 1 LIMIT 7) o) n)
+		SELECT count(*) FROM found f FULL JOIN truth t USING (query, rank) LEFT JOIN busy b ON b.ctid = f.tid
+			LEFT JOIN busy_queries q ON q.id = query
+		WHERE (f.distance = t.d AND b.v <-> q.v = f.distance) IS NOT TRUE $$;
+	CREATE FUNCTION wrong_edges() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+		WITH found AS (
+			SELECT g.*, row_number() OVER (PARTITION BY g.tid ORDER BY g.ordinality) AS rank FROM knn_graph('busy_v', 3) WITH ORDINALITY g),
+		truth AS (
+			SELECT a.ctid AS tid, n.* FROM busy a, LATERAL (
+				SELECT d, row_number() OVER (ORDER BY d) AS rank FROM (SELECT b.v <-> a.v AS d FROM busy b WHERE b.ctid <> a.ctid ORDER BY 1 LIMIT 3) o) n)
+		SELECT count(*) FROM found f FULL JOIN truth t USING (tid, rank) LEFT JOIN busy a ON a.ctid = tid LEFT JOIN busy b ON b.ctid = f.neighbor
+		WHERE (f.distance = t.d AND a.v <-> b.v = f.distance) IS NOT TRUE $$;
+	ALTER FUNCTION wrong_answers() SET enable_indexscan = off;
+	ALTER FUNCTION wrong_edges() SET enable_indexscan = off;
+	-- what the answers are, to the version of each row
+	CREATE FUNCTION answers() RETURNS text LANGUAGE sql VOLATILE AS $$
+		SELECT md5(string_agg(format('%s %s %s %s', s.query, s.tid, b.id, b.note), ',' ORDER BY s.query, s.distance))
+		FROM knn_search('busy_v', 'SELECT v FROM busy_queries ORDER BY id', 7) s LEFT JOIN busy b ON b.ctid = s.tid $$;
+});
+my %scripts = (
+	churn => q{
+		\set id random(1, 400)
+		UPDATE busy SET note = note + 1 WHERE id = :id;
+		UPDATE busy SET v = v + v WHERE id = 401 - :id AND note % 2 = 1;
+		DELETE FROM busy WHERE id = 1000 + :id OR (id = :id AND note % 5 = 4);
+		INSERT INTO busy VALUES (1000 + :id, 0, random_vector()), (:id, 0, random_vector());
+		BEGIN;
+		INSERT INTO busy SELECT 5000 + id, 0, v FROM busy_queries;
+		UPDATE busy SET note = -1, v = (SELECT v FROM busy_queries WHERE id = 1) WHERE id = :id;
+		DELETE FROM busy WHERE id % 7 = :id % 7;
+		ROLLBACK;
+	},
+	# to truncate the table it would wait for its readers
+	vacuum => 'VACUUM (TRUNCATE off) busy;',);
+my @churn = ($node->installed_command('pgbench'), '-n', '-c', '2', '-T', '600', '-R', '100', '-h', $node->host, '-p', $node->port);
+for my $name (sort keys %scripts)
+{
+	my $path = $node->basedir . "/$name.sql";
+	PostgreSQL::Test::Utils::append_to_file($path, $scripts{$name});
+	push @churn, '-f', $path . ($name eq 'vacuum' ? '@1' : '@5');
+}
+my $churn = IPC::Run::start([ @churn, 'postgres' ], '>', \my $churn_out, '2>', \my $churn_err);
+my ($wrong, $moved) = (0, 0);
+for (1 .. $snapshots)
+{
+	$reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+	my $first = $reader->query_safe('SELECT answers()');
+	$wrong += $reader->query_safe('SELECT wrong_answers() + wrong_edges()');
+	$reader->query_safe('SELECT pg_sleep(0.1)');
+	$moved++ if $first ne $reader->query_safe('SELECT answers()');
+	$wrong += $reader->query_safe('SELECT wrong_answers() + wrong_edges()');
+	$reader->query_safe('COMMIT');
+	# read committed: a snapshot for each statement
+	$wrong += $reader->query_safe('SELECT wrong_answers() + wrong_edges()') for 1 .. 3;
+}
+ok($churn->pumpable, 'the writers are still at it') or diag($churn_err);
+$churn->signal('TERM');
+$churn->finish;
+is($wrong, 0, "$snapshots snapshots beside writers: every answer and every edge is right");
+is($moved, 0, 'and the same, row version by row version, as long as the snapshot lasts');
+ok($node->poll_query_until('postgres', q{SELECT n_tup_hot_upd > 100 AND n_tup_upd > n_tup_hot_upd + 100 FROM pg_stat_user_tables WHERE relname = 'busy'}), 'there were updates in HOT chains and out of them');
 
 # cancels
 for my $statement (

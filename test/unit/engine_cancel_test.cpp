@@ -29,6 +29,7 @@ protected:
     {
         TestMethodState& state = test_method_state();
         state.slow_ms = 0;
+        state.query_us = 0;
         state.build_ms = 0;
         state.cost = 1.0;
         state.cancelled = 0;

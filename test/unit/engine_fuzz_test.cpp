@@ -14,11 +14,11 @@ namespace
 using Random = std::mt19937_64;
 
 constexpr MessageType request_types[] = {
-    MessageType::hello,        MessageType::search,        MessageType::load_begin,      MessageType::load_chunk,
-    MessageType::load_end,     MessageType::load_delta,    MessageType::load_tombstones, MessageType::build_begin,
-    MessageType::build_rows,   MessageType::build_run,     MessageType::build_read,      MessageType::build_end,
-    MessageType::lease_buffer, MessageType::return_buffer, MessageType::status,          MessageType::release,
-    MessageType::build_array};
+    MessageType::hello,          MessageType::search,        MessageType::load_begin,      MessageType::load_chunk,
+    MessageType::load_end,       MessageType::load_delta,    MessageType::load_tombstones, MessageType::build_begin,
+    MessageType::build_rows,     MessageType::build_run,     MessageType::build_read,      MessageType::build_end,
+    MessageType::lease_buffer,   MessageType::return_buffer, MessageType::status,          MessageType::release,
+    MessageType::search_indexes, MessageType::build_array};
 
 template <class T>
 void append(std::vector<std::byte>& bytes, const T& value)
@@ -49,6 +49,21 @@ std::vector<std::byte> right_payload(MessageType type, const TestIndex& index, s
             append(bytes, search_request(index, 3, 2));
             for (int i = 0; i < 2; ++i) bytes.insert(bytes.end(), row.begin(), row.end());
             break;
+        case MessageType::search_indexes: {
+            SearchIndexesRequest many{};
+            many.index_count = 2;
+            many.query_count = 1;
+            many.dimensions = index.shape.dimensions;
+            append(bytes, many);
+            for (int i = 0; i < 2; ++i) {
+                IndexTarget target{};
+                target.key = index.key;
+                target.k = 3;
+                append(bytes, target);
+            }
+            bytes.insert(bytes.end(), row.begin(), row.end());
+            break;
+        }
         case MessageType::load_begin: {
             LoadBeginRequest load{};
             load.key = index.key;
@@ -174,6 +189,9 @@ void decode_any(MessageType type, Bytes payload)
             break;
         case MessageType::search:
             decode_search(payload);
+            break;
+        case MessageType::search_indexes:
+            decode_search_indexes(payload);
             break;
         case MessageType::load_begin:
             decode_load_begin(payload);

@@ -454,6 +454,9 @@ TEST(EngineServer, StatusAndRelease)
     EXPECT_EQ(mirror.rows, 100U);
     EXPECT_EQ(mirror.searches, 2U);
     EXPECT_EQ(mirror.batches, 1U);
+    EXPECT_EQ(mirror.widest_batch, 2U);
+    EXPECT_GT(mirror.engine_ns, 0U);
+    EXPECT_GE(mirror.answer_ns, 2 * mirror.engine_ns + mirror.queue_ns);
     EXPECT_EQ(mirror.bytes, status.memory_used);
     client.call(MessageType::release, EngineClient::bytes_of(MirrorRequest{index.key}));
     EXPECT_EQ(client.call(MessageType::status).as<StatusReply>().mirror_count, 0U);

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <set>
 
 #include "numeric/kmeans.h"
+#include "numeric/kmeans_rules.h"
 #include "numeric/nearest.h"
 
 namespace pgwarp
@@ -106,6 +108,168 @@ TEST(KMeans, TakesEqualFewAndHugeRows)
     for (float& value : huge) value *= 3e37F;
     for (const float value : train_kmeans(huge, 3, options, pool)) EXPECT_TRUE(std::isfinite(value));
     EXPECT_EQ(train_kmeans({}, 3, options, pool).size(), 30U);
+}
+
+std::vector<std::uint64_t> all_different(std::span<const std::uint32_t> rows)
+{
+    return {rows.begin(), rows.end()};
+}
+
+TEST(KMeansStart, IsAShuffleWhereRowsDiffer)
+{
+    for (const std::size_t clusters : {1, 7, 99, 100, 250}) {
+        const auto chosen = choose_first_rows(100, clusters, 3, all_different);
+        const auto drawn = draw_rows(100, std::min<std::size_t>(clusters, 100), 3);
+        EXPECT_EQ(std::set<std::uint32_t>(drawn.begin(), drawn.end()).size(), drawn.size());
+        ASSERT_EQ(chosen.size(), clusters);
+        for (std::size_t c = 0; c < clusters; ++c) EXPECT_EQ(chosen[c], drawn[c % drawn.size()]);
+    }
+}
+
+TEST(KMeansStart, TakesARowOnce)
+{
+    // Row i is one of 12; nine of ten rows are the first of them.
+    const auto kind = [](std::uint32_t i) { return i % 10 != 0 ? 0U : i / 10 % 12; };
+    for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
+        for (const std::size_t clusters : {5, 12, 40}) {
+            std::set<std::uint32_t> asked;
+            const auto chosen = choose_first_rows(30000, clusters, seed, [&](auto rows) {
+                std::vector<std::uint64_t> hashes;
+                for (const std::uint32_t row : rows) {
+                    EXPECT_TRUE(asked.insert(row).second);
+                    hashes.push_back(kind(row));
+                }
+                return hashes;
+            });
+            EXPECT_LE(asked.size(), 16 * clusters);
+            std::set<std::uint32_t> kinds;
+            for (const std::uint32_t row : chosen) kinds.insert(kind(row));
+            ASSERT_EQ(chosen.size(), clusters);
+            // 80 draws at least, each of them other than the commonest with a chance of a tenth.
+            EXPECT_GE(kinds.size(), std::min<std::size_t>(clusters, 5)) << clusters << " clusters, seed " << seed;
+        }
+    }
+}
+
+TEST(KMeansStart, HashesTellRowsApart)
+{
+    EXPECT_EQ(row_hash_term(0, 0), row_hash_term(0, 0));
+    std::set<std::uint64_t> seen;
+    for (std::uint32_t bits = 0; bits < 100; ++bits)
+        for (std::size_t column = 0; column < 100; ++column) seen.insert(row_hash_term(bits, column));
+    EXPECT_EQ(seen.size(), 10000U);
+}
+
+TEST(KMeansSplit, StaysFiniteAndGoesThroughTheMean)
+{
+    const SplitValue halves = split_value(2, 10);
+    EXPECT_FLOAT_EQ(halves.toward, 3);
+    EXPECT_FLOAT_EQ(halves.away, 1);
+    constexpr float largest = std::numeric_limits<float>::max();
+    for (const float mean : {-largest, 0.0F, largest}) {
+        for (const float row : {-largest, 0.0F, largest}) {
+            EXPECT_TRUE(std::isfinite(split_value(mean, row).toward));
+            EXPECT_TRUE(std::isfinite(split_value(mean, row).away));
+        }
+    }
+}
+
+struct Quality {
+    double objective = 0;
+    double imbalance = 0;  // sum of squared cluster sizes, 1 where all are equal
+    std::size_t used = 0;  // clusters that have rows
+};
+
+Quality quality_of(const std::vector<float>& rows, std::size_t dimensions, const KMeansOptions& options)
+{
+    ThreadPool pool(2);
+    const std::vector<float> centroids = train_kmeans(rows, dimensions, options, pool);
+    const std::size_t count = rows.size() / dimensions;
+    std::vector<std::uint32_t> labels(count);
+    assign_to_centroids(Metric::l2, rows, dimensions, centroids, labels, {}, pool);
+    Quality quality;
+    std::vector<double> sizes(options.clusters, 0.0);
+    for (std::size_t i = 0; i < count; ++i) {
+        quality.objective +=
+            canonical_l2_squared(rows.data() + i * dimensions, centroids.data() + labels[i] * dimensions, dimensions);
+        sizes[labels[i]] += 1;
+    }
+    for (const double size : sizes) {
+        quality.imbalance += size * size * static_cast<double>(sizes.size()) / static_cast<double>(count * count);
+        quality.used += size > 0 ? 1 : 0;
+    }
+    return quality;
+}
+
+// Nine of ten rows in one dense blob, the others around 30 centres.
+std::vector<float> lopsided_values(std::size_t count, std::size_t dimensions)
+{
+    std::vector<float> rows = random_values(count * dimensions, 19);
+    const std::vector<float> centres = random_values(31 * dimensions, 20);
+    for (std::size_t i = 0; i < count; ++i) {
+        const bool dense = i % 10 != 0;
+        for (std::size_t d = 0; d < dimensions; ++d) {
+            float& value = rows[i * dimensions + d];
+            value = value * (dense ? 0.05F : 0.5F) + centres[(dense ? 0 : 1 + i / 10 % 30) * dimensions + d];
+        }
+    }
+    return rows;
+}
+
+TEST(KMeans, BalancingEvensOut)
+{
+    for (const std::size_t dimensions : {3, 16, 64, 200}) {
+        const std::vector<float> rows = lopsided_values(10000, dimensions);
+        KMeansOptions options;
+        options.clusters = 100;
+        const Quality plain = quality_of(rows, dimensions, options);
+        options.balanced = true;
+        const Quality balanced = quality_of(rows, dimensions, options);
+        EXPECT_LT(balanced.imbalance, plain.imbalance) << dimensions;
+        // Even lists cost what the sparse rows lose.
+        EXPECT_LT(balanced.objective, plain.objective * 1.3) << dimensions;
+    }
+}
+
+// Twelve different rows, half of all the same one; five clusters find five places whatever the seed.
+TEST(KMeans, WastesNoClusterOnDuplicates)
+{
+    for (const std::size_t dimensions : {3, 40}) {
+        const std::vector<float> distinct = random_values(12 * dimensions, 18);
+        std::vector<float> rows;
+        for (std::size_t i = 0; i < 3000; ++i) {
+            const std::size_t from = i % 2 == 0 ? 0 : i / 2 % 12;
+            rows.insert(rows.end(), distinct.begin() + static_cast<std::ptrdiff_t>(from * dimensions),
+                        distinct.begin() + static_cast<std::ptrdiff_t>((from + 1) * dimensions));
+        }
+        for (const std::size_t clusters : {5, 12}) {
+            for (const bool balanced : {false, true}) {
+                KMeansOptions options;
+                options.clusters = clusters;
+                options.balanced = balanced;
+                for (options.seed = 1; options.seed < 12; ++options.seed) {
+                    const Quality quality = quality_of(rows, dimensions, options);
+                    EXPECT_EQ(quality.used, clusters) << dimensions << " " << balanced << " " << options.seed;
+                    EXPECT_TRUE(clusters < 12 || quality.objective < 1e-6) << quality.objective;
+                }
+            }
+        }
+    }
+}
+
+// A cluster of equal rows is the largest and can't be split; the others are not given up for it.
+TEST(KMeans, BalancingLeavesEqualRowsAlone)
+{
+    std::vector<float> rows = random_values(10000 * 16, 22);
+    for (std::size_t i = 0; i < 10000; ++i)
+        if (i % 10 != 0) std::fill_n(rows.begin() + static_cast<std::ptrdiff_t>(i * 16), 16, 0.25F);
+    KMeansOptions options;
+    options.clusters = 60;
+    const Quality plain = quality_of(rows, 16, options);
+    options.balanced = true;
+    const Quality balanced = quality_of(rows, 16, options);
+    EXPECT_LE(balanced.objective, plain.objective * 1.02);
+    EXPECT_GE(balanced.used, 59U);
 }
 
 }  // namespace

@@ -62,8 +62,13 @@ struct ScanState {
     Progress now;
 };
 
+// The answers of the k-NN join that the scan is part of: those to its current row. Null when there are none.
+KnnCache* scan_knn_cache(IndexScanDesc scan);
+
 // scan_fetch.cpp: fills now.batch with rows not offered yet; false when there are none.
 bool fetch_batch(IndexScanDesc scan);
+// Rows that the first search of a scan is for.
+uint32 first_wanted(const LimitHint& hint);
 
 // search_plan.cpp
 // Describes a method's own search for `wanted` rows: how many results, with which effort and settings.
@@ -75,7 +80,7 @@ Candidate make_bounded(const Result& result, ResultKind kind, double bound_width
 struct SearchResults {
     SearchReply header;
     uint32 count;
-    Result* results;
+    const Result* results;
 };
 // The results of a reply to a search with one query, palloc'ed.
 SearchResults read_search_reply(const EngineReply& reply);

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "postgres/access/scan.h"
+#include "postgres/executor/partition_search.h"
 #include "postgres/settings.h"
 
 namespace pgwarp
@@ -20,15 +21,6 @@ constexpr SearchCursor front = {-std::numeric_limits<double>::infinity(), 0};
 ScanState* state_of(IndexScanDesc scan)
 {
     return static_cast<ScanState*>(scan->opaque);
-}
-
-// Rows that the first search is for.
-uint32 first_wanted(const ScanState* state)
-{
-    const int64 rows = limit_hint_rows(state->hint);
-    if (rows <= 0) return first_rows;
-    if (state->hint.filtered) return static_cast<uint32>(Min(Max(rows * 2, int64{first_rows}), int64{max_k}));
-    return static_cast<uint32>(Min(rows, int64{max_k}));
 }
 
 // From the second search on, rows of the first must be known.
@@ -67,7 +59,15 @@ void plan_search(IndexScanDesc scan, const IndexState& state, SearchRequest* req
     plan_normal_search(scan->indexRelation, state, now.wanted, request);
 }
 
-// Take the answer that a k-NN join fetched ahead; false when there is none for the search that comes next.
+// Whether the scan sees what the statement that it is part of sees; only then answers fetched ahead are for it.
+bool scans_for_statement(IndexScanDesc scan)
+{
+    const LimitState* limit = state_of(scan)->hint.limit;
+    return limit != nullptr && scan->xs_snapshot == limit->ps.state->es_snapshot;
+}
+
+// Take the answer that a k-NN join, or the scans of other partitions, fetched ahead; false when there is none for the
+// search that comes next.
 bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
 {
     ScanState* state = state_of(scan);
@@ -76,9 +76,16 @@ bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     if (now.continuation) {
         now.ahead = nullptr;
     } else if (!now.started) {
-        const EState* executor = state->hint.limit != nullptr ? state->hint.limit->ps.state : nullptr;
-        if (executor == nullptr || now.arbitrary || scan->xs_snapshot != executor->es_snapshot) return false;
-        now.ahead = find_knn_answer(executor, scan->indexRelation, now.sent, now.dimensions, &answer, &now.wanted);
+        if (now.arbitrary || !scans_for_statement(scan)) return false;
+        KnnCache* cache = scan_knn_cache(scan);
+        if (cache != nullptr) answer = find_knn_answer(cache, scan->heapRelation, now.sent, now.dimensions);
+        if (answer != nullptr) {
+            now.ahead = cache;
+            now.wanted = cache->wanted;
+        } else if (state->hint.partitions != nullptr) {
+            answer = find_partition_answer(state->hint.partitions, state->hint.partition, now.metric, now.sent,
+                                           now.dimensions);
+        }
     } else if (now.ahead != nullptr) {
         answer = deepen_knn_answer(now.ahead, now.wanted);
     }
@@ -103,6 +110,7 @@ bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     plan_search(scan, seen, request);
     elog(DEBUG2, "searching index \"%s\" for %u rows%s", RelationGetRelationName(index), request->k,
          now.continuation ? ", exactly" : "");
+    keep_next_batches();
     *found = read_search_reply(engine_search(index, seen, request, now.sent));
     // Rebuilt meanwhile: the cursor means nothing.
     return request->key.generation == now.generation || !now.continuation;
@@ -134,6 +142,20 @@ void advance(Progress* now, const AccessMethod& method, const SearchRequest& req
 
 }  // namespace
 
+KnnCache* scan_knn_cache(IndexScanDesc scan)
+{
+    return scans_for_statement(scan) ? find_knn_cache(state_of(scan)->hint.limit->ps.state, scan->indexRelation)
+                                     : nullptr;
+}
+
+uint32 first_wanted(const LimitHint& hint)
+{
+    const int64 rows = limit_hint_rows(hint);
+    if (rows <= 0) return first_rows;
+    if (hint.filtered) return static_cast<uint32>(Min(Max(rows * 2, int64{first_rows}), int64{max_k}));
+    return static_cast<uint32>(Min(rows, int64{max_k}));
+}
+
 bool fetch_batch(IndexScanDesc scan)
 {
     ScanState* state = state_of(scan);
@@ -142,7 +164,7 @@ bool fetch_batch(IndexScanDesc scan)
     if (now.started) {
         remember_first_batch(state);
     } else {
-        now.wanted = first_wanted(state);
+        now.wanted = first_wanted(state->hint);
         now.cursor = front;
         now.floor = -std::numeric_limits<double>::infinity();
         now.ceiling = now.floor;
@@ -155,7 +177,7 @@ bool fetch_batch(IndexScanDesc scan)
         if (!ahead && !search_now(scan, &request, &found)) continue;
         if (request.k == 0) break;  // the index has no row
         take_results(scan, found);
-        if (!ahead) pfree(found.results);
+        if (!ahead) pfree(const_cast<Result*>(found.results));
         advance(&now, access_method_of(index), request, found);
         now.started = true;
         if (now.batch.count > 0) return true;

@@ -16,8 +16,9 @@ SearchResults read_search_reply(const EngineReply& reply)
         ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("pgwarp-engine sent a malformed reply to a search")));
     }
     // A copy: what is done with a result may run a query of its own on this connection.
-    out.results = static_cast<Result*>(palloc(sizeof(Result) * Max(uint64{1}, uint64{out.count})));
-    memcpy(out.results, reply.payload + results_at, sizeof(Result) * uint64{out.count});
+    auto* results = static_cast<Result*>(palloc(sizeof(Result) * Max(uint64{1}, uint64{out.count})));
+    memcpy(results, reply.payload + results_at, sizeof(Result) * uint64{out.count});
+    out.results = results;
     return out;
 }
 

@@ -8,62 +8,100 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint32 most_bytes = 1U << 20;  // of queries in a request, and of results in a reply
-
-// How many queries one request may hold, so that it and its reply fit into a frame.
-uint32 most_queries(uint32 dimensions, uint32 k)
+// Give each query of a request its own results.
+void take_answers(const EngineReply& reply, BatchPart* part, BatchAnswer* answers)
 {
-    const uint64 by_query = most_bytes / (sizeof(float) * dimensions);
-    const uint64 by_result = most_bytes / (sizeof(Result) * uint64{k} + sizeof(uint32));
-    return static_cast<uint32>(Max(uint64{1}, Min(by_query, by_result)));
-}
-
-// Copy a reply's results, and give each query its own.
-void take_answers(const EngineReply& reply, BatchPart* part, uint32 count, BatchAnswer* answers)
-{
-    const uint64 counts_bytes = MAXALIGN(sizeof(uint32) * uint64{count});
-    const uint64 results_at = sizeof(SearchReply) + counts_bytes;
-    uint64 total = 0;
-    if (reply.payload_bytes >= results_at) {
-        memcpy(&part->reply, reply.payload, sizeof(SearchReply));
-        const auto* counts = reinterpret_cast<const uint32*>(reply.payload + sizeof(SearchReply));
-        for (uint32 i = 0; i < count; ++i) {
-            answers[i].count = counts[i];
-            total += counts[i];
-        }
-    }
-    if (part->reply.query_count != count || reply.payload_bytes < results_at + sizeof(Result) * total) {
-        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("pgwarp-engine sent a malformed reply to a search")));
-    }
-    auto* results = static_cast<Result*>(palloc(sizeof(Result) * Max(uint64{1}, total)));
-    memcpy(results, reply.payload + results_at, sizeof(Result) * total);
+    const uint32 count = part->request.query_count;
+    const BatchReply copied = read_batch_reply(reply.payload, reply.payload_bytes, count, part->request.k);
+    part->reply = copied.header;
+    const Result* results = copied.results;
     for (uint32 i = 0; i < count; ++i) {
-        answers[i].part = part;
-        answers[i].results = results;
-        results += answers[i].count;
+        answers[i] = {part, results, copied.counts[i]};
+        results += copied.counts[i];
     }
 }
 
 }  // namespace
 
-BatchAnswer* search_batch(Relation index, PlanSearch plan, uint32 wanted, const float* queries, uint32 count,
-                          uint32 dimensions)
+uint32 queries_per_request(uint32 dimensions, uint32 k)
 {
-    auto* answers = static_cast<BatchAnswer*>(palloc0(sizeof(BatchAnswer) * Max(1U, count)));
-    for (uint32 first = 0; first < count;) {
-        const IndexState state = read_index_state(index);
+    const uint64 by_request = (max_payload - sizeof(SearchRequest)) / (sizeof(float) * dimensions);
+    const uint64 by_reply = (max_payload - sizeof(SearchReply) - 16) / (sizeof(uint32) + sizeof(Result) * uint64{k});
+    return static_cast<uint32>(Max(uint64{1}, Min(by_request, by_reply)));
+}
+
+void size_request(SearchRequest* request, uint32 queries, uint32 dimensions)
+{
+    request->query_count = queries;
+    request->dimensions = dimensions;
+    request->load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
+    request->fault = static_cast<uint16>(setting_fault);
+}
+
+BatchReply read_batch_reply(const char* payload, uint32 payload_bytes, uint32 queries, uint32 k)
+{
+    BatchReply out = {};
+    const uint64 counts_at = sizeof(SearchReply);
+    const uint64 results_at = counts_at + MAXALIGN(sizeof(uint32) * queries);
+    bool good = payload_bytes >= results_at;
+    uint64 total = 0;
+    if (good) {
+        out.copy = static_cast<char*>(palloc(payload_bytes));
+        memcpy(out.copy, payload, payload_bytes);
+        memcpy(static_cast<void*>(&out.header), out.copy, sizeof(SearchReply));
+        out.counts = reinterpret_cast<const uint32*>(out.copy + counts_at);
+        out.results = reinterpret_cast<const Result*>(out.copy + results_at);
+        for (uint32 i = 0; i < queries; ++i) {
+            good = good && out.counts[i] <= k;
+            total += out.counts[i];
+        }
+    }
+    if (!good || out.header.query_count != queries || payload_bytes < results_at + sizeof(Result) * total) {
+        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("pgwarp-engine sent a malformed reply to a search")));
+    }
+    return out;
+}
+
+BatchAnswer* search_batch(const BatchQueries& queries)
+{
+    auto* answers = static_cast<BatchAnswer*>(palloc0(sizeof(BatchAnswer) * Max(1U, queries.count)));
+    for (uint32 first = 0; first < queries.count;) {
+        const IndexState state = read_index_state(queries.index);
         if (index_is_empty(state)) break;
         auto* part = static_cast<BatchPart*>(palloc0(sizeof(BatchPart)));
         SearchRequest& request = part->request;
-        plan(index, state, wanted, &request);
-        request.query_count = Min(count - first, most_queries(dimensions, request.k));
-        request.dimensions = dimensions;
-        request.load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
-        request.fault = static_cast<uint16>(setting_fault);
-        const EngineReply reply = engine_search(index, state, &request, queries + uint64{first} * dimensions);
-        take_answers(reply, part, request.query_count, answers + first);
-        first += request.query_count;
+        queries.plan(queries.index, state, queries.wanted, &request);
+        const uint32 some = Min(queries.count - first, queries_per_request(queries.dimensions, request.k));
+        size_request(&request, some, queries.dimensions);
+        const float* vectors = queries.vectors + uint64{first} * queries.dimensions;
+        take_answers(engine_search(queries.index, state, &request, vectors), part, answers + first);
+        first += some;
     }
+    return answers;
+}
+
+void begin_batch(const BatchQueries& queries, BatchAhead* ahead)
+{
+    *ahead = {};
+    ahead->queries = queries;
+    const IndexState state = read_index_state(queries.index);
+    if (queries.count == 0 || index_is_empty(state)) return;
+    ahead->part = static_cast<BatchPart*>(palloc0(sizeof(BatchPart)));
+    SearchRequest& request = ahead->part->request;
+    queries.plan(queries.index, state, queries.wanted, &request);
+    if (queries_per_request(queries.dimensions, request.k) < queries.count) return;
+    size_request(&request, queries.count, queries.dimensions);
+    begin_search(queries.index, state, &request, queries.vectors, &ahead->request);
+}
+
+BatchAnswer* finish_batch(BatchAhead* ahead)
+{
+    EngineReply reply;
+    if (ahead->answers != nullptr || ahead->request.id == 0) return ahead->answers;
+    if (!finish_search(&ahead->request, &reply)) return nullptr;
+    auto* answers = static_cast<BatchAnswer*>(palloc(sizeof(BatchAnswer) * ahead->queries.count));
+    take_answers(reply, ahead->part, answers);
+    ahead->answers = answers;
     return answers;
 }
 

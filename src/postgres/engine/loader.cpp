@@ -28,14 +28,6 @@ struct SearchRun {
     int load_deaths;
 };
 
-// Say which state of the index is to be searched.
-void address_request(Relation index, const IndexState& state, SearchRequest* request)
-{
-    request->key = mirror_key(index, state.meta);
-    memcpy(request->delta_end, state.delta_end, sizeof(request->delta_end));
-    request->tombstone_version = state.meta.tombstone_version;
-}
-
 uint32 query_bytes(const SearchRequest& request)
 {
     return static_cast<uint32>(sizeof(float) * request.dimensions * request.query_count);
@@ -131,6 +123,7 @@ void supply(SearchRun* run, const SearchReply& reply)
         case SearchStatus::still_loading:
             raise_still_loading(run);
         case SearchStatus::answered:
+        case SearchStatus::alone:
             break;
     }
     MemoryContextSwitchTo(outer);
@@ -139,6 +132,13 @@ void supply(SearchRun* run, const SearchReply& reply)
 }
 
 }  // namespace
+
+void address_request(Relation index, const IndexState& state, SearchRequest* request)
+{
+    request->key = mirror_key(index, state.meta);
+    memcpy(request->delta_end, state.delta_end, sizeof(request->delta_end));
+    request->tombstone_version = state.meta.tombstone_version;
+}
 
 void begin_search(Relation index, const IndexState& state, SearchRequest* request, const float* queries,
                   RequestAhead* ahead)

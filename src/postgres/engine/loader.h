@@ -21,6 +21,9 @@ IndexState read_index_state(Relation index);
 // True when the index has no row at all, dead ones included: then no engine need be asked.
 bool index_is_empty(const IndexState& state);
 
+// Says which state of the index is to be searched: fills request.key, delta_end and tombstone_version.
+void address_request(Relation index, const IndexState& state, SearchRequest* request);
+
 // Fills request.key, delta_end and tombstone_version from `state`, sends it with the queries (normalised by the caller
 // when the metric is cosine), loads what the engine asks for, and returns the answered reply.
 EngineReply engine_search(Relation index, const IndexState& state, SearchRequest* request, const float* queries);

@@ -24,9 +24,9 @@ namespace
 {
 
 constexpr int engine_columns = 10;
-constexpr int status_columns = 26;
+constexpr int status_columns = 31;
 constexpr int gpu_column = 15;   // null where the CPU serves
-constexpr int mean_columns = 2;  // the last of them: null while nothing was searched
+constexpr int mean_columns = 6;  // the last of them: null while nothing was searched
 
 // The engine's status, copied; nullptr when none runs and none is on its way.
 StatusReply* fetch_status()
@@ -97,9 +97,15 @@ void fill_mirror(const MirrorStatus& mirror, Datum* values)
     values[21] = count_datum(mirror.bytes);
     values[22] = count_datum(mirror.device_bytes);
     values[23] = count_datum(mirror.searches);
+    values[24] = count_datum(mirror.batches);
     const double searches = static_cast<double>(Max(mirror.searches, uint64{1}));
-    values[24] = Float8GetDatum(static_cast<double>(mirror.engine_ns) / searches / 1e6);
-    values[25] = Float8GetDatum(static_cast<double>(mirror.answer_ns) / searches / 1e6);
+    const double batches = static_cast<double>(Max(mirror.batches, uint64{1}));
+    values[25] = Float8GetDatum(static_cast<double>(mirror.searches) / batches);
+    values[26] = count_datum(mirror.widest_batch);
+    values[27] = Float8GetDatum(static_cast<double>(mirror.engine_ns) / batches / 1e6);
+    values[28] = Float8GetDatum(static_cast<double>(mirror.queue_ns) / searches / 1e6);
+    values[29] = Float8GetDatum(static_cast<double>(mirror.engine_ns) / searches / 1e6);
+    values[30] = Float8GetDatum(static_cast<double>(mirror.answer_ns) / searches / 1e6);
 }
 
 }  // namespace

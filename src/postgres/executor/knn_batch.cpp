@@ -27,11 +27,22 @@ namespace
 {
 
 constexpr uint32 ramp_factor = 8;      // each batch is so many times as wide as the one before, up to pgwarp.batch_size
+constexpr uint32 most_lost_ahead = 2;  // batches searched for in vain, after which none is begun ahead of its time
 constexpr uint32 unlimited_rows = 64;  // what a scan without LIMIT asks for first
 
 struct BatchRow {
     MinimalTuple tuple;
     uint32 query;  // in the caches' batch, or no_query
+};
+
+// Rows read together, and their queries.
+struct RowBatch {
+    MemoryContext context;
+    BatchRow* rows;
+    uint32 row_count;
+    float** queries;  // for each cache [query_count][dimensions], as the engine wants them
+    uint32 query_count;
+    BatchAhead ahead;  // the search, when it was begun ahead of its time
 };
 
 struct KnnBatchState {
@@ -43,13 +54,14 @@ struct KnnBatchState {
     ExprState* offset;
     bool plain_column;  // the query is a column: evaluating it raises no error
     bool prepared;
-    MemoryContext context;  // of the batch
-    KnnCache* caches;       // one for each index
+    KnnCache* caches;  // one for each index
     uint32 cache_count;
-    BatchRow* rows;
-    uint32 row_count;
+    RowBatch* current;
+    RowBatch* next;  // read while the engine is still to work for it
     uint32 next_row;
-    uint32 width;  // of the next batch
+    uint32 width;       // of the next batch
+    uint32 most;        // width of the widest
+    uint32 lost_ahead;  // batches that were begun for nothing
     bool ended;
     uint64 batches;
     uint64 rows_read;
@@ -136,13 +148,22 @@ void prepare_cache(KnnBatchState* state, KnnCache* cache, Oid index, uint32 want
     const IndexShape shape = read_metapage(cache->index).shape;
     cache->metric = static_cast<Metric>(shape.metric);
     cache->dimensions = shape.dimensions;
-    cache->context = state->context;
     cache->wanted = wanted;
+    cache->next_wanted = wanted;
     cache->least_wanted = wanted;
     cache->current = no_query;
+    cache->near_query = no_query;
     // As the scan of an index whose access method has no locks of its own: before anything is read of it.
     PredicateLockRelation(cache->index, executor->es_snapshot);
     register_knn_cache(cache, executor->es_query_cxt);
+}
+
+RowBatch* make_row_batch(const KnnBatchState* state, EState* executor)
+{
+    auto* batch = static_cast<RowBatch*>(palloc0(sizeof(RowBatch)));
+    batch->context = AllocSetContextCreate(executor->es_query_cxt, "KnnBatch", ALLOCSET_DEFAULT_SIZES);
+    batch->queries = static_cast<float**>(palloc0(sizeof(float*) * state->cache_count));
+    return batch;
 }
 
 // The first execution opens the indexes.
@@ -150,7 +171,9 @@ void prepare(KnnBatchState* state)
 {
     EState* executor = state->custom.ss.ps.state;
     MemoryContext outer = MemoryContextSwitchTo(executor->es_query_cxt);
-    state->context = AllocSetContextCreate(executor->es_query_cxt, "KnnBatch", ALLOCSET_DEFAULT_SIZES);
+    state->current = make_row_batch(state, executor);
+    state->next = make_row_batch(state, executor);
+    state->most = Max(1U, static_cast<uint32>(setting_batch_size) / Max(1U, state->cache_count));
     state->caches = static_cast<KnnCache*>(palloc0(sizeof(KnnCache) * state->cache_count));
     const uint32 wanted = first_wanted(state);
     for (uint32 i = 0; i < state->cache_count; ++i) {
@@ -160,20 +183,20 @@ void prepare(KnnBatchState* state)
     MemoryContextSwitchTo(outer);
 }
 
-// Read up to `width` rows of the outer side, no more than work_mem holds.
-void read_rows(KnnBatchState* state)
+// Read up to `width` rows of the outer side: this batch and the one before hold no more than work_mem.
+void read_rows(KnnBatchState* state, RowBatch* batch)
 {
-    const Size most_bytes = static_cast<Size>(work_mem) * 1024;
+    const Size most_bytes = static_cast<Size>(work_mem) * 1024 / 2;
     Size bytes = 0;
-    state->rows = static_cast<BatchRow*>(MemoryContextAlloc(state->context, sizeof(BatchRow) * state->width));
-    while (state->row_count < state->width && bytes < most_bytes) {
+    batch->rows = static_cast<BatchRow*>(MemoryContextAlloc(batch->context, sizeof(BatchRow) * state->width));
+    while (batch->row_count < state->width && bytes < most_bytes) {
         TupleTableSlot* slot = ExecProcNode(state->child);
         if (TupIsNull(slot)) {
             state->ended = true;
             break;
         }
-        MemoryContext outer = MemoryContextSwitchTo(state->context);
-        BatchRow& row = state->rows[state->row_count++];
+        MemoryContext outer = MemoryContextSwitchTo(batch->context);
+        BatchRow& row = batch->rows[batch->row_count++];
         row.tuple = ExecCopySlotMinimalTuple(slot);
         row.query = no_query;
         bytes += row.tuple->t_len;
@@ -188,7 +211,7 @@ TupleTableSlot* store_row(KnnBatchState* state, const BatchRow& row)
 
 // Evaluate the query of one row; a null or zero vector has none, one of other dimensions is left to the scan, which
 // raises the error.
-void take_row_query(KnnBatchState* state, BatchRow* row)
+void take_row_query(KnnBatchState* state, RowBatch* batch, BatchRow* row)
 {
     ExprContext* context = state->custom.ss.ps.ps_ExprContext;
     ResetExprContext(context);
@@ -198,16 +221,13 @@ void take_row_query(KnnBatchState* state, BatchRow* row)
     const Datum value = ExecEvalExpr(state->query, context, &is_null);
     if (!is_null) {
         const Vector* vector = datum_get_vector(value);
-        const KnnCache& first = state->caches[0];
-        if (static_cast<uint32>(vector->dim) == first.dimensions) {
+        if (static_cast<uint32>(vector->dim) == state->caches[0].dimensions) {
             for (uint32 i = 0; i < state->cache_count; ++i) {
-                KnnCache& cache = state->caches[i];
-                float* sent = cache.queries + uint64{cache.count} * cache.dimensions;
-                if (prepare_query(cache.metric, vector->x, cache.dimensions, sent)) row->query = cache.count;
+                const KnnCache& cache = state->caches[i];
+                float* sent = batch->queries[i] + uint64{batch->query_count} * cache.dimensions;
+                if (prepare_query(cache.metric, vector->x, cache.dimensions, sent)) row->query = batch->query_count;
             }
-            if (row->query != no_query) {
-                for (uint32 i = 0; i < state->cache_count; ++i) state->caches[i].count++;
-            }
+            if (row->query != no_query) batch->query_count++;
         }
     }
     MemoryContextSwitchTo(outer);
@@ -215,7 +235,7 @@ void take_row_query(KnnBatchState* state, BatchRow* row)
 
 // The same for an expression that may raise an error: which then is the scan's to raise, when the row's turn comes.
 // False after an error.
-bool try_row_queries(KnnBatchState* state, uint32* row)
+bool try_row_queries(KnnBatchState* state, RowBatch* batch, uint32* row)
 {
     MemoryContext context = CurrentMemoryContext;
     ResourceOwner owner = CurrentResourceOwner;
@@ -224,7 +244,7 @@ bool try_row_queries(KnnBatchState* state, uint32* row)
     MemoryContextSwitchTo(context);
     PG_TRY();
     {
-        for (; *row < state->row_count; ++*row) take_row_query(state, &state->rows[*row]);
+        for (; *row < batch->row_count; ++*row) take_row_query(state, batch, &batch->rows[*row]);
         ReleaseCurrentSubTransaction();
     }
     PG_CATCH();
@@ -240,41 +260,90 @@ bool try_row_queries(KnnBatchState* state, uint32* row)
     return done;
 }
 
-void take_queries(KnnBatchState* state)
+void take_queries(KnnBatchState* state, RowBatch* batch)
 {
     for (uint32 i = 0; i < state->cache_count; ++i) {
-        KnnCache& cache = state->caches[i];
-        const Size bytes = sizeof(float) * cache.dimensions * Size{state->row_count};
-        cache.queries = static_cast<float*>(MemoryContextAllocHuge(state->context, bytes));
-        cache.count = 0;
+        const Size bytes = sizeof(float) * state->caches[i].dimensions * Size{batch->row_count};
+        batch->queries[i] = static_cast<float*>(MemoryContextAllocHuge(batch->context, bytes));
     }
     if (state->plain_column) {
-        for (uint32 i = 0; i < state->row_count; ++i) take_row_query(state, &state->rows[i]);
+        for (uint32 i = 0; i < batch->row_count; ++i) take_row_query(state, batch, &batch->rows[i]);
         return;
     }
-    for (uint32 row = 0; row < state->row_count;) {
-        if (!try_row_queries(state, &row)) ++row;
+    for (uint32 row = 0; row < batch->row_count;) {
+        if (!try_row_queries(state, batch, &row)) ++row;
     }
+}
+
+void clear_rows(RowBatch* batch)
+{
+    MemoryContextReset(batch->context);
+    batch->rows = nullptr;
+    batch->row_count = 0;
+    batch->query_count = 0;
+    batch->ahead = {};
+}
+
+// The rows of a batch and their queries. False when there are no more.
+bool collect_rows(KnnBatchState* state, RowBatch* batch)
+{
+    clear_rows(batch);
+    if (state->ended) return false;
+    read_rows(state, batch);
+    if (batch->row_count == 0) return false;
+    state->batches++;
+    state->rows_read += batch->row_count;
+    state->width = Min(state->width * ramp_factor, state->most);
+    take_queries(state, batch);
+    return true;
+}
+
+// Have the answers to the current batch.
+void answer_rows(KnnBatchState* state)
+{
+    RowBatch* batch = state->current;
+    for (uint32 i = 0; i < state->cache_count; ++i) {
+        KnnCache& cache = state->caches[i];
+        cache.context = batch->context;
+        cache.queries = batch->queries[i];
+        cache.count = batch->query_count;
+    }
+    if (batch->query_count == 0) return;
+    if (state->caches[0].ahead == nullptr) {
+        fill_knn_caches(state->caches, state->cache_count);
+    } else if (!take_next_batch(&state->caches[0])) {
+        state->lost_ahead++;
+    }
+}
+
+// Once batches are as wide as they get, the engine works for the next one while the rows of the current one are joined.
+// Of several indexes it doesn't: their requests would take turns anyway.
+bool works_ahead(const KnnBatchState* state)
+{
+    return state->cache_count == 1 && state->width == state->most && state->most > 1 &&
+           state->lost_ahead < most_lost_ahead;
 }
 
 // The next batch: rows, their queries, and the answers to them.
 bool read_batch(KnnBatchState* state)
 {
-    if (state->ended) return false;
     if (!state->prepared) prepare(state);
     for (uint32 i = 0; i < state->cache_count; ++i) reset_knn_cache(&state->caches[i]);
-    MemoryContextReset(state->context);
-    state->row_count = 0;
+    ExecClearTuple(state->custom.ss.ss_ScanTupleSlot);
     state->next_row = 0;
-    read_rows(state);
-    if (state->row_count == 0) return false;
-    state->batches++;
-    state->rows_read += state->row_count;
-    const uint32 most = Max(1U, static_cast<uint32>(setting_batch_size) / Max(1U, state->cache_count));
-    state->width = Min(state->width * ramp_factor, most);
-    take_queries(state);
-    for (uint32 i = 0; i < state->cache_count; ++i) {
-        if (state->caches[i].count > 0) fill_knn_cache(&state->caches[i]);
+    RowBatch* done = state->current;
+    if (state->next->row_count > 0) {
+        state->current = state->next;
+        state->next = done;
+        clear_rows(done);
+    } else if (!collect_rows(state, done)) {
+        return false;
+    }
+    const bool ahead = works_ahead(state) && collect_rows(state, state->next);
+    answer_rows(state);
+    if (ahead && state->next->query_count > 0) {
+        RowBatch* next = state->next;
+        begin_next_batch(&state->caches[0], next->queries[0], next->query_count, &next->ahead, next->context);
     }
     return true;
 }
@@ -282,8 +351,9 @@ bool read_batch(KnnBatchState* state)
 TupleTableSlot* execute(CustomScanState* node)
 {
     KnnBatchState* state = state_of(node);
-    if (state->next_row == state->row_count && !read_batch(state)) return ExecClearTuple(node->ss.ss_ScanTupleSlot);
-    const BatchRow& row = state->rows[state->next_row++];
+    const bool any = state->prepared && state->next_row < state->current->row_count;
+    if (!any && !read_batch(state)) return ExecClearTuple(node->ss.ss_ScanTupleSlot);
+    const BatchRow& row = state->current->rows[state->next_row++];
     for (uint32 i = 0; i < state->cache_count; ++i) state->caches[i].current = row.query;
     TupleTableSlot* slot = store_row(state, row);
     if (node->ss.ps.ps_ProjInfo == nullptr) return slot;
@@ -293,11 +363,17 @@ TupleTableSlot* execute(CustomScanState* node)
     return ExecProject(node->ss.ps.ps_ProjInfo);
 }
 
-// Forget the batch; its memory goes with the next one.
+// Forget the rows that were read.
 void drop_batch(KnnBatchState* state)
 {
-    for (uint32 i = 0; state->prepared && i < state->cache_count; ++i) reset_knn_cache(&state->caches[i]);
-    state->row_count = 0;
+    if (!state->prepared) return;
+    ExecClearTuple(state->custom.ss.ss_ScanTupleSlot);
+    for (uint32 i = 0; i < state->cache_count; ++i) {
+        reset_knn_cache(&state->caches[i]);
+        state->caches[i].ahead = nullptr;
+    }
+    clear_rows(state->current);
+    clear_rows(state->next);
     state->next_row = 0;
 }
 

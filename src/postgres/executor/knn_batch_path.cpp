@@ -5,6 +5,7 @@
 #include "postgres/access/methods.h"
 #include "postgres/executor/custom_scan.h"
 #include "postgres/executor/distance_stop.h"
+#include "postgres/executor/partition_search.h"
 #include "postgres/settings.h"
 
 extern "C" {
@@ -16,6 +17,7 @@ extern "C" {
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
 #include "utils/lsyscache.h"
 }
 
@@ -93,6 +95,7 @@ bool match_path(Path* path, KnnSubquery* found)
         case T_AppendPath:
             return match_all(reinterpret_cast<AppendPath*>(path)->subpaths, found);
         case T_CustomPath:
+            if (Path* below = path_below_partition_search(path)) return match_path(below, found);
             return path_below_distance_stop(path) != nullptr && match_path(path_below_distance_stop(path), found);
         case T_IndexPath:
             return found->limited && match_index(reinterpret_cast<IndexPath*>(path), found);
@@ -192,6 +195,63 @@ Path* find_knn_subquery(const RelOptInfo* outer, const RelOptInfo* inner, KnnBat
     return nullptr;
 }
 
+template <class Node>
+Node* copy_path(const Node* path)
+{
+    auto* copy = static_cast<Node*>(palloc(sizeof(Node)));
+    memcpy(static_cast<void*>(copy), path, sizeof(Node));
+    return copy;
+}
+
+// Whether a column of the query's result is only there to sort by.
+bool is_only_sorted_by(const PlannerInfo* root, Index sort_group)
+{
+    ListCell* cell;
+    foreach (cell, root->processed_tlist) {
+        const auto* entry = static_cast<TargetEntry*>(lfirst(cell));
+        if (entry->ressortgroupref == sort_group) return entry->resjunk;
+    }
+    return false;
+}
+
+// The same projection with NULL in the place of the distance that the index orders by, where nobody reads it.
+Path* without_distance(const PlannerInfo* root, ProjectionPath* projection)
+{
+    if (!IsA(projection->subpath, IndexPath)) return &projection->path;
+    Node* distance = static_cast<Node*>(linitial(reinterpret_cast<IndexPath*>(projection->subpath)->indexorderbys));
+    PathTarget* target = copy_pathtarget(projection->path.pathtarget);
+    bool found = false;
+    ListCell* cell;
+    foreach (cell, target->exprs) {
+        const Index sort_group = get_pathtarget_sortgroupref(target, foreach_current_index(cell));
+        if (sort_group == 0 || !equal(lfirst(cell), distance) || !is_only_sorted_by(root, sort_group)) continue;
+        lfirst(cell) = makeNullConst(exprType(distance), exprTypmod(distance), exprCollation(distance));
+        found = true;
+    }
+    if (!found) return &projection->path;
+    ProjectionPath* copy = copy_path(projection);
+    copy->path.pathtarget = target;
+    return &copy->path;
+}
+
+// The subquery's path, without the distances that its index scan would compute for every row in order to be sorted by:
+// it emits rows in order. Their evaluation reads the whole vector of each row.
+Path* without_unused_distance(const PlannerInfo* root, Path* path)
+{
+    if (IsA(path, ProjectionPath)) return without_distance(root, reinterpret_cast<ProjectionPath*>(path));
+    if (IsA(path, LimitPath) && reinterpret_cast<LimitPath*>(path)->limitOption == LIMIT_OPTION_COUNT) {
+        LimitPath* copy = copy_path(reinterpret_cast<LimitPath*>(path));
+        copy->subpath = without_unused_distance(root, copy->subpath);
+        return &copy->path;
+    }
+    if (IsA(path, SubqueryScanPath) && path->parent->subroot != nullptr) {
+        SubqueryScanPath* copy = copy_path(reinterpret_cast<SubqueryScanPath*>(path));
+        copy->subpath = without_unused_distance(path->parent->subroot, copy->subpath);
+        return &copy->path;
+    }
+    return path;
+}
+
 Plan* plan_knn_batch(PlannerInfo*, RelOptInfo*, CustomPath* path, List* targets, List*, List* plans)
 {
     return make_custom_plan(path, targets, plans, static_cast<List*>(linitial(path->custom_private)),
@@ -246,6 +306,7 @@ void add_join_paths(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelO
     KnnBatchPlan plan = {};
     Path* knn = find_knn_subquery(outer, inner, &plan);
     if (knn == nullptr) return;
+    knn = without_unused_distance(root, knn);
     List* children = list_copy(outer->pathlist);
     ListCell* cell;
     foreach (cell, children) {

@@ -1,6 +1,7 @@
 #include "postgres/executor/knn_cache.h"
 
 #include "postgres/access/scan.h"
+#include "postgres/engine/index_searches.h"
 
 namespace pgwarp
 {
@@ -23,14 +24,9 @@ bool many_are_short(const KnnCache& cache)
     return uint64{cache.short_rows} * few_short_rows > cache.used;
 }
 
-// Search for queries [first, first + count) of the batch.
-void search_queries(KnnCache* cache, uint32 first, uint32 count, uint32 wanted)
+// Count the requests that answered.
+void count_answers(KnnCache* cache, const BatchAnswer* found, uint32 count)
 {
-    MemoryContext outer = MemoryContextSwitchTo(cache->context);
-    const float* queries = cache->queries + uint64{first} * cache->dimensions;
-    const BatchAnswer* found =
-        search_batch(cache->index, plan_normal_search, wanted, queries, count, cache->dimensions);
-    memcpy(cache->answers + first, found, sizeof(BatchAnswer) * count);
     const BatchPart* last = nullptr;
     for (uint32 i = 0; i < count; ++i) {
         if (found[i].part == nullptr || found[i].part == last) continue;
@@ -41,6 +37,41 @@ void search_queries(KnnCache* cache, uint32 first, uint32 count, uint32 wanted)
         cache->counts.settings = last->reply.resolved;
     }
     cache->counts.queries += count;
+}
+
+BatchQueries make_queries(const KnnCache* cache, const float* vectors, uint32 count, uint32 wanted)
+{
+    return {cache->index, plan_normal_search, wanted, vectors, count, cache->dimensions};
+}
+
+// Search for queries [first, first + count) of the batch.
+void search_queries(KnnCache* cache, uint32 first, uint32 count, uint32 wanted)
+{
+    keep_next_batches();
+    MemoryContext outer = MemoryContextSwitchTo(cache->context);
+    const float* vectors = cache->queries + uint64{first} * cache->dimensions;
+    const BatchAnswer* found = search_batch(make_queries(cache, vectors, count, wanted));
+    memcpy(cache->answers + first, found, sizeof(BatchAnswer) * count);
+    count_answers(cache, found, count);
+    MemoryContextSwitchTo(outer);
+}
+
+// Search for the batch in all indexes by one request. Caches that got no answers are left without.
+void search_together(KnnCache* caches, uint32 count)
+{
+    KnnCache& first = caches[0];
+    MemoryContext outer = MemoryContextSwitchTo(first.context);
+    auto* searches = static_cast<IndexSearch*>(palloc0(sizeof(IndexSearch) * count));
+    for (uint32 i = 0; i < count; ++i) searches[i] = {caches[i].index, caches[i].wanted, nullptr};
+    IndexSearchCounts counts = {};
+    search_indexes(plan_normal_search, searches, count, first.metric, first.queries, first.count, first.dimensions,
+                   &counts);
+    for (uint32 i = 0; i < count; ++i) caches[i].answers = searches[i].answers;
+    first.counts.requests += counts.requests;
+    first.counts.queries += counts.searches;
+    first.counts.engine_ns += counts.engine_ns;
+    first.counts.on_cuda = first.counts.on_cuda || counts.on_cuda;
+    if (counts.requests > 0) first.counts.settings = counts.settings;
     MemoryContextSwitchTo(outer);
 }
 
@@ -48,6 +79,24 @@ void note_taken(KnnCache* cache)
 {
     cache->most_taken = Max(cache->most_taken, cache->taken);
     cache->taken = 0;
+}
+
+// Begin with the pages that one query's scan will read.
+void bring_pages_near(KnnCache* cache, Relation heap, uint32 query)
+{
+    const BatchAnswer& answer = cache->answers[query];
+    const uint32 expected = cache->most_taken > 0 ? cache->most_taken : cache->least_wanted;
+    prefetch_pages(heap, answer.results, Min(answer.count, expected), &cache->near);
+    cache->near_query = query;
+}
+
+// Have the rows of the current query near when they are fetched, and the pages of the next one in time.
+void bring_near(KnnCache* cache, Relation heap)
+{
+    if (!may_prefetch(heap)) return;
+    if (cache->near_query != cache->current) bring_pages_near(cache, heap, cache->current);
+    prefetch_rows(cache->near);
+    if (cache->current + 1 < cache->count) bring_pages_near(cache, heap, cache->current + 1);
 }
 
 }  // namespace
@@ -78,41 +127,88 @@ void reset_knn_cache(KnnCache* cache)
     note_taken(cache);
     if (cache->used > 0) {
         if (many_are_short(*cache)) {
-            cache->wanted = Min(cache->wanted * 2, most_wanted);
+            cache->next_wanted = Max(cache->next_wanted, Min(cache->wanted * 2, most_wanted));
         } else if (cache->most_taken < cache->wanted / 4) {
-            cache->wanted = Max(cache->wanted / 2, cache->least_wanted);
+            cache->next_wanted = Max(cache->wanted / 2, cache->least_wanted);
         }
     }
     cache->used = 0;
     cache->short_rows = 0;
     cache->most_taken = 0;
     cache->count = 0;
+    cache->answers = nullptr;
     cache->current = no_query;
+    cache->near_query = no_query;
 }
 
-void fill_knn_cache(KnnCache* cache)
+void fill_knn_caches(KnnCache* caches, uint32 count)
 {
-    cache->answers =
-        static_cast<BatchAnswer*>(MemoryContextAllocZero(cache->context, sizeof(BatchAnswer) * Max(1U, cache->count)));
-    search_queries(cache, 0, cache->count, cache->wanted);
+    if (count == 0 || caches[0].count == 0) return;
+    keep_next_batches();
+    for (uint32 i = 0; i < count; ++i) caches[i].wanted = caches[i].next_wanted;
+    if (count > 1) search_together(caches, count);
+    for (uint32 i = 0; i < count; ++i) {
+        KnnCache& cache = caches[i];
+        if (cache.answers != nullptr) continue;
+        cache.answers =
+            static_cast<BatchAnswer*>(MemoryContextAllocZero(cache.context, sizeof(BatchAnswer) * cache.count));
+        search_queries(&cache, 0, cache.count, cache.wanted);
+    }
 }
 
-KnnCache* find_knn_answer(const EState* executor, Relation index, const float* query, uint32 dimensions,
-                          const BatchAnswer** answer, uint32* wanted)
+void begin_next_batch(KnnCache* cache, const float* vectors, uint32 count, BatchAhead* ahead, MemoryContext context)
+{
+    keep_next_batches();
+    cache->ahead = ahead;
+    cache->ahead_context = context;
+    MemoryContext outer = MemoryContextSwitchTo(context);
+    begin_batch(make_queries(cache, vectors, count, cache->next_wanted), ahead);
+    MemoryContextSwitchTo(outer);
+}
+
+void keep_next_batches()
+{
+    for (KnnCache* cache = caches; cache != nullptr; cache = cache->next) {
+        if (cache->ahead == nullptr) continue;
+        MemoryContext outer = MemoryContextSwitchTo(cache->ahead_context);
+        finish_batch(cache->ahead);
+        MemoryContextSwitchTo(outer);
+    }
+}
+
+bool take_next_batch(KnnCache* cache)
+{
+    keep_next_batches();
+    const BatchAhead* ahead = cache->ahead;
+    cache->ahead = nullptr;
+    if (ahead->answers == nullptr) {
+        fill_knn_caches(cache, 1);
+        return false;
+    }
+    cache->answers = ahead->answers;
+    cache->wanted = ahead->queries.wanted;
+    count_answers(cache, cache->answers, cache->count);
+    return true;
+}
+
+KnnCache* find_knn_cache(const EState* executor, Relation index)
 {
     for (KnnCache* cache = caches; cache != nullptr; cache = cache->next) {
         if (cache->executor != executor || cache->current == no_query) continue;
-        if (RelationGetRelid(cache->index) != RelationGetRelid(index) || cache->dimensions != dimensions) continue;
-        const float* theirs = cache->queries + uint64{cache->current} * dimensions;
-        if (memcmp(theirs, query, sizeof(float) * dimensions) != 0) continue;
-        note_taken(cache);
-        cache->used++;
-        cache->counts.hits++;
-        *answer = &cache->answers[cache->current];
-        *wanted = cache->wanted;
-        return cache;
+        if (RelationGetRelid(cache->index) == RelationGetRelid(index)) return cache;
     }
     return nullptr;
+}
+
+const BatchAnswer* find_knn_answer(KnnCache* cache, Relation heap, const float* query, uint32 dimensions)
+{
+    const float* theirs = cache->queries + uint64{cache->current} * dimensions;
+    if (cache->dimensions != dimensions || memcmp(theirs, query, sizeof(float) * dimensions) != 0) return nullptr;
+    note_taken(cache);
+    cache->used++;
+    cache->counts.hits++;
+    bring_near(cache, heap);
+    return &cache->answers[cache->current];
 }
 
 const BatchAnswer* deepen_knn_answer(KnnCache* cache, uint32 wanted)
@@ -123,6 +219,7 @@ const BatchAnswer* deepen_knn_answer(KnnCache* cache, uint32 wanted)
     if (many_are_short(*cache) && wanted <= most_wanted) {
         search_queries(cache, first, cache->count - first, wanted);
         cache->wanted = wanted;
+        cache->next_wanted = Max(cache->next_wanted, wanted);
         cache->short_rows = 0;
         cache->used = 1;
     } else {

@@ -2,6 +2,7 @@
 
 #include "postgres/access/methods.h"
 #include "postgres/executor/distance_stop.h"
+#include "postgres/executor/partition_search.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -18,35 +19,43 @@ namespace
 struct WatchedScan {
     PlanState* node;
     LimitHint hint;
-    WatchedScan* next;
+    WatchedScan* next;   // begun to be watched before this one
+    WatchedScan* later;  // and after it
 };
 
 ExecutorStart_hook_type previous_executor_start = nullptr;
 ExecProcNodeMtd execute_index_scan = nullptr;  // PostgreSQL's own
-WatchedScan* watched_scans = nullptr;          // of all running queries of this process
+WatchedScan* watched_scans = nullptr;          // of all running queries of this process, the latest first
+WatchedScan* expected_scan = nullptr;          // scans are begun in the order of the plan
 Oid pending_index = InvalidOid;
 LimitHint pending_hint = {};
 
 // Forget the watched scans of a query whose memory goes away.
 void forget_scan(void* argument)
 {
-    for (WatchedScan** link = &watched_scans; *link != nullptr; link = &(*link)->next) {
-        if (*link == argument) {
-            *link = (*link)->next;
-            return;
-        }
+    auto* watched = static_cast<WatchedScan*>(argument);
+    (watched->later != nullptr ? watched->later->next : watched_scans) = watched->next;
+    if (watched->next != nullptr) watched->next->later = watched->later;
+    if (expected_scan == watched) expected_scan = nullptr;
+}
+
+const WatchedScan* find_watched(const PlanState* node)
+{
+    const WatchedScan* watched = expected_scan;
+    if (watched == nullptr || watched->node != node) {
+        for (watched = watched_scans; watched != nullptr && watched->node != node;) watched = watched->next;
     }
+    if (watched != nullptr) expected_scan = watched->later;
+    return watched;
 }
 
 // Execute a watched index scan: leave its hint for ambeginscan, which is called within the first execution.
 TupleTableSlot* execute_watched_scan(PlanState* node)
 {
     auto* scan = castNode(IndexScanState, node);
-    for (const WatchedScan* watched = watched_scans; watched != nullptr; watched = watched->next) {
-        if (watched->node != node) continue;
+    if (const WatchedScan* watched = find_watched(node)) {
         pending_index = RelationGetRelid(scan->iss_RelationDesc);
         pending_hint = watched->hint;
-        break;
     }
     TupleTableSlot* result = execute_index_scan(node);
     pending_index = InvalidOid;
@@ -68,7 +77,10 @@ void watch_scan(IndexScanState* scan, const LimitHint& hint)
     watched->node = node;
     watched->hint = hint;
     watched->hint.filtered = hint.filtered || node->qual != nullptr;
+    if (hint.partitions != nullptr) add_partition_scan(scan, &watched->hint);
     watched->next = watched_scans;
+    watched->later = nullptr;
+    if (watched_scans != nullptr) watched_scans->later = watched;
     auto* callback = static_cast<MemoryContextCallback*>(MemoryContextAlloc(context, sizeof(MemoryContextCallback)));
     callback->func = forget_scan;
     callback->arg = watched;
@@ -87,6 +99,7 @@ bool visit_node(PlanState* node, void* state)
         case T_LimitState:
             hint.limit = castNode(LimitState, node);
             hint.filtered = false;
+            hint.partitions = nullptr;
             below = &hint;
             break;
         case T_SubqueryScanState:
@@ -101,7 +114,14 @@ bool visit_node(PlanState* node, void* state)
             }
             break;
         case T_CustomScanState:
-            if (state != nullptr && is_distance_stop(node)) below = &hint;
+            if (state == nullptr) break;
+            if (PartitionSearch* partitions = partition_search_of(node)) {
+                hint.partitions = partitions;
+                limit_partition_search(partitions, hint);
+                below = &hint;
+            } else if (is_distance_stop(node)) {
+                below = &hint;
+            }
             break;
         case T_IndexScanState:
             if (state != nullptr) watch_scan(castNode(IndexScanState, node), hint);

@@ -13,10 +13,14 @@ namespace pgwarp
 // Installs the ExecutorStart hook. Called by _PG_init.
 void init_limit_hint();
 
+struct PartitionSearch;
+
 // What is known of the plan above a scan. `limit` is null when there is no LIMIT above it.
 struct LimitHint {
     const LimitState* limit;
-    bool filtered;  // rows are filtered between the scan and the LIMIT
+    bool filtered;                // rows are filtered between the scan and the LIMIT
+    PartitionSearch* partitions;  // the scans that are searched for together with this one, or null
+    uint32 partition;             // its number there
 };
 
 // The hint for the scan of `index` that is being begun. Called by ambeginscan; the pointer lives as long as the scan.

@@ -1,10 +1,7 @@
 #include "postgres/functions/visible_rows.h"
 
 #include "numeric/hash.h"
-
-extern "C" {
-#include "utils/spccache.h"
-}
+#include "postgres/access/heap_prefetch.h"
 
 namespace pgwarp
 {
@@ -47,21 +44,15 @@ VisibleRows* make_visible_rows(HeapReader* reader, uint64 expected)
     while (slots < expected && slots * 2 <= most) slots *= 2;
     rows->reader = reader;
     rows->mask = slots - 1;
-    rows->prefetches = get_tablespace_io_concurrency(reader->heap->rd_rel->reltablespace) > 0;
     rows->slots = static_cast<uint64*>(
         MemoryContextAllocExtended(CurrentMemoryContext, sizeof(uint64) * slots, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
     return rows;
 }
 
-void prefetch_row(const VisibleRows* rows, Tid entry)
+bool knows_row(const VisibleRows* rows, Tid entry)
 {
     const uint64 key = key_of(entry);
-    if (!rows->prefetches || *slot_of(rows, key) >> 16 == key) return;
-    const PrefetchBufferResult found = PrefetchBuffer(rows->reader->heap, MAIN_FORKNUM, entry.block);
-    if (!BufferIsValid(found.recent_buffer)) return;
-    const char* page = static_cast<const char*>(BufferGetBlock(found.recent_buffer));
-    __builtin_prefetch(page);
-    __builtin_prefetch(page + SizeOfPageHeaderData + sizeof(ItemIdData) * (entry.offset - 1));
+    return *slot_of(rows, key) >> 16 == key;
 }
 
 bool find_visible_row(VisibleRows* rows, Tid entry, Tid* visible)
@@ -79,6 +70,7 @@ bool find_visible_row(VisibleRows* rows, Tid entry, Tid* visible)
     bool all_dead = false;
     bool found = false;
     ExecClearTuple(reader->slot);
+    reuse_page(reader->heap, reader->fetch, entry.block);
     do {
         found = table_index_fetch_tuple(reader->fetch, &pointer, reader->snapshot, reader->slot, &again, &all_dead);
     } while (!found && again);
@@ -89,11 +81,9 @@ bool find_visible_row(VisibleRows* rows, Tid entry, Tid* visible)
 
 const float* fetch_visible_vector(VisibleRows* rows, Tid entry, uint32 dimensions, Tid* visible)
 {
-    const uint64 key = key_of(entry);
-    if (*slot_of(rows, key) == key << 16) return nullptr;
+    reuse_page(rows->reader->heap, rows->reader->fetch, entry.block);
     const float* vector = fetch_row_vector(rows->reader, entry, dimensions);
     if (vector != nullptr) *visible = tid_in_slot(rows->reader->slot);
-    remember(rows, entry, *visible, vector != nullptr);
     return vector;
 }
 

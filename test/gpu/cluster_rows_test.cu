@@ -1,0 +1,266 @@
+// What is made of rows (product codes, rotated rows, halves) and true neighbours, against the CPU's own code.
+#include <gtest/gtest.h>
+
+#include "cluster/hadamard.h"
+#include "cluster/half_rows.h"
+#include "cluster/product_quantizer.h"
+#include "cluster/row_products.h"
+#include "cluster/truth.h"
+#include "cluster_fixture.h"
+#include "index/calibrate.h"
+#include "numeric/hadamard.h"
+#include "numeric/sample.h"
+
+namespace pgwarp::cuda
+{
+namespace
+{
+
+struct Quantized {
+    ProductQuantizer quantizer;
+    std::vector<std::uint8_t> codes;
+};
+
+Quantized quantize(const std::vector<float>& rows, std::size_t dimensions, std::size_t parts)
+{
+    const auto stream = context().lease(Priority::build);
+    Quantized result{ProductQuantizer(dimensions, parts), {}};
+    const auto device_rows = to_device(rows, stream);
+    const std::size_t count = rows.size() / dimensions;
+    DeviceArray<float> codebooks(context().pool(), 256 * dimensions, "test", stream);
+    train_product_quantizer(context(), device_rows.data(), count, result.quantizer, 5, codebooks.data(), nullptr,
+                            stream);
+    DeviceArray<std::uint8_t> codes(context().pool(), count * parts, "test", stream);
+    encode_product(context(), device_rows.data(), count, {}, result.quantizer, codebooks.data(), codes.data(), nullptr,
+                   stream);
+    const auto trained = to_host(codebooks, stream);
+    std::copy(trained.begin(), trained.end(), result.quantizer.codebooks().begin());
+    result.codes = to_host(codes, stream);
+    return result;
+}
+
+TEST(ProductQuantizer, LosesNoMoreThanTheCpu)
+{
+    ThreadPool pool(0);
+    const std::pair<std::size_t, std::size_t> shapes[] = {{1, 1},    {3, 2},    {10, 3},  {128, 64},
+                                                          {128, 32}, {127, 16}, {100, 7}, {200, 3}};
+    for (const auto& [dimensions, parts] : shapes) {
+        const auto rows = blob_values(4000, dimensions, 100, 21);
+        const Quantized ours = quantize(rows, dimensions, parts);
+        ProductQuantizer cpu(dimensions, parts);
+        cpu.train(rows, 5, pool);
+        std::vector<std::uint8_t> codes(ours.codes.size());
+        cpu.encode_rows(rows, codes, pool);
+        EXPECT_LE(loss(ours.quantizer, ours.codes, rows), loss(cpu, codes, rows) * 1.01 + 1e-9)
+            << dimensions << "/" << parts;
+        EXPECT_EQ(ours.codes, quantize(rows, dimensions, parts).codes);
+
+        // The CPU's codes on our codebooks: each part is as near but for rounding.
+        ours.quantizer.encode_rows(rows, codes, pool);
+        std::size_t differ = 0;
+        for (std::size_t i = 0; i < 4000; ++i) {
+            for (std::size_t p = 0; p < parts; ++p) {
+                const std::size_t begin = ours.quantizer.part_begin(p);
+                const std::size_t width = ours.quantizer.part_begin(p + 1) - begin;
+                const float* row = rows.data() + i * dimensions + begin;
+                const auto at = [&](std::uint8_t code) {
+                    return canonical_l2_squared(row, ours.quantizer.codebook(p) + code * width, width);
+                };
+                const double norm = canonical_dot(row, row, width);
+                ASSERT_LE(at(ours.codes[i * parts + p]), at(codes[i * parts + p]) + 1e-6 * norm + 1e-12);
+                differ += ours.codes[i * parts + p] != codes[i * parts + p];
+            }
+        }
+        EXPECT_LE(differ, codes.size() / 1000 + 1);
+    }
+}
+
+TEST(ProductQuantizer, TakesFewEqualAndHugeRows)
+{
+    const Quantized few = quantize(normal_values(5 * 12, 22), 12, 4);
+    EXPECT_LE(loss(few.quantizer, few.codes, normal_values(5 * 12, 22)), 1e-9);
+    const Quantized equal = quantize(std::vector<float>(1000 * 6, 0.25F), 6, 3);
+    for (const float value : equal.quantizer.codebooks()) EXPECT_EQ(value, 0.25F);
+    auto huge = normal_values(700 * 8, 23);
+    for (float& value : huge) value *= 1e37F;
+    const Quantized large = quantize(huge, 8, 2);
+    for (const float value : large.quantizer.codebooks()) EXPECT_TRUE(std::isfinite(value));
+    std::size_t used = 0;
+    for (const std::uint8_t code : large.codes) used = std::max<std::size_t>(used, code);
+    EXPECT_GT(used, 200U);
+}
+
+TEST(ProductQuantizer, EncodesResiduals)
+{
+    const auto stream = context().lease(Priority::build);
+    constexpr std::size_t d = 24;
+    const auto rows = normal_values(900 * d, 24);
+    const auto centroids = normal_values(11 * d, 25);
+    std::vector<std::uint32_t> labels(900);
+    for (std::size_t i = 0; i < 900; ++i) labels[i] = static_cast<std::uint32_t>(i * 13 % 11);
+    std::vector<float> residuals(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) residuals[i] = rows[i] - centroids[labels[i / d] * d + i % d];
+    for (const std::size_t parts : {6, 5, 1}) {
+        const ProductQuantizer shape(d, parts);
+        const auto device_rows = to_device(rows, stream);
+        const auto device_residuals = to_device(residuals, stream);
+        const auto device_centroids = to_device(centroids, stream);
+        const auto device_labels = to_device(labels, stream);
+        const auto codebooks = to_device(normal_values(256 * d, 26), stream);
+        DeviceArray<std::uint8_t> direct(context().pool(), 900 * parts, "test", stream);
+        DeviceArray<std::uint8_t> fused(context().pool(), 900 * parts, "test", stream);
+        encode_product(context(), device_residuals.data(), 900, {}, shape, codebooks.data(), direct.data(), nullptr,
+                       stream);
+        encode_product(context(), device_rows.data(), 900, {device_labels.data(), device_centroids.data()}, shape,
+                       codebooks.data(), fused.data(), nullptr, stream);
+        EXPECT_EQ(to_host(direct, stream), to_host(fused, stream));
+    }
+}
+
+TEST(RowProducts, RotatesAsFloat64Does)
+{
+    const auto stream = context().lease(Priority::build);
+    for (const std::size_t d : {1, 3, 127, 130}) {
+        const auto rows = normal_values(301 * d, 31);
+        const auto rotation = normal_values(d * d, 32);
+        const auto device_rows = to_device(rows, stream);
+        const auto device_rotation = to_device(rotation, stream);
+        DeviceArray<float> out(context().pool(), rows.size(), "test", stream);
+        rotate_rows(device_rows.data(), 301, d, {}, device_rotation.data(), out.data(), stream);
+        const auto got = to_host(out, stream);
+        for (std::size_t i = 0; i < got.size(); ++i) {
+            const double want = canonical_dot(rows.data() + i / d * d, rotation.data() + i % d * d, d);
+            ASSERT_NEAR(got[i], want, 1e-4) << d << " " << i;
+        }
+    }
+}
+
+TEST(Hadamard, GivesTheBitsThatTheCpuGives)
+{
+    const auto stream = context().lease(Priority::build);
+    for (const std::size_t d : {1, 2, 3, 16, 17, 127, 1000, 2049, 4096, 8191, 16000}) {
+        constexpr std::size_t count = 37;
+        const auto rows = normal_values(count * d, 33);
+        const auto centroids = normal_values(5 * d, 34);
+        std::vector<std::uint32_t> labels(count);
+        for (std::size_t i = 0; i < count; ++i) labels[i] = static_cast<std::uint32_t>(i * 3 % 5);
+        const auto signs = draw_signs(d, 35);
+        const auto device_rows = to_device(rows, stream);
+        const auto device_centroids = to_device(centroids, stream);
+        const auto device_labels = to_device(labels, stream);
+        const auto device_signs = to_device(signs, stream);
+        for (const bool residuals : {false, true}) {
+            const ResidualBase base =
+                residuals ? ResidualBase{device_labels.data(), device_centroids.data()} : ResidualBase{};
+            DeviceArray<float> out(context().pool(), rows.size(), "test", stream);
+            hadamard_rotate_rows(device_rows.data(), count, d, base, device_signs.data(), out.data(), stream);
+            std::vector<float> want = rows;
+            for (std::size_t i = 0; i < count; ++i) {
+                for (std::size_t e = 0; e < d && residuals; ++e) want[i * d + e] -= centroids[labels[i] * d + e];
+                hadamard_rotate(signs, want.data() + i * d);
+            }
+            ASSERT_EQ(to_host(out, stream), want) << d << " " << residuals;
+        }
+    }
+}
+
+TEST(HalfRows, StoresTheBitsThatTheCpuStores)
+{
+    const auto stream = context().lease(Priority::build);
+    for (const std::size_t d : {1, 3, 128, 1536}) {
+        for (const float factor : {1.0F, 1e-35F, 1e37F}) {
+            auto rows = normal_values(1000 * d, 41);
+            for (float& value : rows) value = (value + 3) * factor;
+            const auto device_rows = to_device(rows, stream);
+            const HalfCodec codec = train_half(context(), device_rows.data(), 1000, d, stream);
+            const HalfCodec cpu = HalfCodec::train(rows, d);
+            ASSERT_EQ(codec.scale, cpu.scale);
+            for (std::size_t e = 0; e < d; ++e) ASSERT_FLOAT_EQ(codec.mean[e], cpu.mean[e]);
+            const auto mean = to_device(codec.mean, stream);
+            DeviceArray<std::uint16_t> out(context().pool(), rows.size(), "test", stream);
+            DeviceArray<std::uint32_t> worst(context().pool(), 1, "test", stream);
+            check(cudaMemsetAsync(worst.data(), 0, 4, stream), "clear");
+            encode_half(device_rows.data(), 1000, codec, mean.data(), out.data(), worst.data(), stream);
+            const auto got = to_host(out, stream);
+            const auto bits = to_host(worst, stream);
+            float error = 0;
+            std::vector<half_bits> want(d);
+            for (std::size_t i = 0; i < 1000; ++i) {
+                codec.encode(rows.data() + i * d, want.data());
+                for (std::size_t e = 0; e < d; ++e) ASSERT_EQ(got[i * d + e], want[e]) << d << " " << factor;
+                error = std::max(error, codec.error(rows.data() + i * d));
+            }
+            EXPECT_FLOAT_EQ(*reinterpret_cast<const float*>(bits.data()), error);
+        }
+    }
+}
+
+TEST(Truth, AgreesWithTheCpu)
+{
+    ThreadPool pool(0);
+    const auto stream = context().lease(Priority::build);
+    for (const Shape& shape : {Shape{2, 3, 2}, Shape{900, 17, 20}, Shape{7000, 64, 150}}) {
+        for (const Metric metric : {Metric::l2, Metric::inner_product}) {
+            const auto rows = normal_values(shape.rows * shape.dimensions, 51);
+            const auto sample = sample_rows(shape.rows, shape.clusters, 9);
+            const auto device_rows = to_device(rows, stream);
+            const auto got = calibration_truth(context(), metric, device_rows.data(), shape.rows, shape.dimensions,
+                                               sample, pool, nullptr, stream);
+            const auto want = pgwarp::calibration_truth(metric, rows, shape.dimensions, sample, pool, nullptr);
+            for (std::size_t q = 0; q < sample.size(); ++q) {
+                ASSERT_EQ(got[q].size(), want[q].size());
+                for (std::size_t i = 0; i < got[q].size(); ++i) {
+                    const float* query = rows.data() + sample[q] * shape.dimensions;
+                    const double ours =
+                        distance(metric, query, rows.data() + got[q][i] * shape.dimensions, shape.dimensions);
+                    const double theirs =
+                        distance(metric, query, rows.data() + want[q][i] * shape.dimensions, shape.dimensions);
+                    ASSERT_NEAR(ours, theirs, 1e-4 * (std::fabs(theirs) + 1));
+                }
+            }
+        }
+    }
+}
+
+// More rows than one launch goes through, and ties on both sides of its end.
+TEST(Truth, OfManyRows)
+{
+    ThreadPool pool(0);
+    const auto stream = context().lease(Priority::build);
+    constexpr std::size_t count = (std::size_t{1} << 20) + 5000;
+    std::vector<float> rows = normal_values(count * 2, 52);
+    for (std::size_t i = (std::size_t{1} << 20) - 400; i < (std::size_t{1} << 20) + 400; ++i)
+        rows[2 * i] = rows[2 * i + 1] = 9;
+    const std::vector<std::uint32_t> sample{7, (1U << 20) - 1};
+    const auto device_rows = to_device(rows, stream);
+    const auto got =
+        calibration_truth(context(), Metric::l2, device_rows.data(), count, 2, sample, pool, nullptr, stream);
+    const auto want = pgwarp::calibration_truth(Metric::l2, rows, 2, sample, pool, nullptr);
+    for (std::size_t q = 0; q < sample.size(); ++q) {
+        ASSERT_EQ(got[q].size(), want[q].size());
+        for (std::size_t i = 0; i < got[q].size(); ++i) {
+            const float* query = rows.data() + std::size_t{sample[q]} * 2;
+            ASSERT_NEAR(distance(Metric::l2, query, rows.data() + std::size_t{got[q][i]} * 2, 2),
+                        distance(Metric::l2, query, rows.data() + std::size_t{want[q][i]} * 2, 2), 1e-3);
+        }
+    }
+    // 799 rows equal to the query, the lower ones first.
+    for (std::size_t i = 0; i < 399; ++i) ASSERT_EQ(got[1][i], (1U << 20) - 400 + i);
+}
+
+TEST(Truth, TakesTies)
+{
+    ThreadPool pool(2);
+    const auto stream = context().lease(Priority::build);
+    const std::vector<float> rows(3000 * 4, 1.0F);
+    const auto device_rows = to_device(rows, stream);
+    const auto truth =
+        calibration_truth(context(), Metric::l2, device_rows.data(), 3000, 4, {5, 2999}, pool, nullptr, stream);
+    ASSERT_EQ(truth[0].size(), 1000U);
+    EXPECT_EQ(truth[0][0], 0U);
+    EXPECT_EQ(truth[0][5], 6U);
+    EXPECT_EQ(truth[1][999], 999U);
+}
+
+}  // namespace
+}  // namespace pgwarp::cuda

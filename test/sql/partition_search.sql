@@ -1,0 +1,113 @@
+-- ORDER BY ... LIMIT over a partitioned table: the scans of all partitions are searched for by one request
+SET enable_seqscan = off;
+SET pgwarp.verify_results = on;
+CREATE TABLE parts (id integer, kind integer, v vector(4)) PARTITION BY LIST (kind);
+DO $$ BEGIN FOR i IN 1..12 LOOP EXECUTE format('CREATE TABLE parts_%s PARTITION OF parts FOR VALUES IN (%1$s)', i); END LOOP; END $$;
+INSERT INTO parts SELECT i, 1 + i % 12, ARRAY[i % 17, i % 29, i % 37, i % 11]::vector(4) FROM generate_series(1, 3000) i;
+CREATE INDEX parts_v ON parts USING exact (v);
+VACUUM ANALYZE parts;
+
+-- whether a statement's distances are those of a sort
+CREATE FUNCTION same_answer(statement text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	got float8[];
+	truth float8[];
+BEGIN
+	EXECUTE 'SELECT array_agg(d) FROM (' || statement || ') s' INTO got;
+	SET LOCAL enable_indexscan = off;
+	EXECUTE 'SELECT array_agg(d) FROM (' || statement || ') s' INTO truth;
+	SET LOCAL enable_indexscan = on;
+	RETURN got = truth AND cardinality(got) > 0;
+END $$;
+-- what EXPLAIN ANALYZE says of requests
+CREATE FUNCTION requests(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || statement LOOP
+		IF line ~ 'KnnPartitions|KnnBatch|Requests|Searches|Cache Hits|Subplans Removed|Rows Removed' THEN
+			RETURN NEXT regexp_replace(trim(line), ' \(actual.*', '');
+		END IF;
+	END LOOP;
+END $$;
+
+-- the first searches load the indexes, one by one
+SELECT same_answer($$SELECT v <-> '[5,6,7,8]' AS d FROM parts ORDER BY 1 LIMIT 10$$);
+SELECT requests($$SELECT id FROM parts ORDER BY v <-> '[5,6,7,8]' LIMIT 10$$);
+SELECT same_answer($$SELECT v <-> '[5,6,7,8]' AS d FROM parts ORDER BY 1 LIMIT 10$$);
+SELECT same_answer($$SELECT v <-> '[1,0,0,1]' AS d FROM parts ORDER BY 1 LIMIT 700 OFFSET 30$$);
+SELECT max_batch_width, searches > 2 FROM pgwarp_status WHERE index = 'parts_3_v_idx'::regclass;
+
+-- filters, pruning at plan time and at run time
+SELECT same_answer($$SELECT v <-> '[5,6,7,8]' AS d FROM parts WHERE id % 7 = 3 ORDER BY 1 LIMIT 10$$);
+SELECT same_answer($$SELECT v <-> '[5,6,7,8]' AS d FROM parts WHERE id % 500 = 3 ORDER BY 1 LIMIT 5$$);
+SELECT requests($$SELECT id FROM parts WHERE kind IN (2, 3, 4) ORDER BY v <-> '[5,6,7,8]' LIMIT 10$$);
+SELECT same_answer($$SELECT v <-> '[5,6,7,8]' AS d FROM parts WHERE kind IN (2, 3, 4) ORDER BY 1 LIMIT 10$$);
+SELECT requests($$SELECT id FROM parts WHERE kind < (SELECT 5) ORDER BY v <-> '[5,6,7,8]' LIMIT 10$$);
+SELECT same_answer($$SELECT v <-> '[5,6,7,8]' AS d FROM parts WHERE kind < (SELECT 5) ORDER BY 1 LIMIT 10$$);
+SELECT id FROM parts WHERE kind < (SELECT 0) ORDER BY v <-> '[5,6,7,8]' LIMIT 10;
+SELECT same_answer($$SELECT v <-> '[5,6,7,8]' AS d FROM parts WHERE v <-> '[5,6,7,8]' < 5 ORDER BY 1 LIMIT 40$$);
+
+-- prepared statements, generic plans
+SET plan_cache_mode = force_generic_plan;
+PREPARE nearest_distance(vector, int) AS SELECT round((v <-> $1)::numeric, 3) AS d FROM parts WHERE kind <= $2 ORDER BY v <-> $1 LIMIT 3;
+EXECUTE nearest_distance('[1,2,3,4]', 12);
+EXECUTE nearest_distance('[1,2,3,4]', 2);
+EXECUTE nearest_distance('[40,1,0,4]', 7);
+SELECT requests($$EXECUTE nearest_distance('[40,1,0,4]', 7)$$);
+EXECUTE nearest_distance(NULL, 2);
+EXECUTE nearest_distance('[1,2,3]', 2);
+RESET plan_cache_mode;
+
+-- no LIMIT, another query for each outer row, cursors, locks
+SELECT count(*), abs(sum(d) - (SELECT sum(v <-> '[1,2,3,4]') FROM parts)) < 1e-6 AS same FROM (SELECT v <-> '[1,2,3,4]' AS d FROM parts ORDER BY 1) s;
+CREATE TABLE q AS SELECT i AS id, ARRAY[i, 2 * i, i, 3]::vector(4) AS v FROM generate_series(1, 20) i;
+SET pgwarp.knn_batch = on;
+SELECT requests($$SELECT * FROM q CROSS JOIN LATERAL (SELECT p.id FROM parts p ORDER BY p.v <-> q.v LIMIT 3) n$$);
+SELECT same_answer($$SELECT d FROM (SELECT q.id, n.d FROM q CROSS JOIN LATERAL (SELECT p.v <-> q.v AS d FROM parts p ORDER BY 1 LIMIT 3) n ORDER BY 1, 2) t$$);
+SELECT same_answer($$SELECT (SELECT p.v <-> q.v FROM parts p ORDER BY 1 LIMIT 1) AS d FROM q ORDER BY q.id$$);
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT round((v <-> '[5,6,7,8]')::numeric, 3) FROM parts ORDER BY v <-> '[5,6,7,8]' LIMIT 6;
+FETCH 3 FROM c;
+FETCH BACKWARD 2 FROM c;
+INSERT INTO parts VALUES (9001, 1, '[5,6,7,8]');
+FETCH ALL FROM c;
+SELECT id FROM parts ORDER BY v <-> '[5,6,7,8]' LIMIT 1 FOR UPDATE;
+ROLLBACK;
+SELECT id FROM parts WHERE id > 9000 ORDER BY v <-> '[5,6,7,8]' LIMIT 1;
+
+-- rows inserted since and rows gone, partitions that are empty, detached, or without an index
+INSERT INTO parts VALUES (9002, 5, '[5,6,7,8.5]');
+SELECT id FROM parts ORDER BY v <-> '[5,6,7,8.5]' LIMIT 1;
+SELECT requests($$SELECT id FROM parts ORDER BY v <-> '[5,6,7,8.5]' LIMIT 1$$);
+DELETE FROM parts WHERE id = 9002;
+SELECT same_answer($$SELECT v <-> '[5,6,7,8.5]' AS d FROM parts ORDER BY 1 LIMIT 10$$);
+VACUUM parts;
+SELECT same_answer($$SELECT v <-> '[5,6,7,8.5]' AS d FROM parts ORDER BY 1 LIMIT 10$$);
+TRUNCATE parts_7;
+SELECT same_answer($$SELECT v <-> '[5,6,7,8.5]' AS d FROM parts ORDER BY 1 LIMIT 10$$);
+DROP INDEX parts_v;
+CREATE INDEX ON parts_1 USING exact (v);
+CREATE INDEX ON parts_2 USING exact (v);
+CREATE INDEX ON parts_3 USING ivfadc (v) WITH (lists = 5);
+CREATE INDEX ON parts_4 USING exact (v vector_l1_ops);
+SET pgwarp.recall = 1;
+EXPLAIN (COSTS OFF) SELECT id FROM parts WHERE kind <= 4 ORDER BY v <-> '[5,6,7,8]' LIMIT 10;
+SELECT same_answer($$SELECT v <-> '[5,6,7,8]' AS d FROM parts WHERE kind <= 5 ORDER BY 1 LIMIT 10$$);
+SELECT same_answer($$SELECT v <-> '[5,6,7,8]' AS d FROM parts WHERE kind <= 5 ORDER BY 1 LIMIT 10$$);
+SELECT requests($$SELECT id FROM parts WHERE kind <= 4 ORDER BY v <-> '[5,6,7,8]' LIMIT 10$$);
+SET pgwarp.ivfadc_probes = 5;
+SELECT requests($$SELECT id FROM parts WHERE kind <= 4 ORDER BY v <-> '[5,6,7,8]' LIMIT 10$$);
+RESET pgwarp.ivfadc_probes;
+RESET pgwarp.recall;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT same_answer($$SELECT v <-> '[5,6,7,8]' AS d FROM parts WHERE kind <= 3 ORDER BY 1 LIMIT 10$$);
+SELECT count(*) FROM pg_locks WHERE mode = 'SIReadLock' AND relation IN ('parts_1_v_idx'::regclass, 'parts_2_v_idx'::regclass, 'parts_3_v_idx'::regclass);
+COMMIT;
+
+-- off
+SET pgwarp.knn_batch = off;
+SELECT requests($$SELECT id FROM parts WHERE kind <= 3 ORDER BY v <-> '[5,6,7,8]' LIMIT 10$$);
+RESET pgwarp.knn_batch;
+DROP TABLE parts, q;
+DROP FUNCTION same_answer, requests;

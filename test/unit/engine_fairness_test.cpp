@@ -1,0 +1,180 @@
+// Searches of one index beside a flood on another, or on the same one; and what the status says of batches.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "engine_fixture.h"
+
+namespace pgwarp
+{
+namespace
+{
+
+constexpr std::uint32_t wide = 2000;  // queries of a wide request
+constexpr int query_us = 100;         // of the device; so a wide request takes it 200 ms
+
+class EngineFairness : public testing::Test
+{
+protected:
+    EngineFairness() : client_(server_.path()), flooded_(TestIndex::random(20, 4, Metric::l2)), other_(flooded_)
+    {
+        other_.key.relation = 8;
+        load(client_, flooded_, build(client_, flooded_));
+        load(client_, other_, build(client_, other_));
+        test_method_state().cost = 1e9;
+        test_method_state().query_us = query_us;
+    }
+    ~EngineFairness() override
+    {
+        stop_flood();
+        test_method_state().cost = 1.0;
+        test_method_state().query_us = 0;
+    }
+
+    // Sessions that have two wide requests each on their way at all times.
+    void flood(std::vector<TestIndex> indexes, int sessions)
+    {
+        for (int i = 0; i < sessions; ++i) {
+            flood_.emplace_back([this, index = indexes[static_cast<std::size_t>(i) % indexes.size()]] {
+                EngineClient session(server_.path());
+                const std::vector<float> queries(4 * wide);
+                const SearchRequest request = search_request(index, 1, wide);
+                const auto send = [&] {
+                    return session.send(MessageType::search, EngineClient::bytes_of(request),
+                                        EngineClient::bytes_of_all(queries));
+                };
+                send();
+                while (!stop_) {
+                    send();
+                    session.receive();
+                    ++wide_answers_;
+                }
+                session.receive();
+            });
+        }
+        while (wide_answers_ == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    void stop_flood()
+    {
+        stop_ = true;
+        for (std::thread& session : flood_) session.join();
+        flood_.clear();
+    }
+
+    // Milliseconds that the slowest of some single queries takes.
+    double slowest_single(const TestIndex& index)
+    {
+        EngineClient session(server_.path());
+        double slowest = 0;
+        for (int i = 0; i < 30; ++i) {
+            const auto begun = Clock::now();
+            EXPECT_EQ(search(session, search_request(index, 3), index.random_rows(1, 7)).results.size(), 3U);
+            slowest = std::max(slowest, std::chrono::duration<double, std::milli>(Clock::now() - begun).count());
+        }
+        return slowest;
+    }
+
+    MirrorStatus status_of(const TestIndex& index)
+    {
+        const ClientReply reply = client_.call(MessageType::status);
+        const auto all = reply.array_at<MirrorStatus>(sizeof(StatusReply), reply.as<StatusReply>().mirror_count);
+        return *std::find_if(all.begin(), all.end(), [&](const MirrorStatus& other) { return other.key == index.key; });
+    }
+
+    TestServer server_;
+    EngineClient client_;
+    TestIndex flooded_;
+    TestIndex other_;
+    std::atomic<bool> stop_{false};
+    std::atomic<int> wide_answers_{0};
+    std::vector<std::thread> flood_;
+};
+
+// Far below what a wide request takes, and far above what a busy machine adds.
+constexpr double patience_ms = 60;
+
+TEST_F(EngineFairness, SinglesOfAnotherIndexDoNotWaitForAFlood)
+{
+    flood({flooded_}, 4);
+    EXPECT_LT(slowest_single(other_), patience_ms);
+}
+
+TEST_F(EngineFairness, SinglesOfTheSameIndexGetInBetween)
+{
+    flood({flooded_}, 4);
+    EXPECT_LT(slowest_single(flooded_), patience_ms);
+}
+
+TEST_F(EngineFairness, SinglesDoNotWaitForFloodsOnManyIndexes)
+{
+    std::vector<TestIndex> indexes;
+    for (std::uint32_t i = 0; i < 4; ++i) {
+        indexes.push_back(flooded_);
+        indexes.back().key.relation = 20 + i;
+        load(client_, indexes.back(), build(client_, indexes.back()));
+    }
+    flood(indexes, 8);
+    EXPECT_LT(slowest_single(other_), patience_ms);
+}
+
+TEST_F(EngineFairness, WideRequestsOfIndexesTakeTurns)
+{
+    flood({flooded_}, 6);
+    const auto begun = Clock::now();
+    const SearchOutcome outcome = search(client_, search_request(other_, 1, wide), std::vector<float>(4 * wide));
+    const double took = std::chrono::duration<double, std::milli>(Clock::now() - begun).count();
+    EXPECT_EQ(outcome.results.size(), wide);
+    EXPECT_LT(took, 3 * wide * query_us * 1e-3);
+}
+
+TEST_F(EngineFairness, AWideRequestIsCutAndAnsweredWhole)
+{
+    const auto queries = flooded_.random_rows(wide, 9);
+    const SearchOutcome outcome = search(client_, search_request(flooded_, 2, wide), queries);
+    ASSERT_EQ(outcome.results.size(), 2 * wide);
+    for (std::size_t i = 0; i < wide; i += 97) {
+        const auto truth = brute_force(flooded_, queries.data() + 4 * i, 2);
+        EXPECT_EQ(outcome.results[2 * i].tid, flooded_.tids[truth[0].second]);
+        EXPECT_EQ(outcome.results[2 * i + 1].distance, truth[1].first);
+    }
+    const MirrorStatus status = status_of(flooded_);
+    EXPECT_EQ(status.searches, wide);
+    EXPECT_GT(status.batches, 4U);
+    EXPECT_EQ(status.widest_batch, outcome.reply.batch_width);
+    EXPECT_LT(status.widest_batch, wide);
+    EXPECT_GE(status.widest_batch, wide / status.batches);
+}
+
+TEST_F(EngineFairness, CheapQueriesAreNotCut)
+{
+    test_method_state().query_us = 0;
+    for (int i = 0; i < 8; ++i) {
+        search(client_, search_request(flooded_, 1, wide), std::vector<float>(4 * wide));
+    }
+    EXPECT_EQ(status_of(flooded_).widest_batch, wide);
+}
+
+TEST_F(EngineFairness, StatusTellsWidthAndTimes)
+{
+    test_method_state().query_us = 2000;
+    std::vector<std::thread> sessions;
+    for (int i = 0; i < 8; ++i) {
+        sessions.emplace_back([this] {
+            EngineClient session(server_.path());
+            for (int j = 0; j < 4; ++j) search(session, search_request(flooded_, 1), std::vector<float>(4));
+        });
+    }
+    for (std::thread& session : sessions) session.join();
+    const MirrorStatus status = status_of(flooded_);
+    EXPECT_EQ(status.searches, 32U);
+    EXPECT_LT(status.batches, 32U);
+    EXPECT_GT(status.widest_batch, 1U);
+    EXPECT_LE(status.widest_batch, 8U);
+    EXPECT_GE(status.engine_ns, 32U * 2000000);
+    EXPECT_GE(status.queue_ns, 2000000U);
+    EXPECT_GE(status.answer_ns, status.queue_ns + 32U * 2000000);
+}
+
+}  // namespace
+}  // namespace pgwarp

@@ -92,6 +92,7 @@ sub killed_everywhere
 	for (my $step = 1; ; ++$step)
 	{
 		$prepare->($step);
+		my $log_end = -s $primary->logfile;
 		my ($rc) = $primary->psql('postgres', "SELECT pgwarp_index_info('items_exact'); SET pgwarp.fault_step = $step; $statement");
 		if ($rc == 0)
 		{
@@ -99,6 +100,8 @@ sub killed_everywhere
 			last;
 		}
 		BAIL_OUT("$name has no end") if $step > 60;
+		# Until the server has noticed, it answers as before.
+		$primary->wait_for_log(qr/all server processes terminated; reinitializing/, $log_end);
 		$primary->poll_query_until('postgres', 'SELECT true') or die 'no recovery';
 		my ($check, $found, $message) = $primary->psql('postgres', "SELECT count(*) FROM pgwarp_check('$index', true)");
 		is($check, 0, "$name: whole after step $step") or diag $message;
@@ -216,7 +219,7 @@ sub merged
 	return $err =~ /WARNING.*have become unlike/ ? 'unlike' : $err =~ /was (appended|built anew|written anew)/ ? $1 : $err;
 }
 my $near = 'ARRAY(SELECT (hashint8(i::bigint * 31 + d) % 1000)::real / 100 FROM generate_series(1, 16) d)::vector(16)';
-my $far = 'ARRAY(SELECT 500 * (i % 40) + (hashint8(i::bigint * 31 + d) % 1000)::real / 10 FROM generate_series(1, 16) d)::vector(16)';
+my $far = 'ARRAY(SELECT 60 + (hashint8(i::bigint * 31 + d) % 1000)::real / 100 FROM generate_series(1, 16) d)::vector(16)';
 sql('CREATE TABLE drifting (id int, v vector(16)); CREATE INDEX drifting_half ON drifting USING ivfadc (v);
 	CREATE INDEX drifting_full ON drifting USING ivfadc (v) WITH (refine = full, lists = 30);
 	CREATE INDEX drifting_none ON drifting USING ivfadc (v) WITH (refine = none)');

@@ -38,7 +38,7 @@ NearestList compare_list(const IndexShape& shape, const float* vector, const flo
         dot += static_cast<double>(vector[d]) * centroid[d];
         squared += difference * difference;
     }
-    return {list, static_cast<Metric>(shape.metric) == Metric::cosine ? -dot : squared, squared};
+    return {list, static_cast<Metric>(shape.metric) == Metric::cosine ? -dot : squared, squared, squared};
 }
 
 void read_centroid(Relation index, const IndexShape& shape, const Directory& directory, uint32 list, float* out)
@@ -62,7 +62,9 @@ void find_nearest_lists(Relation index, const IndexShape& shape, const Directory
                 const NearestList found =
                     compare_list(shape, vectors + static_cast<Size>(i) * shape.dimensions,
                                  piece + row * shape.dimensions, static_cast<uint32>(first + row));
+                const double farthest = found.list == 0 ? 0 : nearest[i].farthest;
                 if (found.list == 0 || found.score < nearest[i].score) nearest[i] = found;
+                nearest[i].farthest = Max(farthest, found.error);
             }
         }
     }

@@ -42,12 +42,12 @@ bool is_row_array(const AccessMethod& method, const char* name);
 // merge_plan.cpp: counts, and decides what is to be done.
 void plan_merge(MergeRun* merge);
 
-// merge_lists.cpp: for each vector [count][dimensions] the list whose centroid is nearest as a build compares them,
-// and by how much: scores are smaller for nearer ones. errors: squared L2 distances to that centroid.
+// merge_lists.cpp: for each vector [count][dimensions] the list whose centroid is nearest as a build compares them.
 struct NearestList {
     uint32 list;
-    double score;
-    double error;
+    double score;     // smaller for nearer ones
+    double error;     // squared L2 distance to the centroid
+    double farthest;  // squared L2 distance to the farthest centroid
 };
 void find_nearest_lists(Relation index, const IndexShape& shape, const Directory& directory, const float* vectors,
                         uint32 count, NearestList* nearest);

@@ -10,7 +10,9 @@ namespace
 {
 
 constexpr uint32 sample_rows = 16;
-constexpr double rounding = 1e-3;  // of the float arithmetic by which the engine chose a list, relative
+// Of the float arithmetic by which the engine chose a list, relative to the vectors and to the centroids' spread.
+constexpr double rounding = 1e-3;
+constexpr double spread_rounding = 1e-6;
 
 struct SampledRow {
     Tid tid;
@@ -92,7 +94,8 @@ void check_lists(MergeRun* merge, const Sample& sample)
         for (uint32 d = 0; d < shape.dimensions; ++d) {
             norms += static_cast<double>(vector[d]) * vector[d] + static_cast<double>(centroid[d]) * centroid[d];
         }
-        if (!(chosen.score <= nearest[s].score + rounding * norms)) report_wrong(merge, "A row is in the wrong list.");
+        const double allowed = rounding * norms + spread_rounding * nearest[s].farthest;
+        if (!(chosen.score <= nearest[s].score + allowed)) report_wrong(merge, "A row is in the wrong list.");
     }
     pfree(centroid);
 }

@@ -45,6 +45,7 @@ const char* read_piece(const EngineBuild* build, const TransferBuffer* buffer, u
 void begin_engine_build(EngineBuild* build)
 {
     BuildBeginRequest request = {};
+    request.kind = build->kind;
     request.shape = build->shape;
     request.options = build->options;
     request.expected_rows = build->expected_rows > 0 ? static_cast<uint64>(build->expected_rows) : 0;
@@ -73,24 +74,57 @@ BuildRunReply* run_engine_build(const EngineBuild* build)
     return result;
 }
 
+void read_built_array(const EngineBuild* build, uint32 array, uint64 bytes, TransferBuffer* buffer,
+                      void (*take)(void* state, const void* piece, uint64 length), void* state)
+{
+    const uint64 piece_bytes = buffer->map != nullptr ? buffer->bytes : inline_read_bytes;
+    for (uint64 offset = 0; offset < bytes;) {
+        const uint64 length = Min(piece_bytes, bytes - offset);
+        take(state, read_piece(build, buffer, array, offset, length), length);
+        offset += length;
+    }
+}
+
+void give_array(const EngineBuild* build, const ArrayShape& shape, uint64 offset, const void* bytes, uint64 length)
+{
+    BuildArrayRequest request = {};
+    request.token = build->token;
+    request.shape = shape;
+    request.offset = offset;
+    request.length = length;
+    const RequestPiece pieces[2] = {{&request, sizeof(request)}, {bytes, static_cast<uint32>(length)}};
+    engine_request(MessageType::build_array, pieces, 2, false);
+}
+
+namespace
+{
+
+// Where pieces of built arrays go at a build.
+struct Storing {
+    IndexWriter* writer;
+    uint64 done;
+    uint64 total;
+};
+
+void store_piece(void* state, const void* piece, uint64 length)
+{
+    auto* storing = static_cast<Storing*>(state);
+    write_index_array(storing->writer, piece, length);
+    storing->done += length;
+    report_build_phase("writing pages", storing->done, storing->total);
+}
+
+}  // namespace
+
 void store_built_arrays(const EngineBuild* build, const BuildRunReply* result, IndexWriter* writer)
 {
     const auto* shapes = reinterpret_cast<const ArrayShape*>(result + 1);
-    uint64 total = 0;
-    uint64 done = 0;
-    for (uint32 i = 0; i < result->array_count; ++i) total += shapes[i].bytes();
+    Storing storing = {writer, 0, 0};
+    for (uint32 i = 0; i < result->array_count; ++i) storing.total += shapes[i].bytes();
     TransferBuffer buffer = lease_transfer_buffer(BufferPurpose::bulk);
-    const uint64 piece_bytes = buffer.map != nullptr ? buffer.bytes : inline_read_bytes;
     for (uint32 i = 0; i < result->array_count; ++i) {
         add_index_array(writer, shapes[i]);
-        const uint64 bytes = shapes[i].bytes();
-        for (uint64 offset = 0; offset < bytes;) {
-            const uint64 length = Min(piece_bytes, bytes - offset);
-            write_index_array(writer, read_piece(build, &buffer, i, offset, length), length);
-            offset += length;
-            done += length;
-            report_build_phase("writing pages", done, total);
-        }
+        read_built_array(build, i, shapes[i].bytes(), &buffer, store_piece, &storing);
     }
     if (buffer.map != nullptr) return_transfer_buffer(&buffer);
 }

@@ -8,6 +8,7 @@ namespace pgwarp
 {
 
 struct EngineBuild {
+    BuildKind kind;
     IndexShape shape;
     ParameterList options;
     double expected_rows;
@@ -21,6 +22,11 @@ void begin_engine_build(EngineBuild* build);
 BuildRunReply* run_engine_build(const EngineBuild* build);
 // Copies every array from the engine into pages.
 void store_built_arrays(const EngineBuild* build, const BuildRunReply* result, IndexWriter* writer);
+// Hands each piece of one of the built arrays to `take`.
+void read_built_array(const EngineBuild* build, uint32 array, uint64 bytes, TransferBuffer* buffer,
+                      void (*take)(void* state, const void* piece, uint64 length), void* state);
+// Before the run of an extending build: a piece of an array of the index, at most 1 MiB.
+void give_array(const EngineBuild* build, const ArrayShape& shape, uint64 offset, const void* bytes, uint64 length);
 void end_engine_build(EngineBuild* build);
 // Frees the build after an error, if the engine still has it. Raises nothing.
 void abandon_engine_build(EngineBuild* build);

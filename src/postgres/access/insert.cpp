@@ -1,6 +1,7 @@
 #include "postgres/access/insert.h"
 
 #include "postgres/access/row_value.h"
+#include "postgres/maintenance/merge_worker.h"
 #include "postgres/storage/delta_log.h"
 
 namespace pgwarp
@@ -14,7 +15,8 @@ bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer t
     const MetaPage meta = read_metapage(index);
     float* vector = static_cast<float*>(palloc(meta.shape.dimensions * sizeof(float)));
     if (index_row_value(index, meta.shape, values[0], vector)) {
-        append_delta(index, meta, tid, vector, meta.shape.dimensions);
+        const uint64 ordinal = append_delta(index, meta, tid, vector, meta.shape.dimensions);
+        if ((ordinal + 1) % entries_between_thoughts == 0) consider_merge(index);
     }
     pfree(vector);
     return false;

@@ -1,6 +1,8 @@
 #include "postgres/storage/build_pages.h"
 
 #include "postgres/storage/delta_log.h"
+#include "postgres/storage/fault_point.h"
+#include "postgres/storage/tombstones.h"
 
 extern "C" {
 #include "access/xloginsert.h"
@@ -12,6 +14,7 @@ namespace pgwarp
 struct IndexWriter {
     Relation index;
     ForkNumber fork;
+    PageSource pages;
     MetaPage meta;
     Directory directory;
     ArrayWriter* current;
@@ -36,11 +39,13 @@ IndexWriter* begin_index(Relation index, ForkNumber fork, const IndexShape& shap
     IndexWriter* writer = static_cast<IndexWriter*>(palloc0(sizeof(IndexWriter)));
     writer->index = index;
     writer->fork = fork;
+    writer->pages = build_pages(index, fork);
     writer->context = CurrentMemoryContext;
     writer->meta.magic = meta_magic;
     writer->meta.format_version = meta_format_version;
     writer->meta.shape = shape;
     writer->meta.generation = random_number64();
+    writer->meta.log_identity = random_number64();
     writer->directory.generation = writer->meta.generation;
     writer->directory.segment_id = random_number64();
     writer->directory.arrays = static_cast<StoredArray*>(palloc0(max_arrays * sizeof(StoredArray)));
@@ -61,35 +66,13 @@ void add_index_array(IndexWriter* writer, const ArrayShape& shape)
 {
     MemoryContext old = MemoryContextSwitchTo(writer->context);
     close_current(writer);
-    writer->current = begin_array(writer->index, writer->fork, PageKind::array, writer->directory.segment_id, shape);
+    writer->current = begin_array(&writer->pages, PageKind::array, writer->directory.segment_id, shape);
     MemoryContextSwitchTo(old);
 }
 
 void write_index_array(IndexWriter* writer, const void* bytes, uint64 length)
 {
     write_array(writer->current, bytes, length);
-}
-
-// Lay down the bitmap of tombstones, all zero.
-static StoredArray write_tombstones(IndexWriter* writer, uint64 rows)
-{
-    ArrayShape shape;
-    memset(static_cast<void*>(&shape), 0, sizeof(shape));
-    strlcpy(shape.name, "tombstones", sizeof(shape.name));
-    shape.type = ArrayType::u64;
-    shape.rows = (rows + 63) / 64;
-    shape.width = 1;
-    ArrayWriter* array =
-        begin_array(writer->index, writer->fork, PageKind::tombstones, writer->directory.segment_id, shape);
-    char zeros[page_capacity];
-    memset(zeros, 0, sizeof(zeros));
-    uint64 left = shape.bytes();
-    while (left > 0) {
-        const uint64 piece = Min(left, static_cast<uint64>(sizeof(zeros)));
-        write_array(array, zeros, piece);
-        left -= piece;
-    }
-    return end_array(array);
 }
 
 static void write_metapage(IndexWriter* writer)
@@ -114,16 +97,20 @@ void finish_index(IndexWriter* writer, uint64 rows, const ParameterList& options
     writer->directory.rows = rows;
     writer->directory.options = options;
     writer->directory.calibration = calibration;
-    writer->directory.tombstones = write_tombstones(writer, rows);
+    writer->directory.tombstones = write_clean_bitmap(&writer->pages, writer->directory.segment_id, rows);
     for (uint32 i = 0; i < delta_log_count; ++i) {
-        writer->meta.logs[i].head = create_delta_log(writer->index, writer->fork, log_segment_id(writer->meta, i));
+        create_delta_log(writer->index, writer->fork, log_segment_id(writer->meta, i), &writer->meta.logs[i]);
     }
-    write_directory(writer->index, writer->fork, writer->directory, &writer->meta);
+    writer->meta.free_pages = create_free_list(writer->index, writer->fork, writer->meta.log_identity);
+    writer->directory.trained_rows = static_cast<uint32>(rows);
+    write_directory(&writer->pages, writer->directory, &writer->meta);
     write_metapage(writer);
+    fault_point("build: before the log");
     if (RelationNeedsWAL(writer->index) || writer->fork == INIT_FORKNUM) {
         log_newpage_range(writer->index, writer->fork, 0, RelationGetNumberOfBlocksInFork(writer->index, writer->fork),
                           true);
     }
+    fault_point("build: logged");
     pfree(writer);
     MemoryContextSwitchTo(old);
 }

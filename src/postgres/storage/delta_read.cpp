@@ -24,27 +24,34 @@ struct PageCopy {
 
 struct DeltaReader {
     Relation index;
+    MetaPage meta;
+    uint32 log;
     uint64 segment_id;
     uint32 value_bytes;  // of every value of this index
     BufferAccessStrategy strategy;
     LogHead head;
     uint64 next;
     uint64 end;
+    ReadResult result;
     PageCopy entries;
     PageCopy values;
 };
 
-// Load the page of this ordinal, by the link from the page before it where that is at hand.
-static void load_page(DeltaReader* reader, PageCopy* copy, uint32 ordinal)
+// Load the page of this ordinal, by the link from the page before it where that is at hand. False when it is gone.
+static bool load_page(DeltaReader* reader, PageCopy* copy, uint32 ordinal)
 {
-    if (copy->valid && copy->ordinal == ordinal) return;
+    if (copy->valid && copy->ordinal == ordinal) return true;
     const BlockNumber block =
         copy->valid && copy->ordinal + 1 == ordinal
             ? copy->next
-            : find_stream_page(reader->index, reader->segment_id, copy->kind, reader->head, ordinal);
+            : find_stream_page(reader->index, reader->meta, reader->log, copy->kind, reader->head, ordinal);
     CHECK_FOR_INTERRUPTS();
-    const Buffer buffer =
-        read_page(reader->index, block, copy->kind, reader->segment_id, ordinal, BUFFER_LOCK_SHARE, reader->strategy);
+    const Buffer buffer = try_read_page(reader->index, block, copy->kind, reader->segment_id, ordinal,
+                                        BUFFER_LOCK_SHARE, reader->strategy);
+    if (!BufferIsValid(buffer)) {
+        reader->result = unexpected_log_page(reader->index, reader->meta, block);
+        return false;
+    }
     Page page = BufferGetPage(buffer);
     copy->valid = true;
     copy->ordinal = ordinal;
@@ -53,12 +60,16 @@ static void load_page(DeltaReader* reader, PageCopy* copy, uint32 ordinal)
     copy->bytes = page_content_bytes(page);
     memcpy(copy->content, page_content(page), copy->bytes);
     UnlockReleaseBuffer(buffer);
+    return true;
 }
 
 DeltaReader* begin_delta_read(Relation index, const MetaPage& meta, uint32 log, uint64 first, uint64 end)
 {
     DeltaReader* reader = static_cast<DeltaReader*>(palloc0(sizeof(DeltaReader)));
     reader->index = index;
+    reader->meta = meta;
+    reader->log = log;
+    reader->result = ReadResult::done;
     reader->segment_id = log_segment_id(meta, log);
     reader->value_bytes = meta.shape.dimensions * static_cast<uint32>(sizeof(float));
     reader->head = read_log_head(index, meta, log);
@@ -73,8 +84,8 @@ DeltaReader* begin_delta_read(Relation index, const MetaPage& meta, uint32 log, 
 }
 
 // Collect the value's bytes from its pages. The reader's end was known before any page was read, so a page copied once
-// has all that is asked of it.
-static void read_value(DeltaReader* reader, const DeltaEntry& entry, char* out)
+// has all that is asked of it. False when a page is gone.
+static bool read_value(DeltaReader* reader, const DeltaEntry& entry, char* out)
 {
     if (entry.length != reader->value_bytes || entry.value_position > reader->head.value_end ||
         entry.length > reader->head.value_end - entry.value_position) {
@@ -84,7 +95,7 @@ static void read_value(DeltaReader* reader, const DeltaEntry& entry, char* out)
     while (filled < entry.length) {
         const uint64 position = entry.value_position + filled;
         const uint32 within = static_cast<uint32>(position % page_capacity);
-        load_page(reader, &reader->values, static_cast<uint32>(position / page_capacity));
+        if (!load_page(reader, &reader->values, static_cast<uint32>(position / page_capacity))) return false;
         const uint32 piece = Min(entry.length - filled, page_capacity - within);
         if (within + piece > reader->values.bytes) {
             report_corruption(reader->index, reader->values.block, "a value page is too short");
@@ -95,12 +106,13 @@ static void read_value(DeltaReader* reader, const DeltaEntry& entry, char* out)
     if (bytes_crc(out, entry.length) != entry.value_crc) {
         report_corruption(reader->index, reader->values.block, "the checksum of a delta value does not match");
     }
+    return true;
 }
 
 bool next_delta(DeltaReader* reader, DeltaEntry* entry, float* vector)
 {
     if (reader->next >= reader->end) return false;
-    load_page(reader, &reader->entries, static_cast<uint32>(reader->next / entries_per_page));
+    if (!load_page(reader, &reader->entries, static_cast<uint32>(reader->next / entries_per_page))) return false;
     const uint32 within = static_cast<uint32>(reader->next % entries_per_page * sizeof(DeltaEntry));
     if (within + sizeof(DeltaEntry) > reader->entries.bytes) {
         report_corruption(reader->index, reader->entries.block, "an entry page is too short");
@@ -108,14 +120,43 @@ bool next_delta(DeltaReader* reader, DeltaEntry* entry, float* vector)
     memcpy(entry, reader->entries.content + within, sizeof(*entry));
     check_entry(reader->index, reader->entries.block, *entry);
     reader->next++;
-    if (vector != nullptr) read_value(reader, *entry, reinterpret_cast<char*>(vector));
-    return true;
+    return vector == nullptr || read_value(reader, *entry, reinterpret_cast<char*>(vector));
 }
 
-void end_delta_read(DeltaReader* reader)
+ReadResult end_delta_read(DeltaReader* reader)
 {
+    const ReadResult result = reader->result;
     if (reader->strategy != nullptr) FreeAccessStrategy(reader->strategy);
     pfree(reader);
+    return result;
+}
+
+// The page of a stream that holds this position, or the tail where there is none yet.
+static StreamStart stream_start(Relation index, const MetaPage& meta, uint32 log, PageKind kind, const LogHead& head,
+                                uint64 page)
+{
+    const LogStream& stream = kind == PageKind::log_entries ? head.entries : head.values;
+    const uint32 ordinal = static_cast<uint32>(Min(page, static_cast<uint64>(stream.tail_ordinal)));
+    const BlockNumber block = find_stream_page(index, meta, log, kind, head, ordinal);
+    if (block == InvalidBlockNumber) unexpected_log_page(index, meta, meta.logs[log].head);
+    return {block, ordinal};
+}
+
+LogStart move_log_start(Relation index, const MetaPage& meta, uint32 log, uint64 first)
+{
+    LogStart moved = meta.logs[log];
+    const LogHead head = read_log_head(index, meta, log);
+    uint64 value_position = head.value_end;
+    if (first < head.entry_end) {
+        DeltaReader* reader = begin_delta_read(index, meta, log, first, first + 1);
+        DeltaEntry entry;
+        if (next_delta(reader, &entry, nullptr)) value_position = entry.value_position;
+        end_delta_read(reader);
+    }
+    moved.start = first;
+    moved.entries = stream_start(index, meta, log, PageKind::log_entries, head, first / entries_per_page);
+    moved.values = stream_start(index, meta, log, PageKind::log_values, head, value_position / page_capacity);
+    return moved;
 }
 
 }  // namespace pgwarp

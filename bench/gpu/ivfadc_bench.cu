@@ -25,7 +25,6 @@
 #include <string>
 #include <vector>
 
-#include "device/captured_launches.h"
 #include "device/context.h"
 #include "device/error.h"
 #include "index/arrays.h"
@@ -342,23 +341,13 @@ double time_on_device(const Mirror& mirror, std::size_t count, std::size_t probe
         chunk = plan.count;
     }
     cuda::DeviceArray<std::byte> workspace(pool, bytes, "bench", lease);
-    cuda::CapturedLaunches launches;
-    const auto enqueue = [&](cudaStream_t) {
+    const auto run = [&] {
         for (std::size_t begin = 0; begin < count; begin += chunk) {
             const auto plan =
                 cuda::ivfadc::plan_search(mirror, std::min(chunk, count - begin), probes, wanted, k, true);
             cuda::ivfadc::enqueue_search(mirror, plan, queries.data() + begin * dimensions, nullptr, workspace.data(),
                                          {values.data() + begin * k, numbers.data() + begin * k, counts.data() + begin},
                                          lease);
-        }
-    };
-    // Small batches as searches launch them: recorded.
-    const auto run = [&] {
-        const std::uint64_t key[] = {1};
-        if (count <= 64 && !profile) {
-            launches.run(key, lease, enqueue);
-        } else {
-            enqueue(lease);
         }
     };
     cudaEvent_t start;

@@ -123,6 +123,7 @@ SearchMessage decode_search(Bytes payload)
     SearchMessage message{front<SearchRequest>(payload), {}};
     const SearchRequest& request = message.request;
     require(request.mode == SearchMode::normal || request.mode == SearchMode::continuation, "unknown search mode");
+    require(request.want_places <= 1, "unknown wish in a search");
     require(request.fault <= static_cast<std::uint16_t>(Fault::out_of_memory), "unknown fault");
     require(request.query_count >= 1, "search without queries");
     require(request.mode == SearchMode::normal || request.query_count == 1, "continuation of several queries");
@@ -150,6 +151,7 @@ SearchIndexesMessage decode_search_indexes(Bytes payload)
     require(queries.size() == std::uint64_t{request.query_count} * request.dimensions * sizeof(float),
             "search whose queries have another length");
     message.targets = as_array<IndexTarget>(rest.first(target_bytes));
+    for (const IndexTarget& target : message.targets) require(target.want_places <= 1, "unknown wish in a search");
     message.queries = as_array<float>(queries);
     return message;
 }

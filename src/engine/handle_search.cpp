@@ -41,8 +41,9 @@ void check_against(const Mirror& mirror, const MirrorSnapshot& snapshot, const S
                          std::to_string(mirror.shape().dimensions));
     }
     const std::uint64_t most = std::min<std::uint64_t>(search.k, mirror.rows() + snapshot.delta_rows());
+    const std::uint64_t result_bytes = sizeof(Result) + (search.want_places != 0 ? sizeof(std::uint64_t) : 0);
     const std::uint64_t bytes =
-        sizeof(SearchReply) + search.query_count * (sizeof(std::uint32_t) + most * sizeof(Result)) + 8;
+        sizeof(SearchReply) + search.query_count * (sizeof(std::uint32_t) + most * result_bytes) + 8;
     if (bytes > max_payload) throw BadRequest("more results than one reply holds: ask for fewer queries at a time");
 }
 
@@ -68,6 +69,7 @@ void accept_search(IoThread& thread, const Request& request, const SearchMessage
     accepted.settings.parameters = search.settings;
     accepted.settings.mode = search.mode;
     accepted.settings.after = search.after;
+    accepted.settings.want_places = search.want_places != 0;
     accepted.queries.assign(message.queries.begin(), message.queries.end());
     accepted.count = search.query_count;
     thread.add_search(std::move(accepted));

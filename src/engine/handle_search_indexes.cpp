@@ -34,7 +34,8 @@ void check_targets(const SearchIndexesMessage& message)
     std::uint64_t bytes = sizeof(SearchIndexesReply) + message.targets.size() * sizeof(IndexAnswer) + 8;
     for (const IndexTarget& target : message.targets) {
         if (target.k < 1 || target.k > max_k) throw BadRequest("k is out of range");
-        const std::uint64_t each = sizeof(std::uint32_t) + target.k * sizeof(Result);
+        const std::uint64_t result_bytes = sizeof(Result) + (target.want_places != 0 ? sizeof(std::uint64_t) : 0);
+        const std::uint64_t each = sizeof(std::uint32_t) + target.k * result_bytes;
         bytes += std::min(message.request.query_count * each, std::uint64_t{2} * max_payload);
     }
     if (bytes > max_payload) throw BadRequest("more results than one reply holds: ask for fewer indexes at a time");
@@ -64,6 +65,7 @@ std::shared_ptr<SpreadSearch> prepare(Engine& engine, const SearchIndexesMessage
         target.settings.k = asked.k;
         target.settings.effort = asked.effort;
         target.settings.parameters = message.request.settings;
+        target.settings.want_places = asked.want_places != 0;
     }
     return search;
 }

@@ -22,13 +22,16 @@ std::uint64_t nanoseconds(Clock::duration duration)
     return static_cast<std::uint64_t>(std::max<std::int64_t>(std::chrono::nanoseconds(duration).count(), 0));
 }
 
-// What follows the reply: the counts, padded to 8 bytes, and the results.
-void write_body(const SearchSlice& slice, std::vector<std::byte>& body)
+// What follows the reply: the counts, padded to 8 bytes, the results, and their places where they are wanted.
+void write_body(const SearchSlice& slice, bool want_places, std::vector<std::byte>& body)
 {
     const std::size_t counts = (slice.counts.size_bytes() + 7) / 8 * 8;
-    body.assign(counts + slice.results.size_bytes(), std::byte{0});
+    const std::size_t places = want_places ? slice.places.size_bytes() : 0;
+    body.assign(counts + slice.results.size_bytes() + places, std::byte{0});
     std::memcpy(body.data(), slice.counts.data(), slice.counts.size_bytes());
-    if (!slice.results.empty()) std::memcpy(body.data() + counts, slice.results.data(), slice.results.size_bytes());
+    std::byte* const results = body.data() + counts;
+    if (!slice.results.empty()) std::memcpy(results, slice.results.data(), slice.results.size_bytes());
+    if (places > 0) std::memcpy(results + slice.results.size_bytes(), slice.places.data(), places);
 }
 
 SearchReply make_reply(const SearchSlice& slice, const SearchSettings& settings)
@@ -43,6 +46,7 @@ SearchReply make_reply(const SearchSlice& slice, const SearchSettings& settings)
     reply.kind = answer.kind;
     reply.bound_width = slice.bound_width;
     reply.on_cuda = settings.mirror->on_cuda() ? 1 : 0;
+    reply.has_places = settings.want_places ? 1 : 0;
     reply.resolved = answer.resolved;
     reply.last = answer.last;
     return reply;
@@ -150,7 +154,7 @@ void IoThread::run_inline(std::vector<RoundSearch>& group)
     deliver(group, answer_, static_cast<std::uint32_t>(queries), dispatched,
             [this](RoundSearch& search, const SearchSlice& slice) {
                 SearchReply reply = make_reply(slice, search.settings);
-                write_body(slice, body);
+                write_body(slice, search.settings.want_places, body);
                 answer_dispatched(search.connection, search.request_id, *search.settings.mirror, reply, search.received,
                                   slice.dispatched, body);
             });
@@ -170,7 +174,7 @@ void IoThread::queue_search(RoundSearch&& search)
     queued.count = search.count;
     queued.answered = [this, connection, number, id, received, settings = search.settings](const SearchSlice& slice) {
         auto body = std::make_shared<std::vector<std::byte>>();
-        write_body(slice, *body);
+        write_body(slice, settings.want_places, *body);
         post([this, connection, number, id, received, body, mirror = settings.mirror, dispatched = slice.dispatched,
               reply = make_reply(slice, settings)]() mutable {
             connection->searches.erase(number);

@@ -49,10 +49,12 @@ void append_merged(const Mirror& mirror, const std::vector<RowResult>& rows, con
             const double distance = ordered_distance(rows[row].distance);
             answer.results.push_back({mirror.tid(rows[row].row), distance});
             answer.last = {distance, rows[row].row};
+            answer.places.push_back(rows[row].row);
             ++row;
         } else {
             answer.results.push_back({delta[entry].tid, delta[entry].distance});
             answer.last = {delta[entry].distance, delta[entry].ordinal};
+            answer.places.push_back(delta[entry].ordinal);
             ++entry;
         }
         ++count;
@@ -107,6 +109,7 @@ void run_search(const SearchSettings& settings, std::span<const float> queries, 
 
     answer.counts.clear();
     answer.results.clear();
+    answer.places.clear();
     answer.last = settings.after;
     answer.bound_width = 0;
     for (std::size_t i = 0; i < count; ++i) {

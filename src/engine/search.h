@@ -19,6 +19,7 @@ struct SearchSettings {
     ParameterList parameters;
     SearchMode mode = SearchMode::normal;
     SearchCursor after{};
+    bool want_places = false;  // may differ within a batch
 };
 // Continuations are never put together: each has its own cursor.
 bool can_share_batch(const SearchSettings& a, const SearchSettings& b);
@@ -26,6 +27,7 @@ bool can_share_batch(const SearchSettings& a, const SearchSettings& b);
 struct SearchAnswer {
     std::vector<std::uint32_t> counts;  // per query
     std::vector<Result> results;        // of all queries, one after the other
+    std::vector<std::uint64_t> places;  // of the results: ordinals as a cursor has them
     SearchCursor last{};                // of the last result
     ResultKind kind = ResultKind::exact;
     double bound_width = 0;  // the widest of the queries'

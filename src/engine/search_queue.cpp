@@ -194,6 +194,7 @@ void SearchQueue::give_out(Batch& batch, const SearchAnswer& answer, Clock::dura
         std::size_t found = 0;
         for (std::uint32_t count : counts) found += count;
         const auto results = std::span(answer.results).subspan(result, found);
+        const auto places = std::span(answer.places).subspan(result, found);
         query += counts.size();
         result += found;
         member.cancel->exit();
@@ -202,17 +203,20 @@ void SearchQueue::give_out(Batch& batch, const SearchAnswer& answer, Clock::dura
         member.bound_width = std::max(member.bound_width, answer.bound_width);
         if (counts.size() == member.search.count) {
             member.search.answered(
-                {counts, results, member.batch_width, member.dispatched, member.bound_width, answer});
+                {counts, results, places, member.batch_width, member.dispatched, member.bound_width, answer});
             continue;
         }
         member.counts.insert(member.counts.end(), counts.begin(), counts.end());
         member.results.insert(member.results.end(), results.begin(), results.end());
+        if (member.search.settings.want_places) {
+            member.places.insert(member.places.end(), places.begin(), places.end());
+        }
         member.done += counts.size();
         if (member.left() > 0) {
             unfinished.push_back(std::move(member));
         } else {
-            member.search.answered(
-                {member.counts, member.results, member.batch_width, member.dispatched, member.bound_width, answer});
+            member.search.answered({member.counts, member.results, member.places, member.batch_width, member.dispatched,
+                                    member.bound_width, answer});
         }
     }
     batch.members = std::move(unfinished);

@@ -58,6 +58,7 @@ private:
 struct SearchSlice {
     std::span<const std::uint32_t> counts;
     std::span<const Result> results;
+    std::span<const std::uint64_t> places;
     std::uint32_t batch_width;   // queries in the widest of its batches
     Clock::duration dispatched;  // time in its batches
     double bound_width;
@@ -85,7 +86,8 @@ void deliver(std::vector<Member>& members, const SearchAnswer& answer, std::uint
         const auto counts = std::span(answer.counts).subspan(query, member.count);
         std::size_t results = 0;
         for (std::uint32_t count : counts) results += count;
-        give(member, SearchSlice{counts, std::span(answer.results).subspan(result, results), batch_width, dispatched,
+        give(member, SearchSlice{counts, std::span(answer.results).subspan(result, results),
+                                 std::span(answer.places).subspan(result, results), batch_width, dispatched,
                                  answer.bound_width, answer});
         query += member.count;
         result += results;
@@ -112,6 +114,7 @@ private:
         std::size_t done = 0;  // queries answered, and what was found for them
         std::vector<std::uint32_t> counts;
         std::vector<Result> results;
+        std::vector<std::uint64_t> places;
         double bound_width = 0;
         std::uint32_t batch_width = 0;
         Clock::duration dispatched{};

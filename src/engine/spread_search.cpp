@@ -30,6 +30,7 @@ void search_target(SpreadTarget& target, const SpreadSearch& search, const Cance
         mirror.count_batch(search.count, static_cast<std::uint64_t>((Clock::now() - started).count()));
         target.counts = answer.counts;
         target.results = answer.results;
+        if (target.settings.want_places) target.places = answer.places;
         target.resolved = answer.resolved;
         target.answer.last = answer.last;
         target.answer.bound_width = answer.bound_width;
@@ -42,6 +43,7 @@ void search_target(SpreadTarget& target, const SpreadSearch& search, const Cance
         // The request of its own that follows tells why, or frees memory.
         target.counts.assign(search.count, 0);
         target.results.clear();
+        target.places.clear();
         target.answer.status = SearchStatus::alone;
     }
     answer.snapshot.reset();
@@ -81,11 +83,16 @@ std::vector<std::byte> spread_body(const SpreadSearch& search)
     const std::size_t answers = search.targets.size() * sizeof(IndexAnswer);
     const std::size_t counts = search.targets.size() * search.count * sizeof(std::uint32_t);
     std::size_t results = 0;
-    for (const SpreadTarget& target : search.targets) results += target.results.size() * sizeof(Result);
-    std::vector<std::byte> body(answers + (counts + 7) / 8 * 8 + results);
+    std::size_t places = 0;
+    for (const SpreadTarget& target : search.targets) {
+        results += target.results.size() * sizeof(Result);
+        places += target.places.size() * sizeof(std::uint64_t);
+    }
+    std::vector<std::byte> body(answers + (counts + 7) / 8 * 8 + results + places);
     std::byte* answer_at = body.data();
     std::byte* count_at = answer_at + answers;
     std::byte* result_at = count_at + (counts + 7) / 8 * 8;
+    std::byte* place_at = result_at + results;
     const auto put = [](std::byte*& at, const void* from, std::size_t bytes) {
         if (bytes > 0) std::memcpy(at, from, bytes);
         at += bytes;
@@ -98,6 +105,7 @@ std::vector<std::byte> spread_body(const SpreadSearch& search)
             put(count_at, target.counts.data(), search.count * sizeof(std::uint32_t));
         }
         put(result_at, target.results.data(), target.results.size() * sizeof(Result));
+        put(place_at, target.places.data(), target.places.size() * sizeof(std::uint64_t));
     }
     return body;
 }

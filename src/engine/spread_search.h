@@ -17,6 +17,7 @@ struct SpreadTarget {
     IndexAnswer answer{};
     std::vector<std::uint32_t> counts;  // per query
     std::vector<Result> results;
+    std::vector<std::uint64_t> places;  // of the results, where they are wanted
     ParameterList resolved;
 };
 

@@ -3,6 +3,7 @@
 
 #include "postgres/engine/launcher.h"
 #include "postgres/executor/distance_stop.h"
+#include "postgres/executor/index_only_path.h"
 #include "postgres/executor/knn_batch.h"
 #include "postgres/executor/limit_hint.h"
 #include "postgres/executor/partition_search.h"
@@ -21,5 +22,6 @@ void _PG_init(void)
     pgwarp::init_limit_hint();
     pgwarp::init_knn_batch();
     pgwarp::init_distance_stop();
+    pgwarp::init_index_only_path();
     pgwarp::init_partition_search();
 }

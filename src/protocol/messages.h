@@ -100,6 +100,7 @@ struct SearchCursor {
     double distance;        // -infinity = from the front
     std::uint64_t ordinal;  // source << 48 | number; source 0 = row of the index, 1 + i = delta log i
 };
+inline constexpr std::uint32_t place_source_shift = 48;
 
 struct SearchRequest {
     MirrorKey key;
@@ -113,8 +114,8 @@ struct SearchRequest {
     std::int64_t effort;
     SearchCursor after;  // continuation only
     SearchMode mode;
-    std::uint8_t reserved_byte;  // 0
-    std::uint16_t fault;         // Fault
+    std::uint8_t want_places;  // 1: the reply tells each result's place
+    std::uint16_t fault;       // Fault
     std::uint32_t reserved;
     ParameterList settings;
 };
@@ -128,7 +129,8 @@ enum class SearchStatus : std::uint8_t {
     alone = 5,            // of one index among many: to be searched by a request of its own
 };
 
-// Followed, when answered, by uint32 counts[query_count] (padded to 8 bytes), Result[sum of counts].
+// Followed, when answered, by uint32 counts[query_count] (padded to 8 bytes), Result[sum of counts] and, where they
+// were wanted, uint64 places[sum of counts]: ordinals as a cursor has them.
 struct SearchReply {
     std::uint64_t have_delta_end[delta_log_count];
     std::uint64_t have_tombstone_version;
@@ -141,7 +143,8 @@ struct SearchReply {
     SearchStatus status;
     ResultKind kind;
     std::uint8_t on_cuda;
-    std::uint8_t reserved[5];
+    std::uint8_t has_places;
+    std::uint8_t reserved[4];
     ParameterList resolved;  // settings as used
 };
 
@@ -162,12 +165,13 @@ struct IndexTarget {
     std::uint64_t tombstone_version;
     std::int64_t effort;
     std::uint32_t k;
-    std::uint32_t reserved;
+    std::uint32_t want_places;  // 0 or 1
 };
 static_assert(sizeof(IndexTarget) == 88);
 
 // Followed by IndexAnswer[index_count], uint32 counts[index_count][query_count] (padded to 8 bytes), Result[sum of
-// counts]. An index that is not answered has counts of 0.
+// counts], and uint64 places[...] of the results of those indexes that were to tell them. An index that is not answered
+// has counts of 0.
 struct SearchIndexesReply {
     std::uint64_t engine_ns;
     std::uint64_t queue_ns;

@@ -14,7 +14,6 @@ CREATE INDEX ON t USING ivfadc (val) WITH (subquantizers = -1);
 CREATE INDEX ON t USING ivfadc (val) WITH (subquantizers = 4);
 CREATE INDEX ON t USING exact (val, val);
 CREATE UNIQUE INDEX ON t USING exact (val);
-CREATE INDEX ON t USING exact (val) INCLUDE (val);
 CREATE INDEX ON t USING exact (val DESC);
 
 -- no index was left behind

@@ -49,10 +49,10 @@ sub healthy
 }
 
 load_grid($primary, 'items', 3000);
-sql('ALTER TABLE items DROP CONSTRAINT items_pkey;
-	CREATE INDEX items_exact ON items USING exact (v);
-	CREATE INDEX items_half ON items USING ivfadc (v vector_cosine_ops) WITH (codes = half);
-	CREATE INDEX items_pq ON items USING ivfadc (v vector_ip_ops) WITH (refine = none)');
+sql("ALTER TABLE items DROP CONSTRAINT items_pkey; ALTER TABLE items ADD note text DEFAULT repeat('x', (random() * 30)::int);
+	CREATE INDEX items_exact ON items USING exact (v) INCLUDE (id);
+	CREATE INDEX items_half ON items USING ivfadc (v vector_cosine_ops) INCLUDE (id, note) WITH (codes = half);
+	CREATE INDEX items_pq ON items USING ivfadc (v vector_ip_ops) WITH (refine = none)");
 $primary->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('merge_standby');
 $standby->init_from_backup($primary, 'base', has_streaming => 1);

@@ -131,12 +131,17 @@ TEST_F(EngineFairness, WideRequestsOfIndexesTakeTurns)
 TEST_F(EngineFairness, AWideRequestIsCutAndAnsweredWhole)
 {
     const auto queries = flooded_.random_rows(wide, 9);
-    const SearchOutcome outcome = search(client_, search_request(flooded_, 2, wide), queries);
+    SearchRequest request = search_request(flooded_, 2, wide);
+    request.want_places = 1;
+    const SearchOutcome outcome = search(client_, request, queries);
     ASSERT_EQ(outcome.results.size(), 2 * wide);
+    ASSERT_EQ(outcome.places.size(), 2 * wide);
     for (std::size_t i = 0; i < wide; i += 97) {
         const auto truth = brute_force(flooded_, queries.data() + 4 * i, 2);
         EXPECT_EQ(outcome.results[2 * i].tid, flooded_.tids[truth[0].second]);
         EXPECT_EQ(outcome.results[2 * i + 1].distance, truth[1].first);
+        EXPECT_EQ(outcome.places[2 * i], truth[0].second);
+        EXPECT_EQ(outcome.places[2 * i + 1], truth[1].second);
     }
     const MirrorStatus status = status_of(flooded_);
     EXPECT_EQ(status.searches, wide);

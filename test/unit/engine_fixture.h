@@ -102,6 +102,7 @@ struct SearchOutcome {
     SearchReply reply;
     std::vector<std::uint32_t> counts;
     std::vector<Result> results;
+    std::vector<std::uint64_t> places;
 };
 SearchRequest search_request(const TestIndex& index, std::uint32_t k, std::uint32_t count = 1);
 SearchOutcome search(EngineClient& client, const SearchRequest& request, const std::vector<float>& queries);

@@ -331,12 +331,16 @@ SearchRequest search_request(const TestIndex& index, std::uint32_t k, std::uint3
 
 SearchOutcome decode_outcome(const ClientReply& reply)
 {
-    SearchOutcome outcome{reply.as<SearchReply>(), {}, {}};
+    SearchOutcome outcome{reply.as<SearchReply>(), {}, {}, {}};
     if (outcome.reply.status != SearchStatus::answered) return outcome;
     outcome.counts = reply.array_at<std::uint32_t>(sizeof(SearchReply), outcome.reply.query_count);
     std::size_t results = 0;
     for (std::uint32_t count : outcome.counts) results += count;
-    outcome.results = reply.array_at<Result>(sizeof(SearchReply) + (outcome.counts.size() * 4 + 7) / 8 * 8, results);
+    const std::size_t results_at = sizeof(SearchReply) + (outcome.counts.size() * 4 + 7) / 8 * 8;
+    outcome.results = reply.array_at<Result>(results_at, results);
+    if (outcome.reply.has_places != 0) {
+        outcome.places = reply.array_at<std::uint64_t>(results_at + results * sizeof(Result), results);
+    }
     return outcome;
 }
 

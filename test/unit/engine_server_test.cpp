@@ -305,6 +305,46 @@ TEST(EngineServer, DeltaAndTombstones)
     }
 }
 
+TEST(EngineServer, TellsPlacesWhereTheyAreWanted)
+{
+    TestServer server;
+    EngineClient client(server.path());
+    const TestIndex base = TestIndex::random(300, 8, Metric::l2);
+    load(client, base, build(client, base));
+    const auto more = base.random_rows(100, 7);
+    std::vector<Tid> tids;
+    for (std::uint32_t i = 0; i < 100; ++i) tids.push_back({100000 + i, 1, 0});
+    send_delta(client, base, 2, 1000, tids, more);
+    TestIndex all = base;
+    all.vectors.insert(all.vectors.end(), more.begin(), more.end());
+    all.tids.insert(all.tids.end(), tids.begin(), tids.end());
+
+    const auto queries = base.random_rows(3, 3);
+    SearchRequest request = search_request(base, 50, 3);
+    request.delta_end[2] = 1100;
+    SearchOutcome outcome = search(client, request, queries);
+    ASSERT_EQ(outcome.reply.status, SearchStatus::answered);
+    EXPECT_TRUE(outcome.places.empty());
+    request.want_places = 1;
+    outcome = search(client, request, queries);
+    ASSERT_EQ(outcome.places.size(), 150U);
+    for (std::size_t i = 0; i < 150; ++i) {
+        const std::size_t row = brute_force(all, queries.data() + i / 50 * 8, 50)[i % 50].second;
+        const std::uint64_t entry = (std::uint64_t{3} << place_source_shift) + 1000 + row - 300;
+        EXPECT_EQ(outcome.places[i], row < 300 ? row : entry);
+        EXPECT_EQ(outcome.results[i].tid, all.tids[row]);
+    }
+    request.mode = SearchMode::continuation;
+    request.query_count = 1;
+    request.k = 400;
+    request.after = {-std::numeric_limits<double>::infinity(), 0};
+    outcome = search(client, request, base.random_rows(1, 4));
+    ASSERT_EQ(outcome.places.size(), 400U);
+    EXPECT_EQ(outcome.places.back(), outcome.reply.last.ordinal);
+    request.want_places = 2;
+    EXPECT_THROW(search(client, request, base.random_rows(1, 4)), std::runtime_error);
+}
+
 TEST(EngineServer, ContinuationOffersEveryRowOnceInOrder)
 {
     for (Metric metric : {Metric::l2, Metric::cosine}) {

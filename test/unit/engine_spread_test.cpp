@@ -16,6 +16,7 @@ struct SpreadOutcome {
     std::vector<IndexAnswer> answers;
     std::vector<std::uint32_t> counts;
     std::vector<Result> results;
+    std::vector<std::uint64_t> places;  // of the indexes that were to tell them
 };
 
 class EngineSpread : public testing::Test
@@ -54,7 +55,7 @@ protected:
         const ClientReply reply =
             client_.call(MessageType::search_indexes, EngineClient::bytes_of(request),
                          EngineClient::bytes_of_all(targets), EngineClient::bytes_of_all(queries));
-        SpreadOutcome out{reply.as<SearchIndexesReply>(), {}, {}, {}};
+        SpreadOutcome out{reply.as<SearchIndexesReply>(), {}, {}, {}, {}};
         std::size_t at = sizeof(SearchIndexesReply);
         out.answers = reply.array_at<IndexAnswer>(at, targets.size());
         at += targets.size() * sizeof(IndexAnswer);
@@ -62,9 +63,15 @@ protected:
         out.counts = reply.array_at<std::uint32_t>(at, counts);
         at += (counts * sizeof(std::uint32_t) + 7) / 8 * 8;
         std::size_t results = 0;
-        for (std::uint32_t count : out.counts) results += count;
+        std::size_t places = 0;
+        for (std::size_t i = 0; i < counts; ++i) {
+            results += out.counts[i];
+            if (targets[i / request.query_count].want_places != 0) places += out.counts[i];
+        }
         out.results = reply.array_at<Result>(at, results);
-        EXPECT_EQ(reply.payload.size(), at + results * sizeof(Result));
+        at += results * sizeof(Result);
+        out.places = reply.array_at<std::uint64_t>(at, places);
+        EXPECT_EQ(reply.payload.size(), at + places * sizeof(std::uint64_t));
         return out;
     }
 
@@ -126,6 +133,31 @@ TEST_F(EngineSpread, DeltaRowsAreSearched)
     const SpreadOutcome outcome = ask(all_targets(), row);
     EXPECT_EQ(outcome.results[5 * k].tid, (Tid{500, 1, 0}));
     EXPECT_EQ(outcome.results[5 * k].distance, 0);
+}
+
+TEST_F(EngineSpread, TellsPlacesOfTheIndexesThatWantThem)
+{
+    const auto queries = indexes_[0].random_rows(3, 78);
+    std::vector<IndexTarget> targets = all_targets();
+    for (std::size_t i = 0; i < targets.size(); i += 3) targets[i].want_places = 1;
+    for (double cost : {1.0, 1e5, 1e9}) {
+        test_method_state().cost = cost;
+        const SpreadOutcome outcome = ask(targets, queries);
+        expect_right(outcome, queries);
+        ASSERT_EQ(outcome.places.size(), 14U * 3 * k);
+        std::size_t at = 0;
+        for (std::size_t i = 0; i < targets.size(); i += 3) {
+            for (std::size_t q = 0; q < 3; ++q) {
+                const auto truth = brute_force(indexes_[i], queries.data() + q * dimensions, k);
+                for (std::size_t j = 0; j < k; ++j) EXPECT_EQ(outcome.places[at++], truth[j].second);
+            }
+        }
+    }
+    targets[1].key.relation = 9999;
+    targets[3].key.relation = 9999;
+    EXPECT_EQ(ask(targets, queries).places.size(), 13U * 3 * k);
+    targets[0].want_places = 2;
+    EXPECT_THROW(ask(targets, queries), std::runtime_error);
 }
 
 TEST_F(EngineSpread, EachIndexCountsItsSearches)

@@ -7,6 +7,7 @@
 #include "postgres/access/row_value.h"
 
 extern "C" {
+#include "access/xact.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/plancat.h"
 #include "optimizer/planner.h"
@@ -50,9 +51,17 @@ CollectedRows collect_rows(Relation heap, Relation index, IndexInfo* info, Engin
         if (collect_in_parallel(heap, index, info, build, workers, &collected)) return collected;
     }
     RowCollector* collector = open_collector(build);
+    if (has_included_columns(index)) {
+        collector->included = begin_included_sort(index, maintenance_work_mem, nullptr);
+    }
     collected.heap_tuples = table_index_build_scan(heap, index, info, true, true, collect_row, collector, nullptr);
     collected.index_tuples = collector->indexed;
+    collected.included = collector->included;
     close_collector(collector);
+    if (collected.included != nullptr) {
+        perform_included_sort(collected.included);
+        collected.included_totals = included_totals(collected.included);
+    }
     return collected;
 }
 
@@ -76,11 +85,14 @@ void write_empty_index(Relation index, const EngineBuild* build)
 }
 
 // Let the engine build, and write what comes out.
-void write_built_index(Relation index, EngineBuild* build)
+void write_built_index(Relation index, EngineBuild* build, const CollectedRows& collected)
 {
     const BuildRunReply* result = run_engine_build(build);
     IndexWriter* writer = begin_index(index, MAIN_FORKNUM, build->shape);
     store_built_arrays(build, result, writer);
+    if (collected.included != nullptr) {
+        store_included(collected.included, collected.included_totals, result->rows, included_target(writer));
+    }
     finish_index(writer, result->rows, result->options, result->calibration);
     end_engine_build(build);
 }
@@ -88,13 +100,14 @@ void write_built_index(Relation index, EngineBuild* build)
 // Collect, build, write.
 CollectedRows run_build(Relation heap, Relation index, IndexInfo* info, EngineBuild* build)
 {
-    const CollectedRows collected = collect_rows(heap, index, info, build);
+    CollectedRows collected = collect_rows(heap, index, info, build);
     warn_about_few_rows(index, build->options, collected.index_tuples);
     if (build->begun) {
-        write_built_index(index, build);
+        write_built_index(index, build, collected);
     } else {
         write_empty_index(index, build);
     }
+    end_collected_rows(&collected);
     return collected;
 }
 
@@ -133,6 +146,21 @@ void collect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bo
     if (!indexed) return;
     add_row(collector->sink, tid);
     collector->indexed += 1;
+    if (collector->included == nullptr) return;
+    outer = MemoryContextSwitchTo(collector->row_context);
+    add_included(collector->included, tid, values, nulls);
+    MemoryContextSwitchTo(outer);
+    MemoryContextReset(collector->row_context);
+}
+
+void end_collected_rows(CollectedRows* collected)
+{
+    if (collected->included != nullptr) end_included_sort(collected->included);
+    collected->included = nullptr;
+    if (collected->parallel == nullptr) return;
+    DestroyParallelContext(collected->parallel);
+    ExitParallelMode();
+    collected->parallel = nullptr;
 }
 
 IndexBuildResult* build_index(Relation heap, Relation index, IndexInfo* info)

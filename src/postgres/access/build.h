@@ -2,8 +2,10 @@
 #pragma once
 
 #include "postgres/access/engine_build.h"
+#include "postgres/access/included_sort.h"
 
 extern "C" {
+#include "access/parallel.h"
 #include "nodes/execnodes.h"
 }
 
@@ -14,6 +16,7 @@ namespace pgwarp
 struct RowCollector {
     EngineBuild* build;  // begun with the first row, so that an empty table needs no engine
     RowSink* sink;
+    IncludedSort* included;  // null without included columns; the caller's
     MemoryContext row_context;
     double indexed;
 };
@@ -26,7 +29,12 @@ void collect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bo
 struct CollectedRows {
     double heap_tuples;
     double index_tuples;
+    IncludedSort* included;  // sorted; null without included columns
+    IncludedTotals included_totals;
+    ParallelContext* parallel;  // whose shared memory the sorted tuples need, or null
 };
+// Gives back what the rows' included tuples took.
+void end_collected_rows(CollectedRows* collected);
 
 // Collects with workers; false when none could be had, and nothing was done.
 bool collect_in_parallel(Relation heap, Relation index, IndexInfo* info, EngineBuild* build, int workers,

@@ -22,13 +22,15 @@ namespace pgwarp
 namespace
 {
 
-// Say what the methods can do: ordered scans of one column and nothing else.
+// Say what the methods can do: ordered scans of one column, which may return others that are included.
 void set_capabilities(IndexAmRoutine* routine)
 {
     routine->amstrategies = 0;
     routine->amsupport = 1;
     routine->amcanorderbyop = true;
     routine->amoptionalkey = true;
+    // Index-only scans are planned by index_only_path.cpp alone, so amcanreturn is null.
+    routine->amcaninclude = true;
 #if PG_VERSION_NUM >= 170000
     routine->amcanbuildparallel = true;
 #endif

@@ -31,15 +31,21 @@ void close_heap_reader(HeapReader* reader)
     pfree(reader);
 }
 
-const float* slot_vector(HeapReader* reader, TupleTableSlot* slot, uint32 dimensions)
+// The values of the index's columns of a row in a slot.
+static void slot_values(HeapReader* reader, TupleTableSlot* slot, Datum* values, bool* nulls)
 {
-    Datum values[INDEX_MAX_KEYS];
-    bool nulls[INDEX_MAX_KEYS];
     MemoryContextReset(reader->row_context);
     ExprContext* expression = GetPerTupleExprContext(reader->estate);
     ResetExprContext(expression);
     expression->ecxt_scantuple = slot;
     FormIndexDatum(reader->info, slot, reader->estate, values, nulls);
+}
+
+const float* slot_vector(HeapReader* reader, TupleTableSlot* slot, uint32 dimensions)
+{
+    Datum values[INDEX_MAX_KEYS];
+    bool nulls[INDEX_MAX_KEYS];
+    slot_values(reader, slot, values, nulls);
     if (nulls[0]) return nullptr;
     MemoryContext outer = MemoryContextSwitchTo(reader->row_context);
     const Vector* vector = datum_get_vector(values[0]);
@@ -48,7 +54,8 @@ const float* slot_vector(HeapReader* reader, TupleTableSlot* slot, uint32 dimens
     return vector->x;
 }
 
-const float* fetch_row_vector(HeapReader* reader, Tid tid, uint32 dimensions)
+// Put the row that is visible at `tid` into the reader's slot; false when there is none.
+static bool fetch_row(HeapReader* reader, Tid tid)
 {
     ItemPointerData pointer;
     ItemPointerSet(&pointer, tid.block, tid.offset);
@@ -57,10 +64,22 @@ const float* fetch_row_vector(HeapReader* reader, Tid tid, uint32 dimensions)
     ExecClearTuple(reader->slot);
     do {
         if (table_index_fetch_tuple(reader->fetch, &pointer, reader->snapshot, reader->slot, &again, &all_dead)) {
-            return slot_vector(reader, reader->slot, dimensions);
+            return true;
         }
     } while (again);
-    return nullptr;
+    return false;
+}
+
+const float* fetch_row_vector(HeapReader* reader, Tid tid, uint32 dimensions)
+{
+    return fetch_row(reader, tid) ? slot_vector(reader, reader->slot, dimensions) : nullptr;
+}
+
+bool fetch_row_values(HeapReader* reader, Tid tid, Datum* values, bool* nulls)
+{
+    if (!fetch_row(reader, tid)) return false;
+    slot_values(reader, reader->slot, values, nulls);
+    return true;
 }
 
 bool fetch_row_distance(HeapReader* reader, Tid tid, Metric metric, const float* query, uint32 dimensions,

@@ -32,6 +32,10 @@ void close_heap_reader(HeapReader* reader);
 // call.
 const float* fetch_row_vector(HeapReader* reader, Tid tid, uint32 dimensions);
 
+// All values of the index's columns of the row that is visible at `tid`; false when there is none. Valid until the next
+// call.
+bool fetch_row_values(HeapReader* reader, Tid tid, Datum* values, bool* nulls);
+
 // The canonical distance of the visible row at `tid`; false when there is none.
 bool fetch_row_distance(HeapReader* reader, Tid tid, Metric metric, const float* query, uint32 dimensions,
                         double* distance);

@@ -2,23 +2,48 @@
 
 #include "postgres/access/row_value.h"
 #include "postgres/maintenance/merge_worker.h"
-#include "postgres/storage/delta_log.h"
+#include "postgres/storage/included_tuple.h"
 
 namespace pgwarp
 {
 
+namespace
+{
+
+// The descriptor of the included columns, kept for the statement.
+TupleDesc kept_descriptor(Relation index, IndexInfo* info)
+{
+    if (info->ii_AmCache == nullptr) {
+        MemoryContext outer = MemoryContextSwitchTo(info->ii_Context);
+        info->ii_AmCache = included_descriptor(index);
+        MemoryContextSwitchTo(outer);
+    }
+    return static_cast<TupleDesc>(info->ii_AmCache);
+}
+
+}  // namespace
+
 // Append one row to a delta log.
 bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer tid, Relation, IndexUniqueCheck, bool,
-                     IndexInfo*)
+                     IndexInfo* info)
 {
     if (is_null[0]) return false;
     const MetaPage meta = read_metapage(index);
-    float* vector = static_cast<float*>(palloc(meta.shape.dimensions * sizeof(float)));
-    if (index_row_value(index, meta.shape, values[0], vector)) {
-        const uint64 ordinal = append_delta(index, meta, tid, vector, meta.shape.dimensions);
+    const uint32 vector_bytes = meta.shape.dimensions * static_cast<uint32>(sizeof(float));
+    const bool has_included = has_included_columns(index);
+    char* value = static_cast<char*>(palloc(vector_bytes + (has_included ? max_included_bytes : 0)));
+    if (index_row_value(index, meta.shape, values[0], reinterpret_cast<float*>(value))) {
+        uint32 bytes = vector_bytes;
+        if (has_included) {
+            IndexTuple included = form_included(kept_descriptor(index, info), tid, values, is_null);
+            memcpy(value + bytes, included, IndexTupleSize(included));
+            bytes += static_cast<uint32>(IndexTupleSize(included));
+            pfree(included);
+        }
+        const uint64 ordinal = append_delta(index, meta, tid, value, bytes);
         if ((ordinal + 1) % entries_between_thoughts == 0) consider_merge(index);
     }
-    pfree(vector);
+    pfree(value);
     return false;
 }
 

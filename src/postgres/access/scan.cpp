@@ -79,22 +79,40 @@ void emit(IndexScanDesc scan, const Candidate& candidate)
 {
     if (setting_verify_results) verify_candidate(scan, candidate);
     ItemPointerSet(&scan->xs_heaptid, candidate.tid.block, candidate.tid.offset);
-    if (scan->xs_heapfetch != nullptr) reuse_page(scan->heapRelation, scan->xs_heapfetch, candidate.tid.block);
+    const bool fetched = scan->xs_heapfetch != nullptr && !candidate.all_visible;
+    if (fetched) reuse_page(scan->heapRelation, scan->xs_heapfetch, candidate.tid.block);
     scan->xs_recheck = false;
     scan->xs_recheckorderby = candidate.recheck;
     scan->xs_orderbyvals[0] = Float8GetDatum(candidate.value);
     scan->xs_orderbynulls[0] = state_of(scan)->now.null_query;
 }
 
+// A row that was found too late.
+Candidate* next_late(Progress* now)
+{
+    if (now->late.next == 0) sort_candidates(&now->late);
+    return now->late.next < now->late.count ? &now->late.items[now->late.next++] : nullptr;
+}
+
 // The next row: of the batch, of a new one, or at the very end of those found too late.
-const Candidate* next_candidate(IndexScanDesc scan)
+Candidate* next_candidate(IndexScanDesc scan)
 {
     Progress& now = state_of(scan)->now;
     if (now.batch.next == now.batch.count && !now.exhausted) fetch_batch(scan);
     if (now.batch.next < now.batch.count) return &now.batch.items[now.batch.next++];
-    if (now.late.next == 0) sort_candidates(&now.late);
-    if (now.late.next < now.late.count) return &now.late.items[now.late.next++];
-    return nullptr;
+    return next_late(&now);
+}
+
+// The same for an index-only scan.
+Candidate* next_candidate_in_order(IndexScanDesc scan)
+{
+    Progress& now = state_of(scan)->now;
+    for (;;) {
+        Candidate* candidate = next_settled(scan);
+        if (candidate != nullptr) return candidate;
+        if (now.exhausted) return next_late(&now);
+        fetch_batch(scan);
+    }
 }
 
 }  // namespace
@@ -132,7 +150,16 @@ bool next_tuple(IndexScanDesc scan, ScanDirection)
     ScanState* state = state_of(scan);
     MemoryContext outer = MemoryContextSwitchTo(state->context);
     if (state->now.query == nullptr) start(scan);
-    const Candidate* candidate = next_candidate(scan);
+    Candidate* candidate = nullptr;
+    if (!scan->xs_want_itup) {
+        candidate = next_candidate(scan);
+    } else {
+        // The executor takes what it is given for visible wherever the page is.
+        do {
+            CHECK_FOR_INTERRUPTS();
+            candidate = next_candidate_in_order(scan);
+        } while (candidate != nullptr && !return_included(scan, candidate));
+    }
     if (candidate != nullptr) {
         emit(scan, *candidate);
         if (state->now.ahead != nullptr) state->now.ahead->taken++;
@@ -145,6 +172,7 @@ void end_scan(IndexScanDesc scan)
 {
     ScanState* state = state_of(scan);
     if (state->heap != nullptr) close_heap_reader(state->heap);
+    end_included_return(state);
     MemoryContextDelete(state->scan_context);
     pfree(scan->xs_orderbyvals);
     pfree(scan->xs_orderbynulls);

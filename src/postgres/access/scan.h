@@ -22,7 +22,11 @@ struct Candidate {
     double value;
     double upper;
     bool recheck;
+    bool looked;       // at its page in the visibility map
+    bool all_visible;  // its page was, at a time at which the index still had every row of the answer
+    uint64 place;      // in the index, as the engine told it; no_place when unknown
 };
+inline constexpr uint64 no_place = UINT64_MAX;
 
 struct CandidateList {
     Candidate* items;
@@ -46,19 +50,26 @@ struct Progress {
     uint32 wanted;    // rows that the next search is for
     KnnCache* ahead;  // whose answers were fetched ahead, or null
     uint64 generation;
+    uint64 batch_generation;   // of the index when the rows of the batch were searched
+    uint64 tombstone_version;  // that they were searched with
     SearchCursor cursor;
     double floor;    // largest value emitted
     double ceiling;  // largest upper value emitted
     CandidateList batch;
+    double boundary;     // no row that wasn't offered yet has a smaller value
+    CandidateList held;  // of an index-only scan: rows beyond the boundary, to come after the next batch's nearer ones
     CandidateList late;  // nearer than rows already emitted; kept to the end
     TidSet returned;
 };
+
+struct IncludedReturn;
 
 struct ScanState {
     MemoryContext scan_context;  // of the whole scan
     MemoryContext context;       // reset by every rescan
     LimitHint hint;
-    HeapReader* heap;  // opened when needed
+    HeapReader* heap;          // opened when needed
+    IncludedReturn* included;  // of an index-only scan
     Progress now;
 };
 
@@ -76,11 +87,16 @@ void plan_normal_search(Relation index, const IndexState& state, uint32 wanted, 
 // What a result says of its row's distance. bound_width: of the reply.
 Candidate make_bounded(const Result& result, ResultKind kind, double bound_width);
 
+// The same for an index with included columns, whose results are to tell their places.
+void plan_placed_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
+void ask_for_places(Relation index, SearchRequest* request);
+
 // search_reply.cpp
 struct SearchResults {
     SearchReply header;
     uint32 count;
     const Result* results;
+    const uint64* places;  // of the results, or null
 };
 // The results of a reply to a search with one query, palloc'ed.
 SearchResults read_search_reply(const EngineReply& reply);
@@ -93,5 +109,13 @@ void verify_candidate(IndexScanDesc scan, const Candidate& candidate);
 HeapReader* scan_heap(IndexScanDesc scan);
 void push_candidate(CandidateList* list, const Candidate& candidate, MemoryContext context);
 void sort_candidates(CandidateList* list);
+
+// scan_included.cpp: index-only scans
+// The next row of the batch, in order of exact distance; null where the batch ends. Other scans leave that to the
+// executor, which refuses it here.
+Candidate* next_settled(IndexScanDesc scan);
+// Fills xs_itup with the row's included columns and distance. False when the scan's snapshot doesn't see the row.
+bool return_included(IndexScanDesc scan, Candidate* candidate);
+void end_included_return(ScanState* state);
 
 }  // namespace pgwarp

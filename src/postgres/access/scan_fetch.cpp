@@ -78,7 +78,9 @@ bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     } else if (!now.started) {
         if (now.arbitrary || !scans_for_statement(scan)) return false;
         KnnCache* cache = scan_knn_cache(scan);
-        if (cache != nullptr) answer = find_knn_answer(cache, scan->heapRelation, now.sent, now.dimensions);
+        // An index-only scan reads few rows of the heap, if any.
+        Relation heap = scan->xs_want_itup ? nullptr : scan->heapRelation;
+        if (cache != nullptr) answer = find_knn_answer(cache, heap, now.sent, now.dimensions);
         if (answer != nullptr) {
             now.ahead = cache;
             now.wanted = cache->wanted;
@@ -93,7 +95,7 @@ bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     *found = {};
     if (answer->part != nullptr) {
         *request = answer->part->request;
-        *found = {answer->part->reply, answer->count, answer->results};
+        *found = {answer->part->reply, answer->count, answer->results, answer->places};
         follow_generation(&now, request->key.generation);
     }
     return true;
@@ -108,6 +110,7 @@ bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     if (index_is_empty(seen)) return true;
     follow_generation(&now, seen.meta.generation);
     plan_search(scan, seen, request);
+    if (scan->xs_want_itup) ask_for_places(index, request);
     elog(DEBUG2, "searching index \"%s\" for %u rows%s", RelationGetRelationName(index), request->k,
          now.continuation ? ", exactly" : "");
     keep_next_batches();
@@ -168,6 +171,7 @@ bool fetch_batch(IndexScanDesc scan)
         now.cursor = front;
         now.floor = -std::numeric_limits<double>::infinity();
         now.ceiling = now.floor;
+        now.boundary = now.floor;
     }
     while (!now.exhausted) {
         CHECK_FOR_INTERRUPTS();
@@ -176,6 +180,8 @@ bool fetch_batch(IndexScanDesc scan)
         const bool ahead = take_ahead(scan, &request, &found);
         if (!ahead && !search_now(scan, &request, &found)) continue;
         if (request.k == 0) break;  // the index has no row
+        now.batch_generation = request.key.generation;
+        now.tombstone_version = request.tombstone_version;
         take_results(scan, found);
         if (!ahead) pfree(const_cast<Result*>(found.results));
         advance(&now, access_method_of(index), request, found);

@@ -36,7 +36,7 @@ bool heap_distance(IndexScanDesc scan, Tid tid, double* distance)
 bool make_candidate(IndexScanDesc scan, const Result& result, const SearchReply& reply, Candidate* candidate)
 {
     const Progress& now = state_of(scan)->now;
-    *candidate = {result.tid, 0.0, 0.0, false};
+    *candidate = {result.tid, 0.0, 0.0, false, false, false, no_place};
     if (now.arbitrary) return true;
     if (reply.kind != ResultKind::approximate) {
         *candidate = make_bounded(result, reply.kind, reply.bound_width);
@@ -57,10 +57,11 @@ bool place_late_row(IndexScanDesc scan, Candidate* candidate)
         double distance = 0;
         if (!heap_distance(scan, candidate->tid, &distance)) return false;
         if (distance >= state->now.floor) {
-            *candidate = {candidate->tid, state->now.floor, Max(distance, state->now.floor), false};
+            candidate->value = state->now.floor;
+            candidate->upper = Max(distance, state->now.floor);
             return true;
         }
-        *candidate = {candidate->tid, distance, distance, false};
+        candidate->value = candidate->upper = distance;
     }
     push_candidate(&state->now.late, *candidate, state->context);
     return false;
@@ -127,13 +128,18 @@ void take_results(IndexScanDesc scan, const SearchResults& found)
         if (now.first_done && !add_tid(&now.returned, result.tid)) continue;
         Candidate candidate;
         if (!make_candidate(scan, result, found.header, &candidate)) continue;
+        if (found.places != nullptr) candidate.place = found.places[i];
         const bool late = !now.arbitrary && candidate.value < now.floor;
         if (late && !place_late_row(scan, &candidate)) continue;
         push_candidate(&now.batch, candidate, state->context);
     }
     sort_candidates(&now.batch);
+    if (now.batch.count > 0) now.boundary = now.batch.items[now.batch.count - 1].value;
+    now.floor = Max(now.floor, now.boundary);
+    for (uint32 i = 0; i < now.held.count; ++i) push_candidate(&now.batch, now.held.items[i], state->context);
+    if (now.held.count > 0) sort_candidates(&now.batch);
+    now.held.count = 0;
     mark_rechecks(&now);
-    if (now.batch.count > 0) now.floor = Max(now.floor, now.batch.items[now.batch.count - 1].value);
 }
 
 void verify_candidate(IndexScanDesc scan, const Candidate& candidate)

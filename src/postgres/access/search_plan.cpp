@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "postgres/settings.h"
+#include "postgres/storage/included_tuple.h"
 #include "protocol/calibration.h"
 
 extern "C" {
@@ -65,11 +66,25 @@ void plan_normal_search(Relation index, const IndexState& state, uint32 wanted, 
     if (calibration.count > 0 && !choice.reached && request->settings.count == 0) report_unreached(index, choice);
 }
 
+void ask_for_places(Relation index, SearchRequest* request)
+{
+    if (!has_included_columns(index)) return;
+    request->want_places = 1;
+    // A reply has room for so many results with their places.
+    request->k = Min(request->k, max_k / 2);
+}
+
+void plan_placed_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
+{
+    plan_normal_search(index, state, wanted, request);
+    ask_for_places(index, request);
+}
+
 Candidate make_bounded(const Result& result, ResultKind kind, double bound_width)
 {
     const bool is_bound = kind != ResultKind::exact && std::isfinite(result.distance);
     const double slack = is_bound ? rounding_slack * (std::fabs(result.distance) + bound_width) : 0;
-    return {result.tid, result.distance - slack, result.distance + bound_width + slack, false};
+    return {result.tid, result.distance - slack, result.distance + bound_width + slack, false, false, false, no_place};
 }
 
 }  // namespace pgwarp

@@ -7,8 +7,8 @@
 namespace pgwarp
 {
 
-// Queries that one request and its reply have room for.
-uint32 queries_per_request(uint32 dimensions, uint32 k);
+// Queries that one request with this plan (k, want_places), and its reply, have room for.
+uint32 queries_per_request(uint32 dimensions, const SearchRequest& request);
 
 // What a request for many queries says beyond its plan (plan_normal_search).
 void size_request(SearchRequest* request, uint32 queries, uint32 dimensions);
@@ -19,6 +19,7 @@ struct BatchReply {
     char* copy;            // palloc'ed
     const uint32* counts;  // [queries]
     const Result* results;
+    const uint64* places;  // of the results, or null
 };
 // Raises an error unless the reply has at most `k` results for each of `queries`.
 BatchReply read_batch_reply(const char* payload, uint32 payload_bytes, uint32 queries, uint32 k);
@@ -33,6 +34,7 @@ struct BatchPart {
 struct BatchAnswer {
     const BatchPart* part;  // null: the index has no row
     const Result* results;
+    const uint64* places;  // of the results, or null
     uint32 count;
 };
 

@@ -25,7 +25,8 @@ struct IndexGroup {
 
 uint64 answer_bytes(const SearchRequest& request, uint32 query_count)
 {
-    return sizeof(IndexAnswer) + uint64{query_count} * (sizeof(uint32) + sizeof(Result) * uint64{request.k});
+    const uint64 result_bytes = sizeof(Result) + (request.want_places != 0 ? sizeof(uint64) : 0);
+    return sizeof(IndexAnswer) + uint64{query_count} * (sizeof(uint32) + result_bytes * request.k);
 }
 
 // Describe the search of one index. Null: it isn't part of a request; its answers say so where it has no rows.
@@ -55,7 +56,7 @@ void add_member(IndexGroup* group, uint32 member, BatchPart* part)
     target.tombstone_version = request.tombstone_version;
     target.effort = request.effort;
     target.k = request.k;
-    target.reserved = 0;
+    target.want_places = request.want_places;
     group->members[group->count] = member;
     group->parts[group->count] = part;
     group->count++;
@@ -74,13 +75,17 @@ bool is_whole(const EngineReply& reply, const IndexGroup& group)
     if (head.index_count != group.count || head.query_count != group.request.query_count) return false;
     const auto* counts = reinterpret_cast<const uint32*>(reply.payload + sizeof(SearchIndexesReply) +
                                                          sizeof(IndexAnswer) * uint64{group.count});
-    uint64 total = 0;
-    for (uint64 i = 0; i < pairs; ++i) total += counts[i];
-    return reply.payload_bytes == results_at + sizeof(Result) * total;
+    uint64 result_bytes = 0;
+    for (uint64 i = 0; i < pairs; ++i) {
+        const bool has_places = group.targets[i / head.query_count].want_places != 0;
+        result_bytes += (sizeof(Result) + (has_places ? sizeof(uint64) : 0)) * counts[i];
+    }
+    return reply.payload_bytes == results_at + result_bytes;
 }
 
 void note_answer(const IndexAnswer& answer, const SearchIndexesReply& head, BatchPart* part)
 {
+    part->reply.has_places = part->request.want_places;
     part->reply.engine_ns = head.engine_ns;
     part->reply.queue_ns = head.queue_ns;
     part->reply.query_count = head.query_count;
@@ -101,9 +106,13 @@ void take_answers(const EngineReply& reply, const IndexGroup& group, IndexSearch
     const auto* answers = reinterpret_cast<const IndexAnswer*>(head + 1);
     const auto* found = reinterpret_cast<const uint32*>(answers + group.count);
     const uint32 queries = head->query_count;
-    auto* results = reinterpret_cast<Result*>(payload + MAXALIGN(reinterpret_cast<const char*>(found) - payload +
-                                                                 sizeof(uint32) * uint64{group.count} * queries));
-    auto* all = static_cast<BatchAnswer*>(palloc(sizeof(BatchAnswer) * uint64{group.count} * queries));
+    const uint64 pairs = uint64{group.count} * queries;
+    auto* results = reinterpret_cast<Result*>(
+        payload + MAXALIGN(reinterpret_cast<const char*>(found) - payload + sizeof(uint32) * pairs));
+    uint64 total = 0;
+    for (uint64 i = 0; i < pairs; ++i) total += found[i];
+    const auto* places = reinterpret_cast<const uint64*>(results + total);
+    auto* all = static_cast<BatchAnswer*>(palloc(sizeof(BatchAnswer) * pairs));
     for (uint32 i = 0; i < group.count; ++i) {
         const bool answered = answers[i].status == SearchStatus::answered;
         if (answered) {
@@ -115,8 +124,10 @@ void take_answers(const EngineReply& reply, const IndexGroup& group, IndexSearch
         }
         for (uint32 q = 0; q < queries; ++q) {
             const uint64 at = uint64{i} * queries + q;
-            all[at] = {group.parts[i], results, found[at]};
+            const bool has_places = group.targets[i].want_places != 0;
+            all[at] = {group.parts[i], results, has_places ? places : nullptr, found[at]};
             results += found[at];
+            if (has_places) places += found[at];
         }
     }
     counts->settings = head->resolved;

@@ -19,7 +19,8 @@ Size flat_bytes(const Directory& directory)
 {
     Size bytes = MAXALIGN(sizeof(Directory)) + MAXALIGN(directory.array_count * sizeof(StoredArray));
     for (uint32 i = 0; i < directory.array_count; ++i) bytes += array_tail_bytes(directory.arrays[i]);
-    return bytes + array_tail_bytes(directory.tombstones);
+    return bytes + array_tail_bytes(directory.included) + array_tail_bytes(directory.included_at) +
+           array_tail_bytes(directory.tombstones);
 }
 
 // Copy memory to *to and move on. Returns where the copy lies.
@@ -45,6 +46,8 @@ Directory* copy_directory(const Directory& directory, MemoryContext context)
     auto* copy = static_cast<Directory*>(put(&to, &directory, sizeof(directory)));
     copy->arrays = static_cast<StoredArray*>(put(&to, directory.arrays, directory.array_count * sizeof(StoredArray)));
     for (uint32 i = 0; i < copy->array_count; ++i) put_array_tail(&to, &copy->arrays[i]);
+    put_array_tail(&to, &copy->included);
+    put_array_tail(&to, &copy->included_at);
     put_array_tail(&to, &copy->tombstones);
     return copy;
 }
@@ -79,6 +82,14 @@ IndexState read_index_state(Relation index)
         state.directory = current_directory(index, state.meta);
         if (state.directory != nullptr) return state;
     }
+}
+
+const Directory* directory_of_generation(Relation index, uint64 generation)
+{
+    const auto* cached = static_cast<const Directory*>(index->rd_amcache);
+    if (cached != nullptr && cached->generation == generation) return cached;
+    const MetaPage meta = read_metapage(index);
+    return meta.generation == generation ? current_directory(index, meta) : nullptr;
 }
 
 bool index_is_empty(const IndexState& state)

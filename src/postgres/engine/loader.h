@@ -18,6 +18,8 @@ struct IndexState {
     Directory* directory;  // lives as long as the relcache entry's cache context; copy what must live longer
 };
 IndexState read_index_state(Relation index);
+// The cached directory; null when the index is of another generation by now.
+const Directory* directory_of_generation(Relation index, uint64 generation);
 // True when the index has no row at all, dead ones included: then no engine need be asked.
 bool index_is_empty(const IndexState& state);
 

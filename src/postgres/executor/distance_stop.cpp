@@ -197,7 +197,8 @@ bool is_ours(const IndexPath* path)
 
 void add_stop_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath* path)
 {
-    if (!is_ours(path)) return;
+    // An index-only scan has no value of the column.
+    if (path->path.pathtype != T_IndexScan || !is_ours(path)) return;
     Node* distance = static_cast<Node*>(linitial(path->indexorderbys));
     if (!gives_column(&path->path, distance)) return;
     ListCell* cell;

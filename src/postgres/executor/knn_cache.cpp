@@ -41,7 +41,7 @@ void count_answers(KnnCache* cache, const BatchAnswer* found, uint32 count)
 
 BatchQueries make_queries(const KnnCache* cache, const float* vectors, uint32 count, uint32 wanted)
 {
-    return {cache->index, plan_normal_search, wanted, vectors, count, cache->dimensions};
+    return {cache->index, plan_placed_search, wanted, vectors, count, cache->dimensions};
 }
 
 // Search for queries [first, first + count) of the batch.
@@ -64,7 +64,7 @@ void search_together(KnnCache* caches, uint32 count)
     auto* searches = static_cast<IndexSearch*>(palloc0(sizeof(IndexSearch) * count));
     for (uint32 i = 0; i < count; ++i) searches[i] = {caches[i].index, caches[i].wanted, nullptr};
     IndexSearchCounts counts = {};
-    search_indexes(plan_normal_search, searches, count, first.metric, first.queries, first.count, first.dimensions,
+    search_indexes(plan_placed_search, searches, count, first.metric, first.queries, first.count, first.dimensions,
                    &counts);
     for (uint32 i = 0; i < count; ++i) caches[i].answers = searches[i].answers;
     first.counts.requests += counts.requests;
@@ -93,7 +93,7 @@ void bring_pages_near(KnnCache* cache, Relation heap, uint32 query)
 // Have the rows of the current query near when they are fetched, and the pages of the next one in time.
 void bring_near(KnnCache* cache, Relation heap)
 {
-    if (!may_prefetch(heap)) return;
+    if (heap == nullptr || !may_prefetch(heap)) return;
     if (cache->near_query != cache->current) bring_pages_near(cache, heap, cache->current);
     prefetch_rows(cache->near);
     if (cache->current + 1 < cache->count) bring_pages_near(cache, heap, cache->current + 1);

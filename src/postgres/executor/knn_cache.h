@@ -70,7 +70,8 @@ bool take_next_batch(KnnCache* cache);
 
 // The cache with an answer for the row that is being joined, if any.
 KnnCache* find_knn_cache(const EState* executor, Relation index);
-// That answer: null when it isn't to this query. The rows of `heap` that are fetched next are brought near.
+// That answer: null when it isn't to this query. The rows of `heap` that are fetched next are brought near, unless it
+// is null.
 const BatchAnswer* find_knn_answer(KnnCache* cache, Relation heap, const float* query, uint32 dimensions);
 // The same with at least `wanted` rows, for a scan that needs more than it got: for the rows that follow too, when many
 // do.

@@ -25,9 +25,11 @@ struct WatchedScan {
 };
 
 ExecutorStart_hook_type previous_executor_start = nullptr;
-ExecProcNodeMtd execute_index_scan = nullptr;  // PostgreSQL's own
-WatchedScan* watched_scans = nullptr;          // of all running queries of this process, the latest first
-WatchedScan* expected_scan = nullptr;          // scans are begun in the order of the plan
+// PostgreSQL's own
+ExecProcNodeMtd execute_index_scan = nullptr;
+ExecProcNodeMtd execute_index_only_scan = nullptr;
+WatchedScan* watched_scans = nullptr;  // of all running queries of this process, the latest first
+WatchedScan* expected_scan = nullptr;  // scans are begun in the order of the plan
 Oid pending_index = InvalidOid;
 LimitHint pending_hint = {};
 
@@ -50,35 +52,52 @@ const WatchedScan* find_watched(const PlanState* node)
     return watched;
 }
 
+// What the two kinds of index scans have in common.
+struct ScanNode {
+    Relation index;
+    const IndexScanDescData* scan;
+    int order_by_count;
+    ExecProcNodeMtd* execute;
+};
+
+ScanNode view_scan(PlanState* node)
+{
+    if (IsA(node, IndexOnlyScanState)) {
+        const auto* scan = castNode(IndexOnlyScanState, node);
+        return {scan->ioss_RelationDesc, scan->ioss_ScanDesc, scan->ioss_NumOrderByKeys, &execute_index_only_scan};
+    }
+    const auto* scan = castNode(IndexScanState, node);
+    return {scan->iss_RelationDesc, scan->iss_ScanDesc, scan->iss_NumOrderByKeys, &execute_index_scan};
+}
+
 // Execute a watched index scan: leave its hint for ambeginscan, which is called within the first execution.
 TupleTableSlot* execute_watched_scan(PlanState* node)
 {
-    auto* scan = castNode(IndexScanState, node);
+    const ScanNode scan = view_scan(node);
     if (const WatchedScan* watched = find_watched(node)) {
-        pending_index = RelationGetRelid(scan->iss_RelationDesc);
+        pending_index = RelationGetRelid(scan.index);
         pending_hint = watched->hint;
     }
-    TupleTableSlot* result = execute_index_scan(node);
+    TupleTableSlot* result = (*scan.execute)(node);
     pending_index = InvalidOid;
-    if (scan->iss_ScanDesc != nullptr) ExecSetExecProcNode(node, execute_index_scan);
+    if (view_scan(node).scan != nullptr) ExecSetExecProcNode(node, *scan.execute);
     return result;
 }
 
 // Watch an index scan of ours under a LIMIT.
-void watch_scan(IndexScanState* scan, const LimitHint& hint)
+void watch_scan(PlanState* node, const LimitHint& hint)
 {
-    Relation index = scan->iss_RelationDesc;
-    if (index == nullptr || scan->iss_ScanDesc != nullptr || scan->iss_NumOrderByKeys == 0) return;
-    if (find_access_method(index->rd_indam->amoptions) == nullptr) return;
-    PlanState* node = &scan->ss.ps;
-    if (execute_index_scan == nullptr) execute_index_scan = node->ExecProcNodeReal;
-    if (node->ExecProcNodeReal != execute_index_scan) return;  // someone else's wrapper
+    const ScanNode scan = view_scan(node);
+    if (scan.index == nullptr || scan.scan != nullptr || scan.order_by_count == 0) return;
+    if (find_access_method(scan.index->rd_indam->amoptions) == nullptr) return;
+    if (*scan.execute == nullptr) *scan.execute = node->ExecProcNodeReal;
+    if (node->ExecProcNodeReal != *scan.execute) return;  // someone else's wrapper
     MemoryContext context = node->state->es_query_cxt;
     auto* watched = static_cast<WatchedScan*>(MemoryContextAlloc(context, sizeof(WatchedScan)));
     watched->node = node;
     watched->hint = hint;
     watched->hint.filtered = hint.filtered || node->qual != nullptr;
-    if (hint.partitions != nullptr) add_partition_scan(scan, &watched->hint);
+    if (hint.partitions != nullptr) add_partition_scan(node, &watched->hint);
     watched->next = watched_scans;
     watched->later = nullptr;
     if (watched_scans != nullptr) watched_scans->later = watched;
@@ -125,7 +144,8 @@ bool visit_node(PlanState* node, void* state)
             }
             break;
         case T_IndexScanState:
-            if (state != nullptr) watch_scan(castNode(IndexScanState, node), hint);
+        case T_IndexOnlyScanState:
+            if (state != nullptr) watch_scan(node, hint);
             break;
         default:
             break;

@@ -230,18 +230,18 @@ void limit_partition_search(PartitionSearch* search, const LimitHint& hint)
     search->hint = hint;
 }
 
-void add_partition_scan(IndexScanState* scan, LimitHint* hint)
+void add_partition_scan(PlanState* node, LimitHint* hint)
 {
     PartitionSearch* search = hint->partitions;
     MergeAppendState* merge = search->merge;
     int plan = search->count > 0 ? search->scans[search->count - 1].plan + 1 : 0;
-    while (plan < merge->ms_nplans && scan_of_partition(merge->mergeplans[plan]) != &scan->ss.ps) ++plan;
+    while (plan < merge->ms_nplans && scan_of_partition(merge->mergeplans[plan]) != node) ++plan;
     if (plan == merge->ms_nplans) {
         hint->partitions = nullptr;
         return;
     }
     hint->partition = search->count;
-    search->scans[search->count++] = {scan, plan, *hint, nullptr};
+    search->scans[search->count++] = {castNode(IndexScanState, node), plan, *hint, nullptr};
 }
 
 bool partition_shape(const PartitionSearch* search, uint32 number, Metric* metric, uint32* dimensions)

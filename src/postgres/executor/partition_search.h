@@ -35,8 +35,8 @@ PartitionSearch* partition_search_of(PlanState* node);
 // The LIMIT above the node.
 void limit_partition_search(PartitionSearch* search, const LimitHint& hint);
 // Lets a scan that has not begun take part: numbers it in hint->partition, or takes hint->partitions away where it is
-// not one of the Merge Append's. In the order of the plan.
-void add_partition_scan(IndexScanState* scan, LimitHint* hint);
+// not one of the Merge Append's, or index-only. In the order of the plan.
+void add_partition_scan(PlanState* node, LimitHint* hint);
 
 // Metric and dimensions of the scan's index, where its answer is there already.
 bool partition_shape(const PartitionSearch* search, uint32 number, Metric* metric, uint32* dimensions);

@@ -61,7 +61,9 @@ bool is_ours(Oid index_oid)
     return ours;
 }
 
-void find_scan(const IndexScan* scan, SearchingSubplan* found)
+// IndexScan or IndexOnlyScan.
+template <class Scan>
+void find_scan(const Scan* scan, SearchingSubplan* found)
 {
     if (list_length(scan->indexorderby) != 1 || found->limit == nullptr) return;
     Node* order = static_cast<Node*>(linitial(scan->indexorderby));
@@ -100,6 +102,9 @@ void find_scans(Plan* plan, SearchingSubplan* found)
             break;
         case T_IndexScan:
             find_scan(castNode(IndexScan, plan), found);
+            break;
+        case T_IndexOnlyScan:
+            find_scan(castNode(IndexOnlyScan, plan), found);
             break;
         case T_Agg:
         case T_Result:

@@ -285,7 +285,7 @@ void search_some(SearchTarget* target, QueryBatch* batch, const uint32* queries,
         if (index_is_empty(state)) return;
         SearchRequest request = {};
         plan_search(target, state, wanted, for_rows, &request);
-        const uint32 some = Min(count - done, queries_per_request(batch->dimensions, request.k));
+        const uint32 some = Min(count - done, queries_per_request(batch->dimensions, request));
         const bool complete = access_method(state.meta.shape.method).complete;
         const Round round = {target, batch, queries + done, some, wanted, complete};
         size_request(&request, some, batch->dimensions);
@@ -305,7 +305,7 @@ uint32 room_for(const SearchTarget* target, uint32 wanted)
 {
     SearchRequest request = {};
     plan_normal_search(target->index, read_index_state(target->index), wanted, &request);
-    return queries_per_request(target->dimensions, request.k);
+    return queries_per_request(target->dimensions, request);
 }
 
 // Keep the reply to a search that was begun, if it comes: another request is about to be sent.
@@ -423,7 +423,7 @@ void start_batch(SearchTarget* target, QueryBatch* batch)
     start->wanted = first_wanted(target, batch);
     plan_search(target, state, start->wanted, batch->k, &start->request);
     start->complete = access_method(state.meta.shape.method).complete;
-    if (queries_per_request(batch->dimensions, start->request.k) < batch->count) return;
+    if (queries_per_request(batch->dimensions, start->request) < batch->count) return;
     size_request(&start->request, batch->count, batch->dimensions);
     begin_search(target->index, state, &start->request, batch->sent, &start->ahead);
 }

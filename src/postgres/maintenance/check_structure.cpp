@@ -2,6 +2,7 @@
 #include "postgres/maintenance/check.h"
 #include "postgres/maintenance/merge_run.h"
 #include "postgres/storage/array_stream.h"
+#include "postgres/storage/included_tuple.h"
 
 namespace pgwarp
 {
@@ -33,6 +34,9 @@ void check_shapes(const IndexCheck& check)
     if (directory.rows > 0 && addresses != 2) {
         report_corruption(check.index, check.meta.directory_block, "the index has no heap addresses");
     }
+    if ((directory.included.shape.rows > 0) != (directory.rows > 0 && has_included_columns(check.index))) {
+        report_corruption(check.index, check.meta.directory_block, "the index lacks the included columns, or has none");
+    }
 }
 
 // Every page and every checksum of an array.
@@ -54,8 +58,38 @@ bool check_arrays(const IndexCheck& check)
     for (uint32 i = 0; i < check.directory->array_count; ++i) {
         if (!check_array(check, check.directory->arrays[i], piece)) return false;
     }
+    const bool whole =
+        check_array(check, check.directory->included, piece) && check_array(check, check.directory->included_at, piece);
     pfree(piece);
-    return true;
+    return whole;
+}
+
+// The included tuple of every row, dead ones too, is that row's.
+bool check_included(const IndexCheck& check)
+{
+    constexpr uint64 step = chunk_bytes / sizeof(uint32);
+    const Directory& directory = *check.directory;
+    if (directory.included.shape.rows == 0) return true;
+    const StoredArray& blocks_array = *find_array(directory, array_tid_block);
+    const StoredArray& offsets_array = *find_array(directory, array_tid_offset);
+    auto* blocks = static_cast<uint32*>(palloc(sizeof(uint32) * step));
+    auto* offsets = static_cast<uint16*>(palloc(sizeof(uint16) * step));
+    auto* tuple = static_cast<char*>(palloc(max_included_bytes));
+    bool same = true;
+    for (uint64 first = 0; first < directory.rows && same; first += step) {
+        const uint64 count = Min(step, directory.rows - first);
+        same = read_array(check.index, directory, blocks_array, first * sizeof(uint32), count * sizeof(uint32),
+                          blocks) == ReadResult::done &&
+               read_array(check.index, directory, offsets_array, first * sizeof(uint16), count * sizeof(uint16),
+                          offsets) == ReadResult::done;
+        for (uint64 i = 0; i < count && same; ++i) {
+            same = read_included_row(check.index, directory, first + i, {blocks[i], offsets[i], 0}, tuple);
+        }
+    }
+    pfree(tuple);
+    pfree(offsets);
+    pfree(blocks);
+    return same;
 }
 
 // No bit is set past the last row.
@@ -79,6 +113,12 @@ bool check_logs(const IndexCheck& check)
             begin_delta_read(check.index, check.meta, log, check.meta.logs[log].start, check.ends[log]);
         DeltaEntry entry;
         while (next_delta(reader, &entry, vector)) {
+            uint32 bytes = 0;
+            const char* included = delta_included(reader, &bytes);
+            if (included != nullptr && !included_is_intact(included, bytes, {entry.block, entry.offset, 0})) {
+                report_corruption(check.index, check.meta.logs[log].head,
+                                  "the checksum of an included tuple of its log does not match");
+            }
         }
         if (end_delta_read(reader) == ReadResult::recycled) return false;
     }
@@ -95,7 +135,8 @@ bool check_structure(IndexCheck* check)
     if (check->directory == nullptr) return false;
     read_delta_ends(check->index, check->meta, check->ends);
     check_shapes(*check);
-    if (!check_arrays(*check) || !check_tombstones(*check) || !check_logs(*check)) return false;
+    if (!check_arrays(*check) || !check_included(*check)) return false;
+    if (!check_tombstones(*check) || !check_logs(*check)) return false;
     if (count_rows(check->index, check->meta, *check->directory, check->ends, &check->counts) == ReadResult::recycled) {
         return false;
     }

@@ -235,6 +235,7 @@ void run_merge(MergeRun* merge)
     } else if (merge->kind != MergeKind::clear) {
         carry_arrays(merge);
     }
+    carry_included(merge);
     write_bitmap(merge);
     validate_merge(merge);
     if (merge->buffer.map != nullptr) return_transfer_buffer(&merge->buffer);

@@ -70,6 +70,9 @@ void copy_live_rows(MergeRun* merge, const StoredArray& array, ArrayWriter* writ
 // Writes the rows of the logs for one of the arrays that need no engine: the addresses and "vectors".
 void write_delta_rows(MergeRun* merge, const char* array, ArrayWriter* writer);
 
+// merge_included.cpp: writes the included columns of the next generation's rows, whose addresses are written already.
+void carry_included(MergeRun* merge);
+
 // merge_engine.cpp: lets the engine encode the rows of the logs, or build with all rows.
 void run_in_engine(MergeRun* merge);
 // The shape of this name that the engine made, and its number; null when there is none.

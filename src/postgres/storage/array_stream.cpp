@@ -226,14 +226,14 @@ static ReadResult check_chunks(Relation index, const Directory& directory, const
     return ReadResult::done;
 }
 
-ReadResult read_array(Relation index, const Directory& directory, const StoredArray& array, uint64 offset,
-                      uint64 length, void* out)
+// Copy bytes from pages.
+static ReadResult read_pages(Relation index, const Directory& directory, const StoredArray& array, uint64 offset,
+                             uint64 length, BufferAccessStrategy strategy, void* out)
 {
     if (offset > array.shape.bytes() || length > array.shape.bytes() - offset) {
         elog(ERROR, "read past the end of array \"%s\"", array.shape.name);
     }
     const PageKind kind = array.extents == directory.tombstones.extents ? PageKind::tombstones : PageKind::array;
-    BufferAccessStrategy strategy = bulk_read_strategy(array.shape.bytes() / page_capacity);
     char* to = static_cast<char*>(out);
     uint64 position = offset;
     ExtentWalk walk = {&array, 0, 0};
@@ -257,7 +257,22 @@ ReadResult read_array(Relation index, const Directory& directory, const StoredAr
         to += piece;
         position += piece;
     }
+    return ReadResult::done;
+}
+
+ReadResult read_array_bytes(Relation index, const Directory& directory, const StoredArray& array, uint64 offset,
+                            uint64 length, void* out)
+{
+    return read_pages(index, directory, array, offset, length, nullptr, out);
+}
+
+ReadResult read_array(Relation index, const Directory& directory, const StoredArray& array, uint64 offset,
+                      uint64 length, void* out)
+{
+    BufferAccessStrategy strategy = bulk_read_strategy(array.shape.bytes() / page_capacity);
+    const ReadResult result = read_pages(index, directory, array, offset, length, strategy, out);
     if (strategy != nullptr) FreeAccessStrategy(strategy);
+    if (result != ReadResult::done) return result;
     return check_chunks(index, directory, array, offset, length, static_cast<const char*>(out));
 }
 

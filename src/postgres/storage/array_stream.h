@@ -25,4 +25,8 @@ BlockNumber array_page_block(const StoredArray& array, uint64 ordinal);
 ReadResult read_array(Relation index, const Directory& directory, const StoredArray& array, uint64 offset,
                       uint64 length, void* out);
 
+// The same for few bytes at any place, without the checksums of chunks: what they hold is the caller's to check.
+ReadResult read_array_bytes(Relation index, const Directory& directory, const StoredArray& array, uint64 offset,
+                            uint64 length, void* out);
+
 }  // namespace pgwarp

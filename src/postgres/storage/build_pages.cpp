@@ -75,6 +75,14 @@ void write_index_array(IndexWriter* writer, const void* bytes, uint64 length)
     write_array(writer->current, bytes, length);
 }
 
+IncludedTarget included_target(IndexWriter* writer)
+{
+    MemoryContext old = MemoryContextSwitchTo(writer->context);
+    close_current(writer);
+    MemoryContextSwitchTo(old);
+    return {&writer->pages, writer->directory.segment_id, &writer->directory};
+}
+
 static void write_metapage(IndexWriter* writer)
 {
     const Buffer buffer = ReadBufferExtended(writer->index, writer->fork, metapage_block, RBM_NORMAL, nullptr);

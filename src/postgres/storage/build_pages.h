@@ -1,7 +1,7 @@
 // Laying down a whole index at build: metapage, arrays, tombstones, logs, directory.
 #pragma once
 
-#include "postgres/storage/array_stream.h"
+#include "postgres/storage/included_writer.h"
 
 namespace pgwarp
 {
@@ -14,6 +14,8 @@ IndexWriter* begin_index(Relation index, ForkNumber fork, const IndexShape& shap
 // Arrays in load order, each begun, written and ended before the next.
 void add_index_array(IndexWriter* writer, const ArrayShape& shape);
 void write_index_array(IndexWriter* writer, const void* bytes, uint64 length);
+// Where the included tuples are written, after the arrays.
+IncludedTarget included_target(IndexWriter* writer);
 // Ends with an empty tombstone bitmap for `rows`, empty delta logs, a new random generation.
 void finish_index(IndexWriter* writer, uint64 rows, const ParameterList& options, const Calibration& calibration);
 

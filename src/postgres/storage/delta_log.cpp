@@ -215,7 +215,7 @@ void create_delta_log(Relation index, ForkNumber fork, uint64 segment_id, LogSta
     start->values = {head.values.tail, 0};
 }
 
-uint64 append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const float* vector, uint32 dimensions)
+uint64 append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const char* value, uint32 bytes)
 {
     OpenLog log;
     log.index = index;
@@ -227,19 +227,18 @@ uint64 append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const
     memcpy(&log.head, page_content(BufferGetPage(log.head_buffer)), sizeof(log.head));
     check_log_head(index, meta, number, log.head);
 
-    const char* bytes = reinterpret_cast<const char*>(vector);
     DeltaEntry entry;
     memset(&entry, 0, sizeof(entry));
     entry.block = ItemPointerGetBlockNumber(tid);
     entry.offset = ItemPointerGetOffsetNumber(tid);
     entry.value_position = log.head.value_end;
-    entry.length = dimensions * static_cast<uint32>(sizeof(float));
-    entry.value_crc = bytes_crc(bytes, entry.length);
+    entry.length = bytes;
+    entry.value_crc = bytes_crc(value, entry.length);
     entry.crc = entry_crc(entry);
 
-    const uint32 leading = write_leading_value(&log, bytes, entry.length);
+    const uint32 leading = write_leading_value(&log, value, entry.length);
     const uint64 ordinal = log.head.entry_end;
-    write_entry(&log, entry, bytes + leading, entry.length - leading);
+    write_entry(&log, entry, value + leading, entry.length - leading);
     UnlockReleaseBuffer(log.head_buffer);
     return ordinal;
 }

@@ -2,6 +2,7 @@
 #include "postgres/storage/checksum.h"
 #include "postgres/storage/delta_log.h"
 #include "postgres/storage/delta_pages.h"
+#include "postgres/storage/included_tuple.h"
 
 namespace pgwarp
 {
@@ -27,7 +28,10 @@ struct DeltaReader {
     MetaPage meta;
     uint32 log;
     uint64 segment_id;
-    uint32 value_bytes;  // of every value of this index
+    uint32 vector_bytes;  // every value of this index begins with a vector
+    uint32 most_bytes;    // of a value
+    char* value;          // the last one read
+    uint32 length;
     BufferAccessStrategy strategy;
     LogHead head;
     uint64 next;
@@ -71,14 +75,15 @@ DeltaReader* begin_delta_read(Relation index, const MetaPage& meta, uint32 log, 
     reader->log = log;
     reader->result = ReadResult::done;
     reader->segment_id = log_segment_id(meta, log);
-    reader->value_bytes = meta.shape.dimensions * static_cast<uint32>(sizeof(float));
+    reader->vector_bytes = meta.shape.dimensions * static_cast<uint32>(sizeof(float));
+    reader->most_bytes = reader->vector_bytes + (has_included_columns(index) ? max_included_bytes : 0);
     reader->head = read_log_head(index, meta, log);
     reader->next = first;
     reader->end = Min(end, reader->head.entry_end);
     reader->entries.kind = PageKind::log_entries;
     reader->values.kind = PageKind::log_values;
     if (first < reader->end) {
-        reader->strategy = bulk_read_strategy((reader->end - first) * reader->value_bytes / page_capacity);
+        reader->strategy = bulk_read_strategy((reader->end - first) * reader->vector_bytes / page_capacity);
     }
     return reader;
 }
@@ -87,8 +92,7 @@ DeltaReader* begin_delta_read(Relation index, const MetaPage& meta, uint32 log, 
 // has all that is asked of it. False when a page is gone.
 static bool read_value(DeltaReader* reader, const DeltaEntry& entry, char* out)
 {
-    if (entry.length != reader->value_bytes || entry.value_position > reader->head.value_end ||
-        entry.length > reader->head.value_end - entry.value_position) {
+    if (entry.value_position > reader->head.value_end || entry.length > reader->head.value_end - entry.value_position) {
         report_corruption(reader->index, reader->entries.block, "a delta entry has an impossible value");
     }
     uint32 filled = 0;
@@ -109,6 +113,15 @@ static bool read_value(DeltaReader* reader, const DeltaEntry& entry, char* out)
     return true;
 }
 
+// Read a value that holds an included tuple too: into memory of the reader, and its vector from there.
+static bool read_long_value(DeltaReader* reader, const DeltaEntry& entry, char* vector)
+{
+    if (reader->value == nullptr) reader->value = static_cast<char*>(palloc(reader->most_bytes));
+    if (!read_value(reader, entry, reader->value)) return false;
+    memcpy(vector, reader->value, reader->vector_bytes);
+    return true;
+}
+
 bool next_delta(DeltaReader* reader, DeltaEntry* entry, float* vector)
 {
     if (reader->next >= reader->end) return false;
@@ -120,12 +133,29 @@ bool next_delta(DeltaReader* reader, DeltaEntry* entry, float* vector)
     memcpy(entry, reader->entries.content + within, sizeof(*entry));
     check_entry(reader->index, reader->entries.block, *entry);
     reader->next++;
-    return vector == nullptr || read_value(reader, *entry, reinterpret_cast<char*>(vector));
+    reader->length = 0;
+    if (vector == nullptr) return true;
+    const bool has_included = reader->most_bytes > reader->vector_bytes;
+    if (entry->length > reader->most_bytes || entry->length < reader->vector_bytes ||
+        (entry->length > reader->vector_bytes) != has_included) {
+        report_corruption(reader->index, reader->entries.block, "a delta entry has an impossible value");
+    }
+    char* const out = reinterpret_cast<char*>(vector);
+    if (!(has_included ? read_long_value(reader, *entry, out) : read_value(reader, *entry, out))) return false;
+    reader->length = entry->length;
+    return true;
+}
+
+const char* delta_included(const DeltaReader* reader, uint32* length)
+{
+    *length = reader->length > reader->vector_bytes ? reader->length - reader->vector_bytes : 0;
+    return *length > 0 ? reader->value + reader->vector_bytes : nullptr;
 }
 
 ReadResult end_delta_read(DeltaReader* reader)
 {
     const ReadResult result = reader->result;
+    if (reader->value != nullptr) pfree(reader->value);
     if (reader->strategy != nullptr) FreeAccessStrategy(reader->strategy);
     pfree(reader);
     return result;

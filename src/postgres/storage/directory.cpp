@@ -3,6 +3,7 @@
 #include "postgres/storage/directory.h"
 
 #include "postgres/storage/checksum.h"
+#include "postgres/storage/included_tuple.h"
 
 extern "C" {
 #include "lib/stringinfo.h"
@@ -102,6 +103,32 @@ void take_array(Reader* reader, BlockNumber blocks, bool has_crc, StoredArray* a
     }
 }
 
+// Keep an array: the engine's, or one of the included columns'.
+void keep_array(Directory* directory, const StoredArray& array)
+{
+    if (strcmp(array.shape.name, array_included) == 0) {
+        directory->included = array;
+    } else if (strcmp(array.shape.name, array_included_at) == 0) {
+        directory->included_at = array;
+    } else {
+        directory->arrays[directory->array_count++] = array;
+    }
+}
+
+// Check that every row has an included tuple, or none has.
+void check_included(const Reader& reader, const Directory& directory)
+{
+    const ArrayShape& tuples = directory.included.shape;
+    const ArrayShape& places = directory.included_at.shape;
+    const bool possible = places.rows == 0
+                              ? tuples.rows == 0 || (tuples.rows == directory.rows && tuples.type == ArrayType::u8)
+                              : places.rows == directory.rows && places.width == 1 && places.type == ArrayType::u64 &&
+                                    tuples.type == ArrayType::u8;
+    if (!possible || (places.rows == 0 && tuples.width > max_included_bytes)) {
+        report_corruption(reader.index, reader.block, "the directory holds impossible included columns");
+    }
+}
+
 void take_segment(Reader* reader, BlockNumber blocks, Directory* directory)
 {
     SegmentHeader header;
@@ -111,10 +138,14 @@ void take_segment(Reader* reader, BlockNumber blocks, Directory* directory)
     }
     directory->segment_id = header.segment_id;
     directory->rows = header.rows;
-    directory->array_count = header.array_count;
     directory->trained_rows = header.trained_rows;
     directory->arrays = static_cast<StoredArray*>(palloc0(Max(header.array_count, 1U) * sizeof(StoredArray)));
-    for (uint32 i = 0; i < header.array_count; ++i) take_array(reader, blocks, true, &directory->arrays[i]);
+    for (uint32 i = 0; i < header.array_count; ++i) {
+        StoredArray array;
+        take_array(reader, blocks, true, &array);
+        keep_array(directory, array);
+    }
+    check_included(*reader, *directory);
     take_array(reader, blocks, false, &directory->tombstones);
     if (directory->tombstones.shape.bytes() < (header.rows + 63) / 64 * 8) {
         report_corruption(reader->index, reader->block, "the tombstones are fewer than the rows");
@@ -189,10 +220,15 @@ static void append_directory(StringInfo out, const Directory& directory)
     memset(&segment, 0, sizeof(segment));
     segment.segment_id = directory.segment_id;
     segment.rows = directory.rows;
+    const StoredArray* const included[] = {&directory.included, &directory.included_at};
     segment.array_count = directory.array_count;
     segment.trained_rows = directory.trained_rows;
+    for (const StoredArray* array : included) segment.array_count += array->shape.rows > 0 ? 1 : 0;
     appendBinaryStringInfo(out, reinterpret_cast<const char*>(&segment), sizeof(segment));
     for (uint32 i = 0; i < directory.array_count; ++i) append_array(out, directory.arrays[i]);
+    for (const StoredArray* array : included) {
+        if (array->shape.rows > 0) append_array(out, *array);
+    }
     append_array(out, directory.tombstones);
 }
 

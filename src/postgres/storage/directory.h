@@ -28,8 +28,10 @@ struct Directory {
     ParameterList options;
     Calibration calibration;
     uint32 array_count;
-    uint32 trained_rows;  // of the build that made what rows are encoded with
-    StoredArray* arrays;  // in load order
+    uint32 trained_rows;   // of the build that made what rows are encoded with
+    StoredArray* arrays;   // the engine's, in load order
+    StoredArray included;  // see included_tuple.h; without rows where there are no included columns
+    StoredArray included_at;
     StoredArray
         tombstones;  // u64 [ceil(rows / 64)][1], PageKind::tombstones, a crc in each page (bits change in place)
 };

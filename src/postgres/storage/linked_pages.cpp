@@ -93,6 +93,10 @@ void claim_arrays(Mapping* mapping)
     for (uint32 i = 0; i < directory.array_count; ++i) {
         claim_extents(mapping, directory.arrays[i].extents, directory.arrays[i].extent_count, PageOwner::array);
     }
+    const StoredArray* const included[] = {&directory.included, &directory.included_at};
+    for (const StoredArray* array : included) {
+        claim_extents(mapping, array->extents, array->extent_count, PageOwner::array);
+    }
     claim_extents(mapping, directory.tombstones.extents, directory.tombstones.extent_count, PageOwner::tombstones);
 }
 

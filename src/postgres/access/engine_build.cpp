@@ -9,8 +9,6 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint32 inline_read_bytes = 1U << 20;
-
 // Show what the engine reports in pg_stat_progress_create_index.
 void show_progress(const ProgressReply* progress, void*)
 {
@@ -23,9 +21,10 @@ void show_progress(const ProgressReply* progress, void*)
     ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("pgwarp-engine sent a reply that is too short")));
 }
 
-// Read one piece of an array: into the buffer when there is one, else out of the reply. Returns where it lies.
-const char* read_piece(const EngineBuild* build, const TransferBuffer* buffer, uint32 array, uint64 offset,
-                       uint64 length)
+}  // namespace
+
+const char* read_built_piece(const EngineBuild* build, const TransferBuffer* buffer, uint32 array, uint64 offset,
+                             uint64 length)
 {
     BuildReadRequest request = {};
     request.token = build->token;
@@ -39,8 +38,6 @@ const char* read_piece(const EngineBuild* build, const TransferBuffer* buffer, u
     if (reply.payload_bytes < length) report_short_reply();
     return reply.payload;
 }
-
-}  // namespace
 
 void begin_engine_build(EngineBuild* build)
 {
@@ -73,23 +70,23 @@ BuildRunReply* run_engine_build(const EngineBuild* build)
     return result;
 }
 
-void store_built_arrays(const EngineBuild* build, const BuildRunReply* result, IndexWriter* writer)
+void store_built_arrays(const EngineBuild* build, const BuildRunReply* result, const StoredArray* written,
+                        IndexWriter* writer)
 {
     const auto* shapes = reinterpret_cast<const ArrayShape*>(result + 1);
-    uint64 total = 0;
-    uint64 done = 0;
-    for (uint32 i = 0; i < result->array_count; ++i) total += shapes[i].bytes();
     TransferBuffer buffer = lease_transfer_buffer(BufferPurpose::bulk);
     const uint64 piece_bytes = buffer.map != nullptr ? buffer.bytes : inline_read_bytes;
     for (uint32 i = 0; i < result->array_count; ++i) {
+        if (written[i].extent_count > 0) {
+            add_written_array(writer, written[i]);
+            continue;
+        }
         add_index_array(writer, shapes[i]);
         const uint64 bytes = shapes[i].bytes();
         for (uint64 offset = 0; offset < bytes;) {
             const uint64 length = Min(piece_bytes, bytes - offset);
-            write_index_array(writer, read_piece(build, &buffer, i, offset, length), length);
+            write_index_array(writer, read_built_piece(build, &buffer, i, offset, length), length);
             offset += length;
-            done += length;
-            report_build_phase("writing pages", done, total);
         }
     }
     if (buffer.map != nullptr) return_transfer_buffer(&buffer);

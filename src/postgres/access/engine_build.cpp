@@ -9,8 +9,6 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint32 inline_read_bytes = 1U << 20;
-
 // Show what the engine reports in pg_stat_progress_create_index.
 void show_progress(const ProgressReply* progress, void*)
 {
@@ -23,9 +21,10 @@ void show_progress(const ProgressReply* progress, void*)
     ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("pgwarp-engine sent a reply that is too short")));
 }
 
-// Read one piece of an array: into the buffer when there is one, else out of the reply. Returns where it lies.
-const char* read_piece(const EngineBuild* build, const TransferBuffer* buffer, uint32 array, uint64 offset,
-                       uint64 length)
+}  // namespace
+
+const char* read_built_piece(const EngineBuild* build, const TransferBuffer* buffer, uint32 array, uint64 offset,
+                             uint64 length)
 {
     BuildReadRequest request = {};
     request.token = build->token;
@@ -39,8 +38,6 @@ const char* read_piece(const EngineBuild* build, const TransferBuffer* buffer, u
     if (reply.payload_bytes < length) report_short_reply();
     return reply.payload;
 }
-
-}  // namespace
 
 void begin_engine_build(EngineBuild* build)
 {
@@ -80,7 +77,7 @@ void read_built_array(const EngineBuild* build, uint32 array, uint64 bytes, Tran
     const uint64 piece_bytes = buffer->map != nullptr ? buffer->bytes : inline_read_bytes;
     for (uint64 offset = 0; offset < bytes;) {
         const uint64 length = Min(piece_bytes, bytes - offset);
-        take(state, read_piece(build, buffer, array, offset, length), length);
+        take(state, read_built_piece(build, buffer, array, offset, length), length);
         offset += length;
     }
 }
@@ -96,35 +93,23 @@ void give_array(const EngineBuild* build, const ArrayShape& shape, uint64 offset
     engine_request(MessageType::build_array, pieces, 2, false);
 }
 
-namespace
+static void store_piece(void* state, const void* piece, uint64 length)
 {
-
-// Where pieces of built arrays go at a build.
-struct Storing {
-    IndexWriter* writer;
-    uint64 done;
-    uint64 total;
-};
-
-void store_piece(void* state, const void* piece, uint64 length)
-{
-    auto* storing = static_cast<Storing*>(state);
-    write_index_array(storing->writer, piece, length);
-    storing->done += length;
-    report_build_phase("writing pages", storing->done, storing->total);
+    write_index_array(static_cast<IndexWriter*>(state), piece, length);
 }
 
-}  // namespace
-
-void store_built_arrays(const EngineBuild* build, const BuildRunReply* result, IndexWriter* writer)
+void store_built_arrays(const EngineBuild* build, const BuildRunReply* result, const StoredArray* written,
+                        IndexWriter* writer)
 {
     const auto* shapes = reinterpret_cast<const ArrayShape*>(result + 1);
-    Storing storing = {writer, 0, 0};
-    for (uint32 i = 0; i < result->array_count; ++i) storing.total += shapes[i].bytes();
     TransferBuffer buffer = lease_transfer_buffer(BufferPurpose::bulk);
     for (uint32 i = 0; i < result->array_count; ++i) {
+        if (written[i].extent_count > 0) {
+            add_written_array(writer, written[i]);
+            continue;
+        }
         add_index_array(writer, shapes[i]);
-        read_built_array(build, i, shapes[i].bytes(), &buffer, store_piece, &storing);
+        read_built_array(build, i, shapes[i].bytes(), &buffer, store_piece, writer);
     }
     if (buffer.map != nullptr) return_transfer_buffer(&buffer);
 }

@@ -18,6 +18,8 @@ struct IndexWriter {
     MetaPage meta;
     Directory directory;
     ArrayWriter* current;
+    BlockNumber placed_start;  // pages that their writers log
+    BlockNumber placed_end;
     MemoryContext context;  // of the whole build
 };
 
@@ -53,12 +55,17 @@ IndexWriter* begin_index(Relation index, ForkNumber fork, const IndexShape& shap
     return writer;
 }
 
+static void enter_array(IndexWriter* writer, const StoredArray& array)
+{
+    Directory* directory = &writer->directory;
+    if (directory->array_count == max_arrays) elog(ERROR, "an index cannot have more than %u arrays", max_arrays);
+    directory->arrays[directory->array_count++] = array;
+}
+
 static void close_current(IndexWriter* writer)
 {
     if (writer->current == nullptr) return;
-    Directory* directory = &writer->directory;
-    if (directory->array_count == max_arrays) elog(ERROR, "an index cannot have more than %u arrays", max_arrays);
-    directory->arrays[directory->array_count++] = end_array(writer->current);
+    enter_array(writer, end_array(writer->current));
     writer->current = nullptr;
 }
 
@@ -73,6 +80,24 @@ void add_index_array(IndexWriter* writer, const ArrayShape& shape)
 void write_index_array(IndexWriter* writer, const void* bytes, uint64 length)
 {
     write_array(writer->current, bytes, length);
+}
+
+BlockNumber place_index_pages(IndexWriter* writer, uint64 pages)
+{
+    writer->placed_start = reserve_pages(writer->index, writer->fork, pages);
+    writer->placed_end = writer->placed_start + static_cast<BlockNumber>(pages);
+    return writer->placed_start;
+}
+
+uint64 index_segment_id(const IndexWriter* writer)
+{
+    return writer->directory.segment_id;
+}
+
+void add_written_array(IndexWriter* writer, const StoredArray& array)
+{
+    close_current(writer);
+    enter_array(writer, array);
 }
 
 IncludedTarget included_target(IndexWriter* writer)
@@ -92,6 +117,14 @@ static void write_metapage(IndexWriter* writer)
     set_page_content_bytes(BufferGetPage(buffer), sizeof(writer->meta));
     MarkBufferDirty(buffer);
     UnlockReleaseBuffer(buffer);
+}
+
+// Log what its writers have not logged.
+static void log_pages(IndexWriter* writer)
+{
+    const BlockNumber end = RelationGetNumberOfBlocksInFork(writer->index, writer->fork);
+    log_newpage_range(writer->index, writer->fork, 0, writer->placed_start, true);
+    log_newpage_range(writer->index, writer->fork, writer->placed_end, end, true);
 }
 
 void finish_index(IndexWriter* writer, uint64 rows, const ParameterList& options, const Calibration& calibration)
@@ -114,10 +147,7 @@ void finish_index(IndexWriter* writer, uint64 rows, const ParameterList& options
     write_directory(&writer->pages, writer->directory, &writer->meta);
     write_metapage(writer);
     fault_point("build: before the log");
-    if (RelationNeedsWAL(writer->index) || writer->fork == INIT_FORKNUM) {
-        log_newpage_range(writer->index, writer->fork, 0, RelationGetNumberOfBlocksInFork(writer->index, writer->fork),
-                          true);
-    }
+    if (RelationNeedsWAL(writer->index) || writer->fork == INIT_FORKNUM) log_pages(writer);
     fault_point("build: logged");
     pfree(writer);
     MemoryContextSwitchTo(old);

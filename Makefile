@@ -12,13 +12,17 @@ REGRESS_OPTS = --inputdir=test --load-extension=pgwarp
 TAP_TESTS = 1
 PROVE_TESTS ?= test/tap/*.pl
 
-PG_CPPFLAGS = -I$(srcdir)/src
+ENGINE_BUILD ?= build/engine
+ENGINE_CMAKE_FLAGS ?=
+
+# A build for tests has fault points: one file depends on it.
+FAULTS := $(findstring -DPGWARP_FAULTS,$(filter -DPGWARP_FAULTS=ON,$(ENGINE_CMAKE_FLAGS)))
+$(shell mkdir -p .deps && echo '$(FAULTS)' | cmp -s - .deps/faults || echo '$(FAULTS)' >.deps/faults)
+
+PG_CPPFLAGS = -I$(srcdir)/src $(FAULTS)
 PG_CXXFLAGS = -std=c++20 -O3 -Wall -Wextra -Werror -Wno-register -Wno-volatile -Wno-unused-parameter -Wno-missing-field-initializers \
 	-fno-exceptions -ffp-contract=off
 SHLIB_LINK += -lhwy -lstdc++ -lm
-
-ENGINE_BUILD ?= build/engine
-ENGINE_CMAKE_FLAGS ?=
 
 override with_llvm := no
 PG_CONFIG ?= pg_config
@@ -30,6 +34,7 @@ include $(PGXS)
 	@mkdir -p $(dir .deps/$@)
 	$(COMPILE.cc) -MMD -MP -MF .deps/$@.d -o $@ $<
 -include $(OBJS:%=.deps/%.d)
+src/postgres/storage/fault_point.o: .deps/faults
 
 all: engine
 .PHONY: engine

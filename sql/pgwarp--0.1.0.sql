@@ -412,6 +412,37 @@ CREATE FUNCTION pgwarp_index_info(index regclass,
 
 COMMENT ON FUNCTION pgwarp_index_info(regclass) IS 'rows, size, options and calibration of an index';
 
+-- keeping an index healthy
+
+CREATE PROCEDURE pgwarp_merge(index regclass)
+	AS 'MODULE_PATHNAME' LANGUAGE C;
+
+COMMENT ON PROCEDURE pgwarp_merge(regclass) IS 'merges the rows inserted since the build into an index, as VACUUM does when they are many';
+
+CREATE VIEW pgwarp_merge_progress AS
+	SELECT s.pid, s.relid AS table_oid, s.param7::oid AS index_oid,
+		pg_catalog.pg_indexam_progress_phasename(s.param9::oid, s.param11) AS phase
+	FROM pg_catalog.pg_stat_get_progress_info('CREATE INDEX') AS s
+		JOIN pg_catalog.pg_am AS a ON a.oid = s.param9::oid AND a.amname IN ('exact', 'ivfadc')
+	WHERE s.param1 = 0 AND s.datid = (SELECT d.oid FROM pg_catalog.pg_database AS d
+		WHERE d.datname = pg_catalog.current_database());
+
+-- What of other roles' sessions is shown is pg_stat_get_progress_info's own affair.
+GRANT SELECT ON pgwarp_merge_progress TO PUBLIC;
+
+COMMENT ON VIEW pgwarp_merge_progress IS 'merges that sessions have called for, and how far they are';
+
+CREATE FUNCTION pgwarp_check(index regclass, heap boolean DEFAULT false,
+	OUT live_rows bigint,
+	OUT dead_rows bigint,
+	OUT pages bigint,
+	OUT free_pages bigint,
+	OUT unused_pages bigint)
+	RETURNS record
+	AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000000;
+
+COMMENT ON FUNCTION pgwarp_check(regclass, boolean) IS 'raises an error unless an index is whole, and with heap, unless it has every row of its table';
+
 CREATE FUNCTION pgwarp_recall(index regclass, k integer DEFAULT 10, sample integer DEFAULT 1000)
 	RETURNS double precision
 	AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000000;

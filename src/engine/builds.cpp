@@ -74,7 +74,8 @@ Build::Build(std::uint64_t owner, const BuildBeginRequest& request, const Method
     : owner_(owner),
       shape_(request.shape),
       rows_(request.shape.dimensions),
-      builder_(method.make_builder(request.shape, request.options)),
+      builder_(request.kind == BuildKind::extend ? method.make_extender(request.shape, request.options)
+                                                 : method.make_builder(request.shape, request.options)),
       second_(second != nullptr ? second->make_builder(request.shape, request.options) : nullptr)
 {
 }
@@ -91,6 +92,13 @@ void Build::append(std::span<const Tid> tids, std::span<const float> vectors)
         refused_ = true;
         throw;
     }
+}
+
+void Build::give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
+{
+    std::unique_lock lock(phase_mutex_);
+    if (phase_ != Phase::collecting) throw BadRequest("an array for a build that runs already");
+    builder_->give(shape, offset, bytes);
 }
 
 void Build::close()

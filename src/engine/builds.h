@@ -44,6 +44,8 @@ public:
 
     // Checks the rows and adds them; from any thread, until the run begins. Throws BadRequest.
     void append(std::span<const Tid> tids, std::span<const float> vectors);
+    // Takes a piece of an array of the index that is extended. From one thread at a time. Throws BadRequest.
+    void give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes);
     // Closes the collecting phase; throws BadRequest when that was done before.
     void close();
     // Runs the build after close(). Throws what the builder throws.

@@ -89,6 +89,7 @@ MirrorKey decode_mirror(Bytes payload)
 BuildBeginRequest decode_build_begin(Bytes payload)
 {
     auto request = whole<BuildBeginRequest>(payload);
+    require(request.kind <= BuildKind::extend, "unknown kind of build");
     check_shape(request.shape);
     check_parameters(request.options);
     return request;
@@ -160,7 +161,7 @@ LoadBeginMessage decode_load_begin(Bytes payload)
     LoadBeginMessage message{front<LoadBeginRequest>(payload), {}};
     check_shape(message.request.shape);
     check_parameters(message.request.options);
-    require(message.request.role <= LoadRole::join, "unknown role in a load");
+    require(message.request.role <= LoadRole::ahead, "unknown role in a load");
     const Bytes rest = payload.subspan(sizeof(LoadBeginRequest));
     require(message.request.array_count <= max_arrays, "too many arrays");
     require(rest.size() == message.request.array_count * sizeof(ArrayShape), "load whose arrays have another length");
@@ -219,6 +220,14 @@ BuildRowsMessage decode_build_rows(Bytes payload)
     } else {
         require(message.data.empty(), "rows both inline and in a buffer");
     }
+    return message;
+}
+
+BuildArrayMessage decode_build_array(Bytes payload)
+{
+    BuildArrayMessage message{front<BuildArrayRequest>(payload), payload.subspan(sizeof(BuildArrayRequest))};
+    check_array(message.request.shape);
+    require(message.data.size() == message.request.length, "array whose data have another length");
     return message;
 }
 

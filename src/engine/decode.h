@@ -68,4 +68,10 @@ struct BuildRowsMessage {
 };
 BuildRowsMessage decode_build_rows(Bytes payload);
 
+struct BuildArrayMessage {
+    BuildArrayRequest request;
+    Bytes data;
+};
+BuildArrayMessage decode_build_array(Bytes payload);
+
 }  // namespace pgwarp

@@ -44,6 +44,8 @@ std::optional<PayloadLimits> payload_limits(MessageType type)
             return PayloadLimits{sizeof(BuildRequest), sizeof(BuildRequest)};
         case MessageType::build_read:
             return PayloadLimits{sizeof(BuildReadRequest), sizeof(BuildReadRequest)};
+        case MessageType::build_array:
+            return PayloadLimits{sizeof(BuildArrayRequest), most};
         case MessageType::build_end:
             return PayloadLimits{sizeof(BuildRequest), sizeof(BuildRequest)};
         case MessageType::lease_buffer:

@@ -59,6 +59,13 @@ void handle_build_begin(IoThread& thread, const Request& request)
 {
     const BuildBeginRequest begin = decode_build_begin(request.payload);
     bool on_cuda = false;
+    if (begin.kind == BuildKind::extend) {
+        // On the CPU, whatever serves: what is encoded is what came since the build or the last merge.
+        const MethodDescriptor& method = thread.engine().device.require_method(begin.shape, MirrorDevice::cpu, on_cuda);
+        if (method.make_extender == nullptr) throw BadRequest("an index of this method cannot be extended");
+        const BuildBeginReply reply{thread.engine().builds.begin(request.connection->id(), begin, method, nullptr)};
+        return thread.reply(request.connection, request.header.request_id, MessageType::reply, as_bytes(reply));
+    }
     const MethodDescriptor& method = thread.engine().device.require_method(begin.shape, MirrorDevice::best, on_cuda);
     const MethodDescriptor* second =
         on_cuda ? &thread.engine().device.require_method(begin.shape, MirrorDevice::cpu, on_cuda) : nullptr;
@@ -73,6 +80,16 @@ void handle_build_rows(IoThread& thread, const Request& request)
     const Rows rows = locate_rows(thread, request, message, build->shape().dimensions);
     thread.run_exclusive(request, rows.vectors.size_bytes() <= little, [build, rows] {
         build->append(rows.tids, rows.vectors);
+        return std::vector<std::byte>();
+    });
+}
+
+void handle_build_array(IoThread& thread, const Request& request)
+{
+    const BuildArrayMessage message = decode_build_array(request.payload);
+    const auto build = thread.engine().builds.find_owned(message.request.token, request.connection->id());
+    thread.run_exclusive(request, message.data.size() <= little, [build, message] {
+        build->give(message.request.shape, message.request.offset, message.data);
         return std::vector<std::byte>();
     });
 }

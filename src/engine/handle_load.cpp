@@ -34,7 +34,17 @@ std::shared_ptr<Mirror> make_mirror(Engine& engine, const LoadBeginMessage& mess
         // What nobody uses makes room: Engine gives the device its relief.
         if (may_fit) return make_mirror_on(engine, message, MirrorDevice::best);
     } catch (const std::bad_alloc&) {
-        log_line(LogLevel::log, "the GPU has no room for an index: the CPU serves it");
+        if (message.request.role == LoadRole::ahead) throw;
+        if (!engine.residency.drop_other_generations(key)) {
+            log_line(LogLevel::log, "the GPU has no room for an index: the CPU serves it");
+        } else {
+            // After a merge or REINDEX the new generation takes the place of the old one.
+            try {
+                return make_mirror_on(engine, message, MirrorDevice::best);
+            } catch (const std::bad_alloc&) {
+                log_line(LogLevel::log, "the GPU has no room for an index: the CPU serves it");
+            }
+        }
     }
     if (may_fit) engine.residency.note_too_large(key);
     return make_mirror_on(engine, message, MirrorDevice::cpu);
@@ -130,7 +140,8 @@ void handle_load_begin(IoThread& thread, const Request& request)
     }
     switch (residency.begin_load(key, request.connection->id(), role, bytes, host_bytes, ticket)) {
         case Residency::State::absent:
-            if (role == LoadRole::load) return begin_granted(thread, request, std::move(message));
+            if (role == LoadRole::load || role == LoadRole::ahead)
+                return begin_granted(thread, request, std::move(message));
             return reply_grant(thread, request.connection, request.header.request_id,
                                role == LoadRole::claim ? LoadGrant::granted : LoadGrant::absent);
         case Residency::State::resident:

@@ -54,6 +54,8 @@ void handle_request(IoThread& thread, const Request& request)
             return handle_build_begin(thread, request);
         case MessageType::build_rows:
             return handle_build_rows(thread, request);
+        case MessageType::build_array:
+            return handle_build_array(thread, request);
         case MessageType::build_run:
             return handle_build_run(thread, request);
         case MessageType::build_read:

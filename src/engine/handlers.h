@@ -29,6 +29,7 @@ void handle_load_tombstones(IoThread& thread, const Request& request);
 
 void handle_build_begin(IoThread& thread, const Request& request);
 void handle_build_rows(IoThread& thread, const Request& request);
+void handle_build_array(IoThread& thread, const Request& request);
 void handle_build_run(IoThread& thread, const Request& request);
 void handle_build_read(IoThread& thread, const Request& request);
 void handle_build_end(IoThread& thread, const Request& request);

@@ -80,8 +80,15 @@ Residency::State Residency::begin_load(const MirrorKey& key, std::uint64_t conne
         return State::loading;
     }
     if (role == LoadRole::watch) return State::absent;
-    make_room_locked(host_bytes, nullptr, dropped);
+    try {
+        make_room_locked(host_bytes, nullptr, dropped);
+    } catch (const OutOfMemory&) {
+        if (role == LoadRole::ahead) throw;
+        take_other_generations_locked(key, dropped);
+        make_room_locked(host_bytes, nullptr, dropped);
+    }
     Entry entry;
+    entry.order = ++loads_begun_;
     entry.load = std::make_unique<Load>(Load{connection, role == LoadRole::claim, bytes, host_bytes, nullptr, {}});
     table_.emplace(key, std::move(entry));
     return State::absent;
@@ -158,16 +165,32 @@ void Residency::publish(const MirrorKey& key, const std::shared_ptr<Mirror>& mir
         found->second.load.reset();
         found->second.mirror = mirror;
         mirror->touch();
-        for (auto item = table_.begin(); item != table_.end();) {
-            if (item->second.mirror && is_other_generation(item->first, key)) {
-                dropped.push_back(std::move(item->second));
-                item = table_.erase(item);
-            } else {
-                ++item;
-            }
-        }
+        take_other_generations_locked(key, dropped);
     }
     wake(waiting);
+}
+
+void Residency::take_other_generations_locked(const MirrorKey& key, std::vector<Entry>& dropped)
+{
+    // A load that takes long may end after that of a later generation.
+    const auto own = table_.find(key);
+    const std::uint64_t order = own != table_.end() ? own->second.order : loads_begun_ + 1;
+    for (auto item = table_.begin(); item != table_.end();) {
+        if (item->second.mirror && is_other_generation(item->first, key) && item->second.order < order) {
+            dropped.push_back(std::move(item->second));
+            item = table_.erase(item);
+        } else {
+            ++item;
+        }
+    }
+}
+
+bool Residency::drop_other_generations(const MirrorKey& key)
+{
+    std::vector<Entry> dropped;
+    std::lock_guard lock(mutex_);
+    take_other_generations_locked(key, dropped);
+    return !dropped.empty();
 }
 
 void Residency::abandon_load(const MirrorKey& key, const std::shared_ptr<Mirror>& mirror)

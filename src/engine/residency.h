@@ -59,7 +59,7 @@ public:
     std::shared_ptr<Mirror> find_joined(const MirrorKey& key, std::uint64_t connection);
     // From now on the load is the engine's own: its connection may go.
     bool detach_load(const MirrorKey& key, std::uint64_t connection);
-    // The load is complete: publishes the mirror, drops other generations of the relation and wakes who waits.
+    // The load is complete: publishes the mirror, drops earlier generations of the relation and wakes who waits.
     void publish(const MirrorKey& key, const std::shared_ptr<Mirror>& mirror);
     // The load failed; `mirror` is what set_load() got, or null.
     void abandon_load(const MirrorKey& key, const std::shared_ptr<Mirror>& mirror);
@@ -67,6 +67,10 @@ public:
     // A connection is gone: its loads are dropped and those who wait may take over.
     void connection_closed(std::uint64_t connection);
     void forget(const MirrorKey& key, Ticket ticket);
+
+    // Drops earlier generations of the same relation, also those used lately: they are not asked for any more. False
+    // when there are none.
+    bool drop_other_generations(const MirrorKey& key);
 
     // Indexes that the GPU had no room for.
     void note_too_large(const MirrorKey& key);
@@ -103,9 +107,12 @@ private:
         std::shared_ptr<Mirror> mirror;
         std::unique_ptr<Load> load;
         std::vector<Ticket> waiters;
+        std::uint64_t order = 0;  // in which loads were begun
     };
     using Table = std::unordered_map<MirrorKey, Entry, MirrorKeyHash>;
     Load* find_load_locked(const MirrorKey& key);
+    // Moves the mirrors of other generations whose loads were begun earlier into `dropped`.
+    void take_other_generations_locked(const MirrorKey& key, std::vector<Entry>& dropped);
     std::uint64_t used_locked() const;
     // What goes is put into `dropped`, to be freed after the lock.
     void make_room_locked(std::uint64_t bytes, const Mirror* except, std::vector<Entry>& dropped);
@@ -115,6 +122,7 @@ private:
     mutable std::mutex mutex_;
     Table table_;
     std::unordered_set<MirrorKey, MirrorKeyHash> too_large_;
+    std::uint64_t loads_begun_ = 0;
 };
 
 }  // namespace pgwarp

@@ -71,6 +71,11 @@ class Builder
 {
 public:
     virtual ~Builder() = default;
+    // For extenders, before run(): a piece of an array of the index that is to be extended.
+    virtual void give(const ArrayShape&, std::uint64_t, std::span<const std::byte>)
+    {
+        throw BadRequest("this build takes no arrays");
+    }
     // Trains, encodes, calibrates. `rows` is sorted by tid, normalised already if the metric is cosine, holds no NaN.
     // It stays alive and is owned by the caller; the builder may compact it. Zero rows are legal.
     virtual void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) = 0;
@@ -145,6 +150,8 @@ struct MethodDescriptor {
     std::unique_ptr<Builder> (*make_builder)(const IndexShape& shape, const ParameterList& options);
     std::unique_ptr<Searcher> (*make_searcher)(const IndexShape& shape, const ParameterList& options,
                                                std::span<const ArrayShape> arrays);
+    // Encodes rows for an index that exists and has these (effective) options. The CPU's serves every device.
+    std::unique_ptr<Builder> (*make_extender)(const IndexShape& shape, const ParameterList& options) = nullptr;
 };
 
 // nullptr when this build doesn't know the method.

@@ -2,15 +2,16 @@
 #include "index/clustering/clustering.h"
 #include "index/exact/exact.h"
 #include "index/index.h"
+#include "index/ivfadc/extender.h"
 #include "index/ivfadc/ivfadc.h"
 
 namespace pgwarp
 {
 
 static const MethodDescriptor methods[] = {
-    {Method::exact, "exact", make_exact_builder, make_exact_searcher},
-    {Method::ivfadc, "ivfadc", make_ivfadc_builder, make_ivfadc_searcher},
-    {clustering_method, "clustering", make_clustering_builder, make_clustering_searcher},
+    {Method::exact, "exact", make_exact_builder, make_exact_searcher, make_exact_builder},
+    {Method::ivfadc, "ivfadc", make_ivfadc_builder, make_ivfadc_searcher, make_ivfadc_extender},
+    {clustering_method, "clustering", make_clustering_builder, make_clustering_searcher, nullptr},
 };
 
 const MethodDescriptor* find_method(Method method)

@@ -1,6 +1,7 @@
 #include "postgres/settings.h"
 
 #include "postgres/postgres_headers.h"
+#include "postgres/storage/fault_point.h"
 
 #include <climits>
 
@@ -14,6 +15,7 @@ int setting_engine_timeout_ms = 10000;
 int setting_load_wait_ms = 60000;
 int setting_load_workers = 0;
 bool setting_load_at_start = true;
+bool setting_merge_worker = true;
 int setting_engine_threads = 0;
 double setting_recall = 0.95;
 int setting_ivfadc_probes = 0;
@@ -68,6 +70,10 @@ static void define_load_settings()
     DefineCustomBoolVariable("pgwarp.load_at_start",
                              "Load indexes that were in use again when the engine was restarted.", nullptr,
                              &setting_load_at_start, true, PGC_SIGHUP, 0, nullptr, nullptr, nullptr);
+    DefineCustomBoolVariable("pgwarp.merge_worker", "Merge indexes between two visits of autovacuum.",
+                             "A background worker does it when inserted rows cost searches too much. Without "
+                             "autovacuum there is none.",
+                             &setting_merge_worker, true, PGC_SIGHUP, 0, nullptr, nullptr, nullptr);
 }
 
 static void define_search_settings()
@@ -112,6 +118,7 @@ void define_settings()
     define_load_settings();
     define_search_settings();
     define_batch_settings();
+    define_fault_settings();
     MarkGUCPrefixReserved("pgwarp");
 }
 

@@ -14,6 +14,7 @@ extern int setting_engine_timeout_ms;  // pgwarp.engine_timeout, USERSET, defaul
 extern int setting_load_wait_ms;       // pgwarp.load_wait, USERSET, default 60 s
 extern int setting_load_workers;       // pgwarp.load_workers, SIGHUP, 0 = by cores and worker slots
 extern bool setting_load_at_start;     // pgwarp.load_at_start, SIGHUP, on
+extern bool setting_merge_worker;      // pgwarp.merge_worker, SIGHUP, on
 extern int setting_engine_threads;     // pgwarp.engine_threads, SIGHUP, 0 = all cores
 extern double setting_recall;          // pgwarp.recall, USERSET, default 0.95
 extern int setting_ivfadc_probes;      // pgwarp.ivfadc_probes, USERSET, 0 = calibration

@@ -38,6 +38,7 @@ enum class MessageType : std::uint16_t {
     status = 15,          // no payload -> StatusReply
     release = 16,         // MirrorRequest -> acknowledge
     search_indexes = 17,  // SearchIndexesRequest, IndexTarget[], float queries[][dimensions] -> SearchIndexesReply
+    build_array = 18,     // BuildArrayRequest, data -> acknowledge
     acknowledge = 32,     // reply without payload (or data of build_read)
     progress = 33,        // ProgressReply; the final reply is still to come
     error = 34,           // ErrorReply
@@ -199,6 +200,7 @@ enum class LoadRole : std::uint8_t {
     claim = 1,  // keeps others from loading until another connection asks to be the loader in its place
     watch = 2,  // waits for another's load to end
     join = 3,   // sends chunks of another's load; never waits
+    ahead = 4,  // the loader, of a generation that no search asks for yet: nothing in use makes room for it
 };
 
 struct LoadBeginRequest {
@@ -253,10 +255,17 @@ struct LoadTombstonesRequest {
     std::uint8_t reserved[7];
 };
 
+enum class BuildKind : std::uint32_t {
+    whole = 0,   // trains, encodes and calibrates
+    extend = 1,  // encodes rows for an index that has the (effective) options, by arrays of it that are given
+};
+
 struct BuildBeginRequest {
     IndexShape shape;
     ParameterList options;
     std::uint64_t expected_rows;  // estimate, for sizing only
+    BuildKind kind;
+    std::uint32_t reserved;  // 0
 };
 
 struct BuildBeginReply {
@@ -297,6 +306,14 @@ struct BuildReadRequest {
     std::uint64_t buffer_offset;
     std::uint64_t offset;
     std::uint64_t length;
+};
+
+// A piece of an array of the index that is to be extended.
+struct BuildArrayRequest {
+    std::uint64_t token;
+    ArrayShape shape;
+    std::uint64_t offset;  // in bytes of the array
+    std::uint64_t length;  // of the data that follow
 };
 
 enum class BufferPurpose : std::uint32_t { bulk = 0, query = 1 };

@@ -55,6 +55,9 @@ for my $kind (sort keys %names)
 		isnt($rc, 0, "$names{$kind} $where: refused");
 		like($err, qr/ERROR:.*(corrupt|not a pgwarp|unexpected|checksum|damaged)/i, "$names{$kind} $where: says so");
 		like($err, qr/REINDEX/, "$names{$kind} $where: hints at REINDEX");
+		($rc, $out, $err) = $node->psql('postgres', "SELECT pgwarp_check('items_v')");
+		isnt($rc, 0, "$names{$kind} $where: pgwarp_check finds it");
+		like($err, qr/ERROR:.*(corrupt|not a pgwarp|unexpected|checksum|damaged)/i, "$names{$kind} $where: pgwarp_check says so");
 		$node->safe_psql('postgres', 'REINDEX INDEX items_v');
 		same_rows($node, 'items', "$names{$kind} $where: REINDEX mends");
 	}

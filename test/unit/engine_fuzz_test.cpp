@@ -14,11 +14,11 @@ namespace
 using Random = std::mt19937_64;
 
 constexpr MessageType request_types[] = {
-    MessageType::hello,         MessageType::search,        MessageType::load_begin,      MessageType::load_chunk,
-    MessageType::load_end,      MessageType::load_delta,    MessageType::load_tombstones, MessageType::build_begin,
-    MessageType::build_rows,    MessageType::build_run,     MessageType::build_read,      MessageType::build_end,
-    MessageType::lease_buffer,  MessageType::return_buffer, MessageType::status,          MessageType::release,
-    MessageType::search_indexes};
+    MessageType::hello,          MessageType::search,        MessageType::load_begin,      MessageType::load_chunk,
+    MessageType::load_end,       MessageType::load_delta,    MessageType::load_tombstones, MessageType::build_begin,
+    MessageType::build_rows,     MessageType::build_run,     MessageType::build_read,      MessageType::build_end,
+    MessageType::lease_buffer,   MessageType::return_buffer, MessageType::status,          MessageType::release,
+    MessageType::search_indexes, MessageType::build_array};
 
 template <class T>
 void append(std::vector<std::byte>& bytes, const T& value)
@@ -109,6 +109,18 @@ std::vector<std::byte> right_payload(MessageType type, const TestIndex& index, s
             append(bytes, BuildRowsRequest{token, 2, no_buffer, 0, 0});
             add_rows(2);
             break;
+        case MessageType::build_array: {
+            BuildArrayRequest array{};
+            array.token = token;
+            std::strcpy(array.shape.name, "vectors");
+            array.shape.type = ArrayType::f32;
+            array.shape.rows = 4;
+            array.shape.width = 1;
+            array.length = 16;
+            append(bytes, array);
+            bytes.resize(bytes.size() + 16);
+            break;
+        }
         case MessageType::build_run:
         case MessageType::build_end:
             append(bytes, BuildRequest{token});
@@ -192,6 +204,9 @@ void decode_any(MessageType type, Bytes payload)
             break;
         case MessageType::load_tombstones:
             decode_load_tombstones(payload);
+            break;
+        case MessageType::build_array:
+            decode_build_array(payload);
             break;
         case MessageType::build_begin:
             decode_build_begin(payload);

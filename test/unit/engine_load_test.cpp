@@ -404,5 +404,39 @@ TEST(EngineResidency, WhatIsUsedStays)
     EXPECT_EQ(residency.status().size(), 3U);
 }
 
+TEST(EngineResidency, TheNextGenerationTakesThePlaceOfTheOldOne)
+{
+    Residency residency(100000, std::chrono::minutes(1));
+    TestIndex index = TestIndex::random(1500, 4, Metric::l2);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        index.key.relation = i;
+        load_into(residency, index);
+    }
+    const MirrorKey old = index.key;
+    index.key.generation += 1;
+    EXPECT_THROW(residency.begin_load(index.key, 1, LoadRole::ahead, 33000, {}), OutOfMemory)
+        << "the old one is in use";
+    EXPECT_EQ(residency.find(old, {}).state, Residency::State::resident);
+    EXPECT_EQ(residency.begin_load(index.key, 1, LoadRole::load, 33000, {}), Residency::State::absent);
+    EXPECT_EQ(residency.find(old, {}).state, Residency::State::absent);
+    EXPECT_EQ(residency.status().size(), 3U);
+}
+
+TEST(EngineResidency, AnEarlierGenerationThatComesLateDropsNoLaterOne)
+{
+    Residency residency(0, std::chrono::minutes(1));
+    TestIndex index = TestIndex::random(10, 4, Metric::l2);
+    const MirrorKey old = index.key;
+    Residency elsewhere(0, std::chrono::minutes(1));
+    const auto late = load_into(elsewhere, index);
+    EXPECT_EQ(residency.begin_load(old, 1, LoadRole::load, 100, {}), Residency::State::absent);
+    index.key.generation += 1;
+    load_into(residency, index);
+    EXPECT_TRUE(residency.set_load(old, 1, late));
+    residency.publish(old, late);
+    EXPECT_EQ(residency.find(index.key, {}).state, Residency::State::resident);
+    EXPECT_EQ(residency.find(old, {}).state, Residency::State::resident);
+}
+
 }  // namespace
 }  // namespace pgwarp

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 
@@ -76,6 +77,47 @@ TEST_P(IvfadcAnswers, FindAllWhereAllListsAreProbed)
         }
     }
     EXPECT_GE(total / static_cast<double>(found.size()), 0.9);
+}
+
+// What the build made of its rows, an extension of the same index makes of them again.
+TEST_P(IvfadcAnswers, AreEncodedAlikeWhenAdded)
+{
+    const auto [metric, codes, refine, dimensions] = GetParam();
+    make(2000);
+    const Index index(Method::ivfadc, metric, dimensions, rows,
+                      make_list({{"codes", codes}, {"refine", refine}, {"opq", codes == 0 ? 1 : 0}}), pool);
+    const auto extender = find_method(Method::ivfadc)->make_extender(index.shape, index.builder->effective_options());
+    for (const ArrayShape& array : index.builder->arrays()) {
+        if (array.rows == 2000) continue;
+        const std::vector<std::byte> bytes = index.contents(array);
+        for (std::size_t offset = 0; offset < bytes.size(); offset += 1001) {
+            const std::size_t length = std::min<std::size_t>(1001, bytes.size() - offset);
+            extender->give(array, offset, std::span(bytes).subspan(offset, length));
+        }
+    }
+    RowBuffer added(dimensions);
+    const std::size_t first = 500;
+    const std::size_t count = 700;
+    for (std::size_t i = first; i < first + count; ++i) {
+        const Tid tid{static_cast<std::uint32_t>(i), 1, 0};
+        added.append({&tid, 1}, {rows.data() + i * dimensions, dimensions});
+    }
+    extender->run(added, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
+    std::size_t compared = 0;
+    for (const ArrayShape& array : extender->arrays()) {
+        std::vector<std::byte> made(array.bytes());
+        extender->read(array.name, 0, made);
+        for (const ArrayShape& old : index.builder->arrays()) {
+            if (std::strcmp(old.name, array.name) != 0) continue;
+            const std::vector<std::byte> all = index.contents(old);
+            const std::size_t width = array.rows == count ? all.size() / 2000 : 0;
+            const auto from = all.begin() + static_cast<std::ptrdiff_t>(first * width);
+            EXPECT_TRUE(std::equal(made.begin(), made.end(), from)) << array.name;
+            ++compared;
+        }
+    }
+    EXPECT_EQ(compared, extender->arrays().size());
+    EXPECT_GE(compared, 1U);
 }
 
 TEST_P(IvfadcAnswers, KeepWhatTheCalibrationPromises)

@@ -1,6 +1,7 @@
 // ambuild: CREATE INDEX and REINDEX.
 #include "postgres/access/build.h"
 
+#include "postgres/access/build_arrays.h"
 #include "postgres/access/build_phases.h"
 #include "postgres/access/callbacks.h"
 #include "postgres/access/index_options.h"
@@ -85,13 +86,14 @@ void write_empty_index(Relation index, const EngineBuild* build)
 }
 
 // Let the engine build, and write what comes out.
-void write_built_index(Relation index, EngineBuild* build, const CollectedRows& collected)
+void write_built_index(Relation heap, Relation index, const IndexInfo* info, EngineBuild* build,
+                       const CollectedRows& collected)
 {
     const BuildRunReply* result = run_engine_build(build);
     IndexWriter* writer = begin_index(index, MAIN_FORKNUM, build->shape);
-    store_built_arrays(build, result, writer);
+    write_built_arrays(heap, index, info, planned_workers(heap, index, info), build, result, writer);
     if (collected.included != nullptr) {
-        store_included(collected.included, collected.included_totals, result->rows, writer);
+        store_included(collected.included, collected.included_totals, result->rows, included_target(writer));
     }
     finish_index(writer, result->rows, result->options, result->calibration);
     end_engine_build(build);
@@ -103,7 +105,7 @@ CollectedRows run_build(Relation heap, Relation index, IndexInfo* info, EngineBu
     CollectedRows collected = collect_rows(heap, index, info, build);
     warn_about_few_rows(index, build->options, collected.index_tuples);
     if (build->begun) {
-        write_built_index(index, build, collected);
+        write_built_index(heap, index, info, build, collected);
     } else {
         write_empty_index(index, build);
     }

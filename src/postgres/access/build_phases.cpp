@@ -5,6 +5,7 @@
 extern "C" {
 #include "commands/progress.h"
 #include "pgstat.h"
+#include "utils/backend_status.h"
 }
 
 namespace pgwarp
@@ -34,6 +35,8 @@ int64 phase_number(const char* phase)
 
 void report_build_phase(const char* phase, uint64 done, uint64 total)
 {
+    // In VACUUM the progress shown is VACUUM's own.
+    if (MyBEEntry == nullptr || MyBEEntry->st_progress_command != PROGRESS_COMMAND_CREATE_INDEX) return;
     const int64 percent =
         total == 0 ? 0 : static_cast<int64>(Min(100.0, 100.0 * static_cast<double>(done) / static_cast<double>(total)));
     pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, (phase_number(phase) + 1) * percent_steps + percent);

@@ -9,8 +9,6 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint32 inline_read_bytes = 1U << 20;
-
 // Show what the engine reports in pg_stat_progress_create_index.
 void show_progress(const ProgressReply* progress, void*)
 {
@@ -23,9 +21,10 @@ void show_progress(const ProgressReply* progress, void*)
     ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("pgwarp-engine sent a reply that is too short")));
 }
 
-// Read one piece of an array: into the buffer when there is one, else out of the reply. Returns where it lies.
-const char* read_piece(const EngineBuild* build, const TransferBuffer* buffer, uint32 array, uint64 offset,
-                       uint64 length)
+}  // namespace
+
+const char* read_built_piece(const EngineBuild* build, const TransferBuffer* buffer, uint32 array, uint64 offset,
+                             uint64 length)
 {
     BuildReadRequest request = {};
     request.token = build->token;
@@ -40,11 +39,10 @@ const char* read_piece(const EngineBuild* build, const TransferBuffer* buffer, u
     return reply.payload;
 }
 
-}  // namespace
-
 void begin_engine_build(EngineBuild* build)
 {
     BuildBeginRequest request = {};
+    request.kind = build->kind;
     request.shape = build->shape;
     request.options = build->options;
     request.expected_rows = build->expected_rows > 0 ? static_cast<uint64>(build->expected_rows) : 0;
@@ -73,24 +71,45 @@ BuildRunReply* run_engine_build(const EngineBuild* build)
     return result;
 }
 
-void store_built_arrays(const EngineBuild* build, const BuildRunReply* result, IndexWriter* writer)
+void read_built_array(const EngineBuild* build, uint32 array, uint64 bytes, TransferBuffer* buffer,
+                      void (*take)(void* state, const void* piece, uint64 length), void* state)
+{
+    const uint64 piece_bytes = buffer->map != nullptr ? buffer->bytes : inline_read_bytes;
+    for (uint64 offset = 0; offset < bytes;) {
+        const uint64 length = Min(piece_bytes, bytes - offset);
+        take(state, read_built_piece(build, buffer, array, offset, length), length);
+        offset += length;
+    }
+}
+
+void give_array(const EngineBuild* build, const ArrayShape& shape, uint64 offset, const void* bytes, uint64 length)
+{
+    BuildArrayRequest request = {};
+    request.token = build->token;
+    request.shape = shape;
+    request.offset = offset;
+    request.length = length;
+    const RequestPiece pieces[2] = {{&request, sizeof(request)}, {bytes, static_cast<uint32>(length)}};
+    engine_request(MessageType::build_array, pieces, 2, false);
+}
+
+static void store_piece(void* state, const void* piece, uint64 length)
+{
+    write_index_array(static_cast<IndexWriter*>(state), piece, length);
+}
+
+void store_built_arrays(const EngineBuild* build, const BuildRunReply* result, const StoredArray* written,
+                        IndexWriter* writer)
 {
     const auto* shapes = reinterpret_cast<const ArrayShape*>(result + 1);
-    uint64 total = 0;
-    uint64 done = 0;
-    for (uint32 i = 0; i < result->array_count; ++i) total += shapes[i].bytes();
     TransferBuffer buffer = lease_transfer_buffer(BufferPurpose::bulk);
-    const uint64 piece_bytes = buffer.map != nullptr ? buffer.bytes : inline_read_bytes;
     for (uint32 i = 0; i < result->array_count; ++i) {
-        add_index_array(writer, shapes[i]);
-        const uint64 bytes = shapes[i].bytes();
-        for (uint64 offset = 0; offset < bytes;) {
-            const uint64 length = Min(piece_bytes, bytes - offset);
-            write_index_array(writer, read_piece(build, &buffer, i, offset, length), length);
-            offset += length;
-            done += length;
-            report_build_phase("writing pages", done, total);
+        if (written[i].extent_count > 0) {
+            add_written_array(writer, written[i]);
+            continue;
         }
+        add_index_array(writer, shapes[i]);
+        read_built_array(build, i, shapes[i].bytes(), &buffer, store_piece, writer);
     }
     if (buffer.map != nullptr) return_transfer_buffer(&buffer);
 }

@@ -18,9 +18,14 @@ struct IncludedSort {
 namespace
 {
 
-int64 address_number(ItemPointer tid)
+int64 address_number(Tid tid)
 {
-    return static_cast<int64>(ItemPointerGetBlockNumber(tid)) << 16 | ItemPointerGetOffsetNumber(tid);
+    return static_cast<int64>(tid.block) << 16 | tid.offset;
+}
+
+void write_sorted(void* state, const void* tuple, uint32 bytes)
+{
+    write_included(static_cast<IncludedWriter*>(state), tuple, bytes);
 }
 
 TupleDesc sorted_descriptor()
@@ -51,7 +56,12 @@ IncludedSort* begin_included_sort(Relation index, int work_mem_kb, SortCoordinat
 void add_included(IncludedSort* sort, ItemPointer tid, const Datum* values, const bool* nulls)
 {
     const IndexTupleData* tuple = form_included(sort->included, tid, values, nulls);
-    const uint32 bytes = static_cast<uint32>(IndexTupleSize(tuple));
+    add_stored_included(sort, {ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), 0}, tuple,
+                        static_cast<uint32>(IndexTupleSize(tuple)));
+}
+
+void add_stored_included(IncludedSort* sort, Tid tid, const void* tuple, uint32 bytes)
+{
     auto* data = static_cast<bytea*>(palloc(VARHDRSZ + bytes));
     SET_VARSIZE(data, VARHDRSZ + bytes);
     memcpy(VARDATA(data), tuple, bytes);
@@ -61,6 +71,8 @@ void add_included(IncludedSort* sort, ItemPointer tid, const Datum* values, cons
     ExecStoreMinimalTuple(minimal, sort->slot, false);
     tuplesort_puttupleslot(sort->sort, sort->slot);
     ExecClearTuple(sort->slot);
+    pfree(minimal);
+    pfree(data);
     count_included(&sort->totals, bytes);
 }
 
@@ -81,18 +93,23 @@ void end_included_sort(IncludedSort* sort)
     pfree(sort);
 }
 
-void store_included(IncludedSort* sort, const IncludedTotals& totals, uint64 rows, IndexWriter* writer)
+void visit_sorted_included(IncludedSort* sort, IncludedVisit visit, void* state)
+{
+    while (tuplesort_gettupleslot(sort->sort, true, false, sort->slot, nullptr)) {
+        bool is_null = false;
+        bytea* tuple = DatumGetByteaPP(slot_getattr(sort->slot, 2, &is_null));
+        visit(state, VARDATA_ANY(tuple), static_cast<uint32>(VARSIZE_ANY_EXHDR(tuple)));
+    }
+    ExecClearTuple(sort->slot);
+}
+
+void store_included(IncludedSort* sort, const IncludedTotals& totals, uint64 rows, const IncludedTarget& target)
 {
     if (totals.rows != rows) {
         elog(ERROR, "the build has " UINT64_FORMAT " rows and " UINT64_FORMAT " included tuples", rows, totals.rows);
     }
-    IncludedWriter* included = begin_included(writer, totals);
-    while (tuplesort_gettupleslot(sort->sort, true, false, sort->slot, nullptr)) {
-        bool is_null = false;
-        bytea* tuple = DatumGetByteaPP(slot_getattr(sort->slot, 2, &is_null));
-        write_included(included, VARDATA_ANY(tuple), static_cast<uint32>(VARSIZE_ANY_EXHDR(tuple)));
-    }
-    ExecClearTuple(sort->slot);
+    IncludedWriter* included = begin_included(target, totals);
+    visit_sorted_included(sort, write_sorted, included);
     end_included(included);
 }
 

@@ -109,16 +109,6 @@ Datum attainable_json(const AccessMethod& method, const Calibration& calibration
     return jsonb_of(out.data);
 }
 
-// Rows in the delta logs.
-int64 delta_rows(const IndexState& state)
-{
-    int64 rows = 0;
-    for (uint32 i = 0; i < delta_log_count; ++i) {
-        rows += static_cast<int64>(state.delta_end[i] - state.meta.logs[i].start);
-    }
-    return rows;
-}
-
 // Only who may read the table learns about its index.
 void check_may_read(Relation index)
 {
@@ -141,16 +131,18 @@ Datum pgwarp_index_info(PG_FUNCTION_ARGS)
     Relation index = relation_open(PG_GETARG_OID(0), AccessShareLock);
     const AccessMethod& method = access_method_of(index);
     check_may_read(index);
-    const IndexState state = read_index_state(index);
-    uint64 dead_rows = 0;
-    uint64 dead_delta = 0;
-    count_dead(index, state.meta, *state.directory, &dead_rows, &dead_delta);
+    IndexState state = read_index_state(index);
+    RowCounts counts;
+    while (count_rows(index, state.meta, *state.directory, nullptr, &counts) == ReadResult::recycled) {
+        CHECK_FOR_INTERRUPTS();
+        state = read_index_state(index);
+    }
     Datum values[9];
     bool nulls[9] = {};
     values[0] = CStringGetTextDatum(method.name);
     values[1] = Int64GetDatum(static_cast<int64>(state.directory->rows));
-    values[2] = Int64GetDatum(delta_rows(state));
-    values[3] = Int64GetDatum(static_cast<int64>(dead_rows + dead_delta));
+    values[2] = Int64GetDatum(static_cast<int64>(counts.delta));
+    values[3] = Int64GetDatum(static_cast<int64>(counts.dead_rows + counts.dead_delta));
     values[4] = Int64GetDatum(static_cast<int64>(RelationGetNumberOfBlocks(index)) * BLCKSZ);
     values[5] = CStringGetTextDatum(psprintf("%016" PRIx64, static_cast<uint64_t>(state.meta.generation)));
     values[6] = options_json(method, state.directory->options);

@@ -1,6 +1,7 @@
 #include "postgres/access/insert.h"
 
 #include "postgres/access/row_value.h"
+#include "postgres/maintenance/merge_worker.h"
 #include "postgres/storage/included_tuple.h"
 
 namespace pgwarp
@@ -39,7 +40,8 @@ bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer t
             bytes += static_cast<uint32>(IndexTupleSize(included));
             pfree(included);
         }
-        append_delta(index, meta, tid, value, bytes);
+        const uint64 ordinal = append_delta(index, meta, tid, value, bytes);
+        if ((ordinal + 1) % entries_between_thoughts == 0) consider_merge(index);
     }
     pfree(value);
     return false;

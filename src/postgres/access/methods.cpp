@@ -101,13 +101,17 @@ double ivfadc_compared_rows(const SearchCostInput& input)
     return lists + 0.5 * input.rows * Min(1.0, probes / lists);
 }
 
+const char* const exact_row_arrays[] = {"vectors", nullptr};
+const char* const ivfadc_row_arrays[] = {"list_of_row", "code_scale", "codes", "half", "vectors", nullptr};
+
 }  // namespace
 
 const AccessMethod access_methods[] = {
     {Method::exact, "exact", exact_options, lengthof(exact_options), no_checks, no_settings, exact_result_kind,
-     exact_compared_rows, true, parse_options<Method::exact>, estimate_cost<Method::exact>},
+     exact_compared_rows, true, exact_row_arrays, true, parse_options<Method::exact>, estimate_cost<Method::exact>},
     {Method::ivfadc, "ivfadc", ivfadc_options, lengthof(ivfadc_options), ivfadc_check_options, ivfadc_add_settings,
-     ivfadc_result_kind, ivfadc_compared_rows, false, parse_options<Method::ivfadc>, estimate_cost<Method::ivfadc>},
+     ivfadc_result_kind, ivfadc_compared_rows, false, ivfadc_row_arrays, false, parse_options<Method::ivfadc>,
+     estimate_cost<Method::ivfadc>},
 };
 const int access_method_count = lengthof(access_methods);
 

@@ -49,6 +49,10 @@ struct AccessMethod {
     double (*compared_rows)(const SearchCostInput& input);
     // normal searches are complete and in the order of continuations
     bool complete;
+    // Arrays with one row for each row of the index, besides the rows' addresses; ends with nullptr.
+    const char* const* row_arrays;
+    // The rows are stored as they come (array "vectors"): a merge needs no engine.
+    bool stores_vectors;
     // PostgreSQL passes these two no index: each method has its own.
     amoptions_function parse_options;
     amcostestimate_function estimate_cost;

@@ -57,4 +57,9 @@ bool add_tid(TidSet* set, Tid tid)
     return true;
 }
 
+bool has_tid(const TidSet* set, Tid tid)
+{
+    return set->capacity > 0 && set->slots[find_slot(set, key_of(tid))] != 0;
+}
+
 }  // namespace pgwarp

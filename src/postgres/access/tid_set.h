@@ -19,5 +19,6 @@ struct TidSet {
 void init_tid_set(TidSet* set, MemoryContext context);
 // Adds a tid; false when it was there already.
 bool add_tid(TidSet* set, Tid tid);
+bool has_tid(const TidSet* set, Tid tid);
 
 }  // namespace pgwarp

@@ -207,6 +207,29 @@ void close_engine()
     close_socket(&connection.socket);
 }
 
+bool try_open_engine(char** why)
+{
+    MemoryContext outer = CurrentMemoryContext;
+    volatile bool opened = false;
+    PG_TRY();
+    {
+        open_engine();
+        opened = true;
+    }
+    PG_CATCH();
+    {
+        // Nothing but sockets and waits lies behind this one: there is nothing to be rolled back.
+        MemoryContextSwitchTo(outer);
+        ErrorData* error = CopyErrorData();
+        if (error->sqlerrcode != ERRCODE_CANNOT_CONNECT_NOW) PG_RE_THROW();
+        FlushErrorState();
+        *why = pstrdup(error->message);
+        FreeErrorData(error);
+    }
+    PG_END_TRY();
+    return opened;
+}
+
 void open_engine()
 {
     if (engine_is_open()) return;

@@ -52,7 +52,7 @@ Directory* copy_directory(const Directory& directory, MemoryContext context)
     return copy;
 }
 
-// The cached directory of this generation, read anew when there is none.
+// The cached directory of this generation, read anew when there is none. Null when there is another generation by now.
 static Directory* current_directory(Relation index, const MetaPage& meta)
 {
     auto* cached = static_cast<Directory*>(index->rd_amcache);
@@ -61,6 +61,10 @@ static Directory* current_directory(Relation index, const MetaPage& meta)
     MemoryContext outer = MemoryContextSwitchTo(reading);
     const Directory* directory = read_directory(index, meta);
     MemoryContextSwitchTo(outer);
+    if (directory == nullptr) {
+        MemoryContextDelete(reading);
+        return nullptr;
+    }
     Directory* copy = copy_directory(*directory, index->rd_indexcxt);
     MemoryContextDelete(reading);
     if (index->rd_amcache != nullptr) pfree(index->rd_amcache);
@@ -70,11 +74,14 @@ static Directory* current_directory(Relation index, const MetaPage& meta)
 
 IndexState read_index_state(Relation index)
 {
-    IndexState state;
-    state.meta = read_metapage(index);
-    read_delta_ends(index, state.meta, state.delta_end);
-    state.directory = current_directory(index, state.meta);
-    return state;
+    for (;;) {
+        CHECK_FOR_INTERRUPTS();
+        IndexState state;
+        state.meta = read_metapage(index);
+        read_delta_ends(index, state.meta, state.delta_end);
+        state.directory = current_directory(index, state.meta);
+        if (state.directory != nullptr) return state;
+    }
 }
 
 const Directory* directory_of_generation(Relation index, uint64 generation)

@@ -37,6 +37,9 @@ void begin_search(Relation index, const IndexState& state, SearchRequest* reques
 // False: it was not begun, or its answer is gone, or the mirror lacks something; engine_search() is to be called.
 bool finish_search(RequestAhead* ahead, EngineReply* reply);
 
+// Opens one of our indexes; only its owner gets past.
+Relation open_owned_index(Oid oid, LOCKMODE lock);
+
 // Brings the mirror up to date without a search (pgwarp_prewarm). Returns its bytes.
 uint64 load_mirror(Relation index, const IndexState& state);
 

@@ -165,9 +165,14 @@ BackgroundWorkerHandle* start_worker(const char* name, const LoaderTask& task, p
 
 }  // namespace
 
+bool is_open_to_workers(Relation index)
+{
+    return IsUnderPostmaster && !RelationUsesLocalBuffers(index) && !is_of_this_transaction(index);
+}
+
 bool worker_may_load(Relation index, const Directory& directory)
 {
-    if (!IsUnderPostmaster || RelationUsesLocalBuffers(index) || is_of_this_transaction(index)) return false;
+    if (!is_open_to_workers(index)) return false;
     uint64 bytes = 0;
     for (uint32 i = 0; i < directory.array_count; ++i) bytes += directory.arrays[i].shape.bytes();
     return bytes >= worth_a_worker;

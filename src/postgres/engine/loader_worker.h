@@ -13,6 +13,8 @@ extern "C" {
 namespace pgwarp
 {
 
+// Whether another process can read the index.
+bool is_open_to_workers(Relation index);
 // Whether another process can read the index, and it is large enough to be worth a process.
 bool worker_may_load(Relation index, const Directory& directory);
 

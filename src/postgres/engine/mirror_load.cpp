@@ -2,6 +2,7 @@
 
 #include "postgres/engine/loader_worker.h"
 #include "postgres/engine/remembered_indexes.h"
+#include "postgres/engine/shared_slot.h"
 #include "postgres/settings.h"
 #include "postgres/storage/array_stream.h"
 
@@ -17,6 +18,9 @@ namespace
 {
 
 constexpr uint64 inline_limit = 256 * 1024;  // arrays that together are smaller need no transfer buffer
+
+// While a mirror is loaded ahead of its use, what the engine refuses is no error.
+bool refusals_are_errors = true;
 
 constexpr long watch_ms = 200;        // between looks at the worker
 constexpr uint32 patience_ms = 5000;  // with the engine, which takes a load away from us, and with who takes it over
@@ -44,7 +48,7 @@ LoadOutcome begin_load(const IndexState& state, const MirrorKey& key, LoadRole r
     if (result.outcome == RequestOutcome::lost) return LoadOutcome::lost;
     if (result.outcome == RequestOutcome::unsent) return LoadOutcome::unsent;
     if (result.outcome == RequestOutcome::refused) {
-        if (refusal(result)->code == ErrorCode::cancelled) return LoadOutcome::again;
+        if (refusal(result)->code == ErrorCode::cancelled || !refusals_are_errors) return LoadOutcome::again;
         raise_refusal(result);
     }
     if (result.reply.payload_bytes < sizeof(LoadBeginReply)) raise_engine_lost();
@@ -206,7 +210,7 @@ LoadOutcome send_load_piece(MessageType type, const RequestPiece* pieces, int pi
         case RequestOutcome::refused:
             break;
     }
-    if (refusal(result)->code == ErrorCode::unknown_mirror) return LoadOutcome::again;
+    if (refusal(result)->code == ErrorCode::unknown_mirror || !refusals_are_errors) return LoadOutcome::again;
     raise_refusal(result);
 }
 
@@ -277,6 +281,81 @@ LoadOutcome load_whole_mirror(Relation index, const IndexState& state)
     }
     // No worker, or one that failed: here the reason shows.
     return load_mirror_here(index, state, wait_ms);
+}
+
+// Whether the engine has the present generation resident, and as much memory left as that takes. No engine: false.
+static bool has_room_for_another(const MirrorKey& present)
+{
+    char* why = nullptr;
+    if (!launcher_is_running() || !try_open_engine(&why)) return false;
+    const RequestResult result = try_request(MessageType::status, nullptr, 0);
+    if (result.outcome != RequestOutcome::replied || result.reply.payload_bytes < sizeof(StatusReply)) return false;
+    StatusReply status;
+    memcpy(static_cast<void*>(&status), result.reply.payload, sizeof(status));
+    for (uint32 i = 0; i < status.mirror_count; ++i) {
+        MirrorStatus mirror;
+        const Size at = sizeof(status) + i * sizeof(mirror);
+        if (result.reply.payload_bytes < at + sizeof(mirror)) return false;
+        memcpy(static_cast<void*>(&mirror), result.reply.payload + at, sizeof(mirror));
+        if (!(mirror.key == present) || mirror.loading) continue;
+        const uint64 host_bytes = mirror.bytes - mirror.device_bytes;
+        const uint64 gpu_bytes = mirror.device_bytes;
+        const bool host = status.host_memory_allowed == 0 ||
+                          status.host_memory_used + host_bytes * 5 / 4 < status.host_memory_allowed;
+        const bool gpu = gpu_bytes == 0 || status.memory_allowed == 0 ||
+                         status.memory_used + gpu_bytes * 5 / 4 < status.memory_allowed;
+        return host && gpu;
+    }
+    return false;
+}
+
+static bool load_ahead(Relation index, const IndexState& next)
+{
+    LoadRun run = {index, &next, mirror_key(index, next.meta), nullptr, false};
+    LoadGrant grant = LoadGrant::still_loading;
+    const LoadOutcome begun = begin_load(next, run.key, LoadRole::ahead, 0, &grant);
+    if (begun != LoadOutcome::done || grant != LoadGrant::granted) return false;
+    if (send_arrays(&run) == LoadOutcome::done) return true;
+    // The engine takes the load away with the connection.
+    close_engine();
+    return false;
+}
+
+bool begin_next_mirror(Relation index, const IndexState& present, const IndexState& next)
+{
+    volatile bool begun = false;
+    PG_TRY();
+    {
+        refusals_are_errors = false;
+        if (has_room_for_another(mirror_key(index, present.meta))) begun = load_ahead(index, next);
+    }
+    PG_FINALLY();
+    {
+        refusals_are_errors = true;
+    }
+    PG_END_TRY();
+    return begun;
+}
+
+void end_next_mirror(Relation index, const IndexState& next)
+{
+    uint64 starts[delta_log_count];
+    for (uint32 i = 0; i < delta_log_count; ++i) starts[i] = next.meta.logs[i].start;
+    PG_TRY();
+    {
+        refusals_are_errors = false;
+        LoadOutcome outcome = send_delta(index, next, starts);
+        if (outcome == LoadOutcome::done && next.meta.tombstone_version > 0) outcome = send_tombstones(index, next);
+        const MirrorRequest end = {mirror_key(index, next.meta)};
+        const RequestPiece piece = {&end, sizeof(end)};
+        if (outcome == LoadOutcome::done) outcome = send_load_piece(MessageType::load_end, &piece, 1);
+        if (outcome != LoadOutcome::done) close_engine();
+    }
+    PG_FINALLY();
+    {
+        refusals_are_errors = true;
+    }
+    PG_END_TRY();
 }
 
 }  // namespace pgwarp

@@ -32,6 +32,13 @@ LoadOutcome send_delta(Relation index, const IndexState& state, const uint64 hav
 // Sends all tombstones as of the state's version, which was read before them.
 LoadOutcome send_tombstones(Relation index, const IndexState& state);
 
+// For a merge, before it switches the index to `next`: loads what that will hold into the engine, if the engine has the
+// present generation and room for both, so that searches go on at once afterwards. True when the load was begun and is
+// held; a failure is nothing to the merge.
+bool begin_next_mirror(Relation index, const IndexState& present, const IndexState& next);
+// After the switch: the rest. Without it the load ends with the connection.
+void end_next_mirror(Relation index, const IndexState& next);
+
 // Sends one piece of a load. `again` when the mirror is gone.
 LoadOutcome send_load_piece(MessageType type, const RequestPiece* pieces, int piece_count);
 

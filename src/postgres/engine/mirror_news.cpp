@@ -49,7 +49,7 @@ LoadOutcome send_log(Relation index, const IndexState& state, DeltaBatch* batch,
         batch->tids[batch->request.count++] = {entry.block, entry.offset, 0};
         if (batch->request.count == batch->capacity) outcome = send_batch(batch);
     }
-    end_delta_read(reader);
+    if (end_delta_read(reader) == ReadResult::recycled) return LoadOutcome::again;
     if (outcome == LoadOutcome::done && batch->request.count > 0) outcome = send_batch(batch);
     return outcome;
 }
@@ -73,6 +73,7 @@ bool any_set(const uint64* words, uint64 count)
 LoadOutcome send_dead_rows(Relation index, const IndexState& state, LoadTombstonesRequest request)
 {
     const uint64* bitmap = read_row_tombstones(index, *state.directory);
+    if (bitmap == nullptr) return LoadOutcome::again;
     const uint64 words = (state.directory->rows + 63) / 64;
     LoadOutcome outcome = LoadOutcome::done;
     request.source = 0;
@@ -100,7 +101,7 @@ LoadOutcome send_dead_entries(Relation index, const IndexState& state, LoadTombs
         outcome = send_values(request, ordinals);
         request.count = 0;
     }
-    end_delta_read(reader);
+    if (end_delta_read(reader) == ReadResult::recycled) return LoadOutcome::again;
     if (outcome == LoadOutcome::done && request.count > 0) outcome = send_values(request, ordinals);
     return outcome;
 }

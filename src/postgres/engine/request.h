@@ -21,6 +21,8 @@ struct RequestResult {
 // Makes sure that there is a connection; starts the engine if need be and waits for it, at most pgwarp.engine_timeout.
 // Raises an error when there is none to be had.
 void open_engine();
+// The same without an error when there is none: false, and `why` gets a palloc'ed reason.
+bool try_open_engine(char** why);
 bool engine_is_open();
 void close_engine();
 

@@ -108,10 +108,11 @@ void fill_mirror(const MirrorStatus& mirror, Datum* values)
     values[30] = Float8GetDatum(static_cast<double>(mirror.answer_ns) / searches / 1e6);
 }
 
-// Opens one of our indexes; only its owner gets past.
-Relation open_owned_index(Oid oid)
+}  // namespace
+
+Relation open_owned_index(Oid oid, LOCKMODE lock)
 {
-    Relation index = relation_open(oid, AccessShareLock);
+    Relation index = relation_open(oid, lock);
     const char* name = RelationGetRelationName(index);
     if (index->rd_rel->relkind != RELKIND_INDEX || find_access_method(index->rd_indam->amoptions) == nullptr) {
         ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a pgwarp index", name)));
@@ -128,6 +129,9 @@ Relation open_owned_index(Oid oid)
     }
     return index;
 }
+
+namespace
+{
 
 // The resident mirror of the index, or nullptr.
 const MirrorStatus* find_mirror(StatusReply* status, const MirrorKey& key)
@@ -193,7 +197,7 @@ PGWARP_FUNCTION(pgwarp_status_engine)
 PGWARP_FUNCTION(pgwarp_prewarm)
 {
     using namespace pgwarp;
-    Relation index = open_owned_index(PG_GETARG_OID(0));
+    Relation index = open_owned_index(PG_GETARG_OID(0), AccessShareLock);
     const uint64 bytes = load_mirror(index, read_index_state(index));
     relation_close(index, AccessShareLock);
     PG_RETURN_INT64(static_cast<int64>(bytes));
@@ -203,7 +207,7 @@ PGWARP_FUNCTION(pgwarp_prewarm)
 PGWARP_FUNCTION(pgwarp_release)
 {
     using namespace pgwarp;
-    Relation index = open_owned_index(PG_GETARG_OID(0));
+    Relation index = open_owned_index(PG_GETARG_OID(0), AccessShareLock);
     const MirrorRequest request = {mirror_key(index, read_metapage(index))};
     forget_index(MyDatabaseId, RelationGetRelid(index));
     const bool resident = find_mirror(fetch_status(), request.key) != nullptr;

@@ -6,34 +6,93 @@ namespace pgwarp
 {
 
 struct ArrayWriter {
-    Relation index;
-    ForkNumber fork;
+    PageSource* source;
     PageKind kind;
     uint64 segment_id;
     StoredArray array;
     uint32 extent_capacity;
     uint64 written;
     pg_crc32c crc;
-    Buffer buffer;  // the page being filled: pinned, and locked only inside write_array
     uint32 page_ordinal;
     uint32 page_filled;
+    BlockNumber old_page;  // the one being filled, when it lies in the index already
+    PageImage page;        // the one being filled
 };
 
-ArrayWriter* begin_array(Relation index, ForkNumber fork, PageKind kind, uint64 segment_id, const ArrayShape& shape)
+// Room for the extents and checksums of an array of this shape; both may have some already.
+static void make_room(ArrayWriter* writer, const StoredArray& old)
+{
+    StoredArray* array = &writer->array;
+    const uint64 chunks = (array->shape.bytes() + chunk_bytes - 1) / chunk_bytes;
+    writer->extent_capacity = Max(8U, 2 * old.extent_count);
+    array->extent_count = old.extent_count;
+    array->chunk_count = old.chunk_count;
+    array->extents =
+        static_cast<Extent*>(MemoryContextAllocHuge(CurrentMemoryContext, writer->extent_capacity * sizeof(Extent)));
+    array->chunk_crc =
+        static_cast<uint32*>(MemoryContextAllocHuge(CurrentMemoryContext, Max(chunks, 1) * sizeof(uint32)));
+    if (old.extent_count > 0) memcpy(array->extents, old.extents, old.extent_count * sizeof(Extent));
+    if (old.chunk_count > 0) memcpy(array->chunk_crc, old.chunk_crc, old.chunk_count * sizeof(uint32));
+}
+
+// Start the page after the last.
+static void open_page(ArrayWriter* writer)
+{
+    init_page(writer->page.bytes, writer->kind, writer->segment_id, writer->page_ordinal);
+    writer->page_filled = 0;
+    writer->old_page = InvalidBlockNumber;
+}
+
+ArrayWriter* begin_array(PageSource* source, PageKind kind, uint64 segment_id, const ArrayShape& shape)
 {
     ArrayWriter* writer = static_cast<ArrayWriter*>(palloc0(sizeof(ArrayWriter)));
-    writer->index = index;
-    writer->fork = fork;
+    writer->source = source;
     writer->kind = kind;
     writer->segment_id = segment_id;
     writer->array.shape = shape;
-    writer->extent_capacity = 8;
-    writer->array.extents = static_cast<Extent*>(palloc(writer->extent_capacity * sizeof(Extent)));
-    const uint64 chunks = (shape.bytes() + chunk_bytes - 1) / chunk_bytes;
-    writer->array.chunk_crc =
-        static_cast<uint32*>(MemoryContextAllocHuge(CurrentMemoryContext, Max(chunks, 1) * sizeof(uint32)));
+    make_room(writer, StoredArray{});
     INIT_CRC32C(writer->crc);
-    writer->buffer = InvalidBuffer;
+    open_page(writer);
+    return writer;
+}
+
+// Continue the page that `old` ends on.
+static void reopen_page(ArrayWriter* writer, const StoredArray& old)
+{
+    const uint64 bytes = old.shape.bytes();
+    writer->page_ordinal = static_cast<uint32>(bytes / page_capacity);
+    const uint32 filled = static_cast<uint32>(bytes % page_capacity);
+    open_page(writer);
+    if (filled == 0) return;
+    writer->page_filled = filled;
+    writer->old_page = array_page_block(old, writer->page_ordinal);
+    const Buffer buffer = read_page(writer->source->index, writer->old_page, writer->kind, writer->segment_id,
+                                    writer->page_ordinal, BUFFER_LOCK_SHARE);
+    Page page = BufferGetPage(buffer);
+    const bool whole = page_content_bytes(page) >= filled;
+    if (whole) memcpy(page_content(writer->page.bytes), page_content(page), filled);
+    UnlockReleaseBuffer(buffer);
+    if (!whole) report_corruption(writer->source->index, writer->old_page, "a page of an array is too short");
+}
+
+ArrayWriter* begin_append(PageSource* source, PageKind kind, uint64 segment_id, const StoredArray& old,
+                          uint64 more_rows)
+{
+    ArrayWriter* writer = static_cast<ArrayWriter*>(palloc0(sizeof(ArrayWriter)));
+    writer->source = source;
+    writer->kind = kind;
+    writer->segment_id = segment_id;
+    writer->array.shape = old.shape;
+    writer->array.shape.rows += more_rows;
+    writer->written = old.shape.bytes();
+    make_room(writer, old);
+    INIT_CRC32C(writer->crc);
+    if (old.chunk_count > 0 && writer->written % chunk_bytes != 0) {
+        // The checksum of the part of a chunk goes on where it was finished.
+        writer->crc = old.chunk_crc[--writer->array.chunk_count];
+        FIN_CRC32C(writer->crc);
+    }
+    reopen_page(writer, old);
     return writer;
 }
 
@@ -50,40 +109,33 @@ static void add_page(ArrayWriter* writer, BlockNumber block)
     }
     if (array->extent_count == writer->extent_capacity) {
         writer->extent_capacity *= 2;
-        array->extents = static_cast<Extent*>(repalloc(array->extents, writer->extent_capacity * sizeof(Extent)));
+        array->extents = static_cast<Extent*>(repalloc_huge(array->extents, writer->extent_capacity * sizeof(Extent)));
     }
     array->extents[array->extent_count++] = Extent{block, 1};
 }
 
-// Leave the page being filled in a sane state and unlocked, so that no lock is held while the caller waits for more.
-static void pause_page(ArrayWriter* writer)
+// Put the page that is full, or the last one, in its place.
+static void put_page(ArrayWriter* writer)
 {
-    if (!BufferIsValid(writer->buffer)) return;
-    set_page_content_bytes(BufferGetPage(writer->buffer), writer->page_filled);
-    if (writer->kind == PageKind::tombstones) seal_page(BufferGetPage(writer->buffer));
-    MarkBufferDirty(writer->buffer);
-    LockBuffer(writer->buffer, BUFFER_LOCK_UNLOCK);
-}
-
-static void resume_page(ArrayWriter* writer)
-{
-    if (BufferIsValid(writer->buffer)) LockBuffer(writer->buffer, BUFFER_LOCK_EXCLUSIVE);
-}
-
-static void drop_page(ArrayWriter* writer)
-{
-    if (!BufferIsValid(writer->buffer)) return;
-    ReleaseBuffer(writer->buffer);
-    writer->buffer = InvalidBuffer;
-}
-
-static void open_page(ArrayWriter* writer)
-{
-    CHECK_FOR_INTERRUPTS();
-    writer->buffer = extend_index(writer->index, writer->fork);
-    init_page(BufferGetPage(writer->buffer), writer->kind, writer->segment_id, writer->page_ordinal++);
-    writer->page_filled = 0;
-    add_page(writer, BufferGetBlockNumber(writer->buffer));
+    Page page = writer->page.bytes;
+    set_page_content_bytes(page, writer->page_filled);
+    if (writer->kind == PageKind::tombstones) seal_page(page);
+    if (writer->old_page == InvalidBlockNumber) {
+        add_page(writer, write_page(writer->source, writer->page));
+    } else {
+        Relation index = writer->source->index;
+        const Buffer buffer = read_page(index, writer->old_page, writer->kind, writer->segment_id, writer->page_ordinal,
+                                        BUFFER_LOCK_EXCLUSIVE);
+        GenericXLogState* state = GenericXLogStart(index);
+        Page stored = GenericXLogRegisterBuffer(state, buffer, 0);
+        memcpy(page_content(stored), page_content(page), writer->page_filled);
+        set_page_content_bytes(stored, writer->page_filled);
+        if (writer->kind == PageKind::tombstones) seal_page(stored);
+        GenericXLogFinish(state);
+        UnlockReleaseBuffer(buffer);
+    }
+    writer->page_ordinal++;
+    open_page(writer);
 }
 
 static void finish_chunk(ArrayWriter* writer)
@@ -99,25 +151,19 @@ void write_array(ArrayWriter* writer, const void* bytes, uint64 length)
     if (writer->written + length > writer->array.shape.bytes()) {
         elog(ERROR, "array \"%s\" got more bytes than its shape has", writer->array.shape.name);
     }
-    resume_page(writer);
     while (length > 0) {
-        if (!BufferIsValid(writer->buffer) || writer->page_filled == page_capacity) {
-            pause_page(writer);
-            drop_page(writer);
-            open_page(writer);
-        }
         const uint64 chunk_left = chunk_bytes - writer->written % chunk_bytes;
         const uint32 piece =
             static_cast<uint32>(Min(Min(length, static_cast<uint64>(page_capacity - writer->page_filled)), chunk_left));
-        memcpy(page_content(BufferGetPage(writer->buffer)) + writer->page_filled, from, piece);
+        memcpy(page_content(writer->page.bytes) + writer->page_filled, from, piece);
         COMP_CRC32C(writer->crc, from, piece);
         writer->page_filled += piece;
         writer->written += piece;
         from += piece;
         length -= piece;
         if (writer->written % chunk_bytes == 0) finish_chunk(writer);
+        if (writer->page_filled == page_capacity) put_page(writer);
     }
-    pause_page(writer);
 }
 
 StoredArray end_array(ArrayWriter* writer)
@@ -126,7 +172,7 @@ StoredArray end_array(ArrayWriter* writer)
         elog(ERROR, "array \"%s\" got " UINT64_FORMAT " bytes of " UINT64_FORMAT, writer->array.shape.name,
              writer->written, writer->array.shape.bytes());
     }
-    drop_page(writer);
+    if (writer->page_filled > 0) put_page(writer);
     if (writer->written % chunk_bytes != 0) finish_chunk(writer);
     if (writer->kind == PageKind::tombstones) writer->array.chunk_count = 0;
     const StoredArray array = writer->array;
@@ -134,13 +180,27 @@ StoredArray end_array(ArrayWriter* writer)
     return array;
 }
 
+// Walks along an array's extents with ascending ordinals of pages.
+struct ExtentWalk {
+    const StoredArray* array;
+    uint32 extent;
+    uint64 first;  // ordinal of the extent's first page
+};
+
+static BlockNumber walk_to(ExtentWalk* walk, uint64 ordinal)
+{
+    const StoredArray& array = *walk->array;
+    while (walk->extent < array.extent_count && ordinal - walk->first >= array.extents[walk->extent].count) {
+        walk->first += array.extents[walk->extent++].count;
+    }
+    if (walk->extent == array.extent_count) return InvalidBlockNumber;
+    return array.extents[walk->extent].start + static_cast<BlockNumber>(ordinal - walk->first);
+}
+
 BlockNumber array_page_block(const StoredArray& array, uint64 ordinal)
 {
-    for (uint32 i = 0; i < array.extent_count; ++i) {
-        if (ordinal < array.extents[i].count) return array.extents[i].start + static_cast<BlockNumber>(ordinal);
-        ordinal -= array.extents[i].count;
-    }
-    return InvalidBlockNumber;
+    ExtentWalk walk = {&array, 0, 0};
+    return walk_to(&walk, ordinal);
 }
 
 // A page that isn't ours any more: recycled if the index was rebuilt meanwhile, else corruption.
@@ -176,11 +236,12 @@ static ReadResult read_pages(Relation index, const Directory& directory, const S
     const PageKind kind = array.extents == directory.tombstones.extents ? PageKind::tombstones : PageKind::array;
     char* to = static_cast<char*>(out);
     uint64 position = offset;
+    ExtentWalk walk = {&array, 0, 0};
     while (position < offset + length) {
         CHECK_FOR_INTERRUPTS();
         const uint64 ordinal = position / page_capacity;
         const uint32 within = static_cast<uint32>(position % page_capacity);
-        const BlockNumber block = array_page_block(array, ordinal);
+        const BlockNumber block = walk_to(&walk, ordinal);
         if (!block_exists(index, block)) return unexpected_page(index, directory, block);
         const Buffer buffer = ReadBufferExtended(index, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
         LockBuffer(buffer, BUFFER_LOCK_SHARE);

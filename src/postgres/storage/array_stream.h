@@ -6,10 +6,13 @@
 namespace pgwarp
 {
 
-// Writes one array at build: pages are filled in shared buffers and marked dirty, not WAL-logged one by one; the build
-// logs the whole fork at its end (log_newpage_range). Lives in the current memory context.
+// Writes one array, from its first row or from the end of one that exists. Lives in the current memory context.
 struct ArrayWriter;
-ArrayWriter* begin_array(Relation index, ForkNumber fork, PageKind kind, uint64 segment_id, const ArrayShape& shape);
+ArrayWriter* begin_array(PageSource* source, PageKind kind, uint64 segment_id, const ArrayShape& shape);
+// Goes on where `old` ends, for so many rows more. The last page of `old` is filled up in place, as one WAL record,
+// which changes nothing for those who read `old`.
+ArrayWriter* begin_append(PageSource* source, PageKind kind, uint64 segment_id, const StoredArray& old,
+                          uint64 more_rows);
 void write_array(ArrayWriter* writer, const void* bytes, uint64 length);
 // Checks that exactly shape.bytes() came, and returns the stored form. The writer is freed.
 StoredArray end_array(ArrayWriter* writer);
@@ -17,11 +20,8 @@ StoredArray end_array(ArrayWriter* writer);
 // Block of the array's page with this ordinal; InvalidBlockNumber past the end.
 BlockNumber array_page_block(const StoredArray& array, uint64 ordinal);
 
-enum class ReadResult { done, recycled };
-
 // Reads bytes [offset, offset + length) and checks crc32c of every whole chunk that the range covers (callers read
-// whole chunks where they can). recycled: a page is no longer part of this segment (an index rebuilt or merged
-// meanwhile). Altered pages raise ERRCODE_INDEX_CORRUPTED.
+// whole chunks where they can). Altered pages raise ERRCODE_INDEX_CORRUPTED.
 ReadResult read_array(Relation index, const Directory& directory, const StoredArray& array, uint64 offset,
                       uint64 length, void* out);
 

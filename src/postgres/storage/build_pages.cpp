@@ -1,7 +1,8 @@
 #include "postgres/storage/build_pages.h"
 
 #include "postgres/storage/delta_log.h"
-#include "postgres/storage/included_tuple.h"
+#include "postgres/storage/fault_point.h"
+#include "postgres/storage/tombstones.h"
 
 extern "C" {
 #include "access/xloginsert.h"
@@ -13,9 +14,12 @@ namespace pgwarp
 struct IndexWriter {
     Relation index;
     ForkNumber fork;
+    PageSource pages;
     MetaPage meta;
     Directory directory;
     ArrayWriter* current;
+    BlockNumber placed_start;  // pages that their writers log
+    BlockNumber placed_end;
     MemoryContext context;  // of the whole build
 };
 
@@ -37,11 +41,13 @@ IndexWriter* begin_index(Relation index, ForkNumber fork, const IndexShape& shap
     IndexWriter* writer = static_cast<IndexWriter*>(palloc0(sizeof(IndexWriter)));
     writer->index = index;
     writer->fork = fork;
+    writer->pages = build_pages(index, fork);
     writer->context = CurrentMemoryContext;
     writer->meta.magic = meta_magic;
     writer->meta.format_version = meta_format_version;
     writer->meta.shape = shape;
     writer->meta.generation = random_number64();
+    writer->meta.log_identity = random_number64();
     writer->directory.generation = writer->meta.generation;
     writer->directory.segment_id = random_number64();
     writer->directory.arrays = static_cast<StoredArray*>(palloc0(max_arrays * sizeof(StoredArray)));
@@ -49,19 +55,17 @@ IndexWriter* begin_index(Relation index, ForkNumber fork, const IndexShape& shap
     return writer;
 }
 
+static void enter_array(IndexWriter* writer, const StoredArray& array)
+{
+    Directory* directory = &writer->directory;
+    if (directory->array_count == max_arrays) elog(ERROR, "an index cannot have more than %u arrays", max_arrays);
+    directory->arrays[directory->array_count++] = array;
+}
+
 static void close_current(IndexWriter* writer)
 {
     if (writer->current == nullptr) return;
-    Directory* directory = &writer->directory;
-    if (directory->array_count == max_arrays) elog(ERROR, "an index cannot have more than %u arrays", max_arrays);
-    const StoredArray array = end_array(writer->current);
-    if (strcmp(array.shape.name, array_included) == 0) {
-        directory->included = array;
-    } else if (strcmp(array.shape.name, array_included_at) == 0) {
-        directory->included_at = array;
-    } else {
-        directory->arrays[directory->array_count++] = array;
-    }
+    enter_array(writer, end_array(writer->current));
     writer->current = nullptr;
 }
 
@@ -69,7 +73,7 @@ void add_index_array(IndexWriter* writer, const ArrayShape& shape)
 {
     MemoryContext old = MemoryContextSwitchTo(writer->context);
     close_current(writer);
-    writer->current = begin_array(writer->index, writer->fork, PageKind::array, writer->directory.segment_id, shape);
+    writer->current = begin_array(&writer->pages, PageKind::array, writer->directory.segment_id, shape);
     MemoryContextSwitchTo(old);
 }
 
@@ -78,26 +82,30 @@ void write_index_array(IndexWriter* writer, const void* bytes, uint64 length)
     write_array(writer->current, bytes, length);
 }
 
-// Lay down the bitmap of tombstones, all zero.
-static StoredArray write_tombstones(IndexWriter* writer, uint64 rows)
+BlockNumber place_index_pages(IndexWriter* writer, uint64 pages)
 {
-    ArrayShape shape;
-    memset(static_cast<void*>(&shape), 0, sizeof(shape));
-    strlcpy(shape.name, "tombstones", sizeof(shape.name));
-    shape.type = ArrayType::u64;
-    shape.rows = (rows + 63) / 64;
-    shape.width = 1;
-    ArrayWriter* array =
-        begin_array(writer->index, writer->fork, PageKind::tombstones, writer->directory.segment_id, shape);
-    char zeros[page_capacity];
-    memset(zeros, 0, sizeof(zeros));
-    uint64 left = shape.bytes();
-    while (left > 0) {
-        const uint64 piece = Min(left, static_cast<uint64>(sizeof(zeros)));
-        write_array(array, zeros, piece);
-        left -= piece;
-    }
-    return end_array(array);
+    writer->placed_start = reserve_pages(writer->index, writer->fork, pages);
+    writer->placed_end = writer->placed_start + static_cast<BlockNumber>(pages);
+    return writer->placed_start;
+}
+
+uint64 index_segment_id(const IndexWriter* writer)
+{
+    return writer->directory.segment_id;
+}
+
+void add_written_array(IndexWriter* writer, const StoredArray& array)
+{
+    close_current(writer);
+    enter_array(writer, array);
+}
+
+IncludedTarget included_target(IndexWriter* writer)
+{
+    MemoryContext old = MemoryContextSwitchTo(writer->context);
+    close_current(writer);
+    MemoryContextSwitchTo(old);
+    return {&writer->pages, writer->directory.segment_id, &writer->directory};
 }
 
 static void write_metapage(IndexWriter* writer)
@@ -111,6 +119,14 @@ static void write_metapage(IndexWriter* writer)
     UnlockReleaseBuffer(buffer);
 }
 
+// Log what its writers have not logged.
+static void log_pages(IndexWriter* writer)
+{
+    const BlockNumber end = RelationGetNumberOfBlocksInFork(writer->index, writer->fork);
+    log_newpage_range(writer->index, writer->fork, 0, writer->placed_start, true);
+    log_newpage_range(writer->index, writer->fork, writer->placed_end, end, true);
+}
+
 void finish_index(IndexWriter* writer, uint64 rows, const ParameterList& options, const Calibration& calibration)
 {
     if (rows > max_rows) {
@@ -122,16 +138,17 @@ void finish_index(IndexWriter* writer, uint64 rows, const ParameterList& options
     writer->directory.rows = rows;
     writer->directory.options = options;
     writer->directory.calibration = calibration;
-    writer->directory.tombstones = write_tombstones(writer, rows);
+    writer->directory.tombstones = write_clean_bitmap(&writer->pages, writer->directory.segment_id, rows);
     for (uint32 i = 0; i < delta_log_count; ++i) {
-        writer->meta.logs[i].head = create_delta_log(writer->index, writer->fork, log_segment_id(writer->meta, i));
+        create_delta_log(writer->index, writer->fork, log_segment_id(writer->meta, i), &writer->meta.logs[i]);
     }
-    write_directory(writer->index, writer->fork, writer->directory, &writer->meta);
+    writer->meta.free_pages = create_free_list(writer->index, writer->fork, writer->meta.log_identity);
+    writer->directory.trained_rows = static_cast<uint32>(rows);
+    write_directory(&writer->pages, writer->directory, &writer->meta);
     write_metapage(writer);
-    if (RelationNeedsWAL(writer->index) || writer->fork == INIT_FORKNUM) {
-        log_newpage_range(writer->index, writer->fork, 0, RelationGetNumberOfBlocksInFork(writer->index, writer->fork),
-                          true);
-    }
+    fault_point("build: before the log");
+    if (RelationNeedsWAL(writer->index) || writer->fork == INIT_FORKNUM) log_pages(writer);
+    fault_point("build: logged");
     pfree(writer);
     MemoryContextSwitchTo(old);
 }

@@ -3,6 +3,8 @@
 
 #include "postgres/storage/checksum.h"
 #include "postgres/storage/delta_pages.h"
+#include "postgres/storage/fault_point.h"
+#include "postgres/storage/free_pages.h"
 
 extern "C" {
 #include "storage/proc.h"
@@ -18,6 +20,7 @@ namespace
 // the first page added.
 struct OpenLog {
     Relation index;
+    const MetaPage* meta;
     uint64 segment_id;
     Buffer head_buffer;
     LogHead head;
@@ -30,7 +33,8 @@ Buffer lock_page(const OpenLog& log, PageKind kind, BlockNumber block, uint32 or
     return read_page(log.index, block, kind, log.segment_id, ordinal, BUFFER_LOCK_EXCLUSIVE);
 }
 
-// The page that follows the stream's tail: one left over by a crash, or a new one, linked in the same record.
+// The page that follows the stream's tail: one left over by a crash, a free one or a new one, linked in the same
+// record.
 BlockNumber add_stream_page(const OpenLog& log, PageKind kind, const LogStream& stream)
 {
     const Buffer tail_buffer = lock_page(log, kind, stream.tail, stream.tail_ordinal);
@@ -39,14 +43,21 @@ BlockNumber add_stream_page(const OpenLog& log, PageKind kind, const LogStream& 
         UnlockReleaseBuffer(tail_buffer);
         return left_over;
     }
-    const Buffer buffer = extend_index(log.index, MAIN_FORKNUM);
-    const BlockNumber block = BufferGetBlockNumber(buffer);
+    BlockNumber block = InvalidBlockNumber;
+    const Buffer free_buffer = lock_free_list(log.index, *log.meta, &block);
+    const bool is_free = BufferIsValid(free_buffer);
+    const Buffer buffer = is_free ? open_free_page(log.index, block) : extend_index(log.index, MAIN_FORKNUM);
+    block = BufferGetBlockNumber(buffer);
     GenericXLogState* state = GenericXLogStart(log.index);
     Page page = GenericXLogRegisterBuffer(state, buffer, GENERIC_XLOG_FULL_IMAGE);
     init_page(page, kind, log.segment_id, stream.tail_ordinal + 1);
     page_trailer(GenericXLogRegisterBuffer(state, tail_buffer, 0))->next = block;
+    if (is_free) take_locked_page(GenericXLogRegisterBuffer(state, free_buffer, 0));
+    fault_point("insert: before a page is added");
     GenericXLogFinish(state);
+    fault_point("insert: page added");
     UnlockReleaseBuffer(buffer);
+    if (is_free) UnlockReleaseBuffer(free_buffer);
     UnlockReleaseBuffer(tail_buffer);
     return block;
 }
@@ -99,6 +110,7 @@ uint32 write_leading_value(OpenLog* log, const char* bytes, uint32 length)
         GenericXLogState* state = GenericXLogStart(log->index);
         put_bytes(GenericXLogRegisterBuffer(state, buffer, 0), within, bytes + written, room);
         GenericXLogFinish(state);
+        fault_point("insert: part of the value written");
         UnlockReleaseBuffer(buffer);
         written += room;
     }
@@ -127,7 +139,9 @@ void write_entry(OpenLog* log, DeltaEntry entry, const char* last_piece, uint32 
         memcpy(page_content(GenericXLogRegisterBuffer(state, log->samples_buffer, 0)), &log->samples,
                sizeof(log->samples));
     }
+    fault_point("insert: before the entry");
     GenericXLogFinish(state);
+    fault_point("insert: entry written");
     if (BufferIsValid(log->samples_buffer)) UnlockReleaseBuffer(log->samples_buffer);
     UnlockReleaseBuffer(entry_buffer);
     UnlockReleaseBuffer(value_buffer);
@@ -184,7 +198,7 @@ void create_stream(Relation index, ForkNumber fork, PageKind kind, uint64 segmen
 
 }  // namespace
 
-BlockNumber create_delta_log(Relation index, ForkNumber fork, uint64 segment_id)
+void create_delta_log(Relation index, ForkNumber fork, uint64 segment_id, LogStart* start)
 {
     LogHead head;
     LogSamples samples;
@@ -195,13 +209,17 @@ BlockNumber create_delta_log(Relation index, ForkNumber fork, uint64 segment_id)
     samples.crc = samples_crc(samples);
     head.samples = create_page(index, fork, PageKind::log_head, segment_id, 1, &samples, sizeof(samples));
     head.crc = head_crc(head);
-    return create_page(index, fork, PageKind::log_head, segment_id, 0, &head, sizeof(head));
+    start->head = create_page(index, fork, PageKind::log_head, segment_id, 0, &head, sizeof(head));
+    start->start = 0;
+    start->entries = {head.entries.tail, 0};
+    start->values = {head.values.tail, 0};
 }
 
-void append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const char* value, uint32 bytes)
+uint64 append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const char* value, uint32 bytes)
 {
     OpenLog log;
     log.index = index;
+    log.meta = &meta;
     log.samples_buffer = InvalidBuffer;
     const uint32 number = lock_some_head(index, meta, &log.head_buffer);
     log.segment_id = log_segment_id(meta, number);
@@ -219,8 +237,10 @@ void append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const c
     entry.crc = entry_crc(entry);
 
     const uint32 leading = write_leading_value(&log, value, entry.length);
+    const uint64 ordinal = log.head.entry_end;
     write_entry(&log, entry, value + leading, entry.length - leading);
     UnlockReleaseBuffer(log.head_buffer);
+    return ordinal;
 }
 
 }  // namespace pgwarp

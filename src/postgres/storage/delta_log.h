@@ -24,24 +24,27 @@ inline constexpr uint16 delta_dead = 1;
 // The segment id of a log's pages.
 uint64 log_segment_id(const MetaPage& meta, uint32 log);
 
-// Creates an empty log's pages at build; returns its head block.
-BlockNumber create_delta_log(Relation index, ForkNumber fork, uint64 segment_id);
+// Creates an empty log's pages at build, and says where it starts.
+void create_delta_log(Relation index, ForkNumber fork, uint64 segment_id, LogStart* start);
 
 // Appends a row to one of the logs (chosen by process number). `value` is the row's vector followed by its included
-// tuple, if the index has included columns. WAL-logged when the relation needs it.
-void append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const char* value, uint32 bytes);
+// tuple, if the index has included columns. WAL-logged when the relation needs it. Returns its ordinal there.
+uint64 append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const char* value, uint32 bytes);
 
 // The ends (ordinals) of all logs, to be read after the snapshot was taken.
 void read_delta_ends(Relation index, const MetaPage& meta, uint64 ends[delta_log_count]);
 
-// Sequential reader over entries [first, end) of one log. next_delta returns false at the end. vector (dimensions
-// floats) may be null when values aren't wanted. Checks the crc of what it reads; altered pages raise
-// ERRCODE_INDEX_CORRUPTED.
+// Where a log is to start when all before the entry `first` is merged; first <= its end.
+LogStart move_log_start(Relation index, const MetaPage& meta, uint32 log, uint64 first);
+
+// Sequential reader over entries [first, end) of one log. next_delta returns false at the end, or earlier when the
+// index has another generation by now and pages are gone; end_delta_read tells which. vector (dimensions floats) may be
+// null when values aren't wanted. Checks the crc of what it reads; altered pages raise ERRCODE_INDEX_CORRUPTED.
 struct DeltaReader;
 DeltaReader* begin_delta_read(Relation index, const MetaPage& meta, uint32 log, uint64 first, uint64 end);
 bool next_delta(DeltaReader* reader, DeltaEntry* entry, float* vector);
 // The included tuple that came with the vector read last: valid until the next one is read; null and 0 without one.
 const char* delta_included(const DeltaReader* reader, uint32* length);
-void end_delta_read(DeltaReader* reader);
+ReadResult end_delta_read(DeltaReader* reader);
 
 }  // namespace pgwarp

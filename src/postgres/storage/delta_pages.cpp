@@ -25,7 +25,7 @@ void check_entry(Relation index, BlockNumber block, const DeltaEntry& entry)
 
 uint64 log_segment_id(const MetaPage& meta, uint32 log)
 {
-    return meta.generation + 1 + log;
+    return meta.log_identity + 1 + log;
 }
 
 uint32 head_crc(const LogHead& head)
@@ -105,19 +105,34 @@ static BlockNumber nearest_sample(Relation index, uint64 segment_id, PageKind ki
     return stream.blocks[sample];
 }
 
-BlockNumber find_stream_page(Relation index, uint64 segment_id, PageKind kind, const LogHead& head, uint32 ordinal)
+BlockNumber find_stream_page(Relation index, const MetaPage& meta, uint32 log, PageKind kind, const LogHead& head,
+                             uint32 ordinal)
 {
+    const uint64 segment_id = log_segment_id(meta, log);
     const LogStream& stream = kind == PageKind::log_entries ? head.entries : head.values;
+    const StreamStart& start = kind == PageKind::log_entries ? meta.logs[log].entries : meta.logs[log].values;
     if (ordinal == stream.tail_ordinal) return stream.tail;
     uint32 at = 0;
     BlockNumber block = nearest_sample(index, segment_id, kind, head, ordinal, &at);
+    // The samples of pages before the start are those of pages that may be in other use.
+    if (at < start.ordinal) {
+        at = start.ordinal;
+        block = start.block;
+    }
     for (; at < ordinal; ++at) {
         CHECK_FOR_INTERRUPTS();
-        const Buffer buffer = read_page(index, block, kind, segment_id, at, BUFFER_LOCK_SHARE);
+        const Buffer buffer = try_read_page(index, block, kind, segment_id, at, BUFFER_LOCK_SHARE);
+        if (!BufferIsValid(buffer)) return InvalidBlockNumber;
         block = page_trailer(BufferGetPage(buffer))->next;
         UnlockReleaseBuffer(buffer);
     }
-    return block;
+    return at == ordinal ? block : InvalidBlockNumber;
+}
+
+ReadResult unexpected_log_page(Relation index, const MetaPage& meta, BlockNumber block)
+{
+    if (read_metapage(index).generation != meta.generation) return ReadResult::recycled;
+    report_corruption(index, block, "the page is not the one expected there");
 }
 
 }  // namespace pgwarp

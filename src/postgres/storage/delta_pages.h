@@ -56,7 +56,12 @@ void check_entry(Relation index, BlockNumber block, const DeltaEntry& entry);
 // Remembers that the page of this ordinal is at this block.
 void note_page(StreamSamples* samples, uint32 ordinal, BlockNumber block);
 
-// Walks from the nearest sample to the page of this ordinal in the stream of log_entries or log_values.
-BlockNumber find_stream_page(Relation index, uint64 segment_id, PageKind kind, const LogHead& head, uint32 ordinal);
+// Walks from the nearest sample, or from the log's start, to the page of this ordinal in the stream of log_entries or
+// log_values. InvalidBlockNumber when a page on the way is not the one expected.
+BlockNumber find_stream_page(Relation index, const MetaPage& meta, uint32 log, PageKind kind, const LogHead& head,
+                             uint32 ordinal);
+
+// A page of a log wasn't the one expected: `recycled` when the index has another generation by now, else an error.
+ReadResult unexpected_log_page(Relation index, const MetaPage& meta, BlockNumber block);
 
 }  // namespace pgwarp

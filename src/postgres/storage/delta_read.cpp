@@ -25,6 +25,8 @@ struct PageCopy {
 
 struct DeltaReader {
     Relation index;
+    MetaPage meta;
+    uint32 log;
     uint64 segment_id;
     uint32 vector_bytes;  // every value of this index begins with a vector
     uint32 most_bytes;    // of a value
@@ -34,21 +36,26 @@ struct DeltaReader {
     LogHead head;
     uint64 next;
     uint64 end;
+    ReadResult result;
     PageCopy entries;
     PageCopy values;
 };
 
-// Load the page of this ordinal, by the link from the page before it where that is at hand.
-static void load_page(DeltaReader* reader, PageCopy* copy, uint32 ordinal)
+// Load the page of this ordinal, by the link from the page before it where that is at hand. False when it is gone.
+static bool load_page(DeltaReader* reader, PageCopy* copy, uint32 ordinal)
 {
-    if (copy->valid && copy->ordinal == ordinal) return;
+    if (copy->valid && copy->ordinal == ordinal) return true;
     const BlockNumber block =
         copy->valid && copy->ordinal + 1 == ordinal
             ? copy->next
-            : find_stream_page(reader->index, reader->segment_id, copy->kind, reader->head, ordinal);
+            : find_stream_page(reader->index, reader->meta, reader->log, copy->kind, reader->head, ordinal);
     CHECK_FOR_INTERRUPTS();
-    const Buffer buffer =
-        read_page(reader->index, block, copy->kind, reader->segment_id, ordinal, BUFFER_LOCK_SHARE, reader->strategy);
+    const Buffer buffer = try_read_page(reader->index, block, copy->kind, reader->segment_id, ordinal,
+                                        BUFFER_LOCK_SHARE, reader->strategy);
+    if (!BufferIsValid(buffer)) {
+        reader->result = unexpected_log_page(reader->index, reader->meta, block);
+        return false;
+    }
     Page page = BufferGetPage(buffer);
     copy->valid = true;
     copy->ordinal = ordinal;
@@ -57,12 +64,16 @@ static void load_page(DeltaReader* reader, PageCopy* copy, uint32 ordinal)
     copy->bytes = page_content_bytes(page);
     memcpy(copy->content, page_content(page), copy->bytes);
     UnlockReleaseBuffer(buffer);
+    return true;
 }
 
 DeltaReader* begin_delta_read(Relation index, const MetaPage& meta, uint32 log, uint64 first, uint64 end)
 {
     DeltaReader* reader = static_cast<DeltaReader*>(palloc0(sizeof(DeltaReader)));
     reader->index = index;
+    reader->meta = meta;
+    reader->log = log;
+    reader->result = ReadResult::done;
     reader->segment_id = log_segment_id(meta, log);
     reader->vector_bytes = meta.shape.dimensions * static_cast<uint32>(sizeof(float));
     reader->most_bytes = reader->vector_bytes + (has_included_columns(index) ? max_included_bytes : 0);
@@ -78,8 +89,8 @@ DeltaReader* begin_delta_read(Relation index, const MetaPage& meta, uint32 log, 
 }
 
 // Collect the value's bytes from its pages. The reader's end was known before any page was read, so a page copied once
-// has all that is asked of it.
-static void read_value(DeltaReader* reader, const DeltaEntry& entry, char* out)
+// has all that is asked of it. False when a page is gone.
+static bool read_value(DeltaReader* reader, const DeltaEntry& entry, char* out)
 {
     if (entry.value_position > reader->head.value_end || entry.length > reader->head.value_end - entry.value_position) {
         report_corruption(reader->index, reader->entries.block, "a delta entry has an impossible value");
@@ -88,7 +99,7 @@ static void read_value(DeltaReader* reader, const DeltaEntry& entry, char* out)
     while (filled < entry.length) {
         const uint64 position = entry.value_position + filled;
         const uint32 within = static_cast<uint32>(position % page_capacity);
-        load_page(reader, &reader->values, static_cast<uint32>(position / page_capacity));
+        if (!load_page(reader, &reader->values, static_cast<uint32>(position / page_capacity))) return false;
         const uint32 piece = Min(entry.length - filled, page_capacity - within);
         if (within + piece > reader->values.bytes) {
             report_corruption(reader->index, reader->values.block, "a value page is too short");
@@ -99,20 +110,22 @@ static void read_value(DeltaReader* reader, const DeltaEntry& entry, char* out)
     if (bytes_crc(out, entry.length) != entry.value_crc) {
         report_corruption(reader->index, reader->values.block, "the checksum of a delta value does not match");
     }
+    return true;
 }
 
 // Read a value that holds an included tuple too: into memory of the reader, and its vector from there.
-static void read_long_value(DeltaReader* reader, const DeltaEntry& entry, char* vector)
+static bool read_long_value(DeltaReader* reader, const DeltaEntry& entry, char* vector)
 {
     if (reader->value == nullptr) reader->value = static_cast<char*>(palloc(reader->most_bytes));
-    read_value(reader, entry, reader->value);
+    if (!read_value(reader, entry, reader->value)) return false;
     memcpy(vector, reader->value, reader->vector_bytes);
+    return true;
 }
 
 bool next_delta(DeltaReader* reader, DeltaEntry* entry, float* vector)
 {
     if (reader->next >= reader->end) return false;
-    load_page(reader, &reader->entries, static_cast<uint32>(reader->next / entries_per_page));
+    if (!load_page(reader, &reader->entries, static_cast<uint32>(reader->next / entries_per_page))) return false;
     const uint32 within = static_cast<uint32>(reader->next % entries_per_page * sizeof(DeltaEntry));
     if (within + sizeof(DeltaEntry) > reader->entries.bytes) {
         report_corruption(reader->index, reader->entries.block, "an entry page is too short");
@@ -127,11 +140,8 @@ bool next_delta(DeltaReader* reader, DeltaEntry* entry, float* vector)
         (entry->length > reader->vector_bytes) != has_included) {
         report_corruption(reader->index, reader->entries.block, "a delta entry has an impossible value");
     }
-    if (has_included) {
-        read_long_value(reader, *entry, reinterpret_cast<char*>(vector));
-    } else {
-        read_value(reader, *entry, reinterpret_cast<char*>(vector));
-    }
+    char* const out = reinterpret_cast<char*>(vector);
+    if (!(has_included ? read_long_value(reader, *entry, out) : read_value(reader, *entry, out))) return false;
     reader->length = entry->length;
     return true;
 }
@@ -142,11 +152,41 @@ const char* delta_included(const DeltaReader* reader, uint32* length)
     return *length > 0 ? reader->value + reader->vector_bytes : nullptr;
 }
 
-void end_delta_read(DeltaReader* reader)
+ReadResult end_delta_read(DeltaReader* reader)
 {
+    const ReadResult result = reader->result;
     if (reader->value != nullptr) pfree(reader->value);
     if (reader->strategy != nullptr) FreeAccessStrategy(reader->strategy);
     pfree(reader);
+    return result;
+}
+
+// The page of a stream that holds this position, or the tail where there is none yet.
+static StreamStart stream_start(Relation index, const MetaPage& meta, uint32 log, PageKind kind, const LogHead& head,
+                                uint64 page)
+{
+    const LogStream& stream = kind == PageKind::log_entries ? head.entries : head.values;
+    const uint32 ordinal = static_cast<uint32>(Min(page, static_cast<uint64>(stream.tail_ordinal)));
+    const BlockNumber block = find_stream_page(index, meta, log, kind, head, ordinal);
+    if (block == InvalidBlockNumber) unexpected_log_page(index, meta, meta.logs[log].head);
+    return {block, ordinal};
+}
+
+LogStart move_log_start(Relation index, const MetaPage& meta, uint32 log, uint64 first)
+{
+    LogStart moved = meta.logs[log];
+    const LogHead head = read_log_head(index, meta, log);
+    uint64 value_position = head.value_end;
+    if (first < head.entry_end) {
+        DeltaReader* reader = begin_delta_read(index, meta, log, first, first + 1);
+        DeltaEntry entry;
+        if (next_delta(reader, &entry, nullptr)) value_position = entry.value_position;
+        end_delta_read(reader);
+    }
+    moved.start = first;
+    moved.entries = stream_start(index, meta, log, PageKind::log_entries, head, first / entries_per_page);
+    moved.values = stream_start(index, meta, log, PageKind::log_values, head, value_position / page_capacity);
+    return moved;
 }
 
 }  // namespace pgwarp

@@ -1,5 +1,5 @@
 // The directory's bytes: a header, then each segment (a header, its arrays with their extents and chunk checksums, the
-// tombstones last), then the free extents. This release writes and reads one segment and no free extents.
+// tombstones last). This release writes and reads one segment.
 #include "postgres/storage/directory.h"
 
 #include "postgres/storage/checksum.h"
@@ -19,14 +19,14 @@ struct DirectoryHeader {
     ParameterList options;
     Calibration calibration;
     uint32 segment_count;
-    uint32 free_extent_count;
+    uint32 reserved;
 };
 
 struct SegmentHeader {
     uint64 segment_id;
     uint64 rows;
     uint32 array_count;
-    uint32 reserved;
+    uint32 trained_rows;
 };
 
 struct ArrayHeader {
@@ -138,6 +138,7 @@ void take_segment(Reader* reader, BlockNumber blocks, Directory* directory)
     }
     directory->segment_id = header.segment_id;
     directory->rows = header.rows;
+    directory->trained_rows = header.trained_rows;
     directory->arrays = static_cast<StoredArray*>(palloc0(Max(header.array_count, 1U) * sizeof(StoredArray)));
     for (uint32 i = 0; i < header.array_count; ++i) {
         StoredArray array;
@@ -151,7 +152,7 @@ void take_segment(Reader* reader, BlockNumber blocks, Directory* directory)
     }
 }
 
-// Read the directory's bytes from its linked pages.
+// Read the directory's bytes from its linked pages. Null when the index has another generation by now.
 char* read_bytes(Relation index, const MetaPage& meta, BlockNumber blocks)
 {
     if (meta.directory_bytes > static_cast<uint64>(blocks) * page_capacity || meta.directory_bytes > MaxAllocSize / 2) {
@@ -161,7 +162,12 @@ char* read_bytes(Relation index, const MetaPage& meta, BlockNumber blocks)
     BlockNumber block = meta.directory_block;
     uint32 filled = 0;
     for (uint32 ordinal = 0; filled < meta.directory_bytes; ++ordinal) {
-        const Buffer buffer = read_page(index, block, PageKind::directory, meta.generation, ordinal, BUFFER_LOCK_SHARE);
+        const Buffer buffer =
+            try_read_page(index, block, PageKind::directory, meta.generation, ordinal, BUFFER_LOCK_SHARE);
+        if (!BufferIsValid(buffer)) {
+            if (read_metapage(index).generation != meta.generation) return nullptr;
+            report_corruption(index, block, "the page is not the one expected there");
+        }
         Page page = BufferGetPage(buffer);
         const uint32 length = Min(page_content_bytes(page), meta.directory_bytes - filled);
         if (length == 0) report_corruption(index, block, "a directory page is empty");
@@ -180,6 +186,7 @@ Directory* read_directory(Relation index, const MetaPage& meta)
 {
     const BlockNumber blocks = RelationGetNumberOfBlocks(index);
     char* bytes = read_bytes(index, meta, blocks);
+    if (bytes == nullptr) return nullptr;
     if (bytes_crc(bytes, meta.directory_bytes) != meta.directory_crc) {
         report_corruption(index, meta.directory_block, "the directory's checksum does not match");
     }
@@ -187,7 +194,7 @@ Directory* read_directory(Relation index, const MetaPage& meta)
     DirectoryHeader header;
     take(&reader, &header, sizeof(header));
     if (header.options.count > ParameterList::capacity || header.calibration.count > Calibration::capacity ||
-        header.segment_count != 1 || header.free_extent_count != 0) {
+        header.segment_count != 1) {
         report_corruption(index, meta.directory_block, "the directory's header is impossible");
     }
     Directory* directory = static_cast<Directory*>(palloc0(sizeof(Directory)));
@@ -215,6 +222,7 @@ static void append_directory(StringInfo out, const Directory& directory)
     segment.rows = directory.rows;
     const StoredArray* const included[] = {&directory.included, &directory.included_at};
     segment.array_count = directory.array_count;
+    segment.trained_rows = directory.trained_rows;
     for (const StoredArray* array : included) segment.array_count += array->shape.rows > 0 ? 1 : 0;
     appendBinaryStringInfo(out, reinterpret_cast<const char*>(&segment), sizeof(segment));
     for (uint32 i = 0; i < directory.array_count; ++i) append_array(out, directory.arrays[i]);
@@ -224,35 +232,27 @@ static void append_directory(StringInfo out, const Directory& directory)
     append_array(out, directory.tombstones);
 }
 
-void write_directory(Relation index, ForkNumber fork, const Directory& directory, MetaPage* meta)
+void write_directory(PageSource* pages, const Directory& directory, MetaPage* meta)
 {
     StringInfoData out;
     initStringInfo(&out);
     append_directory(&out, directory);
-
-    Buffer previous = InvalidBuffer;
-    uint32 written = 0;
-    for (uint32 ordinal = 0; written < static_cast<uint32>(out.len); ++ordinal) {
-        const Buffer buffer = extend_index(index, fork);
-        Page page = BufferGetPage(buffer);
-        init_page(page, PageKind::directory, meta->generation, ordinal);
-        const uint32 length = Min(page_capacity, static_cast<uint32>(out.len) - written);
-        memcpy(page_content(page), out.data + written, length);
-        set_page_content_bytes(page, length);
-        written += length;
-        MarkBufferDirty(buffer);
-        if (BufferIsValid(previous)) {
-            page_trailer(BufferGetPage(previous))->next = BufferGetBlockNumber(buffer);
-            MarkBufferDirty(previous);
-            UnlockReleaseBuffer(previous);
-        } else {
-            meta->directory_block = BufferGetBlockNumber(buffer);
-        }
-        previous = buffer;
+    const uint32 length = static_cast<uint32>(out.len);
+    meta->directory_bytes = length;
+    meta->directory_crc = bytes_crc(out.data, length);
+    meta->directory_block = InvalidBlockNumber;
+    // The last page first, so that each knows the next.
+    auto* image = static_cast<PageImage*>(palloc(sizeof(PageImage)));
+    for (uint32 ordinal = (length + page_capacity - 1) / page_capacity; ordinal-- > 0;) {
+        const uint32 first = ordinal * page_capacity;
+        const uint32 piece = Min(page_capacity, length - first);
+        init_page(image->bytes, PageKind::directory, meta->generation, ordinal);
+        memcpy(page_content(image->bytes), out.data + first, piece);
+        set_page_content_bytes(image->bytes, piece);
+        page_trailer(image->bytes)->next = meta->directory_block;
+        meta->directory_block = write_page(pages, *image);
     }
-    UnlockReleaseBuffer(previous);
-    meta->directory_bytes = static_cast<uint32>(out.len);
-    meta->directory_crc = bytes_crc(out.data, static_cast<uint64>(out.len));
+    pfree(image);
     pfree(out.data);
 }
 

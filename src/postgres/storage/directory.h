@@ -1,7 +1,8 @@
 // The directory of an index: its arrays and where they lie, its options as they came out, its calibration.
 #pragma once
 
-#include "postgres/storage/metapage.h"
+#include "postgres/storage/free_pages.h"
+#include "postgres/storage/page_source.h"
 #include "protocol/parameters.h"
 
 namespace pgwarp
@@ -10,11 +11,6 @@ namespace pgwarp
 inline constexpr uint32 chunk_bytes = 1U << 20;    // a crc32c is kept for each chunk of an array
 inline constexpr uint64 max_rows = PG_UINT32_MAX;  // of a segment: a row number is a u32
 inline constexpr uint32 max_arrays = 64;
-
-struct Extent {
-    BlockNumber start;
-    uint32 count;
-};
 
 // An array in pages: content bytes in order through its extents, page_capacity bytes a page, the last page partly used.
 struct StoredArray {
@@ -32,7 +28,7 @@ struct Directory {
     ParameterList options;
     Calibration calibration;
     uint32 array_count;
-    uint32 reserved;
+    uint32 trained_rows;   // of the build that made what rows are encoded with
     StoredArray* arrays;   // the engine's, in load order
     StoredArray included;  // see included_tuple.h; without rows where there are no included columns
     StoredArray included_at;
@@ -41,11 +37,11 @@ struct Directory {
 };
 
 // Reads, checks (crc, bounds; kinds and lengths of arrays are the method's to check) and returns the directory,
-// allocated in the current memory context.
+// allocated in the current memory context. Null when the index has another generation by now.
 Directory* read_directory(Relation index, const MetaPage& meta);
 
-// Lays the directory down in new pages of `fork`; fills the meta's directory_* fields (the caller writes the metapage).
-void write_directory(Relation index, ForkNumber fork, const Directory& directory, MetaPage* meta);
+// Lays the directory down in new pages; fills the meta's directory_* fields (the caller writes the metapage).
+void write_directory(PageSource* pages, const Directory& directory, MetaPage* meta);
 
 const StoredArray* find_array(const Directory& directory, const char* name);  // nullptr when absent
 

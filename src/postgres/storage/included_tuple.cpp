@@ -23,6 +23,12 @@ uint32 included_crc(const char* bytes, uint64 length, Tid tid)
     return crc;
 }
 
+// Whether a merge has made another generation, so that pages of this one may hold something else by now.
+bool is_superseded(Relation index, const Directory& directory)
+{
+    return read_metapage(index).generation != directory.generation;
+}
+
 // Where a row's tuple lies in the array; false when the index is of another generation by now.
 bool find_row(Relation index, const Directory& directory, uint64 row, uint64* at, uint64* length)
 {
@@ -39,6 +45,7 @@ bool find_row(Relation index, const Directory& directory, uint64 row, uint64* at
         return false;
     }
     if (bounds[0] >= bounds[1] || bounds[1] > shape.bytes() || bounds[1] - bounds[0] > max_included_bytes) {
+        if (is_superseded(index, directory)) return false;
         report_corruption(index, array_page_block(directory.included_at, row * sizeof(uint64) / page_capacity),
                           "an included tuple has an impossible place");
     }
@@ -102,6 +109,7 @@ bool read_included_row(Relation index, const Directory& directory, uint64 row, T
     if (!find_row(index, directory, row, &at, &length)) return false;
     if (read_array_bytes(index, directory, directory.included, at, length, out) != ReadResult::done) return false;
     if (!included_is_intact(out, length, tid)) {
+        if (is_superseded(index, directory)) return false;
         report_corruption(index, array_page_block(directory.included, at / page_capacity),
                           "the checksum of an included tuple does not match");
     }
@@ -122,8 +130,7 @@ bool read_included_entry(Relation index, const MetaPage& meta, uint32 log, uint6
     }
     if (found) memcpy(out, included, length);
     pfree(vector);
-    end_delta_read(reader);
-    return found;
+    return end_delta_read(reader) == ReadResult::done && found;
 }
 
 }  // namespace pgwarp

@@ -8,7 +8,10 @@ namespace pgwarp
 {
 
 struct IncludedWriter {
-    IndexWriter* index;
+    IncludedTarget target;
+    ArrayWriter* tuples;  // null without rows
+    bool appends;
+    uint64 first_place;  // where the first tuple begins
     IncludedTotals announced;
     IncludedTotals written;
     BufFile* places;  // where each tuple begins; null when their lengths are equal
@@ -39,43 +42,70 @@ void count_included(IncludedTotals* to, uint32 bytes)
     add_totals(to, {1, bytes, bytes, bytes});
 }
 
-IncludedWriter* begin_included(IndexWriter* writer, const IncludedTotals& totals)
+IncludedWriter* begin_included(const IncludedTarget& target, const IncludedTotals& totals)
 {
     auto* made = static_cast<IncludedWriter*>(palloc0(sizeof(IncludedWriter)));
-    made->index = writer;
+    made->target = target;
     made->announced = totals;
     if (totals.rows == 0) return made;
-    if (totals.shortest == totals.longest) {
-        add_index_array(writer, make_shape(array_included, ArrayType::u8, totals.rows, totals.longest));
-    } else {
-        add_index_array(writer, make_shape(array_included, ArrayType::u8, totals.bytes, 1));
-        made->places = BufFileCreateTemp(false);
-    }
+    const bool equal = totals.shortest == totals.longest;
+    const ArrayShape shape = equal ? make_shape(array_included, ArrayType::u8, totals.rows, totals.longest)
+                                   : make_shape(array_included, ArrayType::u8, totals.bytes, 1);
+    made->tuples = begin_array(target.pages, PageKind::array, target.segment_id, shape);
+    if (!equal) made->places = BufFileCreateTemp(false);
+    return made;
+}
+
+bool can_append_included(const Directory& directory, const IncludedTotals& totals)
+{
+    if (directory.included.shape.rows == 0) return false;
+    if (directory.included_at.shape.rows > 0) return true;
+    return totals.shortest == totals.longest && totals.longest == directory.included.shape.width;
+}
+
+IncludedWriter* begin_append_included(const IncludedTarget& target, const IncludedTotals& totals)
+{
+    auto* made = static_cast<IncludedWriter*>(palloc0(sizeof(IncludedWriter)));
+    const StoredArray& old = target.directory->included;
+    const bool has_places = target.directory->included_at.shape.rows > 0;
+    made->target = target;
+    made->announced = totals;
+    made->appends = true;
+    made->first_place = old.shape.bytes();
+    made->tuples =
+        begin_append(target.pages, PageKind::array, target.segment_id, old, has_places ? totals.bytes : totals.rows);
+    if (has_places) made->places = BufFileCreateTemp(false);
     return made;
 }
 
 void write_included(IncludedWriter* writer, const void* tuple, uint32 bytes)
 {
-    if (writer->places != nullptr) BufFileWrite(writer->places, &writer->written.bytes, sizeof(uint64));
-    write_index_array(writer->index, tuple, bytes);
+    uint64 place = writer->first_place + writer->written.bytes;
+    if (writer->places != nullptr) BufFileWrite(writer->places, &place, sizeof(place));
+    write_array(writer->tuples, tuple, bytes);
     count_included(&writer->written, bytes);
 }
 
 // Copy from the file to the array.
-static void write_places(IncludedWriter* writer)
+static StoredArray write_places(const IncludedWriter* writer)
 {
     const uint64 rows = writer->written.rows;
-    add_index_array(writer->index, make_shape(array_included_at, ArrayType::u64, rows, 1));
+    const IncludedTarget& target = writer->target;
+    ArrayWriter* places = writer->appends ? begin_append(target.pages, PageKind::array, target.segment_id,
+                                                         target.directory->included_at, rows)
+                                          : begin_array(target.pages, PageKind::array, target.segment_id,
+                                                        make_shape(array_included_at, ArrayType::u64, rows, 1));
     if (BufFileSeek(writer->places, 0, 0, SEEK_SET) != 0) elog(ERROR, "could not rewind a temporary file");
     uint64 piece[1024];
     for (uint64 done = 0; done < rows;) {
         const uint64 count = Min(rows - done, static_cast<uint64>(lengthof(piece)));
         const size_t bytes = sizeof(uint64) * count;
         if (BufFileRead(writer->places, piece, bytes) != bytes) elog(ERROR, "a temporary file ended too early");
-        write_index_array(writer->index, piece, bytes);
+        write_array(places, piece, bytes);
         done += count;
     }
     BufFileClose(writer->places);
+    return end_array(places);
 }
 
 void end_included(IncludedWriter* writer)
@@ -84,7 +114,10 @@ void end_included(IncludedWriter* writer)
         elog(ERROR, "an index got " UINT64_FORMAT " included tuples of " UINT64_FORMAT, writer->written.rows,
              writer->announced.rows);
     }
-    if (writer->places != nullptr) write_places(writer);
+    Directory* directory = writer->target.directory;
+    const StoredArray tuples = writer->tuples != nullptr ? end_array(writer->tuples) : StoredArray{};
+    directory->included_at = writer->places != nullptr ? write_places(writer) : StoredArray{};
+    directory->included = tuples;
     pfree(writer);
 }
 

@@ -3,7 +3,7 @@
 // row's heap address, so it is copied as it is.
 #pragma once
 
-#include "postgres/storage/build_pages.h"
+#include "postgres/storage/array_stream.h"
 #include "postgres/storage/included_tuple.h"
 
 namespace pgwarp
@@ -19,9 +19,21 @@ struct IncludedTotals {
 void add_totals(IncludedTotals* to, const IncludedTotals& totals);
 void count_included(IncludedTotals* to, uint32 bytes);
 
-// Lives in the current memory context, and holds no more than a temporary file.
+// Where the tuples go: the arrays of `directory`, which are replaced at the end.
+struct IncludedTarget {
+    PageSource* pages;
+    uint64 segment_id;
+    Directory* directory;
+};
+
+// Lives in the current memory context, and holds no more than a temporary file. The arrays that the directory has are
+// left out of account.
 struct IncludedWriter;
-IncludedWriter* begin_included(IndexWriter* writer, const IncludedTotals& totals);
+IncludedWriter* begin_included(const IncludedTarget& target, const IncludedTotals& totals);
+// Whether tuples of these lengths can follow those that the directory has, and the writer that does it; the totals are
+// those of the tuples to come.
+bool can_append_included(const Directory& directory, const IncludedTotals& totals);
+IncludedWriter* begin_append_included(const IncludedTarget& target, const IncludedTotals& totals);
 void write_included(IncludedWriter* writer, const void* tuple, uint32 bytes);
 // Checks that as many came as were announced. The writer is freed.
 void end_included(IncludedWriter* writer);

@@ -53,6 +53,18 @@ MetaPage read_metapage(Relation index)
     return meta;
 }
 
+void switch_metapage(Relation index, MetaPage* meta)
+{
+    const Buffer buffer = lock_metapage(index, BUFFER_LOCK_EXCLUSIVE);
+    GenericXLogState* state = GenericXLogStart(index);
+    Page page = GenericXLogRegisterBuffer(state, buffer, 0);
+    meta->crc = metapage_crc(*meta);
+    memcpy(page_content(page), meta, sizeof(*meta));
+    page_trailer(page)->segment_id = meta->generation;
+    GenericXLogFinish(state);
+    UnlockReleaseBuffer(buffer);
+}
+
 uint64 bump_tombstone_version(Relation index)
 {
     const Buffer buffer = lock_metapage(index, BUFFER_LOCK_EXCLUSIVE);

@@ -67,6 +67,17 @@ bool block_exists(Relation index, BlockNumber block)
     return block < RelationGetNumberOfBlocks(index);
 }
 
+Buffer try_read_page(Relation index, BlockNumber block, PageKind kind, uint64 segment_id, uint32 ordinal, int lock_mode,
+                     BufferAccessStrategy strategy)
+{
+    if (!block_exists(index, block)) return InvalidBuffer;
+    const Buffer buffer = ReadBufferExtended(index, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+    LockBuffer(buffer, lock_mode);
+    if (page_is(BufferGetPage(buffer), kind, segment_id, ordinal)) return buffer;
+    UnlockReleaseBuffer(buffer);
+    return InvalidBuffer;
+}
+
 Buffer read_page(Relation index, BlockNumber block, PageKind kind, uint64 segment_id, uint32 ordinal, int lock_mode,
                  BufferAccessStrategy strategy)
 {

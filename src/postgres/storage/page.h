@@ -21,7 +21,8 @@ enum class PageKind : uint16 {
     log_head = 4,
     log_entries = 5,
     log_values = 6,
-    tombstones = 7
+    tombstones = 7,
+    free_pages = 8
 };
 
 // The special area. segment_id is a random number of the stream's segment (for logs: of the index's generation), so
@@ -72,6 +73,10 @@ void check_page(Relation index, Buffer buffer, PageKind kind, uint64 segment_id,
 
 // Whether the relation has this block (by the size known to the backend where that is enough).
 bool block_exists(Relation index, BlockNumber block);
+
+// The page of a block, pinned and locked, when it is the one expected; InvalidBuffer when it is not (any more).
+Buffer try_read_page(Relation index, BlockNumber block, PageKind kind, uint64 segment_id, uint32 ordinal, int lock_mode,
+                     BufferAccessStrategy strategy = nullptr);
 
 // Reads a block, locks it (BUFFER_LOCK_SHARE or BUFFER_LOCK_EXCLUSIVE) and checks that it is the page expected.
 Buffer read_page(Relation index, BlockNumber block, PageKind kind, uint64 segment_id, uint32 ordinal, int lock_mode,

@@ -2,6 +2,7 @@
 
 #include "postgres/storage/array_stream.h"
 #include "postgres/storage/delta_pages.h"
+#include "postgres/storage/fault_point.h"
 
 extern "C" {
 #include "commands/vacuum.h"
@@ -39,7 +40,7 @@ void delay_point()
 void expect_done(Relation index, ReadResult result)
 {
     if (result != ReadResult::done)
-        elog(ERROR, "index \"%s\" was rebuilt during a sweep", RelationGetRelationName(index));
+        elog(ERROR, "index \"%s\" was changed by another process during a sweep", RelationGetRelationName(index));
 }
 
 bool is_dead(Sweep* sweep, BlockNumber block, uint16 offset)
@@ -64,6 +65,7 @@ void mark_rows(Sweep* sweep, BlockNumber block, uint32 ordinal, const uint32* de
     seal_page(page);
     GenericXLogFinish(state);
     UnlockReleaseBuffer(buffer);
+    fault_point("bulkdelete: rows marked");
 }
 
 // Sweep rows [first, first + count) of one bitmap page, whose tids are given.
@@ -102,6 +104,7 @@ void sweep_rows(Sweep* sweep)
     uint16* offsets = static_cast<uint16*>(palloc(step * sizeof(uint16)));
     uint32* dead = static_cast<uint32*>(palloc(rows_per_page * sizeof(uint32)));
     uint64* bitmap = read_row_tombstones(sweep->index, *sweep->directory);
+    expect_done(sweep->index, bitmap != nullptr ? ReadResult::done : ReadResult::recycled);
     for (uint64 first = 0; first < rows; first += step) {
         const uint64 count = Min(step, rows - first);
         expect_done(sweep->index, read_array(sweep->index, *sweep->directory, *block_array, first * sizeof(uint32),
@@ -156,6 +159,7 @@ BlockNumber sweep_entry_page(Sweep* sweep, uint64 segment_id, BlockNumber block,
         }
         GenericXLogFinish(state);
         LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+        fault_point("bulkdelete: entries marked");
         sweep->counts.removed += found;
     }
     ReleaseBuffer(buffer);
@@ -169,7 +173,7 @@ void sweep_log(Sweep* sweep, uint32 log)
     if (start >= head.entry_end) return;
     uint32 ordinal = static_cast<uint32>(start / entries_per_page);
     const uint64 segment_id = log_segment_id(*sweep->meta, log);
-    BlockNumber block = find_stream_page(sweep->index, segment_id, PageKind::log_entries, head, ordinal);
+    BlockNumber block = find_stream_page(sweep->index, *sweep->meta, log, PageKind::log_entries, head, ordinal);
     for (uint64 at = start; at < head.entry_end; ++ordinal) {
         delay_point();
         const uint64 page_first = static_cast<uint64>(ordinal) * entries_per_page;
@@ -188,59 +192,83 @@ SweepCounts sweep_dead_tids(Relation index, IndexBulkDeleteCallback callback, vo
     MemoryContext old = MemoryContextSwitchTo(context);
     const MetaPage meta = read_metapage(index);
     const Directory* directory = read_directory(index, meta);
+    expect_done(index, directory != nullptr ? ReadResult::done : ReadResult::recycled);
     Sweep sweep = {index, &meta, directory, callback, callback_state, {0, 0}};
     sweep_rows(&sweep);
     for (uint32 log = 0; log < delta_log_count; ++log) sweep_log(&sweep, log);
+    fault_point("bulkdelete: before the version");
     bump_tombstone_version(index);
+    fault_point("bulkdelete: version raised");
     MemoryContextSwitchTo(old);
     MemoryContextDelete(context);
     return sweep.counts;
+}
+
+static StoredArray write_zeros(ArrayWriter* writer, uint64 bytes)
+{
+    char zeros[page_capacity];
+    memset(zeros, 0, sizeof(zeros));
+    while (bytes > 0) {
+        const uint64 piece = Min(bytes, static_cast<uint64>(sizeof(zeros)));
+        write_array(writer, zeros, piece);
+        bytes -= piece;
+    }
+    return end_array(writer);
+}
+
+StoredArray write_clean_bitmap(PageSource* pages, uint64 segment_id, uint64 rows)
+{
+    ArrayShape shape;
+    memset(static_cast<void*>(&shape), 0, sizeof(shape));
+    strlcpy(shape.name, "tombstones", sizeof(shape.name));
+    shape.type = ArrayType::u64;
+    shape.rows = (rows + 63) / 64;
+    shape.width = 1;
+    return write_zeros(begin_array(pages, PageKind::tombstones, segment_id, shape), shape.bytes());
+}
+
+StoredArray extend_bitmap(PageSource* pages, uint64 segment_id, const StoredArray& bitmap, uint64 rows,
+                          uint64 more_rows)
+{
+    const uint64 words = (rows + more_rows + 63) / 64 - bitmap.shape.rows;
+    return write_zeros(begin_append(pages, PageKind::tombstones, segment_id, bitmap, words), words * sizeof(uint64));
 }
 
 uint64* read_row_tombstones(Relation index, const Directory& directory)
 {
     const uint64 bytes = (directory.rows + 63) / 64 * 8;
     uint64* bitmap = static_cast<uint64*>(MemoryContextAllocHuge(CurrentMemoryContext, Max(bytes, 8)));
-    expect_done(index, read_array(index, directory, directory.tombstones, 0, bytes, bitmap));
-    return bitmap;
-}
-
-static uint64 count_dead_rows(Relation index, const Directory& directory)
-{
-    uint64 dead = 0;
-    uint64* bitmap = read_row_tombstones(index, directory);
-    for (uint64 i = 0; i < (directory.rows + 63) / 64; ++i) dead += static_cast<uint64>(pg_popcount64(bitmap[i]));
+    if (read_array(index, directory, directory.tombstones, 0, bytes, bitmap) == ReadResult::done) return bitmap;
     pfree(bitmap);
-    return dead;
+    return nullptr;
 }
 
-// Count the entries of all logs up to their present ends, and the dead ones among them.
-static uint64 count_entries(Relation index, const MetaPage& meta, uint64* dead)
+// Count the entries of all logs, and the dead ones among them.
+static ReadResult count_entries(Relation index, const MetaPage& meta, const uint64* ends, RowCounts* counts)
 {
-    uint64 all = 0;
-    *dead = 0;
     for (uint32 log = 0; log < delta_log_count; ++log) {
-        DeltaReader* reader = begin_delta_read(index, meta, log, meta.logs[log].start, PG_UINT64_MAX);
+        const uint64 end = ends != nullptr ? ends[log] : PG_UINT64_MAX;
+        DeltaReader* reader = begin_delta_read(index, meta, log, meta.logs[log].start, end);
         DeltaEntry entry;
-        for (; next_delta(reader, &entry, nullptr); ++all) *dead += (entry.flags & delta_dead) ? 1 : 0;
-        end_delta_read(reader);
+        for (; next_delta(reader, &entry, nullptr); ++counts->delta) {
+            counts->dead_delta += (entry.flags & delta_dead) ? 1 : 0;
+        }
+        if (end_delta_read(reader) == ReadResult::recycled) return ReadResult::recycled;
     }
-    return all;
+    return ReadResult::done;
 }
 
-void count_dead(Relation index, const MetaPage& meta, const Directory& directory, uint64* dead_rows, uint64* dead_delta)
+ReadResult count_rows(Relation index, const MetaPage& meta, const Directory& directory, const uint64* ends,
+                      RowCounts* counts)
 {
-    *dead_rows = count_dead_rows(index, directory);
-    count_entries(index, meta, dead_delta);
-}
-
-uint64 count_live(Relation index)
-{
-    const MetaPage meta = read_metapage(index);
-    const Directory* directory = read_directory(index, meta);
-    uint64 dead_delta = 0;
-    const uint64 entries = count_entries(index, meta, &dead_delta);
-    return directory->rows - count_dead_rows(index, *directory) + entries - dead_delta;
+    *counts = {directory.rows, 0, 0, 0};
+    uint64* bitmap = read_row_tombstones(index, directory);
+    if (bitmap == nullptr) return ReadResult::recycled;
+    for (uint64 i = 0; i < (directory.rows + 63) / 64; ++i) {
+        counts->dead_rows += static_cast<uint64>(pg_popcount64(bitmap[i]));
+    }
+    pfree(bitmap);
+    return count_entries(index, meta, ends, counts);
 }
 
 }  // namespace pgwarp

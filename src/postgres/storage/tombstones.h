@@ -16,14 +16,27 @@ struct SweepCounts {
 // returns true; then bumps the tombstone version, whether or not anything was marked. Calls vacuum_delay_point.
 SweepCounts sweep_dead_tids(Relation index, IndexBulkDeleteCallback callback, void* callback_state);
 
-// Reads the row bitmap, [ceil(rows / 64)] words, palloc'ed; the caller has read the tombstone version before.
+// Lays down the bitmap of a segment of so many rows, all alive.
+StoredArray write_clean_bitmap(PageSource* pages, uint64 segment_id, uint64 rows);
+// Goes on with the bitmap of `rows` rows for more of them, alive.
+StoredArray extend_bitmap(PageSource* pages, uint64 segment_id, const StoredArray& bitmap, uint64 rows,
+                          uint64 more_rows);
+
+// Reads the row bitmap, [ceil(rows / 64)] words, palloc'ed; the caller has read the tombstone version before. Null when
+// the index has another generation by now.
 uint64* read_row_tombstones(Relation index, const Directory& directory);
 
-// Number of rows and delta entries that aren't dead.
-uint64 count_live(Relation index);
+struct RowCounts {
+    uint64 rows;  // in the arrays, dead ones included
+    uint64 dead_rows;
+    uint64 delta;  // entries of the logs, dead ones included
+    uint64 dead_delta;
 
-// Number of dead rows and dead delta entries, for pgwarp_index_info.
-void count_dead(Relation index, const MetaPage& meta, const Directory& directory, uint64* dead_rows,
-                uint64* dead_delta);
+    uint64 live() const { return rows - dead_rows + delta - dead_delta; }
+};
+
+// Counts up to these ends of the logs, or their present ones where that is null.
+ReadResult count_rows(Relation index, const MetaPage& meta, const Directory& directory, const uint64* ends,
+                      RowCounts* counts);
 
 }  // namespace pgwarp

@@ -1,0 +1,16 @@
+// Encoding rows for an ivfadc index that exists, with its lists and quantizers as they are.
+#pragma once
+
+#include <memory>
+
+#include "index/index.h"
+
+namespace pgwarp
+{
+
+// A builder that is given the arrays "centroids", "rotation" or "rotation_signs", "codebooks", "half_mean" and
+// "half_scale", where the options have them, and makes for the new rows alone "list_of_row", "code_scale", "codes",
+// "half" and "vectors"; before them "half_scale", whose largest error is that of all rows, old and new.
+std::unique_ptr<Builder> make_ivfadc_extender(const IndexShape& shape, const ParameterList& options);
+
+}  // namespace pgwarp

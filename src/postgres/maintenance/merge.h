@@ -1,0 +1,40 @@
+// Merging the delta logs of an index into its arrays. What is new is written beside what exists; one WAL record then
+// switches the index to its next generation, so that a crash leaves the old one or the new one. Searches, inserts and
+// scans go on meanwhile.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+namespace pgwarp
+{
+
+enum class MergeKind {
+    none,     // nothing to do
+    append,   // the arrays grow by the rows of the logs
+    compact,  // the same, and rows that are dead are left out: all arrays are written anew
+    rebuild,  // all rows are encoded anew, by quantizers trained on them
+    clear,    // no row is alive
+};
+
+struct MergeOutcome {
+    MergeKind kind;
+    uint64 merged;   // rows out of the logs
+    uint64 dropped;  // dead rows left out
+};
+
+enum class MergeReason { asked, vacuum };
+
+// Merges: always when asked, in VACUUM when the logs cost searches too much or many rows are dead. The caller holds a
+// lock on the table that keeps VACUUM and other merges out. Free pages are found and used on the way. Raises an error
+// when the engine is needed and can't be had; but in VACUUM that merge is left for later.
+MergeOutcome merge_index(Relation index, MergeReason reason);
+
+// The same, as slowly as vacuum_cost_delay says, and shown in pgwarp_merge_progress.
+MergeOutcome merge_throttled(Relation index, MergeReason reason);
+
+// Whether so many entries of the logs add too much to the cost of a search.
+struct AccessMethod;
+struct Directory;
+bool logs_cost_too_much(const AccessMethod& method, const Directory& directory, uint64 entries);
+
+}  // namespace pgwarp

@@ -1,0 +1,86 @@
+// CALL pgwarp_merge(index).
+#include "postgres/engine/loader.h"
+#include "postgres/fmgr_cpp.h"
+#include "postgres/maintenance/merge.h"
+
+extern "C" {
+#include "commands/progress.h"
+#include "commands/vacuum.h"
+#include "pgstat.h"
+#include "utils/backend_progress.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// The table's lock keeps VACUUM, other merges and changes of the table out, and lets reads and writes in.
+Relation open_to_merge(Oid oid, Relation* table)
+{
+    relation_close(open_owned_index(oid, AccessShareLock), AccessShareLock);
+    *table = table_open(IndexGetRelation(oid, false), ShareUpdateExclusiveLock);
+    return open_owned_index(oid, RowExclusiveLock);
+}
+
+const char* name_of(MergeKind kind)
+{
+    switch (kind) {
+        case MergeKind::append:
+            return "appended";
+        case MergeKind::compact:
+            return "written anew without dead rows";
+        case MergeKind::rebuild:
+            return "built anew";
+        case MergeKind::clear:
+            return "emptied";
+        default:
+            return "left as it was";
+    }
+}
+
+}  // namespace
+
+MergeOutcome merge_throttled(Relation index, MergeReason reason)
+{
+    MergeOutcome outcome = {};
+    pgstat_progress_start_command(PROGRESS_COMMAND_CREATE_INDEX, index->rd_index->indrelid);
+    pgstat_progress_update_param(PROGRESS_CREATEIDX_INDEX_OID, RelationGetRelid(index));
+    pgstat_progress_update_param(PROGRESS_CREATEIDX_ACCESS_METHOD_OID, index->rd_rel->relam);
+    pgstat_progress_update_param(PROGRESS_CREATEIDX_PHASE, PROGRESS_CREATEIDX_PHASE_BUILD);
+    PG_TRY();
+    {
+#if PG_VERSION_NUM >= 160000
+        VacuumUpdateCosts();
+#else
+        VacuumCostActive = VacuumCostDelay > 0;
+#endif
+        VacuumCostBalance = 0;
+        outcome = merge_index(index, reason);
+    }
+    PG_FINALLY();
+    {
+        VacuumCostActive = false;
+    }
+    PG_END_TRY();
+    pgstat_progress_end_command();
+    return outcome;
+}
+
+}  // namespace pgwarp
+
+PGWARP_FUNCTION(pgwarp_merge)
+{
+    using namespace pgwarp;
+    PreventCommandDuringRecovery("pgwarp_merge()");
+    PreventCommandIfReadOnly("pgwarp_merge()");
+    Relation table = nullptr;
+    Relation index = open_to_merge(PG_GETARG_OID(0), &table);
+    const MergeOutcome outcome = merge_throttled(index, MergeReason::asked);
+    ereport(DEBUG1, (errmsg("index \"%s\" was %s: " UINT64_FORMAT " rows merged", RelationGetRelationName(index),
+                            name_of(outcome.kind), outcome.merged)));
+    relation_close(index, RowExclusiveLock);
+    table_close(table, NoLock);
+    PG_RETURN_VOID();
+}

@@ -1,0 +1,103 @@
+// What a merge is to do.
+#include "postgres/access/index_options.h"
+#include "postgres/engine/request.h"
+#include "postgres/maintenance/merge_run.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr double delta_share = 0.25;  // of a search's cost that the logs may add
+constexpr double dead_share = 0.2;    // of the rows that may be dead
+constexpr uint64 few_rows = 1000;     // not worth a merge by themselves
+constexpr uint64 growth = 2;          // of the rows since the quantizers were trained, then they are trained again
+
+// What VACUUM asks itself.
+bool costs_too_much(const MergeRun* merge)
+{
+    const RowCounts& counts = merge->counts;
+    if (logs_cost_too_much(*merge->method, *merge->directory, counts.delta)) return true;
+    const uint64 dead = counts.dead_rows + counts.dead_delta;
+    return dead > few_rows && static_cast<double>(dead) > dead_share * static_cast<double>(counts.live() + dead);
+}
+
+bool many_are_dead(const RowCounts& counts)
+{
+    return static_cast<double>(counts.dead_rows) > dead_share * static_cast<double>(counts.rows);
+}
+
+bool has_outgrown(const MergeRun* merge)
+{
+    return merge->counts.live() > growth * Max(uint64{merge->directory->trained_rows}, few_rows);
+}
+
+// Say that an index can't be trained again out of what it keeps.
+void report_drift(const MergeRun* merge)
+{
+    ereport(WARNING,
+            (errmsg("rows of index \"%s\" have become unlike those that it was built with",
+                    RelationGetRelationName(merge->index)),
+             errdetail("It keeps no vectors to train its quantizers on, and its recall may be lower than measured."),
+             errhint("REINDEX it.")));
+}
+
+MergeKind choose_kind(MergeRun* merge)
+{
+    const RowCounts& counts = merge->counts;
+    if (counts.delta == 0 && counts.dead_rows == 0) return MergeKind::none;
+    if (merge->reason == MergeReason::vacuum && !costs_too_much(merge)) return MergeKind::none;
+    if (counts.live() == 0) return MergeKind::clear;
+    if (!merge->method->stores_vectors) {
+        if (merge->old_rows() == 0) return MergeKind::rebuild;
+        if (can_retrain(merge) && has_outgrown(merge)) return MergeKind::rebuild;
+        if (has_drifted(merge)) {
+            if (can_retrain(merge)) return MergeKind::rebuild;
+            report_drift(merge);
+        }
+    }
+    if (many_are_dead(counts) || counts.rows + merge->new_rows() > max_rows) return MergeKind::compact;
+    return counts.delta > 0 ? MergeKind::append : MergeKind::none;
+}
+
+bool needs_engine(const MergeRun* merge)
+{
+    if (merge->kind == MergeKind::rebuild) return true;
+    const bool writes = merge->kind == MergeKind::append || merge->kind == MergeKind::compact;
+    return writes && !merge->method->stores_vectors && merge->new_rows() > 0;
+}
+
+}  // namespace
+
+bool logs_cost_too_much(const AccessMethod& method, const Directory& directory, uint64 entries)
+{
+    const SearchCostInput input = {Max(1.0, static_cast<double>(directory.rows)), directory.options};
+    return entries > few_rows && static_cast<double>(entries) > delta_share * method.compared_rows(input);
+}
+
+void plan_merge(MergeRun* merge)
+{
+    Relation index = merge->index;
+    merge->meta = read_metapage(index);
+    merge->directory = read_directory(index, merge->meta);
+    read_delta_ends(index, merge->meta, merge->ends);
+    if (merge->directory == nullptr ||
+        count_rows(index, merge->meta, *merge->directory, merge->ends, &merge->counts) == ReadResult::recycled) {
+        elog(ERROR, "index \"%s\" was changed during a merge", RelationGetRelationName(index));
+    }
+    merge->dead = read_row_tombstones(index, *merge->directory);
+    merge->kind = choose_kind(merge);
+    if (merge->counts.live() > max_rows) {
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("an index cannot have more than " UINT64_FORMAT " rows", max_rows)));
+    }
+    char* why = nullptr;
+    if (merge->reason == MergeReason::vacuum && needs_engine(merge) && !try_open_engine(&why)) {
+        ereport(WARNING,
+                (errmsg("the merge of index \"%s\" is left for later: %s", RelationGetRelationName(index), why)));
+        merge->kind = MergeKind::none;
+    }
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,82 @@
+#include "postgres/storage/page_sweep.h"
+
+#include "postgres/storage/fault_point.h"
+
+extern "C" {
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "catalog/storage.h"
+#include "storage/lmgr.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// Pages at the end that are worth the lock, which a standby takes too: so many, and such a part of all.
+constexpr BlockNumber worth_truncating = 16;
+constexpr BlockNumber truncated_part = 16;
+
+// The pages in nobody's use, as extents.
+uint32 collect_unused(const PageMap& map, Extent** extents)
+{
+    uint32 count = 0;
+    uint32 capacity = 64;
+    *extents = static_cast<Extent*>(palloc(sizeof(Extent) * capacity));
+    for (BlockNumber block = 0; block < map.blocks; ++block) {
+        if (map.owners[block] != PageOwner::nobody) continue;
+        Extent* const last = count > 0 ? &(*extents)[count - 1] : nullptr;
+        if (last != nullptr && last->start + last->count == block) {
+            last->count++;
+            continue;
+        }
+        if (count == capacity) {
+            capacity *= 2;
+            *extents = static_cast<Extent*>(repalloc_huge(*extents, sizeof(Extent) * capacity));
+        }
+        (*extents)[count++] = {block, 1};
+    }
+    return count;
+}
+
+// Give free pages at the relation's end back, if nobody else is using the index right now.
+void truncate_tail(Relation index, const MetaPage& meta)
+{
+    const BlockNumber blocks = RelationGetNumberOfBlocks(index);
+    auto* list = static_cast<FreeList*>(palloc(sizeof(FreeList)));
+    read_free_list(index, meta, list);
+    const Extent last = list->count > 0 ? list->extents[list->count - 1] : Extent{0, 0};
+    pfree(list);
+    if (last.start + last.count != blocks || last.count < Max(worth_truncating, blocks / truncated_part)) return;
+    // The lock needs a transaction id, which a parallel VACUUM can't get.
+    if (IsInParallelMode() || !ConditionalLockRelation(index, AccessExclusiveLock)) return;
+    if (RelationGetNumberOfBlocks(index) == blocks) {
+        const BlockNumber kept = remove_free_tail(index, meta, blocks);
+        fault_point("sweep: before truncation");
+        if (kept < blocks) RelationTruncate(index, kept);
+        fault_point("sweep: truncated");
+    }
+    UnlockRelation(index, AccessExclusiveLock);
+}
+
+}  // namespace
+
+void sweep_pages(Relation index)
+{
+    const MetaPage meta = read_metapage(index);
+    const Directory* directory = read_directory(index, meta);
+    if (directory == nullptr) elog(ERROR, "index \"%s\" was changed during a sweep", RelationGetRelationName(index));
+    const PageMap map = map_pages(index, meta, *directory, true);
+    Extent* extents = nullptr;
+    const uint32 count = collect_unused(map, &extents);
+    fault_point("sweep: before the list");
+    add_free_extents(index, meta, extents, count);
+    fault_point("sweep: list written");
+    pfree(extents);
+    pfree(map.owners);
+    truncate_tail(index, meta);
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,261 @@
+# Merges: on a standby, killed at every step, at random moments under load, cancelled; sizes of index and WAL.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PgwarpTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+$ENV{PGWARP_WAL_CONSISTENCY} = 1;
+my $primary = new_cluster('merge', 'autovacuum' => 'off', 'max_wal_senders' => 4, 'wal_keep_size' => "'2GB'", 'jit' => 'off',
+	'restart_after_crash' => 'on');
+
+sub sql { return $primary->safe_psql('postgres', @_) }
+
+my @indexes = ('items_exact', 'items_half', 'items_pq');
+my $vector = "ARRAY(SELECT (hashint8(i::bigint * 31 + d) % 1000)::real / 100 FROM generate_series(1, 16) d)::vector(16)";
+
+# Insert rows with these numbers.
+sub insert { my ($from, $to) = @_; sql("INSERT INTO items SELECT i, $vector FROM generate_series($from, $to) i"); return }
+# Replace some rows and remove others, so that there are dead rows and new ones.
+sub churn
+{
+	my ($round) = @_;
+	sql("UPDATE items SET v = v + array_fill(0.01, ARRAY[16])::vector WHERE id % 17 = $round % 17");
+	sql("DELETE FROM items WHERE id % 19 = $round % 19");
+	insert(10_000 * $round, 10_000 * $round + 250);
+	sql('VACUUM (INDEX_CLEANUP ON) items') if $round % 2 == 0;
+	return;
+}
+sub merge_all { sql("CALL pgwarp_merge('$_')") for @indexes; return }
+
+# Every index is whole and has the table's rows, and the exact one answers like a sequential scan.
+sub healthy
+{
+	my ($node, $name) = @_;
+	my $rows = $node->safe_psql('postgres', 'SELECT count(*) FROM items');
+	my @live;
+	for my $index (@indexes)
+	{
+		my ($rc, $out, $err) = $node->psql('postgres', "SELECT live_rows >= $rows FROM pgwarp_check('$index', true)");
+		push @live, $rc == 0 ? $out : $err;
+	}
+	is("@live", 't t t', "$name: indexes are whole");
+	return;
+}
+
+load_grid($primary, 'items', 3000);
+sql("ALTER TABLE items DROP CONSTRAINT items_pkey; ALTER TABLE items ADD note text DEFAULT repeat('x', (random() * 30)::int);
+	CREATE INDEX items_exact ON items USING exact (v) INCLUDE (id);
+	CREATE INDEX items_half ON items USING ivfadc (v vector_cosine_ops) INCLUDE (id, note) WITH (codes = half);
+	CREATE INDEX items_pq ON items USING ivfadc (v vector_ip_ops) WITH (refine = none)");
+$primary->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('merge_standby');
+$standby->init_from_backup($primary, 'base', has_streaming => 1);
+$standby->start;
+
+my $nearest = 'SET enable_seqscan = off; SELECT id, v <-> (SELECT v FROM items ORDER BY id LIMIT 1) FROM items ORDER BY 2 LIMIT 30';
+for my $round (1 .. 5)
+{
+	churn($round);
+	merge_all();
+	churn($round + 100);
+	healthy($primary, "round $round");
+	same_rows($primary, 'items', "round $round: exact answers");
+	$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
+	healthy($standby, "standby, round $round");
+	is($standby->safe_psql('postgres', $nearest), sql($nearest), "standby, round $round: the primary's answers");
+}
+# What the engine has, it has of the next generation too before a search asks for it.
+for my $index (@indexes)
+{
+	sql("SELECT pgwarp_prewarm('$index')");
+	insert(9_000_000, 9_000_099);
+	sql("CALL pgwarp_merge('$index')");
+	is(sql("SELECT string_agg(rows || ' ' || delta_rows || ' ' || loading, ', ') FROM pgwarp_status WHERE index = '$index'::regclass"),
+		sql("SELECT rows || ' 0 false' FROM pgwarp_index_info('$index')"), "$index: the engine has it before it is searched");
+}
+my ($rc, $out, $err) = $standby->psql('postgres', "CALL pgwarp_merge('items_exact')");
+like($err, qr/cannot execute pgwarp_merge\(\) during recovery/, 'a standby merges nothing');
+unlike(slurp_file($_->logfile), qr/inconsistent page|PANIC/, $_->name . ': replay is consistent') for $primary, $standby;
+$standby->stop;
+
+# Killed at every fault point of a statement, one after the other.
+sub killed_everywhere
+{
+	my ($index, $name, $prepare, $statement) = @_;
+	$statement //= "CALL pgwarp_merge('$index')";
+	for (my $step = 1; ; ++$step)
+	{
+		$prepare->($step);
+		my $log_end = -s $primary->logfile;
+		my ($rc) = $primary->psql('postgres', "SELECT pgwarp_index_info('items_exact'); SET pgwarp.fault_step = $step; $statement");
+		if ($rc == 0)
+		{
+			cmp_ok($step, '>', 2, "$name: passed " . ($step - 1) . ' fault points');
+			last;
+		}
+		BAIL_OUT("$name has no end") if $step > 60;
+		# Until the server has noticed, it answers as before.
+		$primary->wait_for_log(qr/all server processes terminated; reinitializing/, $log_end);
+		# A client that is turned away may leave before it has read a query: so none is sent.
+		my $tries = 0;
+		usleep(50_000) until system('pg_isready', '-q', '-d', $primary->connstr('postgres')) == 0 || ++$tries > 2000;
+		my ($check, $found, $message) = $primary->psql('postgres', "SELECT count(*) FROM pgwarp_check('$index', true)");
+		is($check, 0, "$name: whole after step $step") or diag $message;
+	}
+	return;
+}
+my $next = 5_000_000;
+my $add = sub { insert($next, $next + 99); $next += 100 };
+# Merged before, so that nothing but the new rows is left to do.
+my $few = sub { sql("CALL pgwarp_merge('items_exact'); CALL pgwarp_merge('items_pq')"); $add->() };
+killed_everywhere('items_exact', 'append (exact)', $few);
+killed_everywhere('items_pq', 'append (ivfadc)', $few);
+killed_everywhere('items_half', 'compact', sub {
+	my ($step) = @_;
+	sql('DELETE FROM items WHERE id >= 5000000'); $add->();
+	sql("DELETE FROM items WHERE ctid IN (SELECT ctid FROM items LIMIT (SELECT count(*) * 3 / 10 FROM items)); VACUUM (INDEX_CLEANUP ON) items");
+	insert(6_000_000 + $step * 1000, 6_000_000 + $step * 1000 + 999) });
+killed_everywhere('items_half', 'VACUUM', sub { my ($step) = @_; sql("DELETE FROM items WHERE id % 97 = $step") }, 'VACUUM (INDEX_CLEANUP ON, PARALLEL 0) items');
+sql('CREATE TABLE wide (id int, v vector(3000)); ALTER TABLE wide ALTER v SET STORAGE EXTERNAL; CREATE INDEX wide_v ON wide USING exact (v)');
+killed_everywhere('wide_v', 'INSERT', sub { }, "INSERT INTO wide SELECT i, array_fill(i, ARRAY[3000])::vector FROM generate_series(1, 3) i");
+killed_everywhere('wide_v', 'REINDEX', sub { }, 'REINDEX INDEX wide_v');
+healthy($primary, 'killed everywhere');
+same_rows($primary, 'items', 'killed everywhere: exact answers');
+
+# Immediate stops at random moments under load.
+my $script = $primary->basedir . '/churn.sql';
+append_to_file($script, q{\set n random(1, 2000000000)
+INSERT INTO items SELECT :n, array_agg(random() * 10)::real[]::vector FROM generate_series(1, 16);
+DELETE FROM items WHERE ctid = (SELECT ctid FROM items OFFSET :n % 500 LIMIT 1);
+});
+my $maintain = $primary->basedir . '/maintain.sql';
+append_to_file($maintain, qq{CALL pgwarp_merge('items_exact');
+CALL pgwarp_merge('items_half');
+VACUUM (INDEX_CLEANUP ON) items;
+CALL pgwarp_merge('items_pq');
+});
+for my $round (1 .. 5)
+{
+	my ($written, $maintained) = ('', '');
+	my $writers = IPC::Run::start([ 'pgbench', '-n', '-c', 4, '-T', 60, '-f', $script, $primary->connstr('postgres') ], '>', \$written, '2>&1');
+	my $maintainer = IPC::Run::start([ 'pgbench', '-n', '-c', 1, '-T', 60, '-f', $maintain, $primary->connstr('postgres') ], '>', \$maintained, '2>&1');
+	usleep(1_000_000 + int(rand(900_000)));
+	$primary->stop('immediate');
+	$_->finish for $writers, $maintainer;
+	$primary->start;
+	unlike("$written$maintained", qr/corrupted|wrong distance/, "stop $round: no error before") or diag "$written$maintained";
+	healthy($primary, "stop $round");
+	same_rows($primary, 'items', "stop $round: exact answers");
+}
+
+# Searches, inserts and VACUUM beside merges, without a single error.
+my ($written, $maintained, $searched) = ('', '', '');
+my $search = $primary->basedir . '/search.sql';
+append_to_file($search, "SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM items ORDER BY v <-> (SELECT array_agg(random() * 10)::real[]::vector FROM generate_series(1, 16)) LIMIT 20) s;\n");
+my @running = map { IPC::Run::start([ 'pgbench', '-n', '-c', $_->[1], '-T', 6, '-f', $_->[0], $primary->connstr('postgres') ], '>', $_->[2], '2>&1') }
+	([ $script, 4, \$written ], [ $maintain, 1, \$maintained ], [ $search, 2, \$searched ]);
+ok($_->finish, 'side by side') for @running;
+unlike("$written$maintained$searched", qr/ERROR/, 'side by side: no error') or diag "$written$maintained$searched";
+healthy($primary, 'side by side');
+
+# Cancelled at some moment; what is left over is found again.
+my $cancelled = 0;
+for my $round (1 .. 12)
+{
+	insert(7_000_000 + 1000 * $round, 7_000_000 + 1000 * $round + 400);
+	for my $index (@indexes)
+	{
+		my ($rc, $out, $err) = $primary->psql('postgres', "SET statement_timeout = " . (3 * $round) . "; CALL pgwarp_merge('$index')");
+		$cancelled++ if $err =~ /canceling statement/;
+	}
+}
+cmp_ok($cancelled, '>', 0, "$cancelled merges were cancelled");
+healthy($primary, 'cancelled');
+merge_all() for 1 .. 3;
+is(sql("SELECT string_agg(unused_pages::text, ' ') FROM (VALUES " . join(', ', map { "('$_'::regclass)" } @indexes) . ') v (i), pgwarp_check(i)'),
+	'0 0 0', 'no page is lost');
+same_rows($primary, 'items', 'cancelled: exact answers');
+
+# Size under delete-all, vacuum, reinsert.
+sql('CREATE TABLE cycled (id int, v vector(64)); CREATE TABLE source AS SELECT i id, ARRAY(SELECT (hashint8(i::bigint * 31 + d) % 1000)::real / 100 FROM generate_series(1, 64) d)::vector(64) v FROM generate_series(1, 4000) i;
+	INSERT INTO cycled TABLE source; CREATE INDEX cycled_exact ON cycled USING exact (v); CREATE INDEX cycled_ivfadc ON cycled USING ivfadc (v)');
+my @cycled = ('cycled_exact', 'cycled_ivfadc');
+my %fresh = map { $_ => sql("SELECT pg_relation_size('$_')") } @cycled;
+my %sizes;
+for my $cycle (1 .. 10)
+{
+	sql('DELETE FROM cycled'); sql('VACUUM (INDEX_CLEANUP ON) cycled'); sql('INSERT INTO cycled TABLE source');
+	push @{ $sizes{$_} }, sprintf('%.2f', sql("SELECT pg_relation_size('$_')") / $fresh{$_}) for @cycled;
+}
+for my $index (@cycled)
+{
+	my @sizes = @{ $sizes{$index} };
+	note "$index: size in fresh builds after each cycle: @sizes";
+	cmp_ok($sizes[-1], '<=', 2.2, "$index: size after ten cycles");
+	cmp_ok($sizes[-1], '<=', $sizes[1] * 1.02, "$index: size does not grow");
+}
+
+# WAL of a merge of one row in a hundred.
+sql('CREATE TABLE logged (id int, v vector(64)); INSERT INTO logged SELECT s.id + g, v FROM source s, generate_series(1, 5) g;
+	CREATE INDEX logged_exact ON logged USING exact (v); CREATE INDEX logged_ivfadc ON logged USING ivfadc (v); INSERT INTO logged TABLE source LIMIT 200');
+for my $index ('logged_exact', 'logged_ivfadc')
+{
+	sql("CHECKPOINT; ALTER SYSTEM SET wal_consistency_checking = ''; SELECT pg_reload_conf()");
+	my $before = sql('SELECT pg_current_wal_insert_lsn()');
+	sql("CALL pgwarp_merge('$index')");
+	my $share = sql("SELECT round(pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '$before') / pg_relation_size('$index'), 3)");
+	note "$index: WAL of a merge of one row in a hundred: $share of the index";
+	cmp_ok($share, '<=', 0.1, "$index: WAL of a merge");
+}
+# Quantizers: an index of an empty table gets them by VACUUM, others are trained again when rows are unlike the old ones.
+sub merged
+{
+	my ($index) = @_;
+	my ($rc, $out, $err) = $primary->psql('postgres', "SET client_min_messages = debug1; CALL pgwarp_merge('$index')");
+	return $err =~ /WARNING.*have become unlike/ ? 'unlike' : $err =~ /was (appended|built anew|written anew)/ ? $1 : $err;
+}
+my $near = 'ARRAY(SELECT (hashint8(i::bigint * 31 + d) % 1000)::real / 100 FROM generate_series(1, 16) d)::vector(16)';
+my $far = 'ARRAY(SELECT 60 + (hashint8(i::bigint * 31 + d) % 1000)::real / 100 FROM generate_series(1, 16) d)::vector(16)';
+sql('CREATE TABLE drifting (id int, v vector(16)); CREATE INDEX drifting_half ON drifting USING ivfadc (v);
+	CREATE INDEX drifting_full ON drifting USING ivfadc (v) WITH (refine = full, lists = 30);
+	CREATE INDEX drifting_none ON drifting USING ivfadc (v) WITH (refine = none)');
+sql("INSERT INTO drifting SELECT i, $near FROM generate_series(1, 5000) i; VACUUM drifting");
+my $empty = "SELECT string_agg(rows || ' ' || delta_rows || ' ' || ((options->>'lists')::int > 20), ', ') FROM (VALUES ('drifting_half'::regclass), ('drifting_full'), ('drifting_none')) v (i), pgwarp_index_info(i)";
+is(sql($empty), '5000 0 true, 5000 0 true, 5000 0 true', 'VACUUM builds what was created empty');
+is(sql("SELECT bool_and(pgwarp_recall(i, 10, 100) > 0.9) FROM (VALUES ('drifting_half'::regclass), ('drifting_full')) v (i)"), 't', 'recall of what was created empty');
+sql("INSERT INTO drifting SELECT i, $near FROM generate_series(5001, 5600) i");
+is(join(', ', map { merged($_) } 'drifting_half', 'drifting_full', 'drifting_none'), 'appended, appended, appended', 'rows like the old ones');
+sql("INSERT INTO drifting SELECT i, $far FROM generate_series(5601, 6400) i");
+is(join(', ', map { merged($_) } 'drifting_half', 'drifting_full', 'drifting_none'), 'built anew, built anew, unlike', 'rows unlike the old ones');
+is(sql("SELECT bool_and(pgwarp_recall(i, 10, 100) > 0.9) FROM (VALUES ('drifting_half'::regclass), ('drifting_full')) v (i)"), 't', 'recall after training again');
+sql("INSERT INTO drifting SELECT i, $near FROM generate_series(10001, 17000) i");
+is(join(', ', map { merged($_) } 'drifting_half', 'drifting_full', 'drifting_none'), 'built anew, built anew, appended', 'more than twice the rows');
+for my $index ('drifting_half', 'drifting_full', 'drifting_none')
+{
+	is(sql("SELECT live_rows FROM pgwarp_check('$index', true)"), 13400, "$index: whole");
+}
+
+# VACUUM ends without an engine, and merges when there is one again.
+sql("INSERT INTO drifting SELECT i, $near FROM generate_series(20001, 26000) i; ALTER SYSTEM SET pgwarp.engine_timeout = '300ms'");
+$primary->stop;
+my $engine = $primary->data_dir . '/pg_stat_tmp/pgwarp.lock';
+unlink $engine;
+mkdir $engine or die "$engine: $!";
+$primary->start;
+($rc, $out, $err) = $primary->psql('postgres', 'VACUUM drifting');
+is($rc, 0, 'VACUUM without an engine') or diag $err;
+isnt(sql("SELECT delta_rows FROM pgwarp_index_info('drifting_half')"), 0, 'the merge is left for later');
+rmdir $engine;
+sql("ALTER SYSTEM RESET pgwarp.engine_timeout");
+$primary->restart;
+sql('VACUUM drifting');
+is(sql("SELECT delta_rows FROM pgwarp_index_info('drifting_half')"), 0, 'and made later');
+
+$primary->stop;
+done_testing();

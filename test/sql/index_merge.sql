@@ -1,8 +1,9 @@
 SET client_min_messages = warning;
 SET enable_seqscan = off;
 SET pgwarp.verify_results = on;
--- every list, so that answers don't depend on how lists were trained
+-- every list and many candidates, so that answers don't depend on how a device trained lists and codes
 SET pgwarp.ivfadc_probes = 1000;
+SET pgwarp.refine_factor = 100;
 
 -- what a merge leaves: rows in the arrays, none in the logs
 

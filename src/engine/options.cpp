@@ -5,11 +5,17 @@
 #include <fstream>
 #include <limits>
 #include <map>
+#include <thread>
 
 namespace pgwarp
 {
 
 constexpr std::uint64_t small_index_values = 1U << 18;  // 2,048 rows of 128 dimensions
+
+std::size_t default_io_threads()
+{
+    return std::clamp<std::size_t>(std::thread::hardware_concurrency() / 4, 2, 8);
+}
 
 std::optional<EngineOptions> parse_options(int argc, const char* const* argv, int& exit_code)
 {
@@ -24,7 +30,7 @@ std::optional<EngineOptions> parse_options(int argc, const char* const* argv, in
     app.add_option("--memory", options.memory, "Bytes that resident indexes may use (0: a share of what is free)");
     app.add_option("--threads", options.threads, "Threads of a search or a build (0: all cores)")
         ->check(CLI::Range(0, 1024));
-    app.add_option("--io-threads", options.io_threads, "Threads that serve connections")->check(CLI::Range(1, 64));
+    app.add_option("--io-threads", options.io_threads, "Threads that serve connections (default: a quarter of the processors, 2 to 8)")->check(CLI::Range(1, 64));
     app.add_option("--parent-pid", options.parent_pid, "Exit when this process is no longer the parent");
     try {
         app.parse(argc, argv);

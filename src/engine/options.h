@@ -13,6 +13,9 @@ namespace pgwarp
 
 enum class DeviceChoice { automatic, cuda, cpu };
 
+// A quarter of the processors, 2 to 8: with two of 16, 64 clients waited for threads while processors were idle.
+std::size_t default_io_threads();
+
 struct EngineOptions {
     std::string socket = socket_path;
     std::string lock = lock_path;
@@ -23,7 +26,7 @@ struct EngineOptions {
     // before a GPU is asked, and the partitions of a table all at once.
     std::uint64_t cpu_values = 0;
     std::size_t threads = 0;  // of a search or a build; 0 = all cores
-    std::size_t io_threads = 2;
+    std::size_t io_threads = default_io_threads();  // they answer small searches themselves
     int parent_pid = 0;  // exit with this parent; 0 = on one's own
 };
 

@@ -17,8 +17,8 @@ struct LaunchSize {
     int tiles;  // of centroids
 };
 
-// Products of about 0.15 ms, or 0.25 ms where less is not a wave: each kernel of a search waits so long at most, since a
-// block keeps its multiprocessor to the end of the launch. Whole waves of row tiles with all centroids while that is
+// Products of about 0.15 ms, or 0.25 ms where less is not a wave: each kernel of a search waits so long at most, since
+// a block keeps its multiprocessor to the end of the launch. Whole waves of row tiles with all centroids while that is
 // enough for a wave, else a wave with some of the centroids (where the kernel takes all of them, less than a wave).
 LaunchSize launch_size(const Context& context, std::size_t chunks, int tiles, int passes, bool fast)
 {

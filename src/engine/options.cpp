@@ -30,7 +30,9 @@ std::optional<EngineOptions> parse_options(int argc, const char* const* argv, in
     app.add_option("--memory", options.memory, "Bytes that resident indexes may use (0: a share of what is free)");
     app.add_option("--threads", options.threads, "Threads of a search or a build (0: all cores)")
         ->check(CLI::Range(0, 1024));
-    app.add_option("--io-threads", options.io_threads, "Threads that serve connections (default: a quarter of the processors, 2 to 8)")->check(CLI::Range(1, 64));
+    app.add_option("--io-threads", options.io_threads,
+                   "Threads that serve connections (default: a quarter of the processors, 2 to 8)")
+        ->check(CLI::Range(1, 64));
     app.add_option("--parent-pid", options.parent_pid, "Exit when this process is no longer the parent");
     try {
         app.parse(argc, argv);

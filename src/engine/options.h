@@ -25,9 +25,9 @@ struct EngineOptions {
     // Indexes of at most so many values (rows times dimensions) are served by the CPU beside a GPU: it answers one
     // before a GPU is asked, and the partitions of a table all at once.
     std::uint64_t cpu_values = 0;
-    std::size_t threads = 0;  // of a search or a build; 0 = all cores
+    std::size_t threads = 0;                        // of a search or a build; 0 = all cores
     std::size_t io_threads = default_io_threads();  // they answer small searches themselves
-    int parent_pid = 0;  // exit with this parent; 0 = on one's own
+    int parent_pid = 0;                             // exit with this parent; 0 = on one's own
 };
 
 // Parses the command line. Nothing: the process should exit with exit_code (help, or a mistake already explained).

@@ -141,7 +141,16 @@ const BatchWork* peer_of(const std::vector<BatchWork>& works, const BatchWork& w
     return best;
 }
 
-void print(const Options& options, const Dataset& data, const std::vector<BatchWork>& works)
+// What the machine takes for the least that a prepared statement can be, for comparing machines: microseconds.
+double look_up_us(const Options& options, const Dataset& data, const std::vector<Method>& methods)
+{
+    for (const Method& method : methods) {
+        if (method.server == Server::pgwarp) return measure_look_up(options, data, method).median_us;
+    }
+    return 0;
+}
+
+void print(const Options& options, const Dataset& data, const std::vector<BatchWork>& works, double look_up)
 {
     std::printf("\n%s: %zu rows of %zu dimensions, %s, k = %zu; medians of at most %d rounds\n", options.name.c_str(),
                 data.base.rows, data.base.columns, options.metric.c_str(), options.k, options.repeats);
@@ -168,6 +177,7 @@ void print(const Options& options, const Dataset& data, const std::vector<BatchW
     std::printf(
         "recall: of the first %zu queries (pgwarp's join, knn_search: of all; knn_graph: of rows of 100 blocks)\n",
         options.queries);
+    if (look_up > 0) std::printf("primary-key look-up in pgwarp's database, median: %.1f us\n", look_up);
 }
 
 }  // namespace
@@ -213,7 +223,7 @@ void measure_batches(const Options& options, Dataset data)
     }
     measure_rounds(options, works);
     write_batch_csv(options, data, works);
-    print(options, data, works);
+    print(options, data, works, look_up_us(options, data, methods));
 }
 
 }  // namespace pgwarp::bench

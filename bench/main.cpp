@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "batch.h"
+#include "insertions.h"
 #include "interference.h"
 #include "report.h"
 #include "restart.h"
@@ -74,6 +75,7 @@ void run(const Options& options)
     Dataset data = load_dataset(options);
     if (options.kills > 0) return measure_restarts(options, data);
     if (options.while_building) return measure_interference(options, data);
+    if (options.inserts_per_second > 0) return measure_insertions(options, data);
     if (!options.batch_parts.empty()) return measure_batches(options, std::move(data));
     const std::vector<Method> methods = available_methods(options, data);
     say("loading tables");

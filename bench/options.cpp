@@ -57,6 +57,12 @@ bool parse_options(int argc, char** argv, Options& options, int& exit_code)
         ->capture_default_str();
     app.add_flag("--while-building", options.while_building,
                  "Instead: measure one client while indexes of another table are built");
+    app.add_option("--while-inserting", options.inserts_per_second,
+                   "Instead: measure one client while so many rows a second are inserted")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--insert-seconds", options.insert_seconds, "With --while-inserting: for how long")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
     app.add_option(
            "--batch", options.batch_parts,
            "Instead: many searches at once: all, or some of join (lateral), filter (join with a filter that passes "

@@ -28,9 +28,11 @@ struct Options {
     int repeats = 0;
     int build_repeats = 3;
     double seconds = 2;
-    int kills = 0;                         // > 0: instead of searches, measure what follows the death of the engine
-    double settle_seconds = 11;            // of life before each kill
-    bool while_building = false;           // instead: one client while an index on another table is built
+    int kills = 0;                  // > 0: instead of searches, measure what follows the death of the engine
+    double settle_seconds = 11;     // of life before each kill
+    bool while_building = false;    // instead: one client while an index on another table is built
+    double inserts_per_second = 0;  // > 0: instead: one client while rows are inserted
+    double insert_seconds = 600;
     std::vector<std::string> batch_parts;  // not empty: instead, these ways to make many searches at once
     std::vector<std::string> partition_methods = {"exact", "pgvector-hnsw"};
     std::size_t batch_queries = 10000;  // searches of a join and of one call

@@ -33,8 +33,7 @@ CREATE TABLE found AS SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <->
 INSERT INTO found SELECT q.id + 10, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 2) FROM asked q;
 SELECT * FROM found ORDER BY id;
 DROP TABLE found;
--- not batched: a condition, a locked row, a volatile query, a scrollable cursor
-EXPLAIN (COSTS OFF) SELECT q.id FROM asked q WHERE q.id IN (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3);
+-- not batched: a locked row, a volatile query, a scrollable cursor
 EXPLAIN (COSTS OFF) SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) FROM asked q FOR UPDATE;
 EXPLAIN (COSTS OFF) SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> (q.v * ARRAY[random(), 1, 1]::vector) LIMIT 3) FROM asked q;
 BEGIN;

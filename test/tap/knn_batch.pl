@@ -90,10 +90,55 @@ $node->safe_psql('postgres', q{
 			pick('asked', '(SELECT * FROM asked ORDER BY id DESC) asked'),
 			pick('', ' WHERE asked.id > 3', ' JOIN asked other USING (id)', ' ORDER BY asked.id LIMIT 4'));
 	END $$;
+	-- sub-selects of a condition; what raises an error for one row is guarded
+	CREATE FUNCTION random_condition(filter text = NULL) RETURNS text LANGUAGE plpgsql AS $$
+	DECLARE
+		found text := format('(%s) s', random_subquery(filter));
+		guarded text := 'array_fill(1 / (asked.id - 4), ARRAY[6])::vector';
+	BEGIN
+		RETURN pick(format('asked.kind IN (SELECT s.kind FROM %s)', found),
+			format('asked.kind NOT IN (SELECT s.kind FROM %s)', found),
+			format('asked.id %% 2 = 0 OR asked.kind IN (SELECT s.kind FROM %s)', found),
+			format('(asked.kind, asked.id %% 2) IN (SELECT s.kind, s.id %% 2 FROM %s)', found),
+			format('asked.kind + 1 %s (SELECT s.kind FROM %s)', pick('< ANY', '>= ALL', '<= ALL', '= ANY'), found),
+			format('%s (SELECT FROM %s WHERE s.kind %s asked.kind)', pick('EXISTS', 'NOT EXISTS'), found, pick('=', '<')),
+			format('(SELECT %s(s.d) FROM %s) < %s', pick('min', 'avg', 'sum'), found, pick('0.5', '0.7', '4')),
+			format('asked.id = ANY (ARRAY(SELECT s.id %% 15 FROM %s))', found),
+			format('CASE WHEN asked.id <> 4 THEN asked.kind IN (SELECT i.kind FROM items i ORDER BY i.v <-> (asked.w + %s) LIMIT 4) END', guarded),
+			format('asked.id <> 4 AND EXISTS (SELECT FROM (SELECT kind FROM items i ORDER BY i.v <-> (asked.v + %s) LIMIT 4) s WHERE s.kind < 2)', guarded));
+	END $$;
+	-- columns id, kind
+	CREATE FUNCTION random_conditions(condition text = NULL) RETURNS text LANGUAGE plpgsql AS $$
+	DECLARE
+		rows_from text := pick('asked', 'asked', '(SELECT * FROM asked ORDER BY id DESC OFFSET 0) asked',
+			'(SELECT * FROM asked UNION ALL SELECT id + 100, kind, w, v FROM asked WHERE kind = 1) asked',
+			'(SELECT a.id, b.kind, a.v, b.w FROM asked a JOIN asked b ON a.id = b.kind + 1) asked',
+			'(SELECT a.id, b.kind, a.v, b.w FROM asked a LEFT JOIN asked b ON a.id = b.kind + 1) asked');
+		condition text := format('(%s)', coalesce(condition, random_condition()));
+	BEGIN
+		IF random() < 0.3 THEN condition := condition || format(' AND (%s)', random_condition()); END IF;
+		IF random() < 0.3 THEN condition := pick('asked.id > 3', 'asked.kind < 2', '10 / asked.id > 0', 'random() >= 0') || ' AND ' || condition; END IF;
+		RETURN format('SELECT asked.id, asked.kind%s FROM %s WHERE %s%s',
+			pick('', '', format(', ARRAY(SELECT s.id FROM (%s) s)', random_subquery()), format(', (%s)', random_condition())),
+			rows_from, condition, pick('', '', ' LIMIT 2', ' ORDER BY asked.id LIMIT 5'));
+	END $$;
+	-- the same in a place where it is executed often, or stopped early
+	CREATE FUNCTION random_filter() RETURNS text LANGUAGE plpgsql AS $$
+	DECLARE filtered text := random_conditions();
+	BEGIN
+		RETURN CASE floor(random() * 8)::int
+			WHEN 0 THEN format('SELECT o.id, (SELECT count(*) FROM (%s) s WHERE s.kind = o.kind) FROM asked o WHERE o.id < 6', filtered)
+			WHEN 1 THEN format('SELECT o.id FROM asked o WHERE EXISTS (SELECT FROM (%s) s WHERE s.id > o.id)', filtered)
+			WHEN 2 THEN format('SELECT o.id, n.* FROM asked o CROSS JOIN LATERAL (%s) n', random_conditions('asked.kind = o.kind AND ' || random_condition()))
+			WHEN 3 THEN format('SELECT s.id, n.id AS n FROM (%s) s JOIN asked USING (id) CROSS JOIN LATERAL (%s) n', filtered, random_subquery())
+			ELSE filtered
+		END;
+	END $$;
 	CREATE FUNCTION random_query() RETURNS text LANGUAGE plpgsql AS $$
 	DECLARE joined text := random_join();
 	BEGIN
 		IF random() < 0.2 THEN RETURN random_sub_selects(); END IF;
+		IF random() < 0.4 THEN RETURN random_filter(); END IF;
 		IF random() < 0.2 THEN
 			joined := format('SELECT t.*, m.id AS second FROM (%s) t JOIN asked ON asked.id = t.asked_id CROSS JOIN LATERAL (%s) m', joined, random_subquery());
 		ELSIF random() < 0.3 THEN
@@ -118,7 +163,14 @@ $node->safe_psql('postgres', q{
 		$$SELECT format('SELECT string_agg(t::text, E''\n'' ORDER BY t::text) FROM (%s) t', query)$$;
 	CREATE FUNCTION random_write() RETURNS text LANGUAGE plpgsql AS $$
 	BEGIN
-		RETURN CASE floor(random() * 7)::int
+		RETURN CASE floor(random() * 11)::int
+			WHEN 6 THEN all_rows(format('SELECT asked.id FROM asked WHERE %s FOR UPDATE', random_condition()))
+			WHEN 7 THEN all_rows(format('SELECT s.*, touch(id) FROM (%s) s', random_conditions()))
+			WHEN 8 THEN all_rows(random_conditions('asked.id < 5 AND ' || pick('touch(asked.id) > 0 AND ', 'find_own(asked.w, asked.id) > 0 AND ') || random_condition()))
+			WHEN 9 THEN all_rows(random_conditions('asked.id < 3 AND ' || random_condition('WHERE i.kind < 3 AND touch(i.id) > 0')))
+			WHEN 10 THEN format('WITH m AS (%s RETURNING items.id, items.kind) SELECT string_agg(m::text, chr(10) ORDER BY m::text) FROM m',
+				pick('UPDATE items SET kind = items.kind + 5 FROM asked WHERE items.id = asked.id AND ', 'DELETE FROM items USING asked WHERE items.id = asked.id AND ',
+					'INSERT INTO items SELECT 500000 + 3 * asked.id, 7, asked.w FROM asked WHERE ') || random_condition())
 			WHEN 0 THEN all_rows(random_join(pick('asked', '(SELECT * FROM asked WHERE id > 3) asked')) || ' FOR UPDATE OF asked')
 			WHEN 1 THEN all_rows(random_join(NULL, format('SELECT id, kind, i.v <-> asked.w AS d FROM items i %s ORDER BY i.v <-> asked.w LIMIT 3 %s',
 				pick('', 'WHERE kind < 5'), pick('FOR UPDATE', 'FOR SHARE'))) || ' WHERE n.id > 1')
@@ -185,7 +237,8 @@ $node->safe_psql('postgres', q{
 		batched := 0; wrong := 0; failed := 0;
 		FOR i IN 1 .. count LOOP
 			PERFORM setseed(seed + i * 1e-6);
-			statement := CASE kind WHEN 'read' THEN all_rows(random_query()) WHEN 'write' THEN random_write() ELSE random_join() END;
+			statement := CASE kind WHEN 'read' THEN all_rows(random_query()) WHEN 'write' THEN random_write()
+				ELSE CASE WHEN random() < 0.2 THEN random_conditions() ELSE random_join() END END;
 			one_seed := random();
 			PERFORM set_config('pgwarp.batch_size', pick('1', '3', '8', '1000'), true);
 			PERFORM set_config('pgwarp.knn_batch', 'on', true);
@@ -199,7 +252,7 @@ $node->safe_psql('postgres', q{
 			END IF;
 			IF batches IS DISTINCT FROM plain THEN
 				wrong := wrong + 1;
-				example := statement || ': ' || coalesce(left(batches, 300), 'nothing') || ' instead of ' || coalesce(left(plain, 300), 'nothing');
+				example := statement || ': ' || coalesce(left(batches, 3000), 'nothing') || ' instead of ' || coalesce(left(plain, 3000), 'nothing');
 			END IF;
 		END LOOP;
 	END $$;

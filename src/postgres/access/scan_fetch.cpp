@@ -85,17 +85,20 @@ bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found
         now.ahead = nullptr;
     } else if (!now.started) {
         if (now.arbitrary || !scans_for_statement(scan)) return false;
-        KnnCache* cache = scan_knn_cache(scan);
-        if (cache != nullptr) answer = find_knn_answer(cache, describe_answered(scan), now.sent, now.dimensions);
-        if (answer != nullptr) {
+        const EState* executor = state->hint.limit->ps.state;
+        KnnCache* cache = find_answering_cache(executor, scan->indexRelation, now.sent, now.dimensions);
+        if (cache != nullptr) {
+            answer = take_knn_answer(cache, describe_answered(scan));
             now.ahead = cache;
             now.wanted = cache->wanted;
         } else if (state->hint.partitions != nullptr) {
             answer = find_partition_answer(state->hint.partitions, state->hint.partition, now.metric, now.sent,
                                            now.dimensions);
         }
-    } else if (now.ahead != nullptr) {
+    } else if (now.ahead != nullptr && answers_query(now.ahead, now.sent, now.dimensions)) {
         answer = deepen_knn_answer(now.ahead, describe_answered(scan), now.wanted);
+    } else {
+        now.ahead = nullptr;  // it went on to another row
     }
     if (answer == nullptr) return false;
     *found = {};

@@ -86,12 +86,15 @@ Node* create_state(CustomScan*)
     return make_custom_state<KnnBatchState>(&methods);
 }
 
-// Rows are kept as minimal tuples: let the node hand out a slot of that kind, which is read only as far as needed.
+// Rows are kept as minimal tuples: let the node hand out a slot of that kind, which is read only as far as needed. What
+// was compiled for slots of another kind is compiled anew.
 void use_minimal_slot(KnnBatchState* state, EState* executor)
 {
     ::ScanState& scan = state->custom.ss;
     ExecInitScanTupleSlot(executor, &scan, scan.ss_ScanTupleSlot->tts_tupleDescriptor, &TTSOpsMinimalTuple);
+    scan.ps.subPlan = NIL;
     ExecAssignScanProjectionInfoWithVarno(&scan, INDEX_VAR);
+    scan.ps.qual = ExecInitQual(scan.ps.plan->qual, &scan.ps);
 }
 
 void begin(CustomScanState* node, EState* executor, int flags)
@@ -345,19 +348,34 @@ bool read_batch(KnnBatchState* state)
     return true;
 }
 
-TupleTableSlot* execute(CustomScanState* node)
+// The next row, whose searches are answered; an empty slot after the last one.
+TupleTableSlot* next_row(KnnBatchState* state)
 {
-    KnnBatchState* state = state_of(node);
     const bool any = state->prepared && state->next_row < state->current->row_count;
-    if (!any && !read_batch(state)) return ExecClearTuple(node->ss.ss_ScanTupleSlot);
+    if (!any && !read_batch(state)) return ExecClearTuple(state->custom.ss.ss_ScanTupleSlot);
     const BatchRow& row = state->current->rows[state->next_row++];
     for (uint32 i = 0; i < state->cache_count; ++i) state->caches[i].current = row.query;
-    TupleTableSlot* slot = store_row(state, row);
-    if (node->ss.ps.ps_ProjInfo == nullptr) return slot;
-    ExprContext* context = node->ss.ps.ps_ExprContext;
-    ResetExprContext(context);
-    context->ecxt_scantuple = slot;
-    return ExecProject(node->ss.ps.ps_ProjInfo);
+    return store_row(state, row);
+}
+
+TupleTableSlot* execute(CustomScanState* node)
+{
+    const PlanState& plan = node->ss.ps;
+    ExprContext* context = plan.ps_ExprContext;
+    for (;;) {
+        CHECK_FOR_INTERRUPTS();
+        TupleTableSlot* slot = next_row(state_of(node));
+        if (TupIsNull(slot)) return slot;
+        ResetExprContext(context);
+        context->ecxt_scantuple = slot;
+        if (ExecQual(plan.qual, context)) return plan.ps_ProjInfo != nullptr ? ExecProject(plan.ps_ProjInfo) : slot;
+        InstrCountFiltered1(node, 1);
+    }
+}
+
+bool all_rows_taken(const KnnBatchState* state)
+{
+    return state->ended && state->next_row == state->current->row_count && state->next->row_count == 0;
 }
 
 // Forget the rows that were read.
@@ -390,6 +408,8 @@ void end(CustomScanState* node)
 void rescan_batch(CustomScanState* node)
 {
     KnnBatchState* state = state_of(node);
+    // A scan that was stopped early may be again.
+    if (state->prepared && !all_rows_taken(state)) state->width = 1;
     drop_batch(state);
     state->ended = false;
     if (node->ss.ps.chgParam != nullptr) UpdateChangedParamSet(state->child, node->ss.ps.chgParam);
@@ -460,5 +480,10 @@ void explain(CustomScanState* node, List*, ExplainState* explanation)
 }  // namespace
 
 const CustomScanMethods knn_batch_scan_methods = {"KnnBatch", create_state};
+
+bool is_knn_batch(const PlanState* node)
+{
+    return IsA(node, CustomScanState) && reinterpret_cast<const CustomScanState*>(node)->methods == &methods;
+}
 
 }  // namespace pgwarp

@@ -12,6 +12,7 @@
 #include "postgres/postgres_headers.h"
 
 extern "C" {
+#include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 }
@@ -36,5 +37,6 @@ List* knn_batch_private(const KnnBatchPlan& plan);
 KnnBatchPlan read_knn_batch_plan(const CustomScan* scan);
 
 extern const CustomScanMethods knn_batch_scan_methods;
+bool is_knn_batch(const PlanState* node);
 
 }  // namespace pgwarp

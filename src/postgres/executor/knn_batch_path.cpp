@@ -296,7 +296,8 @@ void add_join_paths(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelO
                     JoinPathExtraData* extra)
 {
     if (previous_hook != nullptr) previous_hook(root, join, outer, inner, type, extra);
-    if (!setting_knn_batch || !enable_nestloop || (type != JOIN_INNER && type != JOIN_LEFT)) return;
+    if (!setting_knn_batch || !enable_nestloop) return;
+    if (type != JOIN_INNER && type != JOIN_LEFT && type != JOIN_SEMI && type != JOIN_ANTI) return;
     KnnBatchPlan plan = {};
     Path* knn = find_knn_subquery(outer, inner, &plan);
     if (knn == nullptr) return;

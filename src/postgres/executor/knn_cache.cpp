@@ -261,10 +261,24 @@ KnnCache* find_knn_cache(const EState* executor, Relation index)
     return nullptr;
 }
 
-const BatchAnswer* find_knn_answer(KnnCache* cache, const AnsweredScan& scan, const float* query, uint32 dimensions)
+bool answers_query(const KnnCache* cache, const float* query, uint32 dimensions)
 {
+    if (cache->current == no_query || cache->dimensions != dimensions) return false;
     const float* theirs = cache->queries + uint64{cache->current} * dimensions;
-    if (cache->dimensions != dimensions || memcmp(theirs, query, sizeof(float) * dimensions) != 0) return nullptr;
+    return memcmp(theirs, query, sizeof(float) * dimensions) == 0;
+}
+
+KnnCache* find_answering_cache(const EState* executor, Relation index, const float* query, uint32 dimensions)
+{
+    for (KnnCache* cache = caches; cache != nullptr; cache = cache->next) {
+        if (cache->executor != executor || RelationGetRelid(cache->index) != RelationGetRelid(index)) continue;
+        if (answers_query(cache, query, dimensions)) return cache;
+    }
+    return nullptr;
+}
+
+const BatchAnswer* take_knn_answer(KnnCache* cache, const AnsweredScan& scan)
+{
     note_taken(cache);
     cache->used++;
     cache->counts.hits++;

@@ -79,11 +79,14 @@ void keep_next_batches();
 // As fill_knn_caches(), for a batch that was begun. False when its answers are gone; they were searched for anew.
 bool take_next_batch(KnnCache* cache);
 
-// The cache with an answer for the row that is being joined, if any.
+// A cache of the index with answers for the row that is being joined, if any.
 KnnCache* find_knn_cache(const EState* executor, Relation index);
-// That answer: null when it isn't to this query. The rows that are fetched next are brought near. Where scans took many
-// more rows than their LIMIT asks for, it is without those that the scan's filter would drop, as far as they are known.
-const BatchAnswer* find_knn_answer(KnnCache* cache, const AnsweredScan& scan, const float* query, uint32 dimensions);
+// Among these the one with an answer to this query.
+KnnCache* find_answering_cache(const EState* executor, Relation index, const float* query, uint32 dimensions);
+bool answers_query(const KnnCache* cache, const float* query, uint32 dimensions);
+// That answer. The rows that are fetched next are brought near. Where scans took many more rows than their LIMIT asks
+// for, it is without those that the scan's filter would drop, as far as they are known.
+const BatchAnswer* take_knn_answer(KnnCache* cache, const AnsweredScan& scan);
 // The same with at least `wanted` rows, for a scan that needs more than it got: for the rows that follow too, when many
 // do.
 const BatchAnswer* deepen_knn_answer(KnnCache* cache, const AnsweredScan& scan, uint32 wanted);

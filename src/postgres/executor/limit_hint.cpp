@@ -2,6 +2,7 @@
 
 #include "postgres/access/methods.h"
 #include "postgres/executor/distance_stop.h"
+#include "postgres/executor/knn_batch.h"
 #include "postgres/executor/partition_search.h"
 #include "postgres/executor/subplan_batch.h"
 
@@ -141,6 +142,9 @@ bool visit_node(PlanState* node, void* state)
                 limit_partition_search(partitions, hint);
                 below = &hint;
             } else if (is_distance_stop(node)) {
+                below = &hint;
+            } else if (is_knn_batch(node)) {
+                hint.filtered = true;  // it reads ahead, too
                 below = &hint;
             }
             break;

@@ -1,15 +1,14 @@
 #include "postgres/executor/subplan_batch.h"
 
-#include "postgres/access/methods.h"
+#include "postgres/executor/expression_walk.h"
 #include "postgres/executor/knn_batch.h"
+#include "postgres/executor/subplan_search.h"
 #include "postgres/settings.h"
 
 extern "C" {
 #include "access/parallel.h"
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
-#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "tcop/pquery.h"
 #include "utils/portal.h"
@@ -22,155 +21,6 @@ namespace
 {
 
 constexpr int first_node_number = 1 << 20;  // of the nodes that are added; the planner's are smaller
-
-// A sub-plan with index scans of ours under a LIMIT, as the plan has them: the query holds parameters.
-struct SearchingSubplan {
-    Expr* query;
-    Node* limit;
-    Node* offset;
-    List* indexes;
-    bool filtered;
-    bool failed;  // not all scans are for the same query
-};
-
-template <class Walker>
-bool walk_expression(Node* node, Walker walker, void* context)
-{
-#if PG_VERSION_NUM >= 160000
-    return expression_tree_walker(node, walker, context);
-#else
-    return expression_tree_walker(node, reinterpret_cast<bool (*)()>(reinterpret_cast<void*>(walker)), context);
-#endif
-}
-
-template <class Mutator>
-Node* mutate_expression(Node* node, Mutator mutator, void* context)
-{
-#if PG_VERSION_NUM >= 160000
-    return expression_tree_mutator(node, mutator, context);
-#else
-    return expression_tree_mutator(node, reinterpret_cast<Node* (*)()>(reinterpret_cast<void*>(mutator)), context);
-#endif
-}
-
-bool is_ours(Oid index_oid)
-{
-    Relation index = index_open(index_oid, AccessShareLock);
-    const bool ours = find_access_method(index->rd_indam->amoptions) != nullptr;
-    index_close(index, NoLock);
-    return ours;
-}
-
-// IndexScan or IndexOnlyScan.
-template <class Scan>
-void find_scan(const Scan* scan, SearchingSubplan* found)
-{
-    if (list_length(scan->indexorderby) != 1 || found->limit == nullptr) return;
-    Node* order = static_cast<Node*>(linitial(scan->indexorderby));
-    if (!IsA(order, OpExpr) || list_length(castNode(OpExpr, order)->args) != 2 || !is_ours(scan->indexid)) return;
-    auto* query = static_cast<Expr*>(lsecond(castNode(OpExpr, order)->args));
-    if (found->query != nullptr && !equal(found->query, query)) found->failed = true;
-    found->query = query;
-    found->indexes = lappend_oid(found->indexes, scan->indexid);
-    if (scan->scan.plan.qual != NIL) found->filtered = true;
-}
-
-// Look for the scans below nodes that hand rows on.
-void find_scans(Plan* plan, SearchingSubplan* found)
-{
-    if (plan == nullptr) return;
-    ListCell* cell;
-    switch (nodeTag(plan)) {
-        case T_Limit:
-            found->limit = castNode(Limit, plan)->limitCount;
-            found->offset = castNode(Limit, plan)->limitOffset;
-            break;
-        case T_SubqueryScan:
-            find_scans(castNode(SubqueryScan, plan)->subplan, found);
-            break;
-        case T_MergeAppend:
-            foreach (cell, castNode(MergeAppend, plan)->mergeplans) {
-                find_scans(static_cast<Plan*>(lfirst(cell)), found);
-            }
-            break;
-        case T_Append:
-            foreach (cell, castNode(Append, plan)->appendplans) find_scans(static_cast<Plan*>(lfirst(cell)), found);
-            break;
-        case T_CustomScan:
-            foreach (cell, castNode(CustomScan, plan)->custom_plans)
-                find_scans(static_cast<Plan*>(lfirst(cell)), found);
-            break;
-        case T_IndexScan:
-            find_scan(castNode(IndexScan, plan), found);
-            break;
-        case T_IndexOnlyScan:
-            find_scan(castNode(IndexOnlyScan, plan), found);
-            break;
-        case T_Agg:
-        case T_Result:
-        case T_Sort:
-            break;
-        default:
-            return;
-    }
-    find_scans(plan->lefttree, found);
-}
-
-bool has_parameter(Node* node, void*)
-{
-    if (node == nullptr) return false;
-    if (IsA(node, Param) && castNode(Param, node)->paramkind == PARAM_EXEC) return true;
-    return walk_expression(node, has_parameter, nullptr);
-}
-
-// Replaces a sub-plan's parameters by what its parent sets them to.
-struct Arguments {
-    const SubPlan* subplan;
-    bool failed;
-};
-
-Node* replace_parameter(Node* node, void* context)
-{
-    auto* arguments = static_cast<Arguments*>(context);
-    if (node == nullptr) return nullptr;
-    if (!IsA(node, Param) || castNode(Param, node)->paramkind != PARAM_EXEC) {
-        return mutate_expression(node, replace_parameter, context);
-    }
-    ListCell* number;
-    ListCell* value;
-    forboth(number, arguments->subplan->parParam, value, arguments->subplan->args)
-    {
-        if (lfirst_int(number) == castNode(Param, node)->paramid) {
-            return static_cast<Node*>(copyObjectImpl(lfirst(value)));
-        }
-    }
-    arguments->failed = true;
-    return node;
-}
-
-bool may_run_ahead(Node* expression)
-{
-    return !contain_volatile_functions(expression) && !contain_subplans(expression);
-}
-
-// What a KnnBatch above the node that evaluates this sub-plan is to read ahead; false when there is nothing to gain.
-bool plan_batch(const PlannedStmt* statement, const SubPlan* subplan, KnnBatchPlan* plan)
-{
-    if (subplan->parParam == NIL || subplan->useHashTable) return false;
-    SearchingSubplan found = {};
-    find_scans(static_cast<Plan*>(list_nth(statement->subplans, subplan->plan_id - 1)), &found);
-    if (found.query == nullptr || found.failed) return false;
-    if (has_parameter(found.limit, nullptr) || has_parameter(found.offset, nullptr)) return false;
-    Arguments arguments = {subplan, false};
-    Node* query = replace_parameter(reinterpret_cast<Node*>(found.query), &arguments);
-    if (arguments.failed || !contain_var_clause(query)) return false;
-    if (!may_run_ahead(query) || !may_run_ahead(found.limit) || !may_run_ahead(found.offset)) return false;
-    Node* none = reinterpret_cast<Node*>(makeNullConst(INT8OID, -1, InvalidOid));
-    *plan = {reinterpret_cast<Expr*>(query), static_cast<Expr*>(copyObjectImpl(found.limit)),
-             static_cast<Expr*>(copyObjectImpl(found.offset != nullptr ? found.offset : none)), found.indexes,
-             found.filtered};
-    return true;
-}
 
 // The target list that a column refers to, and the plan whose list it is; NIL for a column of a table.
 List* referred_list(const Plan* plan, const Var* column, const Plan** below)
@@ -204,48 +54,39 @@ const Var* table_column(const Plan* plan, const Var* column)
     return column;
 }
 
-// The first sub-plan of a target list that can be batched, and what is in the list that only its own node can evaluate.
-struct TargetSearch {
-    const PlannedStmt* statement;
-    const Plan* plan;
-    KnnBatchPlan batch;
-    bool found;
-    bool bound;
-};
-
-bool search_targets(Node* node, void* context)
+// Whether an expression holds what only its own node can evaluate.
+bool is_bound(Node* node, void* context)
 {
-    auto* search = static_cast<TargetSearch*>(context);
     if (node == nullptr) return false;
     switch (nodeTag(node)) {
-        case T_SubPlan:
-            if (!search->found) search->found = plan_batch(search->statement, castNode(SubPlan, node), &search->batch);
-            break;
-        case T_Var:
-            if (castNode(Var, node)->varattno == InvalidAttrNumber ||
-                table_column(search->plan, castNode(Var, node)) == nullptr) {
-                search->bound = true;
-            }
-            break;
+        case T_Var: {
+            const auto* column = castNode(Var, node);
+            return column->varattno == InvalidAttrNumber ||
+                   table_column(static_cast<const Plan*>(context), column) == nullptr;
+        }
         case T_Aggref:
         case T_GroupingFunc:
         case T_WindowFunc:
         case T_CurrentOfExpr:
-            search->bound = true;
-            break;
+            return true;
         case T_FuncExpr:
-            if (castNode(FuncExpr, node)->funcretset) search->bound = true;
+            if (castNode(FuncExpr, node)->funcretset) return true;
             break;
         case T_OpExpr:
-            if (castNode(OpExpr, node)->opretset) search->bound = true;
+            if (castNode(OpExpr, node)->opretset) return true;
             break;
         default:
             break;
     }
-    return walk_expression(node, search_targets, context);
+    return walk_expression(node, is_bound, context);
 }
 
-// Whether a node's target list may as well be evaluated above it.
+bool is_batch(const Plan* plan)
+{
+    return IsA(plan, CustomScan) && reinterpret_cast<const CustomScan*>(plan)->methods == &knn_batch_scan_methods;
+}
+
+// Whether a node's last conditions and its target list may as well be evaluated above it.
 bool may_split(const Plan* plan)
 {
     switch (nodeTag(plan)) {
@@ -264,8 +105,22 @@ bool may_split(const Plan* plan)
         case T_Result:
             return plan->lefttree != nullptr;
         default:
-            return false;
+            return is_batch(plan);
     }
+}
+
+bool is_join(const Plan* plan)
+{
+    return IsA(plan, NestLoop) || IsA(plan, MergeJoin) || IsA(plan, HashJoin);
+}
+
+// The conditions that end with a row left out, in the order of evaluation. Those of an inner join are of this kind too.
+List** conditions_of(Plan* plan)
+{
+    if (is_join(plan) && plan->qual == NIL && reinterpret_cast<Join*>(plan)->jointype == JOIN_INNER) {
+        return &reinterpret_cast<Join*>(plan)->joinqual;
+    }
+    return &plan->qual;
 }
 
 // Moves columns into a target list of their own, and refers to them there.
@@ -313,15 +168,57 @@ List* name_columns(const Plan* plan, List* targets)
     return named;
 }
 
-// The node with its columns only, below a KnnBatch with its target list.
-Plan* split_node(Plan* node, const KnnBatchPlan& batch, int number)
+// Where a node is split, and what is read ahead there.
+struct Split {
+    KnnBatchPlan batch;
+    List* kept;   // conditions that the node goes on to evaluate
+    List* moved;  // those that follow
+};
+
+// Split before the first condition, or else the target list, with a search that can be batched and isn't yet.
+bool find_split(const PlannedStmt* statement, Plan* plan, Split* split)
+{
+    KnnBatchPlan own = {};
+    if (is_batch(plan)) own = read_knn_batch_plan(castNode(CustomScan, plan));
+    const KnnBatchPlan* batch = own.query != nullptr ? &own : nullptr;
+    List* conditions = *conditions_of(plan);
+    int first = 0;
+    while (first < list_length(conditions) &&
+           !plan_expression_batch(statement, static_cast<Node*>(list_nth(conditions, first)), batch, &split->batch)) {
+        ++first;
+    }
+    if (first == list_length(conditions) &&
+        !plan_expression_batch(statement, reinterpret_cast<Node*>(plan->targetlist), batch, &split->batch)) {
+        return false;
+    }
+    split->kept = list_truncate(list_copy(conditions), first);
+    split->moved = list_copy_tail(conditions, first);
+    return true;
+}
+
+bool is_volatile(List* expressions)
+{
+    return contain_volatile_functions(reinterpret_cast<Node*>(expressions));
+}
+
+// Whether rows are the same when the conditions that are kept are evaluated for many rows, and then the rest for each.
+bool may_apply(const Split& split, Plan* plan)
+{
+    if (is_bound(reinterpret_cast<Node*>(split.moved), plan)) return false;
+    if (is_bound(reinterpret_cast<Node*>(plan->targetlist), plan)) return false;
+    return !is_volatile(split.kept) || !(is_volatile(split.moved) || is_volatile(plan->targetlist));
+}
+
+// The node with its columns and the conditions that it keeps, below a KnnBatch with the others and its target list.
+Plan* split_node(Plan* node, const Split& split, int number)
 {
     Columns columns = {NIL};
     CustomScan* scan = makeNode(CustomScan);
     Plan& plan = scan->scan.plan;
     plan.targetlist = move_columns(node->targetlist, &columns);
-    KnnBatchPlan moved = batch;
-    moved.query = move_columns(batch.query, &columns);
+    plan.qual = move_columns(split.moved, &columns);
+    KnnBatchPlan moved = split.batch;
+    moved.query = move_columns(split.batch.query, &columns);
     plan.startup_cost = node->startup_cost;
     plan.total_cost = node->total_cost;
     plan.plan_rows = node->plan_rows;
@@ -329,12 +226,19 @@ Plan* split_node(Plan* node, const KnnBatchPlan& batch, int number)
     plan.plan_node_id = number;
     plan.extParam = bms_copy(node->extParam);
     plan.allParam = bms_copy(node->allParam);
+    // Sub-plans that moved must learn when their results change.
+    plan.initPlan = node->initPlan;
+    node->initPlan = NIL;
     scan->custom_plans = list_make1(node);
     scan->custom_exprs = knn_batch_expressions(moved);
     scan->custom_private = knn_batch_private(moved);
     scan->custom_scan_tlist = name_columns(node, columns.targets);
     scan->methods = &knn_batch_scan_methods;
     node->targetlist = columns.targets;
+    List** conditions = conditions_of(node);
+    *conditions = split.kept;
+    // That only one row matches may have followed from a condition that moved.
+    if (split.moved != NIL && conditions != &node->qual) reinterpret_cast<Join*>(node)->inner_unique = false;
     return &plan;
 }
 
@@ -367,6 +271,9 @@ void rewrite_children(Rewriting* rewriting, Plan* plan)
         case T_MergeAppend:
             rewrite_plans(rewriting, castNode(MergeAppend, plan)->mergeplans);
             break;
+        case T_CustomScan:
+            if (is_batch(plan)) rewrite_plans(rewriting, castNode(CustomScan, plan)->custom_plans);
+            break;
         default:
             break;
     }
@@ -380,25 +287,21 @@ void rewrite_plan(Rewriting* rewriting, Plan** link)
     if (plan == nullptr) return;
     check_stack_depth();
     rewrite_children(rewriting, plan);
-    if (!may_split(plan)) return;
-    TargetSearch search = {rewriting->statement, plan, {}, false, false};
-    search_targets(reinterpret_cast<Node*>(plan->targetlist), &search);
-    if (!search.found || search.bound) return;
-    *link = split_node(plan, search.batch, first_node_number + rewriting->count++);
+    Split split = {};
+    while (may_split(*link) && find_split(rewriting->statement, *link, &split) && may_apply(split, *link)) {
+        *link = split_node(*link, split, first_node_number + rewriting->count++);
+    }
 }
 
-// Whether any sub-plan searches: copying the plan is worth it.
-bool any_searches(const PlannedStmt* statement)
+// Sub-plans that parallel workers may execute stay.
+void rewrite_subplans(Rewriting* rewriting, PlannedStmt* statement)
 {
     ListCell* cell;
     foreach (cell, statement->subplans) {
-        SearchingSubplan found = {};
-        find_scans(static_cast<Plan*>(lfirst(cell)), &found);
-        if (found.query != nullptr && !found.failed && has_parameter(reinterpret_cast<Node*>(found.query), nullptr)) {
-            return true;
-        }
+        const Plan* plan = static_cast<Plan*>(lfirst(cell));
+        if (plan == nullptr || (statement->parallelModeNeeded && plan->parallel_safe)) continue;
+        rewrite_plan(rewriting, reinterpret_cast<Plan**>(&lfirst(cell)));
     }
-    return false;
 }
 
 // Whether the query is a cursor's own: the node that WHERE CURRENT OF looks for must be as the planner made it.
@@ -422,11 +325,13 @@ bool may_rewrite(const QueryDesc* query, int flags)
 
 void batch_subplans(QueryDesc* query, int flags)
 {
-    if (!setting_knn_batch || !may_rewrite(query, flags) || !any_searches(query->plannedstmt)) return;
+    if (!setting_knn_batch || !may_rewrite(query, flags) || !any_subplan_searches(query->plannedstmt)) {
+        return;
+    }
     auto* copy = static_cast<PlannedStmt*>(copyObjectImpl(query->plannedstmt));
     Rewriting rewriting = {copy, 0};
     rewrite_plan(&rewriting, &copy->planTree);
-    rewrite_plans(&rewriting, copy->subplans);
+    rewrite_subplans(&rewriting, copy);
     if (rewriting.count > 0) query->plannedstmt = copy;
 }
 

@@ -1,9 +1,11 @@
 // KnnBatch for correlated sub-plans, which the planner's join hook never sees:
 //
 //   SELECT q.id, ARRAY(SELECT i.id FROM items i ORDER BY i.v <-> q.v LIMIT 10) FROM q
+//   SELECT q.id FROM q WHERE q.label IN (SELECT i.label FROM items i ORDER BY i.v <-> q.v LIMIT 10)
 //
-// Before such a plan is executed, the node that evaluates the sub-plan in its target list is split in two: the node
-// itself, which gives the columns, and a KnnBatch over it, which reads ahead and evaluates the target list.
+// Before such a plan is executed, the node that evaluates the sub-plan is split in two: the node itself, which gives
+// the columns of the rows that its conditions before the sub-plan let through, and a KnnBatch over it, which reads
+// ahead, evaluates the conditions from the sub-plan on, in their order, and the target list.
 #pragma once
 
 #include "postgres/postgres_headers.h"

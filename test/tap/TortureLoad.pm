@@ -22,7 +22,7 @@ my $own_order = "SET enable_seqscan = off; SET enable_sort = off; SET enable_bit
 my $row_list = "md5(coalesce(string_agg(client || '.' || id || '.' || version, ' ' ORDER BY client, id), ''))";
 my $table_order = "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off;";
 # What a client may hear of an engine that is gone; no other error is allowed.
-my $engine_errors = qr/pgwarp-engine ended during a request of this session|pgwarp-engine ended twice during a search of index|pgwarp-engine ended repeatedly while index|pgwarp-engine did not answer within|pgwarp-engine is not running and cannot be started|is still being loaded/;
+my $engine_errors = qr/pgwarp-engine ended during a request of this session|pgwarp-engine ended twice during a search of index|pgwarp-engine ended repeatedly while index|pgwarp-engine did not answer within|pgwarp-engine is not running and cannot be started|no such build: its session is gone, or the engine was restarted|is still being loaded/;
 my $lost_connection = qr/server closed the connection|connection to server|could not (?:send|receive) data|terminating connection|postmaster exited|the database system is|no connection to the server/;
 
 # The size of a torture: the small one unless PGWARP_TORTURE=full.

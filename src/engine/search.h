@@ -28,7 +28,7 @@ struct SearchAnswer {
     std::vector<std::uint32_t> counts;  // per query
     std::vector<Result> results;        // of all queries, one after the other
     std::vector<std::uint64_t> places;  // of the results: ordinals as a cursor has them
-    SearchCursor last{};                // of the last result
+    SearchCursor last{};                // of the last query's last result
     ResultKind kind = ResultKind::exact;
     double bound_width = 0;  // the widest of the queries'
     ParameterList resolved;

@@ -386,6 +386,45 @@ TEST(EngineServer, ContinuationOffersEveryRowOnceInOrder)
     }
 }
 
+TEST(EngineServer, ABatchedSearchEndsAtItsOwnLastResult)
+{
+    TestServer server;
+    EngineClient client(server.path());
+    const TestIndex index = TestIndex::random(300, 4, Metric::l2);
+    load(client, index, build(client, index));
+    constexpr std::size_t together = 8;
+    const auto queries = index.random_rows(together, 3);
+    const SearchRequest request = search_request(index, 10);
+    std::size_t batched = 0;
+    // Requests that arrive together are answered together.
+    for (int round = 0; round < 200 && batched == 0; ++round) {
+        std::vector<std::byte> frames;
+        const auto append = [&](std::span<const std::byte> bytes) {
+            frames.insert(frames.end(), bytes.begin(), bytes.end());
+        };
+        for (std::size_t i = 0; i < together; ++i) {
+            MessageHeader header{};
+            header.magic = protocol_magic;
+            header.type = static_cast<std::uint16_t>(MessageType::search);
+            header.payload_bytes = sizeof(request) + 4 * sizeof(float);
+            header.request_id = 1000 + i;
+            append(EngineClient::bytes_of(header));
+            append(EngineClient::bytes_of(request));
+            append(std::as_bytes(std::span(queries).subspan(i * 4, 4)));
+        }
+        client.send_raw(frames);
+        for (std::size_t i = 0; i < together; ++i) {
+            const SearchOutcome outcome = decode_outcome(client.receive());
+            ASSERT_EQ(outcome.reply.status, SearchStatus::answered);
+            ASSERT_EQ(outcome.results.size(), 10U);
+            EXPECT_EQ(outcome.reply.last.distance, outcome.results.back().distance);
+            EXPECT_EQ(index.tids[outcome.reply.last.ordinal], outcome.results.back().tid);
+            if (outcome.reply.batch_width > 1) ++batched;
+        }
+    }
+    EXPECT_GT(batched, 0U);
+}
+
 TEST(EngineServer, RefusesSearchesThatMakeNoSense)
 {
     TestServer server;

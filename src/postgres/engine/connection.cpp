@@ -5,6 +5,7 @@
 #include "postgres/engine/request.h"
 #include "postgres/engine/shared_slot.h"
 #include "postgres/settings.h"
+#include "postgres/storage/fault_point.h"
 
 #include <unistd.h>
 
@@ -77,6 +78,7 @@ RequestResult exchange(MessageType type, const RequestPiece* pieces, int piece_c
 {
     MessageHeader header = next_header(type, pieces, piece_count);
     const uint64 id = header.request_id;
+    message_fault_point("before the request", header.type);
     switch (send_frame(&connection.socket, header, pieces, piece_count)) {
         case SendResult::sent:
             break;
@@ -85,12 +87,14 @@ RequestResult exchange(MessageType type, const RequestPiece* pieces, int piece_c
         case SendResult::lost:
             return result_of(RequestOutcome::lost);
     }
+    message_fault_point("request sent", header.type);
     int descriptor = -1;
     for (;;) {
         if (!receive_frame(&connection.socket, &header, deadline, take_descriptor ? &descriptor : nullptr)) {
             if (descriptor >= 0) close(descriptor);
             return result_of(RequestOutcome::lost);
         }
+        message_fault_point("reply received", header.type);
         // An older one answers a request that nobody waits for now.
         if (header.request_id < id) {
             connection.passed_over = Max(connection.passed_over, header.request_id);
@@ -131,6 +135,7 @@ RequestResult await(uint64 id)
     MessageHeader header;
     for (;;) {
         if (!receive_frame(&connection.socket, &header, 0, nullptr)) return result_of(RequestOutcome::lost);
+        message_fault_point("reply received", header.type);
         if (header.request_id == id) return read_reply(header, -1);
         connection.passed_over = Max(connection.passed_over, header.request_id);
     }
@@ -282,7 +287,9 @@ bool send_ahead(MessageType type, const RequestPiece* pieces, int piece_count, R
     volatile SendResult sent = SendResult::lost;
     PG_TRY();
     {
+        message_fault_point("before the request ahead", header.type);
         sent = send_frame(&connection.socket, header, pieces, piece_count);
+        message_fault_point("request ahead sent", header.type);
     }
     PG_CATCH();
     {

@@ -133,6 +133,8 @@ Relation open_owned_index(Oid oid, LOCKMODE lock)
 namespace
 {
 
+constexpr int most_load_tries = 3;
+
 // The resident mirror of the index, or nullptr.
 const MirrorStatus* find_mirror(StatusReply* status, const MirrorKey& key)
 {
@@ -158,9 +160,16 @@ uint64 load_mirror(Relation index, const IndexState& state)
     request.dimensions = dimensions;
     request.load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
     if (state.directory->calibration.count > 0) request.effort = state.directory->calibration.points[0].effort;
-    engine_search(index, state, &request, query);
+    // An engine that ended in between took the mirror with it.
+    const MirrorStatus* mirror = nullptr;
+    for (int tries = 0; mirror == nullptr && tries < most_load_tries; ++tries) {
+        const uint32 starts = engine_start_count();
+        engine_search(index, state, &request, query);
+        StatusReply* status = fetch_status();
+        mirror = find_mirror(status, request.key);
+        if (status != nullptr && engine_start_count() == starts) break;
+    }
     pfree(query);
-    const MirrorStatus* mirror = find_mirror(fetch_status(), request.key);
     return mirror != nullptr ? mirror->bytes : 0;
 }
 

@@ -2,6 +2,7 @@
 #include "postgres/maintenance/check.h"
 #include "postgres/maintenance/merge_run.h"
 #include "postgres/storage/array_stream.h"
+#include "postgres/storage/delta_pages.h"
 #include "postgres/storage/included_tuple.h"
 
 namespace pgwarp
@@ -104,11 +105,13 @@ bool check_tombstones(const IndexCheck& check)
     return true;
 }
 
-// Every entry and every value of the logs.
+// Every entry and every value of the logs, and their page tables.
 bool check_logs(const IndexCheck& check)
 {
     auto* vector = static_cast<float*>(palloc(sizeof(float) * check.meta.shape.dimensions));
+    auto* samples = static_cast<LogSamples*>(palloc(sizeof(LogSamples)));
     for (uint32 log = 0; log < delta_log_count; ++log) {
+        read_log_samples(check.index, check.meta, log, read_log_head(check.index, check.meta, log), samples);
         DeltaReader* reader =
             begin_delta_read(check.index, check.meta, log, check.meta.logs[log].start, check.ends[log]);
         DeltaEntry entry;
@@ -122,6 +125,7 @@ bool check_logs(const IndexCheck& check)
         }
         if (end_delta_read(reader) == ReadResult::recycled) return false;
     }
+    pfree(samples);
     pfree(vector);
     return true;
 }

@@ -1,6 +1,7 @@
 #include "postgres/storage/array_stream.h"
 
 #include "postgres/storage/checksum.h"
+#include "postgres/storage/fault_point.h"
 
 namespace pgwarp
 {
@@ -131,7 +132,9 @@ static void put_page(ArrayWriter* writer)
         memcpy(page_content(stored), page_content(page), writer->page_filled);
         set_page_content_bytes(stored, writer->page_filled);
         if (writer->kind == PageKind::tombstones) seal_page(stored);
+        fault_point("merge: before a page is continued");
         GenericXLogFinish(state);
+        fault_point("merge: page continued");
         UnlockReleaseBuffer(buffer);
     }
     writer->page_ordinal++;

@@ -124,6 +124,7 @@ static void log_pages(IndexWriter* writer)
 {
     const BlockNumber end = RelationGetNumberOfBlocksInFork(writer->index, writer->fork);
     log_newpage_range(writer->index, writer->fork, 0, writer->placed_start, true);
+    fault_point("build: first pages logged");
     log_newpage_range(writer->index, writer->fork, writer->placed_end, end, true);
 }
 

@@ -109,6 +109,7 @@ uint32 write_leading_value(OpenLog* log, const char* bytes, uint32 length)
         const Buffer buffer = lock_page(*log, PageKind::log_values, stream.tail, stream.tail_ordinal);
         GenericXLogState* state = GenericXLogStart(log->index);
         put_bytes(GenericXLogRegisterBuffer(state, buffer, 0), within, bytes + written, room);
+        fault_point("insert: before part of the value");
         GenericXLogFinish(state);
         fault_point("insert: part of the value written");
         UnlockReleaseBuffer(buffer);

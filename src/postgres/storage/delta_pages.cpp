@@ -90,15 +90,18 @@ void note_page(StreamSamples* samples, uint32 ordinal, BlockNumber block)
     samples->blocks[samples->count++] = block;
 }
 
-// The sample nearest before the ordinal; sets *at to its ordinal.
-static BlockNumber nearest_sample(Relation index, uint64 segment_id, PageKind kind, const LogHead& head, uint32 ordinal,
-                                  uint32* at)
+void read_log_samples(Relation index, const MetaPage& meta, uint32 log, const LogHead& head, LogSamples* samples)
 {
-    const Buffer buffer = read_page(index, head.samples, PageKind::log_head, segment_id, 1, BUFFER_LOCK_SHARE);
-    LogSamples samples;
-    memcpy(&samples, page_content(BufferGetPage(buffer)), sizeof(samples));
+    const Buffer buffer =
+        read_page(index, head.samples, PageKind::log_head, log_segment_id(meta, log), 1, BUFFER_LOCK_SHARE);
+    memcpy(samples, page_content(BufferGetPage(buffer)), sizeof(*samples));
     UnlockReleaseBuffer(buffer);
-    check_log_samples(index, head.samples, samples);
+    check_log_samples(index, head.samples, *samples);
+}
+
+// The sample nearest before the ordinal; sets *at to its ordinal.
+static BlockNumber nearest_sample(const LogSamples& samples, PageKind kind, uint32 ordinal, uint32* at)
+{
     const StreamSamples& stream = kind == PageKind::log_entries ? samples.entries : samples.values;
     const uint32 sample = Min(ordinal / stream.stride, stream.count - 1);
     *at = sample * stream.stride;
@@ -112,8 +115,10 @@ BlockNumber find_stream_page(Relation index, const MetaPage& meta, uint32 log, P
     const LogStream& stream = kind == PageKind::log_entries ? head.entries : head.values;
     const StreamStart& start = kind == PageKind::log_entries ? meta.logs[log].entries : meta.logs[log].values;
     if (ordinal == stream.tail_ordinal) return stream.tail;
+    LogSamples samples;
+    read_log_samples(index, meta, log, head, &samples);
     uint32 at = 0;
-    BlockNumber block = nearest_sample(index, segment_id, kind, head, ordinal, &at);
+    BlockNumber block = nearest_sample(samples, kind, ordinal, &at);
     // The samples of pages before the start are those of pages that may be in other use.
     if (at < start.ordinal) {
         at = start.ordinal;

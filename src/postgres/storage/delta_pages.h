@@ -48,6 +48,7 @@ uint32 entry_crc(const DeltaEntry& entry);
 
 // Read and check. The content that a locked page holds is checked by the check functions.
 LogHead read_log_head(Relation index, const MetaPage& meta, uint32 log);
+void read_log_samples(Relation index, const MetaPage& meta, uint32 log, const LogHead& head, LogSamples* samples);
 void check_log_head(Relation index, const MetaPage& meta, uint32 log, const LogHead& head);
 void check_log_samples(Relation index, BlockNumber block, const LogSamples& samples);
 // Raises ERRCODE_INDEX_CORRUPTED unless the entry's checksum and flags are right.

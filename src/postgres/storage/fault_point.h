@@ -1,14 +1,20 @@
-// Places where a build for tests (PGWARP_FAULTS) ends the process, so that the server recovers as from a crash. In
-// other builds nothing happens there.
+// Places where a build for tests (PGWARP_FAULTS) ends a process, so that the server recovers as from a crash. In other
+// builds nothing happens there.
 #pragma once
+
+#include "postgres/postgres_headers.h"
 
 namespace pgwarp
 {
 
-// Counts; the pgwarp.fault_step-th call of this session kills the process.
+// Between two changes of pages. Counts; the pgwarp.fault_step-th call of this session kills its process.
 void fault_point(const char* where);
 
-// Defines pgwarp.fault_step in a build for tests.
+// Between two steps of a conversation with the engine, about a message of this type. Counted by themselves; at the
+// pgwarp.fault_message-th call of this session the engine is killed, or with pgwarp.fault_session the session.
+void message_fault_point(const char* where, uint16 message_type);
+
+// Defines these settings in a build for tests.
 void define_fault_settings();
 
 }  // namespace pgwarp

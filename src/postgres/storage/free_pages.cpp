@@ -1,5 +1,7 @@
 #include "postgres/storage/free_pages.h"
 
+#include "postgres/storage/fault_point.h"
+
 namespace pgwarp
 {
 
@@ -52,7 +54,9 @@ void write_list(Relation index, Buffer buffer, const Extent* extents, uint32 cou
 {
     GenericXLogState* state = GenericXLogStart(index);
     put_list(GenericXLogRegisterBuffer(state, buffer, 0), extents, count);
+    fault_point("free pages: before the list");
     GenericXLogFinish(state);
+    fault_point("free pages: list written");
     UnlockReleaseBuffer(buffer);
 }
 

@@ -1,5 +1,7 @@
 #include "postgres/storage/page_source.h"
 
+#include "postgres/storage/fault_point.h"
+
 extern "C" {
 #include "access/xloginsert.h"
 #include "miscadmin.h"
@@ -43,11 +45,13 @@ BlockNumber write_page(PageSource* source, const PageImage& image)
     const Buffer buffer = next_page(source);
     const BlockNumber block = BufferGetBlockNumber(buffer);
     const bool logged = source->meta != nullptr && RelationNeedsWAL(source->index);
+    if (logged) fault_point("merge: before a page");
     START_CRIT_SECTION();
     memcpy(BufferGetPage(buffer), image.bytes, BLCKSZ);
     MarkBufferDirty(buffer);
     if (logged) log_newpage_buffer(buffer, true);
     END_CRIT_SECTION();
+    if (logged) fault_point("merge: page written");
     UnlockReleaseBuffer(buffer);
     return block;
 }

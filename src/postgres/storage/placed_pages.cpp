@@ -1,5 +1,7 @@
 #include "postgres/storage/placed_pages.h"
 
+#include "postgres/storage/fault_point.h"
+
 extern "C" {
 #include "access/xlog.h"
 #include "access/xloginsert.h"
@@ -57,12 +59,14 @@ void write_batch(PlacedPageWriter* writer, uint32 count)
         smgrwrite(file, writer->fork, writer->blocks[i], writer->pages[i], !names_file);
     }
     if (!writer->logged) return;
+    fault_point("build: pages written");
 #if PG_VERSION_NUM >= 160000
     log_newpages(&writer->index->rd_locator, writer->fork, static_cast<int>(count), writer->blocks, writer->pages,
                  true);
 #else
     log_newpages(&writer->index->rd_node, writer->fork, static_cast<int>(count), writer->blocks, writer->pages, true);
 #endif
+    fault_point("build: pages logged");
 }
 
 // Memory for pages as storage takes them; `*allocated` is what to pfree.

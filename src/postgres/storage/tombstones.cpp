@@ -63,6 +63,7 @@ void mark_rows(Sweep* sweep, BlockNumber block, uint32 ordinal, const uint32* de
     uint64* words = reinterpret_cast<uint64*>(page_content(page));
     for (uint32 i = 0; i < count; ++i) words[dead[i] / 64] |= UINT64CONST(1) << (dead[i] % 64);
     seal_page(page);
+    fault_point("bulkdelete: before rows are marked");
     GenericXLogFinish(state);
     UnlockReleaseBuffer(buffer);
     fault_point("bulkdelete: rows marked");
@@ -157,6 +158,7 @@ BlockNumber sweep_entry_page(Sweep* sweep, uint64 segment_id, BlockNumber block,
             entry->flags |= delta_dead;
             entry->crc = entry_crc(*entry);
         }
+        fault_point("bulkdelete: before entries are marked");
         GenericXLogFinish(state);
         LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
         fault_point("bulkdelete: entries marked");

@@ -1,0 +1,68 @@
+# The server crashes at random moments under a mixed load: after each restart the indexes are whole, what was committed
+# is found, and what was not is not. PGWARP_TORTURE=full: 20 crashes.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PgwarpTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time usleep);
+use TortureLoad;
+
+my $node = new_cluster('crash', 'jit' => 'off', 'autovacuum_naptime' => '1s', 'max_wal_size' => "'64MB'", 'deadlock_timeout' => '100ms',
+	'max_worker_processes' => 16, 'wal_writer_delay' => '10s');
+my @writers = create_items($node, 4);
+my ($committed, $lost) = (0, 0);
+
+# By the postmaster's end, which the other processes notice by themselves, or all at once.
+sub crash
+{
+	my ($round) = @_;
+	if ($round % 2 == 0)
+	{
+		$node->stop('immediate');
+		return 'immediate stop';
+	}
+	$node->kill9;
+	return 'SIGKILL';
+}
+
+# Until no process of the old server is left, the engine neither. A postmaster that is dead, but not yet waited for by
+# its parent, keeps its lock file valid.
+sub await_end
+{
+	my ($postmaster) = @_;
+	my $tries = 0;
+	usleep(50_000) while (server_processes($node, engine => 0) || server_processes($node, engine => 1)) && ++$tries < 1200;
+	usleep(50_000) while kill(0, $postmaster) && ++$tries < 1200;
+	return $tries < 1200;
+}
+
+my $rounds = torture_size(3, 20);
+for my $round (1 .. $rounds)
+{
+	my $postmaster = $node->safe_psql('postgres', "SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)");
+	# Two of four writers wait for the log; in every third round none does, so that commits are lost.
+	$writers[$_]{asynchronous} = $_ < 2 || $round % 3 == 0 for 0 .. $#writers;
+	my $load = start_load($node, @writers);
+	usleep(400_000 + int(rand(1_600_000)));
+	my $name = "crash $round (" . crash($round) . ')';
+	end_load($load, $name);
+	ok(await_end($postmaster), "$name: every process ended, the engine too");
+	$node->start;
+	my ($kept, $gone) = check_rows($node, $name, @writers);
+	check_indexes($node, $name);
+	note "$name: $kept transactions kept, $gone asynchronous ones lost";
+	$committed += $kept;
+	$lost += $gone;
+	drop_leftovers($node);
+}
+unlike(slurp_file($node->logfile), qr/PANIC|TRAP|inconsistent page|terminated by signal 11|wrong distance|wrong included/, 'the log tells of nothing worse');
+cmp_ok($committed, '>', 20 * $rounds, "$committed transactions went through");
+cmp_ok(searched_times(), '>', 5 * $rounds, searched_times() . ' searches were compared with the table under load');
+note "$rounds crashes: $committed transactions kept, $lost asynchronous ones lost, " . searched_times() . ' searches compared';
+$node->stop;
+done_testing();

@@ -108,7 +108,7 @@ sub recall
 sub recall_by_effort
 {
 	my ($index, $exact) = @_;
-	my $probes = info($index, "ceil((options->>'lists')::int * 0.01)");
+	my $probes = info($index, "ceil((options->>'lists')::int * 0.02)");
 	return recall($index, $exact, "SET pgwarp.ivfadc_probes = $probes; SET pgwarp.refine_factor = 4;");
 }
 

@@ -56,7 +56,7 @@ for my $round (1 .. 3)
 # As near to the centroids as ever, but where no code looks.
 add(1000, 7, 8, 16);
 is(merge_all(), 'built anew, built anew, appended', 'rows that the codes know nothing of');
-add(300, 8, 8, 16);
+add(300, 7, 8, 16);
 is(merge_all(), 'appended, appended, appended', 'they are known now');
 
 # Each time a little wider than the time before.

@@ -63,6 +63,14 @@ $node->poll_query_until('postgres', "SELECT delta_rows = 0 FROM pgwarp_index_inf
 pass('is merged when a search meets it');
 worker_gone();
 
+# Not where autovacuum isn't wanted.
+load_grid($node, 'unwatched', 2000);
+sql('CREATE INDEX unwatched_v ON unwatched USING exact (v); ALTER TABLE unwatched SET (autovacuum_enabled = off)');
+insert('unwatched', 3000);
+for my $try (1 .. 8) { search('unwatched'); sleep 1; }
+is(in_logs('unwatched_v'), 3000, 'a table without autovacuum is left alone');
+sql('DROP TABLE unwatched');
+
 # A merge that is cancelled has done what it has done.
 sql('CREATE INDEX items_ivfadc ON items USING ivfadc (v)');
 configure_server('pgwarp.merge_worker' => 'off');

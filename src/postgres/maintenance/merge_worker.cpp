@@ -23,6 +23,7 @@ extern "C" {
 #include "tcop/tcopprot.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
 #include "utils/timestamp.h"
 
 PGDLLEXPORT void pgwarp_merge_main(Datum argument);
@@ -34,8 +35,8 @@ namespace pgwarp
 namespace
 {
 
-constexpr int64 shortest_rest_us = 5 * USECS_PER_SEC;         // between two workers
-constexpr int64 rest_after_failure_us = 300 * USECS_PER_SEC;  // for the table whose merge failed
+constexpr int64 shortest_rest_us = 5 * USECS_PER_SEC;  // between two workers
+constexpr int64 leave_alone_us = 300 * USECS_PER_SEC;  // a table whose merge failed, or isn't wanted
 
 // What the worker is told, in bgw_extra.
 struct MergeTask {
@@ -50,9 +51,8 @@ bool claim_worker(Oid table)
     SharedSlot* shared = shared_slot();
     const TimestampTz now = GetCurrentTimestamp();
     SpinLockAcquire(&shared->mutex);
-    const bool failed =
-        shared->failed_database == MyDatabaseId && shared->failed_table == table && now < shared->failed_until;
-    const bool claim = shared->merging_pid == 0 && now >= shared->no_merge_before && !failed;
+    const bool left = shared->left_database == MyDatabaseId && shared->left_table == table && now < shared->left_until;
+    const bool claim = shared->merging_pid == 0 && now >= shared->no_merge_before && !left;
     if (claim) shared->no_merge_before = now + shortest_rest_us;
     SpinLockRelease(&shared->mutex);
     return claim;
@@ -80,14 +80,15 @@ void note_end(int, Datum)
     SpinLockRelease(&shared->mutex);
 }
 
-void note_failure(Oid table)
+// No worker for this table for a while.
+void leave_alone(Oid table)
 {
     SharedSlot* shared = shared_slot();
     const TimestampTz now = GetCurrentTimestamp();
     SpinLockAcquire(&shared->mutex);
-    shared->failed_database = MyDatabaseId;
-    shared->failed_table = table;
-    shared->failed_until = now + rest_after_failure_us;
+    shared->left_database = MyDatabaseId;
+    shared->left_table = table;
+    shared->left_until = now + leave_alone_us;
     SpinLockRelease(&shared->mutex);
 }
 
@@ -135,7 +136,7 @@ void report_failure(const MergeTask& task, Oid index)
         ereport(LOG, (errmsg("the merge of index \"%s\" is left for later: another session waits for its table",
                              name != nullptr ? name : "")));
     } else {
-        note_failure(IndexGetRelation(task.index, true));
+        leave_alone(IndexGetRelation(task.index, true));
     }
     CommitTransactionCommand();
 }
@@ -161,7 +162,14 @@ bool merge_in_transaction(const MergeTask& task, Oid index)
     return locked;
 }
 
-// The indexes of the table, in memory that outlives transactions.
+// Whether the table's own settings keep autovacuum away.
+bool wants_no_autovacuum(Relation table)
+{
+    const auto* options = reinterpret_cast<const StdRdOptions*>(table->rd_options);
+    return options != nullptr && !options->autovacuum.enabled;
+}
+
+// The indexes of the table, in memory that outlives transactions; none where it is to be left alone.
 List* indexes_of_table(const MergeTask& task)
 {
     List* indexes = NIL;
@@ -170,8 +178,9 @@ List* indexes_of_table(const MergeTask& task)
     if (OidIsValid(oid)) {
         Relation table = table_open(oid, NoLock);
         MemoryContext outer = MemoryContextSwitchTo(TopMemoryContext);
-        indexes = list_copy(RelationGetIndexList(table));
+        if (!wants_no_autovacuum(table)) indexes = list_copy(RelationGetIndexList(table));
         MemoryContextSwitchTo(outer);
+        if (indexes == NIL) leave_alone(oid);
         table_close(table, NoLock);
     }
     CommitTransactionCommand();

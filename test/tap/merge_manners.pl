@@ -80,7 +80,7 @@ for my $index ('items_v', 'items_ivfadc')
 	my $left = 4000;
 	my $pause = $index eq 'items_v' ? '20ms' : '1ms';
 	my $cancelled = 0;
-	for my $try (1 .. 20)
+	for my $try (1 .. 3)
 	{
 		my ($rc, $out, $err) = $node->psql('postgres', "SET pgwarp.merge_step_rows = 400; SET vacuum_cost_delay = '$pause'; SET vacuum_cost_limit = 1; SET statement_timeout = '900ms'; CALL pgwarp_merge('$index')");
 		last if $rc == 0;
@@ -90,7 +90,8 @@ for my $index ('items_v', 'items_ivfadc')
 		$left = $now;
 	}
 	cmp_ok($cancelled, '>=', 1, "$index: $cancelled merges were cancelled");
-	is(in_logs($index), 0, "$index: the others end it");
+	sql("CALL pgwarp_merge('$index')");
+	is(in_logs($index), 0, "$index: another one ends it");
 	is(sql("SELECT live_rows, unused_pages FROM pgwarp_check('$index', true)"), '10000|0', "$index: whole");
 }
 cmp_ok(sql("SELECT pgwarp_recall('items_ivfadc', 10, 200)"), '>', 0.9, 'recall after a merge in steps');
@@ -98,7 +99,7 @@ sql('DROP INDEX items_ivfadc');
 same_rows($node, 'items', 'exact answers');
 
 # Nobody's VACUUM waits for a merge to let go of a snapshot; and it can be watched.
-insert('items', 4000);
+insert('items', 1500);
 my $session = $node->background_psql('postgres');
 $session->query_safe("SET vacuum_cost_delay = '60ms'; SET vacuum_cost_limit = 1; SET application_name = 'caller'");
 $session->query_until(qr/begun/, "\\echo begun\nCALL pgwarp_merge('items_v');\n");
@@ -142,7 +143,7 @@ configure_server(%fast);
 for my $try (1 .. 60) { search('items'); last if in_logs('items_v') == 0; sleep 1; }
 is(in_logs('items_v'), 0, 'and made later');
 worker_gone();
-is(sql("SELECT live_rows, unused_pages FROM pgwarp_check('items_v', true)"), '19020|0', 'whole');
+is(sql("SELECT live_rows - (SELECT count(*) FROM items), unused_pages FROM pgwarp_check('items_v', true)"), '0|0', 'whole');
 
 # The database can be dropped under a worker.
 sql('CREATE DATABASE other');

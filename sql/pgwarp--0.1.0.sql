@@ -430,7 +430,7 @@ CREATE VIEW pgwarp_merge_progress AS
 -- What of other roles' sessions is shown is pg_stat_get_progress_info's own affair.
 GRANT SELECT ON pgwarp_merge_progress TO PUBLIC;
 
-COMMENT ON VIEW pgwarp_merge_progress IS 'merges that sessions have called for, and how far they are';
+COMMENT ON VIEW pgwarp_merge_progress IS 'merges by pgwarp_merge() and by background workers, and how far they are';
 
 CREATE FUNCTION pgwarp_check(index regclass, heap boolean DEFAULT false,
 	OUT live_rows bigint,

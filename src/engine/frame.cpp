@@ -31,6 +31,7 @@ std::optional<PayloadLimits> payload_limits(MessageType type)
         case MessageType::load_chunk:
             return PayloadLimits{sizeof(LoadChunkRequest), most};
         case MessageType::load_end:
+        case MessageType::load_prepare:
             return PayloadLimits{sizeof(MirrorRequest), sizeof(MirrorRequest)};
         case MessageType::load_delta:
             return PayloadLimits{sizeof(LoadDeltaRequest), most};

@@ -181,6 +181,29 @@ void handle_load_chunk(IoThread& thread, const Request& request)
     });
 }
 
+// What a load's end would do, while the generation before still answers: nothing is published.
+void handle_load_prepare(IoThread& thread, const Request& request)
+{
+    const MirrorKey key = decode_mirror(request.payload);
+    const auto mirror = find_load(thread, request, key);
+    if (!mirror) return;
+    mirror->check_complete();
+    Engine& engine = thread.engine();
+    thread.run_exclusive_on(
+        engine.loads, request,
+        [&engine, mirror, key] {
+            try {
+                mirror->finish_load(engine.search_pool);
+            } catch (...) {
+                engine.residency.abandon_load(key, mirror);
+                throw;
+            }
+        },
+        [&thread, connection = request.connection, id = request.header.request_id] {
+            thread.acknowledge(connection, id);
+        });
+}
+
 void handle_load_end(IoThread& thread, const Request& request)
 {
     const MirrorKey key = decode_mirror(request.payload);

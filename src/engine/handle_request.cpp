@@ -46,6 +46,8 @@ void handle_request(IoThread& thread, const Request& request)
             return handle_load_chunk(thread, request);
         case MessageType::load_end:
             return handle_load_end(thread, request);
+        case MessageType::load_prepare:
+            return handle_load_prepare(thread, request);
         case MessageType::load_delta:
             return handle_load_delta(thread, request);
         case MessageType::load_tombstones:

@@ -23,6 +23,7 @@ bool inject_fault(IoThread& thread, const Request& request, Fault fault);
 
 void handle_load_begin(IoThread& thread, const Request& request);
 void handle_load_chunk(IoThread& thread, const Request& request);
+void handle_load_prepare(IoThread& thread, const Request& request);
 void handle_load_end(IoThread& thread, const Request& request);
 void handle_load_delta(IoThread& thread, const Request& request);
 void handle_load_tombstones(IoThread& thread, const Request& request);

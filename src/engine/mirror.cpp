@@ -162,7 +162,9 @@ void Mirror::check_complete() const
 
 void Mirror::finish_load(ThreadPool& pool)
 {
+    if (finished_) return;
     searcher_->finish_load(pool);
+    finished_ = true;
 }
 
 void Mirror::add_delta(std::uint32_t log, std::uint64_t first, std::span<const Tid> tids,

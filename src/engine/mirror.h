@@ -55,7 +55,7 @@ public:
     // Anything else is a BadRequest.
     void write(std::uint32_t array, std::uint64_t offset, std::span<const std::byte> bytes);
     void check_complete() const;
-    void finish_load(ThreadPool& pool);
+    void finish_load(ThreadPool& pool);  // once; by the loader
 
     // Additions, at any time.
     void add_delta(std::uint32_t log, std::uint64_t first, std::span<const Tid> tids, std::span<const float> vectors);
@@ -95,6 +95,7 @@ private:
     std::unique_ptr<Searcher> searcher_;
     std::vector<std::uint32_t> blocks_;
     std::vector<std::uint16_t> offsets_;
+    bool finished_ = false;
 
     mutable std::mutex mutex_;                    // guards what follows; never held while a search runs
     std::vector<std::vector<Interval>> written_;  // or being written

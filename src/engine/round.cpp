@@ -34,13 +34,6 @@ void write_body(const SearchSlice& slice, bool want_places, std::vector<std::byt
     if (places > 0) std::memcpy(results + slice.results.size_bytes(), slice.places.data(), places);
 }
 
-// Where a search's own results end: those of a batch end with another member's.
-SearchCursor own_end(const SearchSlice& slice, const SearchSettings& settings)
-{
-    if (slice.results.empty() || slice.places.size() != slice.results.size()) return settings.after;
-    return {slice.results.back().distance, slice.places.back()};
-}
-
 SearchReply make_reply(const SearchSlice& slice, const SearchSettings& settings)
 {
     const SearchAnswer& answer = slice.answer;
@@ -55,7 +48,7 @@ SearchReply make_reply(const SearchSlice& slice, const SearchSettings& settings)
     reply.on_cuda = settings.mirror->on_cuda() ? 1 : 0;
     reply.has_places = settings.want_places ? 1 : 0;
     reply.resolved = answer.resolved;
-    reply.last = own_end(slice, settings);
+    reply.last = cursor_behind(slice.results, slice.places, settings.after);
     return reply;
 }
 

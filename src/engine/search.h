@@ -28,12 +28,16 @@ struct SearchAnswer {
     std::vector<std::uint32_t> counts;  // per query
     std::vector<Result> results;        // of all queries, one after the other
     std::vector<std::uint64_t> places;  // of the results: ordinals as a cursor has them
-    SearchCursor last{};                // of the last query's last result
     ResultKind kind = ResultKind::exact;
     double bound_width = 0;  // the widest of the queries'
     ParameterList resolved;
     std::shared_ptr<const MirrorSnapshot> snapshot;
 };
+
+// Where a continuation of one query goes on: behind the last of its own results; where it went on before when there are
+// none, or their places weren't kept, as of requests that were cut, with many queries.
+SearchCursor cursor_behind(std::span<const Result> results, std::span<const std::uint64_t> places,
+                           const SearchCursor& before);
 
 // Float operations that a query will take, about.
 double estimate_cost(const SearchSettings& settings, std::span<const float> queries, std::size_t count);

@@ -22,6 +22,7 @@ int setting_ivfadc_probes = 0;
 int setting_refine_factor = 0;
 int setting_iterative = 0;
 bool setting_verify_results = false;
+int setting_merge_step_rows = 0;
 int setting_fault = 0;
 bool setting_knn_batch = true;
 int setting_batch_size = 1024;
@@ -97,6 +98,9 @@ static void define_search_settings()
     DefineCustomBoolVariable("pgwarp.verify_results", "Compare every returned distance with the table row's own.",
                              "For tests: a difference is an error.", &setting_verify_results, false, PGC_USERSET, 0,
                              nullptr, nullptr, nullptr);
+    DefineCustomIntVariable("pgwarp.merge_step_rows", "Rows that a merge takes at a time; 0: by the index's size.",
+                            nullptr, &setting_merge_step_rows, 0, 0, INT_MAX, PGC_SUSET,
+                            GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, nullptr, nullptr, nullptr);
     DefineCustomIntVariable("pgwarp.fault", "Fault that searches inject into an engine built for tests.", nullptr,
                             &setting_fault, 0, 0, 3, PGC_SUSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, nullptr, nullptr,
                             nullptr);

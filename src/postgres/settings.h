@@ -22,7 +22,8 @@ extern int setting_refine_factor;      // pgwarp.refine_factor, USERSET, 0 = cal
 extern int setting_iterative;          // pgwarp.iterative, USERSET, strict
 extern bool
     setting_verify_results;  // pgwarp.verify_results, USERSET, off: compare each emitted distance with the heap row's
-extern int setting_fault;    // pgwarp.fault, SUSET, hidden: Fault sent with searches (test builds of the engine)
+extern int setting_merge_step_rows;  // pgwarp.merge_step_rows, SUSET, hidden: rows of a step of a merge, 0 = by size
+extern int setting_fault;       // pgwarp.fault, SUSET, hidden: Fault sent with searches (test builds of the engine)
 extern bool setting_knn_batch;  // pgwarp.knn_batch, USERSET, on
 extern int setting_batch_size;  // pgwarp.batch_size, USERSET: outer rows of a k-NN join that are searched for together
 

@@ -18,7 +18,7 @@ constexpr MessageType request_types[] = {
     MessageType::load_end,       MessageType::load_delta,    MessageType::load_tombstones, MessageType::build_begin,
     MessageType::build_rows,     MessageType::build_run,     MessageType::build_read,      MessageType::build_end,
     MessageType::lease_buffer,   MessageType::return_buffer, MessageType::status,          MessageType::release,
-    MessageType::search_indexes, MessageType::build_array};
+    MessageType::search_indexes, MessageType::build_array,   MessageType::load_prepare};
 
 template <class T>
 void append(std::vector<std::byte>& bytes, const T& value)
@@ -135,6 +135,7 @@ std::vector<std::byte> right_payload(MessageType type, const TestIndex& index, s
             append(bytes, ReturnBufferRequest{0, 0});
             break;
         case MessageType::load_end:
+        case MessageType::load_prepare:
         case MessageType::release:
             append(bytes, MirrorRequest{index.key});
             break;
@@ -228,6 +229,7 @@ void decode_any(MessageType type, Bytes payload)
             decode_return_buffer(payload);
             break;
         case MessageType::load_end:
+        case MessageType::load_prepare:
         case MessageType::release:
             decode_mirror(payload);
             break;

@@ -83,6 +83,38 @@ TEST(EngineLoad, WaitersTakeOverWhenTheLoaderDies)
     EXPECT_EQ(search(searching, search_request(index, 3), query).reply.status, SearchStatus::answered);
 }
 
+TEST(EngineLoad, APreparedGenerationIsPublishedAtTheEndOnly)
+{
+    TestServer server;
+    EngineClient merger(server.path());
+    EngineClient searcher(server.path());
+    const TestIndex present = TestIndex::random(3000, 8, Metric::l2);
+    load(merger, present, build(merger, present));
+    TestIndex next = present;
+    next.key.generation++;
+    const BuiltIndex built = build(merger, next);
+    const auto prepare = [&] {
+        merger.call(MessageType::load_prepare, EngineClient::bytes_of(MirrorRequest{next.key}));
+    };
+    const auto query = present.random_rows(1, 3);
+    const auto status = [&](const TestIndex& index) {
+        return search(searcher, search_request(index, 3), query).reply.status;
+    };
+    ASSERT_EQ(begin_load(merger, next, built, 0, LoadRole::ahead), LoadGrant::granted);
+    EXPECT_THROW(prepare(), EngineError) << "arrays are missing";
+    send_arrays(merger, next, built);
+    prepare();
+    prepare();
+    EXPECT_EQ(status(present), SearchStatus::answered) << "it isn't replaced yet";
+    EXPECT_EQ(status(next), SearchStatus::still_loading);
+    end_load(merger, next);
+    const SearchOutcome outcome = search(searcher, search_request(next, 3), query);
+    ASSERT_EQ(outcome.reply.status, SearchStatus::answered);
+    EXPECT_EQ(outcome.results[0].tid, next.tids[brute_force(next, query.data(), 1)[0].second]);
+    EXPECT_EQ(status(present), SearchStatus::need_load);
+    EXPECT_THROW(prepare(), EngineError) << "nobody loads it";
+}
+
 TEST(EngineLoad, WaitsEnd)
 {
     TestServer server;

@@ -38,7 +38,7 @@ void forbid(IndexPath* path, Cost* startup_cost, Cost* total_cost)
 double search_cost(const AccessMethod& method, const IndexPath* path)
 {
     Relation index = index_open(path->indexinfo->indexoid, NoLock);
-    const SearchCostInput input = {Max(1.0, path->indexinfo->tuples), index_stored_options(method, index)};
+    const SearchCostInput input = {Max(1.0, path->indexinfo->tuples), index_stored_options(method, index), false};
     const int32 dimensions = TupleDescAttr(RelationGetDescr(index), 0)->atttypmod;
     index_close(index, NoLock);
     // Wide vectors cost the engine more, but a sequential scan too, which PostgreSQL's model doesn't know: stay in its

@@ -41,7 +41,7 @@ bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer t
             pfree(included);
         }
         const uint64 ordinal = append_delta(index, meta, tid, value, bytes);
-        if ((ordinal + 1) % entries_between_thoughts == 0) consider_merge(index);
+        if ((ordinal + 1) % entries_between_thoughts == 0) consider_merge(index, read_index_state(index));
     }
     pfree(value);
     return false;

@@ -96,7 +96,7 @@ double ivfadc_compared_rows(const SearchCostInput& input)
     double lists = static_cast<double>(input.options.get("lists", 0));
     if (lists <= 0) lists = std::floor(2.0 * std::sqrt(input.rows));
     lists = Max(1.0, Min(lists, input.rows));
-    double probes = setting_ivfadc_probes;
+    double probes = input.any_session ? 0 : setting_ivfadc_probes;
     if (probes <= 0) probes = Max(1.0, lists * 0.05);
     return lists + 0.5 * input.rows * Min(1.0, probes / lists);
 }

@@ -32,6 +32,7 @@ struct MethodOption {
 struct SearchCostInput {
     double rows;
     ParameterList options;
+    bool any_session;  // whatever this session has set
 };
 
 struct AccessMethod {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "postgres/maintenance/merge_worker.h"
 #include "postgres/settings.h"
 #include "postgres/storage/included_tuple.h"
 #include "protocol/calibration.h"
@@ -64,6 +65,7 @@ void plan_normal_search(Relation index, const IndexState& state, uint32 wanted, 
     const EffortChoice choice = choose_effort(calibration, wanted, setting_recall);
     request->effort = choice.effort;
     if (calibration.count > 0 && !choice.reached && request->settings.count == 0) report_unreached(index, choice);
+    consider_merge(index, state);
 }
 
 void ask_for_places(Relation index, SearchRequest* request)

@@ -315,7 +315,12 @@ static bool load_ahead(Relation index, const IndexState& next)
     LoadGrant grant = LoadGrant::still_loading;
     const LoadOutcome begun = begin_load(next, run.key, LoadRole::ahead, 0, &grant);
     if (begun != LoadOutcome::done || grant != LoadGrant::granted) return false;
-    if (send_arrays(&run) == LoadOutcome::done) return true;
+    const MirrorRequest prepare = {run.key};
+    const RequestPiece piece = {&prepare, sizeof(prepare)};
+    if (send_arrays(&run) == LoadOutcome::done &&
+        send_load_piece(MessageType::load_prepare, &piece, 1) == LoadOutcome::done) {
+        return true;
+    }
     // The engine takes the load away with the connection.
     close_engine();
     return false;

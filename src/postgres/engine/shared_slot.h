@@ -31,9 +31,12 @@ struct SharedSlot {
     uint32 engine_starts;
     int32 engine_exit;  // wait status of the last engine that ended by itself
     bool any_quarantine;
-    pid_t merging_pid;             // of the worker that merges; 0 = none
-    TimestampTz merge_started_at;  // or asked for, or ended
-    TimestampTz registered_at;     // when a backend last asked for a launcher that hasn't come yet; 0 = nobody did
+    pid_t merging_pid;            // of the worker that merges; 0 = none
+    TimestampTz no_merge_before;  // that a worker is started for
+    Oid left_database;            // of the table that was last left alone: its merge failed, or isn't wanted
+    Oid left_table;
+    TimestampTz left_until;     // nor before this for that table
+    TimestampTz registered_at;  // when a backend last asked for a launcher that hasn't come yet; 0 = nobody did
     QuarantineEntry quarantine[quarantine_capacity];
     RememberedIndex remembered[remembered_capacity];
 };

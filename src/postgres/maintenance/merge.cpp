@@ -11,6 +11,7 @@
 
 extern "C" {
 #include "commands/vacuum.h"
+#include "utils/snapmgr.h"
 }
 
 namespace pgwarp
@@ -132,7 +133,10 @@ void carry_array(MergeRun* merge, const StoredArray& old)
 void carry_arrays(MergeRun* merge)
 {
     const Directory& directory = *merge->directory;
-    for (uint32 i = 0; i < directory.array_count; ++i) carry_array(merge, directory.arrays[i]);
+    for (uint32 i = 0; i < directory.array_count; ++i) {
+        report_merge("writing rows", i, directory.array_count);
+        carry_array(merge, directory.arrays[i]);
+    }
     if (directory.array_count > 0) return;
     const ArrayShape shapes[] = {
         make_shape(array_tid_block, ArrayType::u32, merge->new_rows(), 1),
@@ -260,10 +264,31 @@ void run_or_abandon(MergeRun* merge)
     PG_END_TRY();
 }
 
+// Merge some rows of the logs, and find the pages that became free. True when there are more.
+bool merge_step(Relation index, MergeReason reason, const uint64* goal, MergeOutcome* outcome)
+{
+    auto* merge = static_cast<MergeRun*>(palloc0(sizeof(MergeRun)));
+    merge->index = index;
+    merge->reason = reason;
+    merge->method = &access_method_of(index);
+    plan_merge(merge, goal);
+    if (merge->kind != MergeKind::none) {
+        run_or_abandon(merge);
+        outcome->kind = merge->kind;
+        outcome->merged += merge->new_rows();
+        outcome->dropped += merge->counts.dead_rows + merge->counts.dead_delta;
+    }
+    sweep_pages(index);
+    fault_point("merge: swept");
+    return merge->more && merge->kind != MergeKind::none;
+}
+
 }  // namespace
 
 void merge_delay_point()
 {
+    // A snapshot of the catalogs would hold back what VACUUM may remove everywhere.
+    InvalidateCatalogSnapshotConditionally();
 #if PG_VERSION_NUM >= 180000
     vacuum_delay_point(false);
 #else
@@ -280,15 +305,10 @@ MergeOutcome merge_index(Relation index, MergeReason reason)
 {
     MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp merge", ALLOCSET_DEFAULT_SIZES);
     MemoryContext outer = MemoryContextSwitchTo(context);
-    auto* merge = static_cast<MergeRun*>(palloc0(sizeof(MergeRun)));
-    merge->index = index;
-    merge->reason = reason;
-    merge->method = &access_method_of(index);
-    plan_merge(merge);
-    if (merge->kind != MergeKind::none) run_or_abandon(merge);
-    const MergeOutcome outcome = {merge->kind, merge->new_rows(), merge->counts.dead_rows + merge->counts.dead_delta};
-    sweep_pages(index);
-    fault_point("merge: swept");
+    uint64 goal[delta_log_count];
+    read_delta_ends(index, read_metapage(index), goal);
+    MergeOutcome outcome = {};
+    while (merge_step(index, reason, goal, &outcome)) MemoryContextReset(context);
     MemoryContextSwitchTo(outer);
     MemoryContextDelete(context);
     return outcome;

@@ -1,4 +1,8 @@
-// Drift: the mean error with which the lists' centroids stand for new rows, beside that of the rows that are there.
+// Drift: the mean error with which centroids and codes stand for new rows, beside that of the rows that the quantizers
+// were trained on. Those are the first ones, until many were dead: then the first ones stand for them.
+#include <cfloat>
+
+#include "numeric/hash.h"
 #include "postgres/maintenance/stored_vectors.h"
 
 namespace pgwarp
@@ -7,11 +11,19 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint32 sample_rows = 48;
+constexpr uint32 sample_rows = 128;
+constexpr uint64 new_part = 16;          // of the rows, that has come since the training before it is worth another
 constexpr double tolerance = 1.5;        // times the error of old rows
 constexpr double codes_tolerance = 2.5;  // where the old rows' residuals are known by their codes alone
+constexpr uint64 rows_for_a_word = 32;   // with fewer, words know the rows that they were trained on by heart
 
-// Every n-th live row of the logs.
+// One row of each stride, at any place in it: rows may have a period of their own.
+uint64 sampled_row(uint64 number, uint64 stride)
+{
+    return number * stride + mix_hash(number) % stride;
+}
+
+// So some live rows of the logs.
 struct DeltaSample {
     uint64 stride;
     uint64 seen;
@@ -23,24 +35,10 @@ struct DeltaSample {
 void sample_row(void* state, const DeltaEntry&, const float* vector)
 {
     auto* sample = static_cast<DeltaSample*>(state);
-    if (sample->seen++ % sample->stride != 0 || sample->taken == sample_rows) return;
+    const uint64 place = sample->seen++;
+    if (place != sampled_row(place / sample->stride, sample->stride) || sample->taken == sample_rows) return;
     memcpy(sample->vectors + static_cast<Size>(sample->taken++) * sample->dimensions, vector,
            sizeof(float) * sample->dimensions);
-}
-
-// Mean squared distance of new rows to the centroids that they would get.
-double error_of_new(MergeRun* merge)
-{
-    const uint32 dimensions = merge->meta.shape.dimensions;
-    auto* vectors = static_cast<float*>(palloc(sizeof(float) * dimensions * sample_rows));
-    DeltaSample sample = {Max(uint64{1}, merge->new_rows() / sample_rows), 0, 0, dimensions, vectors};
-    visit_delta(merge, true, sample_row, &sample);
-    NearestList nearest[sample_rows] = {};
-    find_nearest_lists(merge->index, merge->meta.shape, *merge->directory, vectors, sample.taken, nearest);
-    double sum = 0;
-    for (uint32 i = 0; i < sample.taken; ++i) sum += nearest[i].error;
-    pfree(vectors);
-    return sum / Max(sample.taken, 1U);
 }
 
 void read_rows(const MergeRun* merge, const StoredArray& array, uint64 first, uint64 count, void* out)
@@ -52,8 +50,103 @@ void read_rows(const MergeRun* merge, const StoredArray& array, uint64 first, ui
     }
 }
 
-// The squared distance of an old row to its centroid.
-double error_by_vector(const MergeRun* merge, uint64 row)
+// A row's squared distances: to its centroid, and to what its code makes of it.
+struct RowError {
+    double centroid;
+    double code;
+};
+
+RowError mean_of(const RowError& sum, uint32 rows)
+{
+    const double count = Max(rows, 1U);
+    return {sum.centroid / count, sum.code / count};
+}
+
+void add_error(RowError* sum, const RowError& error)
+{
+    sum->centroid += error.centroid;
+    sum->code += error.code;
+}
+
+// Product quantizers of residuals that aren't rotated, and were trained on so many rows that others fare alike:
+// [part][word][width], parts as wide as each other, or by one.
+struct Codebooks {
+    uint32 dimensions;
+    uint64 parts;
+    uint64 words;
+    float* values;  // null: there are none such
+};
+
+Codebooks read_codebooks(const MergeRun* merge)
+{
+    const StoredArray* books = find_array(*merge->directory, "codebooks");
+    const StoredArray* codes = find_array(*merge->directory, "codes");
+    Codebooks read = {merge->meta.shape.dimensions, 0, 0, nullptr};
+    if (books == nullptr || codes == nullptr || merge->directory->options.get("opq", 0) != 0) return read;
+    if (merge->directory->trained_rows < rows_for_a_word * books->shape.rows) return read;
+    read.parts = codes->shape.width;
+    read.words = books->shape.rows;
+    read.values = static_cast<float*>(palloc(books->shape.bytes()));
+    read_rows(merge, *books, 0, books->shape.rows, read.values);
+    return read;
+}
+
+// Squared distance of a residual to the nearest words, or to those of `code`.
+double error_of_code(const Codebooks& books, const float* residual, const uint8* code)
+{
+    double sum = 0;
+    for (uint64 part = 0; part < books.parts; ++part) {
+        const uint64 begin = part * books.dimensions / books.parts;
+        const uint64 width = (part + 1) * books.dimensions / books.parts - begin;
+        const uint64 first = code != nullptr ? code[part] : 0;
+        const uint64 end = code != nullptr ? first + 1 : books.words;
+        double nearest = DBL_MAX;
+        for (uint64 word = first; word < end; ++word) {
+            const float* values = books.values + begin * books.words + word * width;
+            double squared = 0;
+            for (uint64 d = 0; d < width; ++d) {
+                const double difference = static_cast<double>(residual[begin + d]) - values[d];
+                squared += difference * difference;
+            }
+            nearest = Min(nearest, squared);
+        }
+        sum += nearest;
+    }
+    return sum;
+}
+
+// What a code makes of a vector of this list; 0 where there are no product codes.
+double code_error_of(const MergeRun* merge, const Codebooks& books, const float* vector, uint32 list, const uint8* code)
+{
+    if (books.values == nullptr) return 0;
+    auto* residual = static_cast<float*>(palloc(sizeof(float) * books.dimensions));
+    read_centroid(merge->index, merge->meta.shape, *merge->directory, list, residual);
+    for (uint32 d = 0; d < books.dimensions; ++d) residual[d] = vector[d] - residual[d];
+    const double error = error_of_code(books, residual, code);
+    pfree(residual);
+    return error;
+}
+
+// Mean of new rows, with the centroids and codes that they would get.
+RowError error_of_new(MergeRun* merge, const Codebooks& books)
+{
+    const uint32 dimensions = merge->meta.shape.dimensions;
+    auto* vectors = static_cast<float*>(palloc(sizeof(float) * dimensions * sample_rows));
+    DeltaSample sample = {Max(uint64{1}, merge->new_rows() / sample_rows), 0, 0, dimensions, vectors};
+    visit_delta(merge, true, sample_row, &sample);
+    NearestList nearest[sample_rows] = {};
+    find_nearest_lists(merge->index, merge->meta.shape, *merge->directory, vectors, sample.taken, nearest);
+    RowError sum = {};
+    for (uint32 i = 0; i < sample.taken; ++i) {
+        const float* vector = vectors + static_cast<Size>(i) * dimensions;
+        add_error(&sum, {nearest[i].error, code_error_of(merge, books, vector, nearest[i].list, nullptr)});
+    }
+    pfree(vectors);
+    return mean_of(sum, sample.taken);
+}
+
+// The errors of an old row whose vector is kept.
+RowError error_by_vector(const MergeRun* merge, const Codebooks& books, uint64 row)
 {
     const IndexShape& shape = merge->meta.shape;
     const StoredArray* lists = find_array(*merge->directory, "list_of_row");
@@ -64,13 +157,19 @@ double error_by_vector(const MergeRun* merge, uint64 row)
     auto* centroid = static_cast<float*>(palloc(sizeof(float) * shape.dimensions));
     read_stored_vectors(merge->index, *merge->directory, shape.dimensions, row, 1, vector);
     read_centroid(merge->index, shape, *merge->directory, list, centroid);
-    const double error = compare_list(shape, vector, centroid, list).error;
+    RowError error = {compare_list(shape, vector, centroid, list).error, 0};
+    if (books.values != nullptr) {
+        auto* code = static_cast<uint8*>(palloc(books.parts));
+        read_rows(merge, *find_array(*merge->directory, "codes"), row, 1, code);
+        error.code = code_error_of(merge, books, vector, list, code);
+        pfree(code);
+    }
     pfree(centroid);
     pfree(vector);
     return error;
 }
 
-// The same where residuals are kept in bytes: scale * (byte - 128) each.
+// The squared distance of an old row to its centroid where residuals are kept in bytes: scale * (byte - 128) each.
 double error_by_bytes(const MergeRun* merge, const StoredArray& scales, const StoredArray& codes, uint64 row)
 {
     float scale = 0;
@@ -86,7 +185,7 @@ double error_by_bytes(const MergeRun* merge, const StoredArray& scales, const St
     return sum;
 }
 
-// The same where they are product codes; a rotation doesn't change it. Parts as wide as each other, or by one.
+// The same where they are product codes; a rotation doesn't change it.
 double error_by_codes(const MergeRun* merge, const StoredArray& codebooks, const StoredArray& codes, uint64 row)
 {
     const uint64 dimensions = merge->meta.shape.dimensions;
@@ -107,32 +206,40 @@ double error_by_codes(const MergeRun* merge, const StoredArray& codebooks, const
     return sum;
 }
 
-double error_of_row(const MergeRun* merge, uint64 row)
+RowError error_of_row(const MergeRun* merge, const Codebooks& books, uint64 row)
 {
     const Directory& directory = *merge->directory;
     const StoredArray* codes = find_array(directory, "codes");
     const StoredArray* scales = find_array(directory, "code_scale");
     const StoredArray* codebooks = find_array(directory, "codebooks");
-    if (keeps_vectors(directory)) return error_by_vector(merge, row);
-    if (codes != nullptr && scales != nullptr) return error_by_bytes(merge, *scales, *codes, row);
-    if (codes != nullptr && codebooks != nullptr) return error_by_codes(merge, *codebooks, *codes, row);
+    if (keeps_vectors(directory)) return error_by_vector(merge, books, row);
+    if (codes != nullptr && scales != nullptr) return {error_by_bytes(merge, *scales, *codes, row), 0};
+    if (codes != nullptr && codebooks != nullptr) return {error_by_codes(merge, *codebooks, *codes, row), 0};
     report_corruption(merge->index, metapage_block, "the index has neither vectors nor codes");
 }
 
-// Mean over live old rows.
-double error_of_old(const MergeRun* merge)
+// Mean over the rows that the quantizers were trained on, dead ones too. Rows that came later don't count: they may
+// have drifted bit by bit.
+RowError error_of_old(const MergeRun* merge, const Codebooks& books)
 {
-    const uint64 rows = merge->counts.rows;
+    const uint64 trained = merge->directory->trained_rows;
+    const uint64 rows = trained > 0 ? Min(trained, merge->counts.rows) : merge->counts.rows;
     const uint64 stride = Max(uint64{1}, rows / sample_rows);
-    double sum = 0;
+    RowError sum = {};
     uint32 taken = 0;
-    for (uint64 row = 0; row < rows && taken < sample_rows; row += stride) {
+    while (taken < sample_rows && sampled_row(taken, stride) < rows) {
         merge_delay_point();
-        if ((merge->dead[row / 64] >> (row % 64)) & 1) continue;
-        sum += error_of_row(merge, row);
-        ++taken;
+        add_error(&sum, error_of_row(merge, books, sampled_row(taken++, stride)));
     }
-    return taken > 0 ? sum / taken : 0;
+    return mean_of(sum, taken);
+}
+
+// Whether enough rows have come since the training. A few that are unlike the others may stay so after another.
+bool are_many_new(const MergeRun* merge)
+{
+    const uint64 trained = merge->directory->trained_rows;
+    const uint64 since = merge->counts.rows - Min(trained, merge->counts.rows) + merge->new_rows();
+    return since > merge->counts.live() / new_part;
 }
 
 }  // namespace
@@ -144,12 +251,15 @@ bool can_retrain(const MergeRun* merge)
 
 bool has_drifted(MergeRun* merge)
 {
-    if (merge->new_rows() < sample_rows) return false;
-    const double old_error = error_of_old(merge);
-    const double new_error = error_of_new(merge);
-    elog(DEBUG1, "index \"%s\": mean quantization error of old rows %g, of new ones %g",
-         RelationGetRelationName(merge->index), old_error, new_error);
-    return new_error > (can_retrain(merge) ? tolerance : codes_tolerance) * old_error;
+    if (merge->new_rows() < sample_rows || !are_many_new(merge)) return false;
+    Codebooks books = read_codebooks(merge);
+    const RowError old_error = error_of_old(merge, books);
+    const RowError new_error = error_of_new(merge, books);
+    if (books.values != nullptr) pfree(books.values);
+    elog(DEBUG1, "index \"%s\": mean quantization error of old rows %g, coded %g, of new ones %g, coded %g",
+         RelationGetRelationName(merge->index), old_error.centroid, old_error.code, new_error.centroid, new_error.code);
+    if (!can_retrain(merge)) return new_error.centroid > codes_tolerance * old_error.centroid;
+    return new_error.centroid > tolerance * old_error.centroid || new_error.code > tolerance * old_error.code;
 }
 
 }  // namespace pgwarp

@@ -8,6 +8,7 @@ extern "C" {
 #include "commands/vacuum.h"
 #include "pgstat.h"
 #include "utils/backend_progress.h"
+#include "utils/portal.h"
 }
 
 namespace pgwarp
@@ -22,6 +23,14 @@ Relation open_to_merge(Oid oid, Relation* table)
     relation_close(open_owned_index(oid, AccessShareLock), AccessShareLock);
     *table = table_open(IndexGetRelation(oid, false), ShareUpdateExclusiveLock);
     return open_owned_index(oid, RowExclusiveLock);
+}
+
+// Let go of the snapshot that CALL was given, where nobody above needs it: it would hold back VACUUM for all the time
+// that a merge takes. COMMIT in a procedure does the same.
+void release_snapshot(FunctionCallInfo fcinfo)
+{
+    if (fcinfo->context == nullptr || !IsA(fcinfo->context, CallContext)) return;
+    if (!castNode(CallContext, fcinfo->context)->atomic) ForgetPortalSnapshots();
 }
 
 const char* name_of(MergeKind kind)
@@ -77,6 +86,7 @@ PGWARP_FUNCTION(pgwarp_merge)
     PreventCommandIfReadOnly("pgwarp_merge()");
     Relation table = nullptr;
     Relation index = open_to_merge(PG_GETARG_OID(0), &table);
+    release_snapshot(fcinfo);
     const MergeOutcome outcome = merge_throttled(index, MergeReason::asked);
     ereport(DEBUG1, (errmsg("index \"%s\" was %s: " UINT64_FORMAT " rows merged", RelationGetRelationName(index),
                             name_of(outcome.kind), outcome.merged)));

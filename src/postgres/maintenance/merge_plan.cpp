@@ -2,6 +2,7 @@
 #include "postgres/access/index_options.h"
 #include "postgres/engine/request.h"
 #include "postgres/maintenance/merge_run.h"
+#include "postgres/settings.h"
 
 namespace pgwarp
 {
@@ -9,10 +10,12 @@ namespace pgwarp
 namespace
 {
 
-constexpr double delta_share = 0.25;  // of a search's cost that the logs may add
-constexpr double dead_share = 0.2;    // of the rows that may be dead
-constexpr uint64 few_rows = 1000;     // not worth a merge by themselves
-constexpr uint64 growth = 2;          // of the rows since the quantizers were trained, then they are trained again
+constexpr double delta_share = 0.25;           // of a search's cost that the logs may add
+constexpr double dead_share = 0.2;             // of the rows that may be dead
+constexpr uint64 few_rows = 1000;              // not worth a merge by themselves
+constexpr uint64 fewest_step_rows = 1U << 17;  // that a merge takes at a time
+constexpr uint64 steps = 8;                    // or such a part of the index's
+constexpr uint64 growth = 2;  // of the rows since the quantizers were trained, then they are trained again
 
 // What VACUUM asks itself.
 bool costs_too_much(const MergeRun* merge)
@@ -61,6 +64,32 @@ MergeKind choose_kind(MergeRun* merge)
     return counts.delta > 0 ? MergeKind::append : MergeKind::none;
 }
 
+void count_up_to_ends(MergeRun* merge)
+{
+    if (merge->directory != nullptr &&
+        count_rows(merge->index, merge->meta, *merge->directory, merge->ends, &merge->counts) != ReadResult::recycled) {
+        return;
+    }
+    elog(ERROR, "index \"%s\" was changed during a merge", RelationGetRelationName(merge->index));
+}
+
+// Leave what is too much to lose, should the merge be cancelled, to another step.
+void take_one_step(MergeRun* merge)
+{
+    const uint64 most = setting_merge_step_rows > 0 ? static_cast<uint64>(setting_merge_step_rows)
+                                                    : Max(fewest_step_rows, merge->counts.rows / steps);
+    uint64 entries = 0;
+    for (uint32 log = 0; log < delta_log_count; ++log) entries += merge->ends[log] - merge->meta.logs[log].start;
+    if (entries <= most) return;
+    for (uint32 log = 0; log < delta_log_count; ++log) {
+        const uint64 start = merge->meta.logs[log].start;
+        const double share = static_cast<double>(merge->ends[log] - start) / static_cast<double>(entries);
+        merge->ends[log] = Min(merge->ends[log], start + static_cast<uint64>(share * static_cast<double>(most)) + 1);
+    }
+    merge->more = true;
+    count_up_to_ends(merge);
+}
+
 bool needs_engine(const MergeRun* merge)
 {
     if (merge->kind == MergeKind::rebuild) return true;
@@ -72,22 +101,20 @@ bool needs_engine(const MergeRun* merge)
 
 bool logs_cost_too_much(const AccessMethod& method, const Directory& directory, uint64 entries)
 {
-    const SearchCostInput input = {Max(1.0, static_cast<double>(directory.rows)), directory.options};
+    const SearchCostInput input = {Max(1.0, static_cast<double>(directory.rows)), directory.options, true};
     return entries > few_rows && static_cast<double>(entries) > delta_share * method.compared_rows(input);
 }
 
-void plan_merge(MergeRun* merge)
+void plan_merge(MergeRun* merge, const uint64* goal)
 {
     Relation index = merge->index;
     merge->meta = read_metapage(index);
     merge->directory = read_directory(index, merge->meta);
-    read_delta_ends(index, merge->meta, merge->ends);
-    if (merge->directory == nullptr ||
-        count_rows(index, merge->meta, *merge->directory, merge->ends, &merge->counts) == ReadResult::recycled) {
-        elog(ERROR, "index \"%s\" was changed during a merge", RelationGetRelationName(index));
-    }
+    memcpy(merge->ends, goal, sizeof(merge->ends));
+    count_up_to_ends(merge);
     merge->dead = read_row_tombstones(index, *merge->directory);
     merge->kind = choose_kind(merge);
+    if (merge->kind == MergeKind::append) take_one_step(merge);
     if (merge->counts.live() > max_rows) {
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                         errmsg("an index cannot have more than " UINT64_FORMAT " rows", max_rows)));

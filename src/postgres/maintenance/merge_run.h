@@ -17,6 +17,7 @@ struct MergeRun {
     MetaPage meta;
     const Directory* directory;
     uint64 ends[delta_log_count];  // as far as the logs are merged
+    bool more;                     // they go on: the next step's
     RowCounts counts;              // up to these ends
     const uint64* dead;            // bitmap of dead rows
     MergeKind kind;
@@ -39,8 +40,8 @@ void report_merge(const char* phase, uint64 done, uint64 total);
 // Whether an array has a row for each row of the index.
 bool is_row_array(const AccessMethod& method, const char* name);
 
-// merge_plan.cpp: counts, and decides what is to be done.
-void plan_merge(MergeRun* merge);
+// merge_plan.cpp: counts, and decides what is to be done with the logs up to `goal`, or in a first step.
+void plan_merge(MergeRun* merge, const uint64* goal);
 
 // merge_lists.cpp: for each vector [count][dimensions] the list whose centroid is nearest as a build compares them.
 struct NearestList {

@@ -10,14 +10,20 @@
 
 extern "C" {
 #include "access/parallel.h"
+#include "access/table.h"
 #include "access/xact.h"
+#include "access/xlog.h"
 #include "catalog/pg_class.h"
 #include "nodes/pg_list.h"
 #include "pgstat.h"
 #include "postmaster/autovacuum.h"
 #include "storage/ipc.h"
 #include "storage/lmgr.h"
+#include "storage/proc.h"
 #include "tcop/tcopprot.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
 #include "utils/timestamp.h"
 
 PGDLLEXPORT void pgwarp_merge_main(Datum argument);
@@ -29,7 +35,8 @@ namespace pgwarp
 namespace
 {
 
-constexpr int64 pause_us = 5 * USECS_PER_SEC;  // between two workers
+constexpr int64 shortest_rest_us = 5 * USECS_PER_SEC;  // between two workers
+constexpr int64 leave_alone_us = 300 * USECS_PER_SEC;  // a table whose merge failed, or isn't wanted
 
 // What the worker is told, in bgw_extra.
 struct MergeTask {
@@ -38,30 +45,61 @@ struct MergeTask {
 };
 static_assert(sizeof(MergeTask) <= BGW_EXTRALEN);
 
-// Whether this session may start a worker now. Then no other may for a while.
-bool claim_worker()
+// Whether this session may start a worker for a table now. Then no other may for a while.
+bool claim_worker(Oid table)
 {
     SharedSlot* shared = shared_slot();
     const TimestampTz now = GetCurrentTimestamp();
     SpinLockAcquire(&shared->mutex);
-    const bool claim = shared->merging_pid == 0 && now - shared->merge_started_at > pause_us;
-    if (claim) shared->merge_started_at = now;
+    const bool left = shared->left_database == MyDatabaseId && shared->left_table == table && now < shared->left_until;
+    const bool claim = shared->merging_pid == 0 && now >= shared->no_merge_before && !left;
+    if (claim) shared->no_merge_before = now + shortest_rest_us;
     SpinLockRelease(&shared->mutex);
     return claim;
 }
 
-void note_worker(pid_t pid)
+TimestampTz worker_began_at = 0;
+
+void note_begin()
 {
     SharedSlot* shared = shared_slot();
+    worker_began_at = GetCurrentTimestamp();
     SpinLockAcquire(&shared->mutex);
-    shared->merging_pid = pid;
-    shared->merge_started_at = GetCurrentTimestamp();
+    shared->merging_pid = MyProcPid;
     SpinLockRelease(&shared->mutex);
 }
 
-void leave_worker(int, Datum)
+// Workers rest for as long as they were at work: autovacuum passes over a table that somebody has locked.
+void note_end(int, Datum)
 {
-    note_worker(0);
+    SharedSlot* shared = shared_slot();
+    const TimestampTz now = GetCurrentTimestamp();
+    SpinLockAcquire(&shared->mutex);
+    shared->merging_pid = 0;
+    shared->no_merge_before = now + Max(shortest_rest_us, now - worker_began_at);
+    SpinLockRelease(&shared->mutex);
+}
+
+// No worker for this table for a while.
+void leave_alone(Oid table)
+{
+    SharedSlot* shared = shared_slot();
+    const TimestampTz now = GetCurrentTimestamp();
+    SpinLockAcquire(&shared->mutex);
+    shared->left_database = MyDatabaseId;
+    shared->left_table = table;
+    shared->left_until = now + leave_alone_us;
+    SpinLockRelease(&shared->mutex);
+}
+
+// Be taken for an autovacuum worker by those who wait for a lock of ours: after deadlock_timeout they cancel us, and
+// DROP DATABASE ends us.
+void give_way_as_autovacuum()
+{
+    LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
+    MyProc->statusFlags |= PROC_IS_AUTOVACUUM;
+    ProcGlobal->statusFlags[MyProc->pgxactoff] = MyProc->statusFlags;
+    LWLockRelease(ProcArrayLock);
 }
 
 // The table, locked as VACUUM locks it; InvalidOid when somebody else has it, or it is gone.
@@ -85,33 +123,90 @@ void merge_one(Oid oid)
     relation_close(index, NoLock);
 }
 
-// Merge the table's indexes: the rows that made one of them slow are in the others too.
-void merge_indexes(const MergeTask& task)
+// What became of a merge that raised an error. Another index may do better.
+void report_failure(const MergeTask& task, Oid index)
 {
+    const bool cancelled = geterrcode() == ERRCODE_QUERY_CANCELED;
+    if (!cancelled) EmitErrorReport();
+    FlushErrorState();
+    AbortCurrentTransaction();
+    StartTransactionCommand();
+    const char* name = get_rel_name(index);
+    if (cancelled) {
+        ereport(LOG, (errmsg("the merge of index \"%s\" is left for later: another session waits for its table",
+                             name != nullptr ? name : "")));
+    } else {
+        leave_alone(IndexGetRelation(task.index, true));
+    }
+    CommitTransactionCommand();
+}
+
+// Merge one of the table's indexes in a transaction of its own, so that others come to the table in between. False when
+// the table can't be had.
+bool merge_in_transaction(const MergeTask& task, Oid index)
+{
+    volatile bool locked = false;
+    StartTransactionCommand();
+    PG_TRY();
+    {
+        locked = OidIsValid(lock_table(task.index));
+        if (locked) merge_one(index);
+        CommitTransactionCommand();
+    }
+    PG_CATCH();
+    {
+        report_failure(task, index);
+    }
+    PG_END_TRY();
+    pgstat_report_activity(STATE_IDLE, nullptr);
+    return locked;
+}
+
+// Whether the table's own settings keep autovacuum away.
+bool wants_no_autovacuum(Relation table)
+{
+    const auto* options = reinterpret_cast<const StdRdOptions*>(table->rd_options);
+    return options != nullptr && !options->autovacuum.enabled;
+}
+
+// The indexes of the table, in memory that outlives transactions; none where it is to be left alone.
+List* indexes_of_table(const MergeTask& task)
+{
+    List* indexes = NIL;
     StartTransactionCommand();
     const Oid oid = lock_table(task.index);
     if (OidIsValid(oid)) {
         Relation table = table_open(oid, NoLock);
-        List* indexes = RelationGetIndexList(table);
-        ListCell* cell;
-        foreach (cell, indexes) merge_one(lfirst_oid(cell));
+        MemoryContext outer = MemoryContextSwitchTo(TopMemoryContext);
+        if (!wants_no_autovacuum(table)) indexes = list_copy(RelationGetIndexList(table));
+        MemoryContextSwitchTo(outer);
+        if (indexes == NIL) leave_alone(oid);
         table_close(table, NoLock);
     }
     CommitTransactionCommand();
-    pgstat_report_activity(STATE_IDLE, nullptr);
+    return indexes;
+}
+
+// Merge the table's indexes: the rows that made one of them slow are in the others too.
+void merge_indexes(const MergeTask& task)
+{
+    ListCell* cell;
+    List* indexes = indexes_of_table(task);
+    foreach (cell, indexes) {
+        if (!merge_in_transaction(task, lfirst_oid(cell))) break;
+    }
 }
 
 }  // namespace
 
-void consider_merge(Relation index)
+void consider_merge(Relation index, const IndexState& state)
 {
-    // Who wants no autovacuum doesn't want this.
-    if (!setting_merge_worker || !AutoVacuumingActive() || !IsUnderPostmaster || IsParallelWorker()) return;
-    if (!is_open_to_workers(index)) return;
-    const IndexState state = read_index_state(index);
     uint64 entries = 0;
     for (uint32 log = 0; log < delta_log_count; ++log) entries += state.delta_end[log] - state.meta.logs[log].start;
-    if (!logs_cost_too_much(access_method_of(index), *state.directory, entries) || !claim_worker()) return;
+    if (!logs_cost_too_much(access_method_of(index), *state.directory, entries)) return;
+    // Who wants no autovacuum doesn't want this.
+    if (!setting_merge_worker || !AutoVacuumingActive() || !IsUnderPostmaster || IsParallelWorker()) return;
+    if (RecoveryInProgress() || !is_open_to_workers(index) || !claim_worker(index->rd_index->indrelid)) return;
     BackgroundWorker worker = describe_worker("pgwarp merge", "pgwarp_merge_main");
     worker.bgw_restart_time = BGW_NEVER_RESTART;
     const MergeTask task = {MyDatabaseId, RelationGetRelid(index)};
@@ -129,9 +224,10 @@ void pgwarp_merge_main(Datum)
     BackgroundWorkerUnblockSignals();
     MergeTask task;
     memcpy(&task, MyBgworkerEntry->bgw_extra, sizeof(task));
-    note_worker(MyProcPid);
-    before_shmem_exit(leave_worker, static_cast<Datum>(0));
+    note_begin();
+    before_shmem_exit(note_end, static_cast<Datum>(0));
     BackgroundWorkerInitializeConnectionByOid(task.database, InvalidOid, BGWORKER_BYPASS_ALLOWCONN);
+    give_way_as_autovacuum();
     merge_indexes(task);
     proc_exit(0);
 }

@@ -1,0 +1,260 @@
+# A day's worth of inserts, updates and deletes in little time, with nobody but autovacuum and the merge worker to look
+# after the indexes: every row is replaced three times, and an empty table is filled. Afterwards the indexes are as small
+# and as fast as fresh ones, and find as much.
+#   PGWARP_CHURN=full   100,000 rows of 128 dimensions; else a tenth, of 32 dimensions
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use IPC::Run;
+use List::Util qw(max min);
+use PgwarpTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $full = ($ENV{PGWARP_CHURN} // '') eq 'full';
+my ($rows, $dimensions) = $full ? (100_000, 128) : (8_000, 32);
+# Transactions of twenty rows that come in a second.
+my $rate = $full ? 150 : 120;
+my $queries = 400;
+my $node = new_cluster('churn', 'autovacuum' => 'on', 'autovacuum_naptime' => '1s', 'jit' => 'off', 'shared_buffers' => '512MB',
+	'max_wal_size' => '4GB', 'synchronous_commit' => 'off');
+
+sub sql { return $node->safe_psql('postgres', @_) }
+
+# One column of pgwarp_index_info.
+sub info { my ($index, $column) = @_; return sql("SELECT $column FROM pgwarp_index_info('$index')") }
+
+sub write_script
+{
+	my ($name, $text) = @_;
+	my $path = $node->basedir . "/$name.sql";
+	open my $file, '>', $path or die $!;
+	print {$file} $text;
+	close $file;
+	return $path;
+}
+
+# Begin pgbench with four sessions.
+sub start_load
+{
+	my ($script, $transactions, $output) = @_;
+	my @command = ('pgbench', '-n', '-c', 4, '-t', $transactions / 4, '-R', $rate, '-D', "rows=$rows", '-f', $script, $node->connstr('postgres'));
+	return IPC::Run::start(\@command, '>', $output, '2>&1');
+}
+
+# What there is to see of an index while it is loaded: rows in its logs and bytes. Searches it on the way.
+sub look
+{
+	my ($table, $index) = @_;
+	sql("SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM $table ORDER BY v <-> (SELECT v FROM queries OFFSET floor(random() * $queries) LIMIT 1) LIMIT 20) s");
+	return split /\|/, info($index, 'delta_rows, bytes');
+}
+
+# Watch indexes of a table until the load ends: for each index what was seen.
+sub watch
+{
+	my ($load, $table, @indexes) = @_;
+	my (%delta, %bytes);
+	while ($load->pumpable)
+	{
+		for my $index (@indexes)
+		{
+			my ($delta, $bytes) = look($table, $index);
+			push @{ $delta{$index} }, $delta;
+			push @{ $bytes{$index} }, $bytes;
+		}
+		$load->pump_nb;
+		sleep 0.5;
+	}
+	return (\%delta, \%bytes);
+}
+
+# Rows that an index's logs may hold before they add a quarter to the cost of a search, or are worth a merge at all.
+sub log_limit
+{
+	my ($index) = @_;
+	return max(1000, sql("SELECT CASE method WHEN 'exact' THEN rows / 4 ELSE ((options->>'lists')::int + rows * 0.025) / 4 END::bigint FROM pgwarp_index_info('$index')"));
+}
+
+# Searches go on until an index is in good order, or for a minute.
+sub settles
+{
+	my ($table, $index) = @_;
+	my $started = time;
+	my $delta;
+	while (time - $started < 60)
+	{
+		($delta) = look($table, $index);
+		last if $delta <= log_limit($index);
+		sleep 0.5;
+	}
+	cmp_ok($delta, '<=', log_limit($index), sprintf '%s: in good order %.0f s after the load', $index, time - $started);
+	return;
+}
+
+# Recall@10 of an index beside an exact one of the same table.
+sub recall
+{
+	my ($index, $exact, $settings) = @_;
+	return sql(($settings // '') . "SELECT round(avg((a.tid IS NOT NULL)::int), 4) FROM knn_search('$exact', (SELECT array_agg(v ORDER BY id) FROM queries), 10) e
+		LEFT JOIN knn_search('$index', (SELECT array_agg(v ORDER BY id) FROM queries), 10) a USING (query, tid)");
+}
+
+# The same with one effort for all indexes, whatever their calibrations choose: a part of the lists, and of the rows.
+sub recall_by_effort
+{
+	my ($index, $exact) = @_;
+	my $probes = info($index, "ceil((options->>'lists')::int * 0.02)");
+	return recall($index, $exact, "SET pgwarp.ivfadc_probes = $probes; SET pgwarp.refine_factor = 4;");
+}
+
+# Milliseconds of one search, the best of some rounds, for each index; they take turns, so that others on the machine slow both.
+sub search_times
+{
+	my %best;
+	for my $round (1 .. 9)
+	{
+		for my $index (@_)
+		{
+			my $time = sql("SET pgwarp.verify_results = off; SELECT search_time('$index')");
+			$best{$index} = min($time, $best{$index} // $time);
+		}
+	}
+	return map { $best{$_} } @_;
+}
+
+# An index in use beside one that is built now.
+sub compare_with_fresh
+{
+	my ($table, $index, $exact, $most_sizes) = @_;
+	my $fresh = "${table}_fresh";
+	sql("CREATE INDEX $fresh ON $table USING ivfadc (v)");
+	my ($recall, $fresh_recall) = map { recall_by_effort($_, $exact) } $index, $fresh;
+	cmp_ok($recall, '>=', $fresh_recall - 0.01, "$index: recall $recall, of a fresh one with the same effort $fresh_recall");
+	($recall, $fresh_recall) = map { recall($_, $exact) } $index, $fresh;
+	cmp_ok($recall, '>=', 0.94, "$index: recall $recall where 0.95 is asked for, of a fresh one $fresh_recall");
+	my ($size, $fresh_size) = map { sql("SELECT pg_relation_size('$_')") } $index, $fresh;
+	cmp_ok($size, '<=', $most_sizes * $fresh_size, sprintf '%s: %.2f times the size of a fresh one', $index, $size / $fresh_size);
+	my ($time, $fresh_time);
+	# A machine that has other things to do gets more than one chance.
+	for my $try (1 .. 3)
+	{
+		($time, $fresh_time) = search_times($index, $fresh);
+		last if $time <= 1.25 * $fresh_time;
+	}
+	cmp_ok($time, '<=', 1.25 * $fresh_time, "$index: a search takes $time ms, of a fresh one $fresh_time ms");
+	sql("DROP INDEX $fresh");
+	return;
+}
+
+sub is_whole
+{
+	my ($table, @indexes) = @_;
+	my $rows = sql("SELECT count(*) FROM $table");
+	for my $index (@indexes)
+	{
+		my ($rc, $out, $err) = $node->psql('postgres', "SELECT live_rows >= $rows, unused_pages FROM pgwarp_check('$index', true)");
+		is($out, 't|0', "$index: whole, and no page is lost") or diag $err;
+	}
+	return;
+}
+
+sub worker_runs { return sql("SELECT count(*) FROM pg_stat_activity WHERE backend_type IN ('autovacuum worker', 'pgwarp merge') AND state = 'active'") }
+
+# No more autovacuum: what is measured must hold still.
+sub quiet
+{
+	my ($on) = @_;
+	$node->append_conf('postgresql.conf', "autovacuum = $on");
+	$node->reload;
+	$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type IN ('autovacuum worker', 'pgwarp merge')") if $on eq 'off';
+	return;
+}
+
+# Rows around 64 places.
+sql(qq{
+	CREATE TABLE places (id int PRIMARY KEY, v vector($dimensions));
+	INSERT INTO places SELECT i, ARRAY(SELECT random() * 10 FROM generate_series(1, $dimensions) WHERE i IS NOT NULL)::real[]::vector FROM generate_series(0, 63) i;
+	CREATE FUNCTION draw(i bigint) RETURNS vector LANGUAGE sql VOLATILE AS \$\$
+		SELECT (SELECT v FROM places OFFSET floor(random() * 64) LIMIT 1)
+			+ ARRAY(SELECT (random() + random() + random() - 1.5) * 4 FROM generate_series(1, $dimensions) WHERE i IS NOT NULL)::real[]::vector \$\$;
+	CREATE TABLE queries (id int, v vector($dimensions));
+	INSERT INTO queries SELECT i, draw(i) FROM generate_series(1, $queries) i;
+	CREATE FUNCTION search_time(index regclass) RETURNS float8 LANGUAGE plpgsql AS \$\$
+	DECLARE
+		started timestamptz := clock_timestamp();
+		query vector;
+	BEGIN
+		FOR query IN SELECT v FROM queries LIMIT 100 LOOP
+			PERFORM count(*) FROM knn_search(index, ARRAY[query], 10);
+		END LOOP;
+		RETURN round((extract(epoch FROM clock_timestamp() - started) * 10)::numeric, 4);
+	END \$\$;
+	CREATE TABLE items (id int PRIMARY KEY, version int, v vector($dimensions));
+	INSERT INTO items SELECT i, 0, draw(i) FROM generate_series(1, $rows) i;
+	CREATE INDEX items_exact ON items USING exact (v);
+	CREATE INDEX items_ivfadc ON items USING ivfadc (v);
+	CREATE SEQUENCE turn;
+	CREATE TABLE loaded (id int, v vector($dimensions));
+	CREATE INDEX loaded_exact ON loaded USING exact (v);
+	CREATE INDEX loaded_ivfadc ON loaded USING ivfadc (v);
+});
+my %built = map { $_ => sql("SELECT pg_relation_size('$_')") } 'items_exact', 'items_ivfadc';
+
+# Twenty rows at a time get other vectors, half of them by an update, half by a removal; some rows are never committed.
+my $replace = write_script('replace', q{
+SELECT nextval('turn') - 1 AS turn \gset
+\set first (:turn * 20) % :rows
+BEGIN;
+UPDATE items SET v = draw(id), version = version + 1 WHERE id > :first AND id <= :first + 10;
+WITH gone AS (DELETE FROM items WHERE id > :first + 10 AND id <= :first + 20 RETURNING id, version)
+	INSERT INTO items SELECT id, version + 1, draw(id) FROM gone;
+SAVEPOINT later;
+INSERT INTO items SELECT -id, -1, draw(i) FROM generate_series(1, 2) i, LATERAL (SELECT i + :turn * 2 AS id) numbers;
+ROLLBACK TO later;
+COMMIT;
+});
+my ($replaced, $output) = (time, '');
+my $load = start_load($replace, 3 * $rows / 20, \$output);
+my ($delta, $bytes) = watch($load, 'items', 'items_exact', 'items_ivfadc');
+ok($load->finish, sprintf '%d rows replaced three times in %.0f s', $rows, time - $replaced) or diag $output;
+unlike($output, qr/ERROR/, 'without an error') or diag $output;
+is(sql('SELECT count(*), min(version) FROM items'), "$rows|3", 'every row is there, and another one');
+settles('items', $_) for 'items_exact', 'items_ivfadc';
+quiet('off');
+for my $index ('items_exact', 'items_ivfadc')
+{
+	my @logs = @{ $delta->{$index} };
+	my @sizes = map { sprintf '%.2f', $_ / $built{$index} } @{ $bytes->{$index} };
+	note "$index: rows in its logs: @logs";
+	note "$index: size, in sizes when built: @sizes";
+	cmp_ok(max(@logs), '<', 1.5 * $rows, "$index: its logs stay short");
+	cmp_ok(max(@sizes), '<=', 4, "$index: its size stays within bounds");
+}
+is_whole('items', 'items_exact', 'items_ivfadc');
+compare_with_fresh('items', 'items_ivfadc', 'items_exact', 3);
+sql('ALTER TABLE items SET (autovacuum_enabled = off)');
+quiet('on');
+
+# A table that was empty when it was indexed.
+my $insert = write_script('insert', "INSERT INTO loaded SELECT i, draw(i) FROM generate_series(1, 20) i;\n");
+my $filled = time;
+$load = start_load($insert, $rows / 20, \$output);
+watch($load, 'loaded', 'loaded_ivfadc');
+ok($load->finish, sprintf '%d rows inserted in %.0f s', $rows, time - $filled) or diag $output;
+settles('loaded', 'loaded_ivfadc');
+quiet('off');
+note 'loaded_ivfadc: ' . info('loaded_ivfadc', 'rows, delta_rows, options');
+cmp_ok(info('loaded_ivfadc', "(calibration->>'sample')::int"), '>', 0, 'an index of an empty table gets a calibration');
+is_whole('loaded', 'loaded_exact', 'loaded_ivfadc');
+compare_with_fresh('loaded', 'loaded_ivfadc', 'loaded_exact', 3);
+
+sql('DROP INDEX items_ivfadc');
+same_rows($node, 'items', 'exact answers');
+unlike(slurp_file($node->logfile), qr/(ERROR|PANIC|FATAL|WARNING): /, 'nothing to complain about in the log');
+$node->stop;
+done_testing();

@@ -1,0 +1,81 @@
+# Quantizers are trained again when rows have become unlike those that they were trained on: all at once or bit by bit, in
+# what centroids stand for or in what codes make of the rest; and not when rows are like them.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PgwarpTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_cluster('drift', 'autovacuum' => 'off', 'jit' => 'off');
+
+sub sql { return $node->safe_psql('postgres', @_) }
+
+# What a merge did.
+sub merged
+{
+	my ($index) = @_;
+	my ($rc, $out, $err) = $node->psql('postgres', "SET client_min_messages = debug1; CALL pgwarp_merge('$index')");
+	note $1 if $err =~ /(mean quantization error.*)/;
+	return $err =~ /was (appended|built anew|written anew)/ ? $1 : $err;
+}
+
+# Rows around 40 places: noise of this width in dimensions [from, to) of 16.
+sql(q{
+	CREATE TABLE places (id int, v vector(16));
+	INSERT INTO places SELECT i, ARRAY(SELECT random() * 40 FROM generate_series(1, 16) WHERE i IS NOT NULL)::real[]::vector FROM generate_series(1, 40) i;
+	CREATE FUNCTION draw(i int, width float8, first int, behind int) RETURNS vector LANGUAGE sql VOLATILE AS $$
+		SELECT (SELECT v FROM places WHERE id = i % 40 + 1) + ARRAY(SELECT CASE WHEN d >= first AND d < behind THEN (random() - 0.5) * width ELSE 0 END
+			FROM generate_series(0, 15) d WHERE i IS NOT NULL)::real[]::vector $$;
+	SELECT setseed(0.5);
+	CREATE TABLE items (id int, v vector(16));
+	INSERT INTO items SELECT i, draw(i, 8, 0, 8) FROM generate_series(1, 9000) i;
+	CREATE INDEX items_half ON items USING ivfadc (v) WITH (lists = 160);
+	CREATE INDEX items_full ON items USING ivfadc (v) WITH (lists = 160, refine = full);
+	CREATE INDEX items_int8 ON items USING ivfadc (v) WITH (lists = 160, codes = int8);
+});
+my @indexes = ('items_half', 'items_full', 'items_int8');
+my $next = 10000;
+sub add
+{
+	my ($rows, $width, $first, $behind) = @_;
+	sql("INSERT INTO items SELECT i, draw(i, $width, $first, $behind) FROM generate_series($next, $next + $rows - 1) i");
+	$next += $rows;
+	return;
+}
+sub merge_all { return join ', ', map { merged($_) } @indexes }
+
+for my $round (1 .. 3)
+{
+	add(800, 8, 0, 8);
+	is(merge_all(), 'appended, appended, appended', "rows like the old ones, $round");
+}
+# As near to the centroids as ever, but where no code looks.
+add(1000, 7, 8, 16);
+is(merge_all(), 'built anew, built anew, appended', 'rows that the codes know nothing of');
+add(300, 7, 8, 16);
+is(merge_all(), 'appended, appended, appended', 'they are known now');
+
+# Each time a little wider than the time before.
+sql('DELETE FROM items; VACUUM (INDEX_CLEANUP ON) items');
+$next = 10000;
+add(9000, 8, 0, 16);
+sql("REINDEX TABLE items");
+my ($width, %anew) = (8);
+for my $round (1 .. 10)
+{
+	$width *= 1.05;
+	add(800, $width, 0, 16);
+	for my $index (@indexes) { $anew{$index} //= $round if merged($index) eq 'built anew'; }
+}
+for my $index (@indexes)
+{
+	cmp_ok($anew{$index} // 99, '<=', 10, "$index: rows that drift bit by bit: built anew in round " . ($anew{$index} // '-'));
+	cmp_ok($anew{$index} // 99, '>=', 2, "$index: not at once");
+}
+is(sql("SELECT bool_and(live_rows = (SELECT count(*) FROM items)) FROM unnest(ARRAY['items_half', 'items_full', 'items_int8']::regclass[]) i, pgwarp_check(i, true)"), 't', 'whole');
+$node->stop;
+done_testing();

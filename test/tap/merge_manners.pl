@@ -1,0 +1,162 @@
+# How merges get on with others: what they did stays when they are cancelled, a worker gives way to whoever waits for its
+# table, no snapshot is held meanwhile, and a burst of inserts is merged though it has ended.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PgwarpTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $node = new_cluster('merge_manners', 'autovacuum' => 'on', 'autovacuum_naptime' => '1d', 'jit' => 'off', 'deadlock_timeout' => '300ms');
+
+sub sql { return $node->safe_psql('postgres', @_) }
+sub in_logs { my ($index) = @_; return sql("SELECT delta_rows FROM pgwarp_index_info('$index')") }
+
+# Change settings of the server.
+sub configure_server
+{
+	my (%settings) = @_;
+	$node->append_conf('postgresql.conf', "$_ = '$settings{$_}'") for sort keys %settings;
+	$node->reload;
+	return;
+}
+
+my $last = 0;
+sub insert
+{
+	my ($table, $rows, $database) = @_;
+	my ($from, $to) = ($last + 1, $last + $rows);
+	$last = $to;
+	$node->safe_psql($database // 'postgres', "INSERT INTO $table SELECT 100000 + i, ARRAY(SELECT (hashint8(i::bigint * 31 + d) % 1000)::real / 100 FROM generate_series(1, 16) d)::vector FROM generate_series($from, $to) i");
+	return;
+}
+
+# A search of the index of this method. It is what calls for a worker when nobody inserts.
+sub search
+{
+	my ($table, $database) = @_;
+	$node->safe_psql($database // 'postgres', "SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM $table ORDER BY v <-> (SELECT v FROM $table LIMIT 1) LIMIT 5) s");
+	return;
+}
+
+# Merges that take a while: every few pages a pause.
+my %slow = (vacuum_cost_delay => '60ms', vacuum_cost_limit => 1);
+my %fast = (vacuum_cost_delay => 0, vacuum_cost_limit => 200);
+my $activity = "FROM pg_stat_activity WHERE backend_type = 'pgwarp merge' AND state = 'active'";
+sub worker_at_work { return $node->poll_query_until('postgres', "SELECT count(*) = 1 $activity AND query LIKE 'pgwarp merge of index %'") }
+sub worker_gone { return $node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pgwarp merge'") }
+
+load_grid($node, 'items', 2000);
+sql('ALTER TABLE items DROP CONSTRAINT items_pkey; CREATE INDEX items_v ON items USING exact (v)');
+
+# The burst has ended before the worker may run.
+configure_server('pgwarp.merge_worker' => 'off');
+insert('items', 4000);
+configure_server('pgwarp.merge_worker' => 'on');
+is(in_logs('items_v'), 4000, 'a burst of inserts');
+search('items');
+$node->poll_query_until('postgres', "SELECT delta_rows = 0 FROM pgwarp_index_info('items_v')") or die 'no merge';
+pass('is merged when a search meets it');
+worker_gone();
+
+# Not where autovacuum isn't wanted.
+load_grid($node, 'unwatched', 2000);
+sql('CREATE INDEX unwatched_v ON unwatched USING exact (v); ALTER TABLE unwatched SET (autovacuum_enabled = off)');
+insert('unwatched', 3000);
+for my $try (1 .. 8) { search('unwatched'); sleep 1; }
+is(in_logs('unwatched_v'), 3000, 'a table without autovacuum is left alone');
+sql('DROP TABLE unwatched');
+
+# A merge that is cancelled has done what it has done.
+sql('CREATE INDEX items_ivfadc ON items USING ivfadc (v)');
+configure_server('pgwarp.merge_worker' => 'off');
+insert('items', 4000);
+for my $index ('items_v', 'items_ivfadc')
+{
+	my $left = 4000;
+	my $pause = $index eq 'items_v' ? '20ms' : '1ms';
+	my $cancelled = 0;
+	for my $try (1 .. 3)
+	{
+		my ($rc, $out, $err) = $node->psql('postgres', "SET pgwarp.merge_step_rows = 400; SET vacuum_cost_delay = '$pause'; SET vacuum_cost_limit = 1; SET statement_timeout = '900ms'; CALL pgwarp_merge('$index')");
+		last if $rc == 0;
+		like($err, qr/canceling statement due to statement timeout/, "$index: cancelled") if ++$cancelled == 1;
+		my $now = in_logs($index);
+		cmp_ok($now, '<', $left, "$index: some of the rows were merged") if $cancelled == 1;
+		$left = $now;
+	}
+	cmp_ok($cancelled, '>=', 1, "$index: $cancelled merges were cancelled");
+	sql("CALL pgwarp_merge('$index')");
+	is(in_logs($index), 0, "$index: another one ends it");
+	is(sql("SELECT live_rows, unused_pages FROM pgwarp_check('$index', true)"), '10000|0', "$index: whole");
+}
+cmp_ok(sql("SELECT pgwarp_recall('items_ivfadc', 10, 200)"), '>', 0.9, 'recall after a merge in steps');
+sql('DROP INDEX items_ivfadc');
+same_rows($node, 'items', 'exact answers');
+
+# Nobody's VACUUM waits for a merge to let go of a snapshot; and it can be watched.
+insert('items', 1500);
+my $session = $node->background_psql('postgres');
+$session->query_safe("SET vacuum_cost_delay = '60ms'; SET vacuum_cost_limit = 1; SET application_name = 'caller'");
+$session->query_until(qr/begun/, "\\echo begun\nCALL pgwarp_merge('items_v');\n");
+my $progress = "SELECT count(*) FROM pgwarp_merge_progress WHERE index_oid = 'items_v'::regclass";
+$node->poll_query_until('postgres', "$progress AND phase LIKE '%writing rows%'", '1') or die 'no progress';
+pass('a merge that was called for shows its progress');
+is(sql("SELECT bool_and(backend_xmin IS NULL) FROM generate_series(1, 3), LATERAL (SELECT pg_sleep(0.1), backend_xmin FROM pg_stat_activity WHERE application_name = 'caller') s"), 't', 'it holds no snapshot');
+$session->query_safe('SELECT 1');
+$session->quit;
+is(in_logs('items_v'), 0, 'and ends');
+
+# Wherever it is called from.
+sql('CREATE PROCEDURE merge_twice() LANGUAGE plpgsql AS $$ BEGIN
+	CALL pgwarp_merge(\'items_v\'); INSERT INTO items SELECT * FROM items LIMIT 10; CALL pgwarp_merge(\'items_v\');
+	COMMIT; CALL pgwarp_merge(\'items_v\'); PERFORM count(*) FROM items; END $$');
+for my $call ('CALL merge_twice()', 'DO $$ BEGIN CALL merge_twice(); END $$', q{BEGIN; CALL pgwarp_merge('items_v'); SELECT FROM items LIMIT 1; COMMIT},
+	q{CALL pgwarp_merge('items_v'), SELECT count(*) FROM items})
+{
+	my ($rc, $out, $err) = $node->psql('postgres', join '; ', split /, (?=SELECT count)/, $call);
+	is("$rc $err", '0 ', $call);
+}
+is(sql("SELECT live_rows - (SELECT count(*) FROM items) FROM pgwarp_check('items_v', true)"), 0, 'whole');
+
+# A worker at work gives way.
+configure_server(%slow, 'pgwarp.merge_worker' => 'on');
+insert('items', 5000);
+search('items');
+worker_at_work() or die 'no worker';
+$node->poll_query_until('postgres', $progress, '1') or die 'no progress of the worker';
+pass('a worker shows its progress');
+is(sql("SELECT bool_and(backend_xmin IS NULL) FROM generate_series(1, 3), LATERAL (SELECT pg_sleep(0.1), backend_xmin $activity) s"), 't', 'it holds no snapshot');
+my $log_end = -s $node->logfile;
+my $waited = time;
+sql("SET lock_timeout = '10s'; BEGIN; LOCK TABLE items IN SHARE ROW EXCLUSIVE MODE; COMMIT");
+cmp_ok(time - $waited, '<', 5, sprintf 'who wants the table waits %.1f s', time - $waited);
+$node->wait_for_log(qr/LOG: .*the merge of index "items_v" is left for later: another session waits for its table/, $log_end);
+worker_gone();
+isnt(in_logs('items_v'), 0, 'the merge is left for later');
+configure_server(%fast);
+# Workers rest between two merges.
+for my $try (1 .. 60) { search('items'); last if in_logs('items_v') == 0; sleep 1; }
+is(in_logs('items_v'), 0, 'and made later');
+worker_gone();
+is(sql("SELECT live_rows - (SELECT count(*) FROM items), unused_pages FROM pgwarp_check('items_v', true)"), '0|0', 'whole');
+
+# The database can be dropped under a worker.
+sql('CREATE DATABASE other');
+$node->safe_psql('other', 'CREATE EXTENSION pgwarp; CREATE TABLE items (id int, v vector(16))');
+$node->safe_psql('other', 'CREATE INDEX items_v ON items USING exact (v)');
+configure_server(%slow);
+insert('items', 5000, 'other');
+for my $try (1 .. 60) { search('items', 'other'); last if sql("SELECT count(*) $activity") == 1; sleep 1; }
+worker_at_work() or die 'no worker';
+$waited = time;
+sql('DROP DATABASE other');
+cmp_ok(time - $waited, '<', 8, sprintf 'a database is dropped within %.1f s', time - $waited);
+
+unlike(slurp_file($node->logfile), qr/PANIC|ERROR: (?!.*canceling statement due to statement timeout)/, 'no error');
+$node->stop;
+done_testing();

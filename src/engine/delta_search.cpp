@@ -32,13 +32,14 @@ private:
     std::size_t at_ = 0;
 };
 
-// Values of delta rows for one query: distances; for cosine lower bounds where the searcher gives those.
+// Values of delta rows for one query. Beside lower bounds that lie half their width below what the index believes the
+// distance to be, the delta's are set as far below the distance: else rows of the index would pass before nearer ones.
 class Values
 {
 public:
     Values(const Mirror& mirror, const float* query) : mirror_(mirror), query_(query)
     {
-        if (mirror.metric() == Metric::cosine && mirror.searcher().result_kind() == ResultKind::lower_bound)
+        if (mirror.searcher().result_kind() == ResultKind::lower_bound)
             shift_ = mirror.searcher().bound_width(query) / 2;
     }
     double of(const float* row) const

@@ -1,6 +1,9 @@
 // Measures the methods without a database: build seconds by phase, recall, microseconds a query, memory.
 //
-//   engine_bench --base base.bvecs --query query.bvecs --truth truth.ivecs --rows 100000 --method ivfadc
+//   engine_bench --base base.bvecs --query query.bvecs --rows 100000 --method ivfadc
+//   engine_bench --base base.bvecs --query query.bvecs --rows 100000 --delta 0 1 5 10 25
+//
+// The second form measures searches beside rows inserted since the build, compared one by one and in parts.
 //
 // Base rows may be fvecs, bvecs, or plain rows of bytes (u8, with --dimensions). Truth is computed when the file given
 // is for other rows, or none is given.
@@ -15,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "engine_delta.h"
 #include "index/calibrate.h"
 #include "index/index.h"
 #include "numeric/distance.h"
@@ -168,6 +172,8 @@ struct Options {
     std::int64_t refine_factor = 0;
     std::size_t batch = 1;
     bool no_load = false;
+    std::vector<double> delta;
+    double recall = 0.95;
 };
 
 Metric metric_named(const std::string& name)
@@ -254,6 +260,36 @@ void read_rows(const Options& options, Metric metric, RowBuffer& rows)
     }
 }
 
+// Searches with fresh rows. The rest of the base is those.
+void run_delta(const Options& options, const IndexShape& shape, const ParameterList& parameters, const Vectors& queries,
+               ThreadPool& pool)
+{
+    const Metric metric = static_cast<Metric>(shape.metric);
+    const double most = *std::max_element(options.delta.begin(), options.delta.end());
+    Options more = options;
+    more.rows += static_cast<std::size_t>(static_cast<double>(options.rows) * most / 100);
+    RowBuffer all(queries.dimensions);
+    read_rows(more, metric, all);
+    if (all.size() < more.rows) throw std::runtime_error("too few rows for this delta");
+    const std::size_t indexed = options.rows * queries.dimensions;
+    RowBuffer rows(queries.dimensions);
+    rows.append(all.tids().first(options.rows), all.vectors().first(indexed));
+    const auto builder = find_method(shape.method)->make_builder(shape, parameters);
+    builder->run(rows, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
+    std::printf("rows,%zu,dimensions,%zu,simd,%s,threads,%zu\n", rows.size(), queries.dimensions, simd_target(),
+                pool.threads());
+    bench::DeltaRun run;
+    run.shape = shape;
+    run.k = options.k;
+    run.batch = options.batch;
+    run.recall = options.recall;
+    run.queries = queries.values;
+    run.rows = all.vectors().first(indexed);
+    run.fresh = all.vectors().subspan(indexed);
+    run.percentages = options.delta;
+    bench::measure_delta(run, *builder, pool);
+}
+
 void run(const Options& options)
 {
     ThreadPool pool(options.threads);
@@ -270,6 +306,7 @@ void run(const Options& options)
         const auto at = option.find('=');
         parameters.set(option.substr(0, at).c_str(), std::stoll(option.substr(at + 1)));
     }
+    if (!options.delta.empty()) return run_delta(options, shape, parameters, queries, pool);
     RowBuffer rows(queries.dimensions);
     read_rows(options, metric, rows);
     const Neighbours truth =
@@ -324,6 +361,8 @@ int main(int argc, char** argv)
     app.add_option("--probes", options.probes, "lists probed, also measured");
     app.add_option("--refine-factor", options.refine_factor, "0 = chosen");
     app.add_option("--batch", options.batch, "queries a call");
+    app.add_option("--delta", options.delta, "percent of the rows inserted since the build, several");
+    app.add_option("--recall", options.recall, "asked for with --delta");
     app.add_flag("--no-load", options.no_load, "build only");
     CLI11_PARSE(app, argc, argv);
     try {

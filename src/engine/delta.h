@@ -2,6 +2,7 @@
 // search goes on in its view of a log while others append.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -34,6 +35,28 @@ struct DeltaView {
     std::uint64_t rows() const { return end - start; }
     std::uint64_t bytes(std::size_t dimensions) const;
 };
+
+// Calls visit(first position, tids, vectors, rows) for the entries from `from` on, chunk by chunk.
+template <class Visit>
+void for_each_chunk(const DeltaView& log, std::size_t dimensions, std::uint64_t from, Visit&& visit)
+{
+    std::uint64_t position = log.start;
+    for (const auto& chunk : log.chunks) {
+        const std::uint64_t rows = std::min<std::uint64_t>(chunk->capacity, log.end - position);
+        const std::uint64_t skipped = std::min(rows, from > position ? from - position : 0);
+        if (rows > skipped) {
+            visit(position + skipped, chunk->tids.get() + skipped, chunk->vectors.get() + skipped * dimensions,
+                  static_cast<std::size_t>(rows - skipped));
+        }
+        position += rows;
+    }
+}
+
+// The number of an entry among all that a search finds: rows of the index come first, then log after log.
+inline constexpr std::uint64_t delta_ordinal(std::uint32_t log, std::uint64_t position)
+{
+    return (std::uint64_t{log + 1U} << 48) | position;
+}
 
 // Returns `view` with more entries; shares the chunks. Only one thread may extend a log at a time, and only the newest
 // view. Vectors are normalised when the metric is cosine. Throws BadRequest for values that no index holds.

@@ -14,18 +14,7 @@ namespace pgwarp
 namespace
 {
 
-// Calls visit(first position, tids, vectors, rows) for the chunks of a log.
-template <class Visit>
-void for_each_chunk(const DeltaView& log, Visit&& visit)
-{
-    std::uint64_t position = log.start;
-    for (const auto& chunk : log.chunks) {
-        const std::uint64_t rows = std::min<std::uint64_t>(chunk->capacity, log.end - position);
-        if (rows == 0) return;
-        visit(position, chunk->tids.get(), chunk->vectors.get(), static_cast<std::size_t>(rows));
-        position += rows;
-    }
-}
+constexpr std::size_t rank_grain = 16;  // queries whose proposals a thread ranks at a time
 
 // Walks along sorted dead positions beside ascending positions.
 class DeadWalk
@@ -43,29 +32,51 @@ private:
     std::size_t at_ = 0;
 };
 
-double result_distance(const Mirror& mirror, const float* query, const float* row)
+// Values of delta rows for one query. Beside lower bounds that lie half their width below what the index believes the
+// distance to be, the delta's are set as far below the distance: else rows of the index would pass before nearer ones.
+class Values
 {
-    const double distance = canonical_distance(mirror.metric(), query, row, mirror.shape().dimensions);
-    // Beside lower bounds of rows that were rounded when normalised, the delta's, rounded alike, are bounded alike.
-    const bool bound = mirror.metric() == Metric::cosine && mirror.searcher().result_kind() == ResultKind::lower_bound;
-    return ordered_distance(bound ? lower_bound(Metric::cosine, distance, 0, 1) : distance);
+public:
+    Values(const Mirror& mirror, const float* query) : mirror_(mirror), query_(query)
+    {
+        if (mirror.searcher().result_kind() == ResultKind::lower_bound)
+            shift_ = mirror.searcher().bound_width(query) / 2;
+    }
+    double of(const float* row) const
+    {
+        const double distance = canonical_distance(mirror_.metric(), query_, row, mirror_.shape().dimensions);
+        if (shift_ == 0) return ordered_distance(distance);
+        const double bound = distance - std::fabs(distance) * bound_rounding - shift_;
+        return ordered_distance(mirror_.metric() == Metric::l2 ? std::max(0.0, bound) : bound);
+    }
+
+private:
+    const Mirror& mirror_;
+    const float* query_;
+    double shift_ = 0;
+};
+
+std::uint64_t first_of(const MirrorSnapshot& snapshot, DeltaRows which, std::uint32_t log)
+{
+    return which == DeltaRows::all ? snapshot.logs[log].start : snapshot.first_plain(log);
 }
 
-// Scores of all delta rows, log after log; +infinity for dead ones. Returns the bound on any score's error.
-float propose(const Mirror& mirror, const MirrorSnapshot& snapshot, const float* query, const CancelToken* cancel,
-              std::vector<float>& out)
+// Scores of the rows, log after log; +infinity for dead ones. Returns the bound on any score's error.
+float propose(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const float* query,
+              const CancelToken* cancel, std::vector<float>& out)
 {
     const std::size_t dimensions = mirror.shape().dimensions;
     const float query_norm = bound_norm(mirror.metric(), {query, dimensions});
     float error = 0;
-    out.resize(snapshot.delta_rows());
+    out.resize(which == DeltaRows::all ? snapshot.delta_rows() : snapshot.plain_rows());
     float* at = out.data();
     for (std::uint32_t log = 0; log < delta_log_count; ++log) {
         const DeltaView& view = snapshot.logs[log];
-        if (view.rows() == 0) continue;
+        const std::uint64_t first = first_of(snapshot, which, log);
+        if (view.end == first) continue;
         error = std::max(error, score_error_bound(mirror.metric(), dimensions, query_norm, view.max_norm));
         DeadWalk dead(snapshot.dead->log_entries[log]);
-        for_each_chunk(view, [&](std::uint64_t position, const Tid*, const float* vectors, std::size_t rows) {
+        const auto score = [&](std::uint64_t position, const Tid*, const float* vectors, std::size_t rows) {
             if (cancel != nullptr) cancel->check();
             scores(mirror.metric(), query, vectors, rows, dimensions, at);
             // An overflow proves nothing: the row stays a candidate.
@@ -78,10 +89,13 @@ float propose(const Mirror& mirror, const MirrorSnapshot& snapshot, const float*
                 }
             }
             at += rows;
-        });
+        };
+        for_each_chunk(view, dimensions, first, score);
     }
     return error;
 }
+
+}  // namespace
 
 void keep_nearest(std::vector<Found>& found, std::size_t k)
 {
@@ -92,16 +106,14 @@ void keep_nearest(std::vector<Found>& found, std::size_t k)
     std::sort(found.begin(), found.end());
 }
 
-}  // namespace
-
-void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, const float* query, std::size_t k,
-                  const CancelToken* cancel, std::vector<Found>& found)
+void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const float* query,
+                  std::size_t k, const CancelToken* cancel, std::vector<Found>& found)
 {
     found.clear();
-    if (snapshot.delta_rows() == 0 || k == 0) return;
+    if ((which == DeltaRows::all ? snapshot.delta_rows() : snapshot.plain_rows()) == 0 || k == 0) return;
     thread_local std::vector<float> proposed;
     thread_local std::vector<float> ordered;
-    const float error = propose(mirror, snapshot, query, cancel, proposed);
+    const float error = propose(mirror, snapshot, which, query, cancel, proposed);
     // A row among the true k nearest scores at most 2 errors above the k-th best score. (A limit that is NaN keeps
     // all.)
     float limit = std::numeric_limits<float>::infinity();
@@ -112,20 +124,49 @@ void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, const fl
         limit = *kth + 2 * error;
     }
     const std::size_t dimensions = mirror.shape().dimensions;
+    const Values values(mirror, query);
     std::size_t at = 0;
     for (std::uint32_t log = 0; log < delta_log_count; ++log) {
         DeadWalk dead(snapshot.dead->log_entries[log]);
-        for_each_chunk(snapshot.logs[log],
-                       [&](std::uint64_t position, const Tid* tids, const float* vectors, std::size_t rows) {
-                           if (cancel != nullptr) cancel->check();
-                           for (std::size_t i = 0; i < rows; ++i, ++at) {
-                               if (proposed[at] > limit || dead.is_dead(position + i)) continue;
-                               found.push_back({result_distance(mirror, query, vectors + i * dimensions),
-                                                delta_ordinal(log, position + i), tids[i]});
-                           }
-                       });
+        for_each_chunk(
+            snapshot.logs[log], dimensions, first_of(snapshot, which, log),
+            [&](std::uint64_t position, const Tid* tids, const float* vectors, std::size_t rows) {
+                if (cancel != nullptr) cancel->check();
+                for (std::size_t i = 0; i < rows; ++i, ++at) {
+                    if (proposed[at] > limit || dead.is_dead(position + i)) continue;
+                    found.push_back({values.of(vectors + i * dimensions), delta_ordinal(log, position + i), tids[i]});
+                }
+            });
     }
     keep_nearest(found, k);
+}
+
+void search_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch, ThreadPool& pool,
+                  std::vector<std::vector<Found>>& found)
+{
+    thread_local std::vector<std::vector<RowResult>> rows;
+    const std::size_t dimensions = mirror.shape().dimensions;
+    for (std::size_t i = 0; i < batch.count; ++i) found[i].clear();
+    for (const PartView& view : snapshot.parts) {
+        const DeltaPart& part = *view.part;
+        SearchBatch own = batch;
+        own.dead = view.dead != nullptr ? RowBitmap(*view.dead) : RowBitmap();
+        own.proposals_will_do = true;
+        // Where proposals are rounded, some more than k are ranked by their vectors.
+        if (part.searcher->result_kind() == ResultKind::approximate) own.k = batch.k + batch.k / 2 + 16;
+        rows.resize(batch.count);
+        part.searcher->search(own, rows, pool);
+        const std::vector<std::vector<RowResult>>& proposed = rows;  // of this thread, for the others
+        pool.parallel_for(batch.count, rank_grain, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i) {
+                const Values values(mirror, batch.queries.data() + i * dimensions);
+                for (const RowResult& result : proposed[i]) {
+                    const DeltaPart::Row& row = part.rows[result.row];
+                    found[i].push_back({values.of(row.vector), row.ordinal, row.tid});
+                }
+            }
+        });
+    }
 }
 
 void search_delta_after(const Mirror& mirror, const MirrorSnapshot& snapshot, const float* query, std::size_t k,
@@ -133,14 +174,15 @@ void search_delta_after(const Mirror& mirror, const MirrorSnapshot& snapshot, co
 {
     found.clear();
     const std::size_t dimensions = mirror.shape().dimensions;
+    const Values values(mirror, query);
     for (std::uint32_t log = 0; log < delta_log_count; ++log) {
         DeadWalk dead(snapshot.dead->log_entries[log]);
-        for_each_chunk(snapshot.logs[log],
+        for_each_chunk(snapshot.logs[log], dimensions, snapshot.logs[log].start,
                        [&](std::uint64_t position, const Tid* tids, const float* vectors, std::size_t rows) {
                            if (cancel != nullptr) cancel->check();
                            for (std::size_t i = 0; i < rows; ++i) {
                                if (dead.is_dead(position + i)) continue;
-                               const double distance = result_distance(mirror, query, vectors + i * dimensions);
+                               const double distance = values.of(vectors + i * dimensions);
                                const std::uint64_t ordinal = delta_ordinal(log, position + i);
                                if (is_after(distance, ordinal, cursor)) found.push_back({distance, ordinal, tids[i]});
                            }

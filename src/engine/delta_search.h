@@ -34,17 +34,22 @@ inline bool is_after(double distance, std::uint64_t ordinal, const SearchCursor&
     return distance != cursor.distance ? distance > cursor.distance : ordinal > cursor.ordinal;
 }
 
-inline constexpr std::uint64_t delta_ordinal(std::uint32_t log, std::uint64_t position)
-{
-    return (std::uint64_t{log + 1U} << 48) | position;
-}
+// Which delta rows are compared one by one: all, or those that no part holds.
+enum class DeltaRows { all, in_no_part };
 
-// Puts the k nearest live delta rows into `found`, sorted, with values of the searcher's kind: canonical distances, or
-// for cosine lower bounds of them where the searcher gives those.
-void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, const float* query, std::size_t k,
-                  const CancelToken* cancel, std::vector<Found>& found);
+// Puts the k nearest live ones of these rows into `found`, sorted, with values of the searcher's kind: canonical
+// distances, or lower bounds of them where the searcher gives those.
+void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const float* query,
+                  std::size_t k, const CancelToken* cancel, std::vector<Found>& found);
 
-// The same for rows after the cursor.
+// found[i] gets at most k rows of the snapshot's parts for query i, the nearest as far as the parts know, unsorted.
+void search_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch, ThreadPool& pool,
+                  std::vector<std::vector<Found>>& found);
+
+// Leaves the k first, sorted.
+void keep_nearest(std::vector<Found>& found, std::size_t k);
+
+// The k nearest of all delta rows after the cursor.
 void search_delta_after(const Mirror& mirror, const MirrorSnapshot& snapshot, const float* query, std::size_t k,
                         const SearchCursor& cursor, const CancelToken* cancel, std::vector<Found>& found);
 

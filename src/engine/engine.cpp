@@ -47,7 +47,8 @@ Engine::Engine(const EngineOptions& given, Device& used)
       residency(host_memory(given, used)),
       buffers(bulk_buffers, query_buffers),
       searches(search_workers, search_pool),
-      copies(std::clamp(given.threads / 2, fewest_copiers, most_copiers), build_nice)
+      copies(std::clamp(given.threads / 2, fewest_copiers, most_copiers), build_nice),
+      parts(1, build_nice)
 {
     device.set_relief([this](std::int32_t gpu, std::uint64_t bytes) { residency.evict_idle_of(gpu, bytes); });
 }
@@ -68,6 +69,20 @@ void Engine::greet(std::uint64_t incarnation)
     }
     greeted_ = true;
     incarnation_ = incarnation;
+}
+
+void Engine::index_delta(const std::shared_ptr<Mirror>& mirror)
+{
+    if (draining() || !mirror->wants_part()) return;
+    parts.post([this, mirror] {
+        try {
+            mirror->add_part(*build_pool, [&](std::uint64_t bytes) { residency.make_room(bytes, mirror.get()); });
+        } catch (...) {
+            // Searches are slower, but right.
+            log_line(LogLevel::log,
+                     std::string("fresh rows of an index are not indexed: ") + describe_exception().message);
+        }
+    });
 }
 
 void Engine::drain(const std::string& reason)

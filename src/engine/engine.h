@@ -32,6 +32,8 @@ public:
     void greet(std::uint64_t incarnation);
     // Begins to drain: new requests are refused, run() of the server returns when the rest is answered.
     void drain(const std::string& reason);
+    // After a search: has a part of the delta's rows made in the background where they cost too much.
+    void index_delta(const std::shared_ptr<Mirror>& mirror);
     bool draining() const { return draining_.load(std::memory_order_relaxed); }
 
     const EngineOptions options;
@@ -47,6 +49,7 @@ public:
     Worker spread{2};  // answers searches of many indexes
     Worker loads{2};   // readies mirrors
     Worker copies;     // copies chunks, rows and arrays
+    Worker parts;      // indexes delta rows
 
     std::atomic<std::uint32_t> connections{0};
     std::atomic<std::uint32_t> in_flight{0};

@@ -112,6 +112,9 @@ void IoThread::start_spread_search(const Request& request, std::shared_ptr<Sprea
 void IoThread::answer_spread(const ConnectionPtr& connection, std::uint64_t request_id, Clock::time_point received,
                              const SpreadSearch& search)
 {
+    for (const SpreadTarget& target : search.targets) {
+        if (target.settings.mirror) engine_.index_delta(target.settings.mirror);
+    }
     SearchIndexesReply head{};
     head.index_count = static_cast<std::uint32_t>(search.targets.size());
     head.query_count = static_cast<std::uint32_t>(search.count);

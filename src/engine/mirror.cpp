@@ -18,6 +18,12 @@ constexpr std::size_t narrowest_wide_batch = 64;
 constexpr std::size_t first_wide_batch = 256;
 constexpr std::size_t widest_wide_batch = 4096;
 
+// What comparing delta rows must have cost in all before anything is concluded from it, and how many it takes.
+constexpr std::uint64_t measured_ns = 500000;
+constexpr std::uint64_t fewest_part_rows = 128;
+constexpr auto part_pause = std::chrono::seconds(30);  // after a part could not be made
+constexpr int part_patience = 4;  // after one was: as many times what it took, so that parts take a fifth of a thread
+
 bool is_named(const ArrayShape& array, const char* name)
 {
     return std::strcmp(array.name, name) == 0;
@@ -34,6 +40,13 @@ std::vector<ArrayShape> method_arrays(const std::vector<ArrayShape>& arrays)
     std::copy_if(arrays.begin(), arrays.end(), std::back_inserter(rest),
                  [](const ArrayShape& a) { return !is_tid_array(a); });
     return rest;
+}
+
+PartView view_part(DeltaPartPtr part, const Tombstones& dead)
+{
+    std::vector<std::uint64_t> bits = part->dead_rows(dead.log_entries);
+    auto shared = bits.empty() ? nullptr : std::make_shared<const std::vector<std::uint64_t>>(std::move(bits));
+    return {std::move(part), std::move(shared)};
 }
 
 // Checks that both tid arrays are there, once, with a row each.
@@ -79,6 +92,13 @@ std::uint64_t Tombstones::bytes() const
     return values * sizeof(std::uint64_t);
 }
 
+std::uint64_t MirrorSnapshot::plain_rows() const
+{
+    std::uint64_t rows = delta_rows();
+    for (const PartView& view : parts) rows -= view.part->rows.size();
+    return rows;
+}
+
 std::uint64_t MirrorSnapshot::delta_rows() const
 {
     std::uint64_t rows = 0;
@@ -95,6 +115,7 @@ Mirror::Mirror(const MirrorKey& key, const IndexShape& shape, const ParameterLis
       on_cuda_(on_cuda),
       written_(arrays_.size()),
       copied_(arrays_.size()),
+      recipe_(shape, options, rows, arrays_, method),
       wide_batch_(first_wide_batch)
 {
     if (rows > std::numeric_limits<std::uint32_t>::max()) throw BadRequest("too many rows for one segment");
@@ -143,6 +164,7 @@ void Mirror::write(std::uint32_t array, std::uint64_t offset, std::span<const st
     } else if (is_named(shape, array_tid_offset)) {
         std::memcpy(reinterpret_cast<std::byte*>(offsets_.data()) + offset, bytes.data(), bytes.size());
     } else {
+        if (recipe_.takes(shape)) std::memcpy(recipe_.shared_bytes.data() + offset, bytes.data(), bytes.size());
         searcher_->write(shape.name, offset, bytes);
     }
     std::lock_guard lock(mutex_);
@@ -197,9 +219,63 @@ void Mirror::add_tombstones(std::uint64_t version, const Tombstones& more)
     }
     auto next = std::make_shared<MirrorSnapshot>(*current);
     next->dead = std::move(dead);
+    for (PartView& view : next->parts) view = view_part(view.part, *next->dead);
     next->tombstone_version = std::max(current->tombstone_version, version);
     std::lock_guard lock(mutex_);
     snapshot_ = std::move(next);
+}
+
+void Mirror::count_delta(std::uint64_t rows_nanoseconds, std::uint64_t plain_nanoseconds)
+{
+    rows_ns_.fetch_add(rows_nanoseconds, std::memory_order_relaxed);
+    plain_ns_.fetch_add(plain_nanoseconds, std::memory_order_relaxed);
+}
+
+void Mirror::wait_with_parts(Clock::duration duration)
+{
+    no_part_before_.store((Clock::now() + duration).time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+bool Mirror::wants_part()
+{
+    const std::uint64_t rows_ns = rows_ns_.load(std::memory_order_relaxed);
+    const std::uint64_t plain_ns = plain_ns_.load(std::memory_order_relaxed);
+    // A part on a GPU costs a search of its own, however few rows it has.
+    const std::uint64_t bearable = on_cuda_ ? rows_ns : rows_ns / 4;
+    if (!recipe_.possible() || plain_ns < measured_ns || plain_ns <= bearable) return false;
+    if (snapshot()->plain_rows() < fewest_part_rows) return false;
+    if (Clock::now().time_since_epoch().count() < no_part_before_.load(std::memory_order_relaxed)) return false;
+    return !part_asked_.exchange(true);
+}
+
+void Mirror::add_part(ThreadPool& pool, const std::function<void(std::uint64_t)>& make_room)
+{
+    const std::lock_guard alone(part_mutex_);
+    const auto started = Clock::now();
+    try {
+        const auto before = snapshot();
+        std::vector<DeltaPartPtr> parts;
+        for (const PartView& view : before->parts) parts.push_back(view.part);
+        const PartPlan plan = plan_part(before->logs, parts);
+        if (plan.rows > 0) {
+            make_room(part_bytes(recipe_, plan.rows));
+            DeltaPartPtr part = make_part(recipe_, before->logs, plan, parts, pool);
+            std::lock_guard extending(extend_mutex_);
+            auto next = std::make_shared<MirrorSnapshot>(*snapshot());
+            next->parts.resize(plan.kept);
+            next->parts.push_back(view_part(std::move(part), *next->dead));
+            std::lock_guard lock(mutex_);
+            snapshot_ = std::move(next);
+        }
+    } catch (...) {
+        wait_with_parts(part_pause);
+        part_asked_.store(false);
+        throw;
+    }
+    wait_with_parts(part_patience * (Clock::now() - started));
+    rows_ns_.store(0, std::memory_order_relaxed);
+    plain_ns_.store(0, std::memory_order_relaxed);
+    part_asked_.store(false);
 }
 
 std::shared_ptr<const MirrorSnapshot> Mirror::snapshot() const
@@ -213,7 +289,15 @@ std::uint64_t Mirror::memory_bytes() const
     const auto current = snapshot();
     std::uint64_t bytes = searcher_->memory_bytes() + rows_ * (sizeof(std::uint32_t) + sizeof(std::uint16_t));
     for (const DeltaView& log : current->logs) bytes += log.bytes(shape_.dimensions);
-    return bytes + current->dead->bytes();
+    for (const PartView& view : current->parts) bytes += view.part->memory_bytes();
+    return bytes + recipe_.shared_bytes.size() + current->dead->bytes();
+}
+
+std::uint64_t Mirror::device_bytes() const
+{
+    std::uint64_t bytes = searcher_->residence().device_bytes;
+    for (const PartView& view : snapshot()->parts) bytes += view.part->searcher->residence().device_bytes;
+    return bytes;
 }
 
 std::uint64_t Mirror::stored_bytes() const
@@ -255,7 +339,7 @@ MirrorStatus Mirror::status() const
     status.on_cuda = on_cuda_ ? 1 : 0;
     status.gpu = static_cast<std::int8_t>(residence.gpu);
     status.split = residence.split ? 1 : 0;
-    status.device_bytes = residence.device_bytes;
+    status.device_bytes = device_bytes();
     status.rows = rows_;
     status.delta_rows = current->delta_rows();
     status.dead_rows = current->dead->dead_rows;

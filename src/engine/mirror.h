@@ -6,12 +6,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
 
 #include "engine/delta.h"
+#include "engine/delta_part.h"
 #include "index/index.h"
 #include "protocol/messages.h"
 
@@ -28,12 +30,24 @@ struct Tombstones {
     std::uint64_t bytes() const;
 };
 
+struct PartView {
+    DeltaPartPtr part;
+    std::shared_ptr<const std::vector<std::uint64_t>> dead;  // null: none of its rows is
+};
+
 struct MirrorSnapshot {
-    std::array<DeltaView, delta_log_count> logs;
+    LogViews logs;
+    std::vector<PartView> parts;  // largest first, each with later entries than those before it
     std::shared_ptr<const Tombstones> dead;
     std::uint64_t tombstone_version = 0;
 
     std::uint64_t delta_rows() const;
+    // Of those, the rows that no part holds, and the log's first.
+    std::uint64_t plain_rows() const;
+    std::uint64_t first_plain(std::uint32_t log) const
+    {
+        return parts.empty() ? logs[log].start : std::max(logs[log].start, parts.back().part->spans[log].end);
+    }
 };
 
 class Mirror
@@ -61,9 +75,19 @@ public:
     void add_delta(std::uint32_t log, std::uint64_t first, std::span<const Tid> tids, std::span<const float> vectors);
     void add_tombstones(std::uint64_t version, const Tombstones& more);
 
+    // Counts what comparing delta rows cost beside the rest of a dispatch.
+    void count_delta(std::uint64_t rows_nanoseconds, std::uint64_t plain_nanoseconds);
+    // True once when delta rows cost so much that a part of them would do better: then somebody is to call add_part().
+    bool wants_part();
+    // Makes a part of the rows that no part holds, in the background; `make_room` is told its bytes, about, before.
+    // Throws what that throws, std::bad_alloc, or what searchers throw: then nothing is changed, and it is not asked
+    // for for a while.
+    void add_part(ThreadPool& pool, const std::function<void(std::uint64_t)>& make_room);
+
     std::shared_ptr<const MirrorSnapshot> snapshot() const;
     std::uint64_t memory_bytes() const;
-    std::uint64_t host_bytes() const { return memory_bytes() - searcher_->residence().device_bytes; }
+    std::uint64_t host_bytes() const { return memory_bytes() - device_bytes(); }
+    std::uint64_t device_bytes() const;
     // Bytes of the arrays as stored: what loading will take at least.
     std::uint64_t stored_bytes() const;
 
@@ -85,6 +109,7 @@ private:
         std::uint64_t begin;
         std::uint64_t end;
     };
+    void wait_with_parts(Clock::duration duration);
     void claim(std::uint32_t array, std::uint64_t offset, std::uint64_t length);
 
     const MirrorKey key_;
@@ -103,6 +128,13 @@ private:
     std::size_t first_open_ = 0;                  // all arrays before this one are there
     std::shared_ptr<const MirrorSnapshot> snapshot_;
     std::mutex extend_mutex_;  // one addition at a time
+
+    PartRecipe recipe_;
+    std::mutex part_mutex_;  // one part at a time
+    std::atomic<std::uint64_t> rows_ns_{0};
+    std::atomic<std::uint64_t> plain_ns_{0};
+    std::atomic<bool> part_asked_{false};
+    std::atomic<Clock::rep> no_part_before_{0};
 
     std::atomic<Clock::rep> last_used_;
     std::atomic<std::uint64_t> searches_{0};

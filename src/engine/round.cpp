@@ -151,6 +151,7 @@ void IoThread::run_inline(std::vector<RoundSearch>& group)
         }
         return;
     }
+    engine_.index_delta(group.front().settings.mirror);
     deliver(group, answer_, static_cast<std::uint32_t>(queries), dispatched,
             [this](RoundSearch& search, const SearchSlice& slice) {
                 SearchReply reply = make_reply(slice, search.settings);
@@ -175,6 +176,7 @@ void IoThread::queue_search(RoundSearch&& search)
     queued.answered = [this, connection, number, id, received, settings = search.settings](const SearchSlice& slice) {
         auto body = std::make_shared<std::vector<std::byte>>();
         write_body(slice, settings.want_places, *body);
+        engine_.index_delta(settings.mirror);
         post([this, connection, number, id, received, body, mirror = settings.mirror, dispatched = slice.dispatched,
               reply = make_reply(slice, settings)]() mutable {
             connection->searches.erase(number);

@@ -12,6 +12,8 @@ namespace pgwarp
 namespace
 {
 
+constexpr std::size_t fresh_grain = 4;  // queries whose delta rows a thread looks at, at a time
+
 bool same_parameters(const ParameterList& a, const ParameterList& b)
 {
     if (a.count != b.count) return false;
@@ -66,6 +68,11 @@ std::uint32_t row_cursor(const SearchCursor& cursor)
     return static_cast<std::uint32_t>(std::min(cursor.ordinal, last_row));
 }
 
+std::uint64_t nanoseconds(Clock::duration duration)
+{
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(std::chrono::nanoseconds(duration).count(), 0));
+}
+
 }  // namespace
 
 bool can_share_batch(const SearchSettings& a, const SearchSettings& b)
@@ -84,30 +91,91 @@ double estimate_cost(const SearchSettings& settings, std::span<const float> quer
 {
     const Mirror& mirror = *settings.mirror;
     const double dimensions = mirror.shape().dimensions;
-    const double delta = 2.0 * dimensions * static_cast<double>(mirror.snapshot()->delta_rows());
-    if (settings.mode == SearchMode::continuation) return delta + 2.0 * dimensions * static_cast<double>(mirror.rows());
-    return delta + mirror.searcher().search_cost(make_batch(settings, queries, count, nullptr));
+    const auto snapshot = mirror.snapshot();
+    if (settings.mode == SearchMode::continuation) {
+        return 2.0 * dimensions * static_cast<double>(mirror.rows() + snapshot->delta_rows());
+    }
+    const SearchBatch batch = make_batch(settings, queries, count, nullptr);
+    double cost = 2.0 * dimensions * static_cast<double>(snapshot->plain_rows()) + mirror.searcher().search_cost(batch);
+    for (const PartView& view : snapshot->parts) cost += view.part->searcher->search_cost(batch);
+    return cost;
 }
+
+namespace
+{
+
+// What a batch takes on its way: kept by the thread from one batch to the next.
+struct SearchWork {
+    std::vector<std::vector<RowResult>> rows;
+    std::vector<std::vector<Candidate>> probed;
+    std::vector<std::vector<Found>> part_rows;
+    std::vector<std::vector<Found>> delta;
+};
+
+// Where rows are at hand in parts, these are asked after the index, with the lists that it has probed.
+void search_rows(const Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& batch, ThreadPool& pool,
+                 SearchWork& work)
+{
+    work.part_rows.resize(std::max(work.part_rows.size(), batch.count));
+    for (std::size_t i = 0; i < batch.count; ++i) work.part_rows[i].clear();
+    if (!snapshot.parts.empty()) {
+        work.probed.resize(batch.count);
+        for (auto& lists : work.probed) lists.clear();
+        batch.probed = &work.probed;
+    }
+    mirror.searcher().search(batch, work.rows, pool);
+    if (!snapshot.parts.empty()) search_parts(mirror, snapshot, batch, pool, work.part_rows);
+}
+
+// The nearest k delta rows for query i.
+void search_fresh(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch, std::size_t i,
+                  SearchWork& work)
+{
+    const float* query = batch.queries.data() + i * mirror.shape().dimensions;
+    const std::vector<Found>& in_parts = work.part_rows[i];
+    std::vector<Found>& delta = work.delta[i];
+    search_delta(mirror, snapshot, DeltaRows::in_no_part, query, batch.k, batch.cancel, delta);
+    if (snapshot.parts.empty()) return;
+    // Too few in what was probed: the rest of the delta is looked at as well, as the rest of the index was.
+    if (work.rows[i].size() + delta.size() + in_parts.size() < batch.k) {
+        return search_delta(mirror, snapshot, DeltaRows::all, query, batch.k, batch.cancel, delta);
+    }
+    delta.insert(delta.end(), in_parts.begin(), in_parts.end());
+    keep_nearest(delta, batch.k);
+}
+
+}  // namespace
 
 void run_search(const SearchSettings& settings, std::span<const float> queries, std::size_t count,
                 const CancelToken* cancel, ThreadPool& pool, SearchAnswer& answer)
 {
-    thread_local std::vector<std::vector<RowResult>> rows;
-    thread_local std::vector<Found> delta;
-    const Mirror& mirror = *settings.mirror;
+    thread_local SearchWork work;
+    Mirror& mirror = *settings.mirror;
     const std::size_t dimensions = mirror.shape().dimensions;
+    const bool is_continuation = settings.mode == SearchMode::continuation;
     answer.snapshot = mirror.snapshot();
     const MirrorSnapshot& snapshot = *answer.snapshot;
     SearchBatch batch = make_batch(settings, queries, count, cancel);
     batch.dead = snapshot.dead->rows;
 
-    rows.resize(std::max(rows.size(), count));
-    for (std::size_t i = 0; i < count; ++i) rows[i].clear();
-    if (settings.mode == SearchMode::continuation) {
-        mirror.searcher().search_exact(batch, settings.after.distance, row_cursor(settings.after), rows[0], pool);
+    const auto started = Clock::now();
+    work.delta.resize(std::max(work.delta.size(), count));
+    work.rows.resize(count);
+    for (auto& rows : work.rows) rows.clear();
+    if (is_continuation) {
+        mirror.searcher().search_exact(batch, settings.after.distance, row_cursor(settings.after), work.rows[0], pool);
     } else {
-        rows.resize(count);
-        mirror.searcher().search(batch, rows, pool);
+        search_rows(mirror, snapshot, batch, pool, work);
+    }
+    const auto searched = Clock::now();
+    if (is_continuation) {
+        search_delta_after(mirror, snapshot, queries.data(), settings.k, settings.after, cancel, work.delta[0]);
+    } else {
+        SearchWork& shared = work;  // of this thread, for the others
+        pool.parallel_for(count, fresh_grain, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i) search_fresh(mirror, snapshot, batch, i, shared);
+        });
+        mirror.count_delta(nanoseconds(searched - started), nanoseconds(Clock::now() - searched));
     }
 
     answer.counts.clear();
@@ -115,14 +183,9 @@ void run_search(const SearchSettings& settings, std::span<const float> queries, 
     answer.places.clear();
     answer.bound_width = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        const float* query = queries.data() + i * dimensions;
-        if (settings.mode == SearchMode::continuation) {
-            search_delta_after(mirror, snapshot, query, settings.k, settings.after, cancel, delta);
-        } else {
-            search_delta(mirror, snapshot, query, settings.k, cancel, delta);
-        }
-        append_merged(mirror, rows[i], delta, settings.k, answer);
-        answer.bound_width = std::max(answer.bound_width, mirror.searcher().bound_width(query));
+        append_merged(mirror, work.rows[i], work.delta[i], settings.k, answer);
+        answer.bound_width =
+            std::max(answer.bound_width, mirror.searcher().bound_width(queries.data() + i * dimensions));
     }
     answer.resolved = mirror.searcher().resolved_settings(batch);
     answer.kind = mirror.searcher().result_kind();

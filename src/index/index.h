@@ -12,6 +12,7 @@
 
 #include "numeric/metric.h"
 #include "numeric/parallel.h"
+#include "numeric/top_k.h"
 #include "protocol/format.h"
 #include "protocol/parameters.h"
 
@@ -96,6 +97,12 @@ struct SearchBatch {
     ParameterList settings;   // method's own (probes, refine_factor; 0 or absent = from effort) ...
     std::int64_t effort = 0;  // ... and the position on the schedule that calibration chose
     RowBitmap dead;
+    // The caller ranks the rows: they may come in the order in which they are proposed, and what the settings look at
+    // is enough, though it may hold fewer than k.
+    bool proposals_will_do = false;
+    // Of each query, the lists that it probes. Searchers that know it fill what is empty, and take what is not: parts
+    // of an index have its lists.
+    std::vector<std::vector<Candidate>>* probed = nullptr;
     const CancelToken* cancel = nullptr;
 };
 
@@ -152,6 +159,11 @@ struct MethodDescriptor {
                                                std::span<const ArrayShape> arrays);
     // Encodes rows for an index that exists and has these (effective) options. The CPU's serves every device.
     std::unique_ptr<Builder> (*make_extender)(const IndexShape& shape, const ParameterList& options) = nullptr;
+    // How fresh rows are indexed beside an index with these options, until a merge: what the extender makes with the
+    // options that this returns, and with the index's array of this name where there is one, is loaded and searched as
+    // an index of its own, with the settings of the index. Null: they are not.
+    ParameterList (*part_options)(const ParameterList& options) = nullptr;
+    const char* part_array = nullptr;
 };
 
 // nullptr when this build doesn't know the method.

@@ -9,9 +9,10 @@ namespace pgwarp
 {
 
 static const MethodDescriptor methods[] = {
-    {Method::exact, "exact", make_exact_builder, make_exact_searcher, make_exact_builder},
-    {Method::ivfadc, "ivfadc", make_ivfadc_builder, make_ivfadc_searcher, make_ivfadc_extender},
-    {clustering_method, "clustering", make_clustering_builder, make_clustering_searcher, nullptr},
+    {Method::exact, "exact", make_exact_builder, make_exact_searcher, make_exact_builder, exact_part_options, nullptr},
+    {Method::ivfadc, "ivfadc", make_ivfadc_builder, make_ivfadc_searcher, make_ivfadc_extender, ivfadc_part_options,
+     array_centroids},
+    {clustering_method, "clustering", make_clustering_builder, make_clustering_searcher, nullptr, nullptr, nullptr},
 };
 
 const MethodDescriptor* find_method(Method method)

@@ -12,5 +12,7 @@ namespace pgwarp
 std::unique_ptr<Builder> make_exact_builder(const IndexShape& shape, const ParameterList& options);
 std::unique_ptr<Searcher> make_exact_searcher(const IndexShape& shape, const ParameterList& options,
                                               std::span<const ArrayShape> arrays);
+// Fresh rows are searched as the others are.
+ParameterList exact_part_options(const ParameterList& options);
 
 }  // namespace pgwarp

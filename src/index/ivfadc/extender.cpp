@@ -56,6 +56,7 @@ private:
     bool stores_half() const { return options_.keeps_half() && !options_.keeps_full(); }
     std::vector<ArrayShape> needed() const;
     void check_given();
+    void assign(std::span<const float> rows, std::span<std::uint32_t> lists, ThreadPool& pool) const;
     void encode_step(std::span<const float> vectors, std::size_t first, std::size_t count, ThreadPool& pool);
     void measure_halves(std::span<const float> vectors, const BuildProgress& progress, ThreadPool& pool);
     IvfadcArrays made() const;
@@ -76,6 +77,11 @@ private:
     std::span<const std::uint16_t> halves_;
     std::span<const float> vectors_;
 };
+
+bool is_named(const ArrayShape& array, const char* name)
+{
+    return std::strncmp(array.name, name, sizeof(array.name)) == 0;
+}
 
 bool is_per_row(const ArrayShape& array)
 {
@@ -103,6 +109,12 @@ std::vector<ArrayShape> IvfadcExtender::arrays() const
 
 void IvfadcExtender::give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
 {
+    if (is_named(shape, array_list_of_row)) {
+        require_array(std::span(&shape, 1), array_list_of_row, ArrayType::u32, shape.rows, 1);
+        if (shape.rows > std::numeric_limits<std::uint32_t>::max()) throw BadRequest("too many rows for one segment");
+        list_of_row_.resize(shape.rows, no_list);
+        return write_piece(std::span<std::uint32_t>(list_of_row_), offset, bytes);
+    }
     const auto found = std::find_if(given_.begin(), given_.end(), [&](const Given& given) {
         return std::strncmp(given.shape.name, shape.name, sizeof(shape.name)) == 0;
     });
@@ -127,13 +139,40 @@ void IvfadcExtender::check_given()
     if (stores_half() && !(half_scale_[0] > 0 && std::isfinite(half_scale_[0]) && half_scale_[1] >= 0))
         throw BadRequest("the scale of half vectors is impossible");
     half_codec_.scale = half_scale_[0];
+    for (const std::uint32_t list : list_of_row_) {
+        if (list != no_list && list >= options_.lists) throw BadRequest("a row is in a list that does not exist");
+    }
+}
+
+// Finds the lists that are not known yet.
+void IvfadcExtender::assign(std::span<const float> rows, std::span<std::uint32_t> lists, ThreadPool& pool) const
+{
+    // As the build does it: rows of a product's index lie where they are near, not where the product is large.
+    const Metric metric = metric_ == Metric::cosine ? Metric::inner_product : Metric::l2;
+    if (std::all_of(lists.begin(), lists.end(), [](std::uint32_t list) { return list == no_list; })) {
+        return assign_to_centroids(metric, rows, dimensions_, centroids_, lists, {}, pool, nullptr);
+    }
+    std::vector<std::size_t> unknown;
+    std::vector<float> gathered;
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+        if (lists[i] != no_list) continue;
+        unknown.push_back(i);
+        const std::span<const float> row = rows.subspan(i * dimensions_, dimensions_);
+        gathered.insert(gathered.end(), row.begin(), row.end());
+    }
+    if (unknown.empty()) return;
+    std::vector<std::uint32_t> found(unknown.size());
+    assign_to_centroids(metric, gathered, dimensions_, centroids_, found, {}, pool, nullptr);
+    for (std::size_t i = 0; i < unknown.size(); ++i) lists[unknown[i]] = found[i];
 }
 
 void IvfadcExtender::run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
 {
     check_given();
     rows_ = rows.size();
-    list_of_row_.resize(rows_);
+    if (!list_of_row_.empty() && list_of_row_.size() != rows_)
+        throw BadRequest("lists were given for another number of rows");
+    list_of_row_.resize(rows_, no_list);
     if (options_.keeps_codes()) codes_.resize(rows_ * options_.code_width(dimensions_));
     if (options_.byte_codes) code_scale_.resize(rows_);
     const std::span<const float> vectors = rows.vectors();
@@ -154,9 +193,7 @@ void IvfadcExtender::encode_step(std::span<const float> vectors, std::size_t fir
 {
     const std::span<const float> rows = vectors.subspan(first * dimensions_, count * dimensions_);
     const std::span<std::uint32_t> lists = std::span(list_of_row_).subspan(first, count);
-    // As the build does it: rows of a product's index lie where they are near, not where the product is large.
-    assign_to_centroids(metric_ == Metric::cosine ? Metric::inner_product : Metric::l2, rows, dimensions_, centroids_,
-                        lists, {}, pool, nullptr);
+    assign(rows, lists, pool);
     if (options_.byte_codes) {
         pool.parallel_for(count, 256, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i) {

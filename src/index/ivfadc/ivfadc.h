@@ -64,5 +64,8 @@ std::vector<std::int64_t> probe_schedule(std::size_t lists);
 std::unique_ptr<Builder> make_ivfadc_builder(const IndexShape& shape, const ParameterList& options);
 std::unique_ptr<Searcher> make_ivfadc_searcher(const IndexShape& shape, const ParameterList& options,
                                                std::span<const ArrayShape> arrays);
+// Fresh rows go into the index's lists as bytes, which need no quantizer and propose on every device. The options are
+// effective ones.
+ParameterList ivfadc_part_options(const ParameterList& options);
 
 }  // namespace pgwarp

@@ -63,6 +63,15 @@ ParameterList IvfOptions::as_parameters() const
     return list;
 }
 
+ParameterList ivfadc_part_options(const ParameterList& options)
+{
+    ParameterList part;
+    part.set("lists", options.get("lists", 0));
+    part.set("codes", 2);
+    part.set("refine", static_cast<std::int64_t>(IvfRefine::none));
+    return part;
+}
+
 Metric coarse_metric(Metric metric)
 {
     return metric == Metric::l2 ? Metric::l2 : Metric::inner_product;

@@ -72,7 +72,7 @@ private:
     void scan_list(const SearchBatch& batch, const PreparedQuery& query, const Candidate& probe, TopK& best) const;
     std::vector<Candidate> scan_lists(const SearchBatch& batch, const PreparedQuery& query,
                                       const std::vector<Candidate>& probes, std::size_t wanted, ThreadPool& pool) const;
-    std::vector<RowResult> search_one(const SearchBatch& batch, const float* query, ThreadPool& pool) const;
+    std::vector<RowResult> search_one(const SearchBatch& batch, std::size_t number, ThreadPool& pool) const;
     std::size_t list_at(std::size_t position) const;
 
     Metric metric_;
@@ -246,17 +246,23 @@ std::size_t IvfadcSearcher::list_at(std::size_t position) const
     return low;
 }
 
-std::vector<RowResult> IvfadcSearcher::search_one(const SearchBatch& batch, const float* query, ThreadPool& pool) const
+std::vector<RowResult> IvfadcSearcher::search_one(const SearchBatch& batch, std::size_t number, ThreadPool& pool) const
 {
+    const float* query = batch.queries.data() + number * dimensions_;
+    std::vector<Candidate> own_lists;
+    std::vector<Candidate>& probed = batch.probed != nullptr ? (*batch.probed)[number] : own_lists;
     const PreparedQuery prepared = store_->prepare(query);
     const std::size_t k = std::min<std::size_t>(batch.k, rows_);
     // Scores in single precision may swap near ties: a few more than k are ranked by their values.
     const std::size_t wanted =
-        std::min<std::size_t>(rows_, std::max<std::size_t>(k * refine_factor_of(batch), k + 8 + k / 8));
+        batch.proposals_will_do
+            ? k
+            : std::min<std::size_t>(rows_, std::max<std::size_t>(k * refine_factor_of(batch), k + 8 + k / 8));
     std::vector<Candidate> candidates;
     for (std::size_t probes = probes_of(batch);; probes = std::min(4 * probes, lists_.lists())) {
-        candidates = scan_lists(batch, prepared, nearest_lists(query, probes), wanted, pool);
-        if (candidates.size() >= k) break;
+        if (probed.size() < probes) probed = nearest_lists(query, probes);
+        candidates = scan_lists(batch, prepared, probed, wanted, pool);
+        if (candidates.size() >= k || batch.proposals_will_do) break;
         if (probes < lists_.lists()) continue;
         // Everything was probed: scores out of float's range may have hidden rows, values don't.
         SearchBatch one = batch;
@@ -264,6 +270,12 @@ std::vector<RowResult> IvfadcSearcher::search_one(const SearchBatch& batch, cons
         std::vector<RowResult> all;
         search_exact(one, -HUGE_VAL, 0, all, pool);
         return all;
+    }
+    if (batch.proposals_will_do) {
+        std::vector<RowResult> proposed;
+        for (const Candidate& candidate : candidates)
+            proposed.push_back({candidate.score, lists_.row_at(candidate.row)});
+        return proposed;
     }
     FirstRows first(batch.k);
     for (const Candidate& candidate : candidates) {
@@ -281,7 +293,7 @@ void IvfadcSearcher::search(const SearchBatch& batch, std::vector<std::vector<Ro
     const auto run = [&](std::size_t begin, std::size_t end) {
         for (std::size_t q = begin; q < end; ++q) {
             if (batch.cancel != nullptr) batch.cancel->check();
-            results[q] = search_one(batch, batch.queries.data() + q * dimensions_, pool);
+            results[q] = search_one(batch, q, pool);
         }
     };
     if (batch.count == 1) {

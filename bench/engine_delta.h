@@ -1,0 +1,28 @@
+// How a search is slowed down by fresh rows, before they are merged: the engine's own search over a mirror with a
+// delta, without a database.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "index/index.h"
+
+namespace pgwarp::bench
+{
+
+struct DeltaRun {
+    IndexShape shape;
+    std::uint32_t k = 10;
+    std::size_t batch = 1;  // queries a call
+    double recall = 0.95;   // asked of the index
+    std::span<const float> queries;
+    std::span<const float> rows;      // of the index
+    std::span<const float> fresh;     // as many as the largest percentage needs
+    std::vector<double> percentages;  // of the index's rows
+};
+
+// Prints a line for each percentage with the fresh rows compared one by one, and one with them in parts.
+void measure_delta(const DeltaRun& run, const Builder& index, ThreadPool& pool);
+
+}  // namespace pgwarp::bench

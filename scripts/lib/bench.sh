@@ -1,0 +1,25 @@
+# What the measuring scripts share: pgvector beside pgwarp, and the folder of real data. Sourced after cluster.sh; wants
+# $data, $pgvector and $cache.
+
+# The checkout stays as it is: a copy is built.
+stage_pgvector()
+{
+    cp -a "$pgvector" "$work/pgvector" &&
+        make -C "$work/pgvector" -s PG_CONFIG="$pg_bin/pg_config" clean &&
+        make -C "$work/pgvector" -j"$jobs" PG_CONFIG="$pg_bin/pg_config" &&
+        make -C "$work/pgvector" -s PG_CONFIG="$pg_bin/pg_config" DESTDIR="$work/stage" install &&
+        chmod -R a+rX "$work/stage"
+}
+
+# Unpack a file of the data folder once: unpacked NAME
+unpacked()
+{
+    local target=$cache/$1
+    if [ -f "$data/$1" ]; then
+        target=$data/$1
+    elif [ ! -f "$target" ]; then
+        mkdir -p "$(dirname "$target")"
+        zstd -q -d "$data/$1.zst" -o "$target.part" && mv "$target.part" "$target" || return 1
+    fi
+    echo "$target"
+}

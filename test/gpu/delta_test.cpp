@@ -1,0 +1,75 @@
+// Fresh rows in parts on the device: answers as those of the CPU, and as if all rows were compared.
+#include <memory>
+
+#include "delta_fixture.h"
+#include "device/context.h"
+#include "exact/exact.h"
+#include "ivfadc/ivfadc.h"
+#include "methods.h"
+
+namespace pgwarp::test
+{
+namespace
+{
+
+class DeviceParts : public testing::Test
+{
+protected:
+    DeviceParts() { cuda::contexts().push_back(std::make_unique<cuda::Context>(0, 0)); }
+    ~DeviceParts() override { cuda::contexts().clear(); }
+    static const MethodDescriptor* device(Method method) { return cuda::find_method(method); }
+};
+
+TEST_F(DeviceParts, ExactAnswersAsComparingEveryRowDoes)
+{
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1}) {
+        Fresh fresh(Method::exact, metric, 1500, 1300, {}, device(Method::exact));
+        const auto plain = fresh.load();
+        fresh.append(*plain, fresh.indexed(), fresh.rows());
+        fresh.append_in_parts(*fresh.mirror, 11, 1);
+        ASSERT_GE(fresh.mirror->snapshot()->parts.size(), 2U);
+        EXPECT_GT(fresh.mirror->device_bytes(), plain->device_bytes());
+        const std::vector<float> queries = fresh.queries(20);
+        for (const std::uint32_t k : {1U, 10U, 500U}) {
+            expect_same(fresh.search(fresh.mirror, queries, k), fresh.search(plain, queries, k));
+        }
+        const std::set<std::size_t> dead = every(3, fresh.rows());
+        fresh.kill(*plain, dead, 1);
+        fresh.kill(*fresh.mirror, dead, 1);
+        expect_same(fresh.search(fresh.mirror, queries, 10), fresh.search(plain, queries, 10));
+        EXPECT_EQ(fresh.recall(fresh.search(fresh.mirror, queries, 10), queries, 10, dead), 1);
+    }
+}
+
+TEST_F(DeviceParts, IvfadcFindsAsMuchAsTheCpu)
+{
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+        for (const std::int64_t codes : {0, 1, 2}) {
+            const ParameterList options = make_list({{"lists", 48}, {"codes", codes}});
+            Fresh fresh(Method::ivfadc, metric, 4000, 3000, options, device(Method::ivfadc));
+            Fresh cpu(Method::ivfadc, metric, 4000, 3000, options);
+            fresh.append_in_parts(*fresh.mirror, 11, 1);
+            cpu.append_in_parts(*cpu.mirror, 11, 1);
+            const std::vector<float> queries = fresh.queries(200);
+            EXPECT_NEAR(fresh.recall(fresh.search(fresh.mirror, queries, 10, 6), queries, 10),
+                        cpu.recall(cpu.search(cpu.mirror, queries, 10, 6), queries, 10), 0.005);
+            const std::set<std::size_t> dead = every(2, fresh.rows());
+            fresh.kill(*fresh.mirror, dead, 1);
+            cpu.kill(*cpu.mirror, dead, 1);
+            EXPECT_NEAR(fresh.recall(fresh.search(fresh.mirror, queries, 10, 6), queries, 10, dead),
+                        cpu.recall(cpu.search(cpu.mirror, queries, 10, 6), queries, 10, dead), 0.005);
+        }
+    }
+}
+
+// The device finds the lists of a part itself, and does not widen the search there: what is short is compared.
+TEST_F(DeviceParts, RunOutOfNoRows)
+{
+    Fresh fresh(Method::ivfadc, Metric::l2, 300, 400, make_list({{"lists", 48}}), device(Method::ivfadc));
+    fresh.append_in_parts(*fresh.mirror, 2);
+    const std::vector<float> queries = fresh.queries(3);
+    EXPECT_EQ(fresh.recall(fresh.search(fresh.mirror, queries, 700, 1), queries, 700), 1);
+}
+
+}  // namespace
+}  // namespace pgwarp::test

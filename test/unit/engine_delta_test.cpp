@@ -1,0 +1,281 @@
+// Fresh rows in parts: searches answer as if all rows were compared, or as an index built of them would.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <thread>
+
+#include "delta_fixture.h"
+#include "engine/delta_search.h"
+#include "engine/error.h"
+#include "engine_fixture.h"
+
+namespace pgwarp
+{
+namespace
+{
+
+using namespace test;
+
+class ExactParts : public testing::TestWithParam<Metric>
+{
+};
+
+TEST_P(ExactParts, AnswerAsComparingEveryRowDoes)
+{
+    Fresh fresh(Method::exact, GetParam(), 1500, 1300);
+    const auto plain = fresh.load();
+    fresh.append(*plain, fresh.indexed(), fresh.rows());
+    fresh.append_in_parts(*fresh.mirror, 11, 1);
+    ASSERT_GE(fresh.mirror->snapshot()->parts.size(), 2U);
+    EXPECT_GT(fresh.mirror->snapshot()->plain_rows(), 0U);
+    EXPECT_EQ(fresh.mirror->snapshot()->delta_rows(), 1300U);
+    const std::vector<float> queries = fresh.queries(20);
+    for (const std::uint32_t k : {1U, 10U, 500U}) {
+        expect_same(fresh.search(fresh.mirror, queries, k), fresh.search(plain, queries, k));
+        EXPECT_EQ(fresh.recall(fresh.search(fresh.mirror, queries, k), queries, k), 1);
+    }
+    const std::set<std::size_t> dead = every(3, fresh.rows());
+    fresh.kill(*plain, dead, 1);
+    fresh.kill(*fresh.mirror, dead, 1);
+    expect_same(fresh.search(fresh.mirror, queries, 10), fresh.search(plain, queries, 10));
+    EXPECT_EQ(fresh.recall(fresh.search(fresh.mirror, queries, 10), queries, 10, dead), 1);
+    // Parts that are made of dead rows.
+    fresh.mirror->add_part(fresh.pool, [](std::uint64_t) {});
+    EXPECT_EQ(fresh.mirror->snapshot()->plain_rows(), 0U);
+    expect_same(fresh.search(fresh.mirror, queries, 40), fresh.search(plain, queries, 40));
+}
+
+INSTANTIATE_TEST_SUITE_P(Metrics, ExactParts,
+                         testing::Values(Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1));
+
+struct Kind {
+    Metric metric;
+    std::int64_t codes;
+    std::int64_t refine;
+};
+
+class IvfadcParts : public testing::TestWithParam<Kind>
+{
+protected:
+    static constexpr std::int64_t probes = 6;
+    ParameterList options() const
+    {
+        return make_list({{"lists", 48}, {"codes", GetParam().codes}, {"refine", GetParam().refine}});
+    }
+};
+
+TEST_P(IvfadcParts, FindAsMuchAsAnIndexOfAllRows)
+{
+    Fresh fresh(Method::ivfadc, GetParam().metric, 4000, 3000, options());
+    fresh.append_in_parts(*fresh.mirror, 11, 1);
+    ASSERT_GE(fresh.mirror->snapshot()->parts.size(), 2U);
+    const std::vector<float> queries = fresh.queries(200);
+    Fresh built(Method::ivfadc, GetParam().metric, 7000, 0, options());
+    const double fresh_recall = fresh.recall(fresh.search(fresh.mirror, queries, 10, probes), queries, 10);
+    const double built_recall = built.recall(built.search(built.mirror, queries, 10, probes), queries, 10);
+    EXPECT_GE(fresh_recall, built_recall - 0.01);
+
+    const std::set<std::size_t> dead = every(2, fresh.rows());
+    fresh.kill(*fresh.mirror, dead, 1);
+    built.kill(*built.mirror, dead, 1);
+    EXPECT_GE(fresh.recall(fresh.search(fresh.mirror, queries, 10, probes), queries, 10, dead),
+              built.recall(built.search(built.mirror, queries, 10, probes), queries, 10, dead) - 0.01);
+}
+
+TEST_P(IvfadcParts, RankByTheVectorsThemselves)
+{
+    Fresh fresh(Method::ivfadc, GetParam().metric, 1000, 2000, options());
+    fresh.append_in_parts(*fresh.mirror, 3);
+    const std::vector<float> queries = fresh.queries(50);
+    const SearchAnswer answer = fresh.search(fresh.mirror, queries, 10, probes);
+    const auto plain = fresh.load();
+    fresh.append(*plain, fresh.indexed(), fresh.rows());
+    const SearchAnswer compared = fresh.search(plain, queries, 10, probes);
+    std::size_t same = 0;
+    std::size_t of_delta = 0;
+    for (std::size_t i = 0; i < answer.results.size(); ++i) {
+        same += answer.results[i].tid == compared.results[i].tid ? 1 : 0;
+        if (answer.places[i] < delta_ordinal(0, 0)) continue;
+        ++of_delta;
+        const float* row = fresh.row_at(row_of(answer.results[i].tid));
+        const double distance =
+            canonical_distance(GetParam().metric, queries.data() + i / 10 * dimensions, row, dimensions);
+        EXPECT_NEAR(answer.results[i].distance, distance, answer.bound_width);
+        EXPECT_LE(answer.results[i].distance, distance);
+    }
+    EXPECT_GT(of_delta, answer.results.size() / 3);
+    EXPECT_GT(same, answer.results.size() * 8 / 10);
+}
+
+TEST_P(IvfadcParts, RunOutOfNoRows)
+{
+    Fresh fresh(Method::ivfadc, GetParam().metric, 300, 400, options());
+    fresh.append_in_parts(*fresh.mirror, 2);
+    const std::vector<float> queries = fresh.queries(3);
+    const SearchAnswer answer = fresh.search(fresh.mirror, queries, 700, 1);
+    EXPECT_EQ(fresh.recall(answer, queries, 700), 1) << "also those in lists that are not probed";
+    // Few of the index live: its own search goes through all lists, and so does that of the parts.
+    const std::set<std::size_t> all = every(1, 300);
+    fresh.kill(*fresh.mirror, all, 1);
+    EXPECT_EQ(fresh.recall(fresh.search(fresh.mirror, queries, 400, 1), queries, 400, all), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, IvfadcParts,
+                         testing::Values(Kind{Metric::l2, 0, 1}, Kind{Metric::l2, 0, 0}, Kind{Metric::l2, 1, 1},
+                                         Kind{Metric::l2, 2, 0}, Kind{Metric::l2, 0, 2}, Kind{Metric::cosine, 0, 1},
+                                         Kind{Metric::cosine, 2, 2}, Kind{Metric::inner_product, 0, 1}));
+
+// Lower bounds of half vectors lie below distances: rows with larger values would push nearer fresh ones out.
+TEST(DeltaRows, ComeInTimeBesideLowerBounds)
+{
+    Fresh fresh(Method::ivfadc, Metric::l2, 4000, 3000, make_list({{"lists", 48}}));
+    fresh.append(*fresh.mirror, fresh.indexed(), fresh.rows());
+    const std::vector<float> queries = fresh.queries(200);
+    EXPECT_GE(fresh.recall(fresh.search(fresh.mirror, queries, 10), queries, 10), 0.999);
+}
+
+TEST(DeltaParts, KeepTheListsThatRowsHave)
+{
+    Fresh fresh(Method::ivfadc, Metric::l2, 2000, 1500, make_list({{"lists", 40}}));
+    fresh.append_in_parts(*fresh.mirror, 5);
+    // So many rows that all parts go into one.
+    const auto before = fresh.mirror->snapshot();
+    ASSERT_GE(before->parts.size(), 2U);
+    const auto whole = fresh.load();
+    fresh.append_in_parts(*whole, 1);
+    ASSERT_EQ(whole->snapshot()->parts.size(), 1U);
+    std::map<std::uint64_t, std::uint32_t> list_of;
+    const DeltaPart& one = *whole->snapshot()->parts.front().part;
+    for (std::size_t i = 0; i < one.rows.size(); ++i) list_of[one.rows[i].ordinal] = one.lists[i];
+    std::size_t compared = 0;
+    for (const PartView& view : before->parts) {
+        ASSERT_EQ(view.part->lists.size(), view.part->rows.size());
+        for (std::size_t i = 0; i < view.part->rows.size(); ++i, ++compared) {
+            EXPECT_EQ(view.part->lists[i], list_of.at(view.part->rows[i].ordinal));
+        }
+    }
+    EXPECT_EQ(compared, 1500U);
+}
+
+TEST(DeltaParts, AreFewHoweverManyTheRows)
+{
+    Fresh fresh(Method::exact, Metric::l2, 10, 4000);
+    std::size_t most = 0;
+    for (std::size_t row = 10; row < fresh.rows(); row += 50) {
+        fresh.append(*fresh.mirror, row, std::min(row + 50, fresh.rows()));
+        fresh.mirror->add_part(fresh.pool, [](std::uint64_t) {});
+        most = std::max(most, fresh.mirror->snapshot()->parts.size());
+    }
+    EXPECT_LE(most, 4U);
+    EXPECT_EQ(fresh.mirror->snapshot()->plain_rows(), 0U);
+}
+
+TEST(DeltaParts, ServeAnIndexBuiltWithoutRows)
+{
+    Fresh fresh(Method::ivfadc, Metric::l2, 0, 900);
+    fresh.append_in_parts(*fresh.mirror, 3);
+    const std::vector<float> queries = fresh.queries(10);
+    EXPECT_EQ(fresh.recall(fresh.search(fresh.mirror, queries, 10), queries, 10), 1);
+}
+
+TEST(DeltaParts, AContinuationOffersEveryRowOnce)
+{
+    Fresh fresh(Method::ivfadc, Metric::l2, 500, 400, make_list({{"lists", 20}}));
+    fresh.append_in_parts(*fresh.mirror, 3, 1);
+    const std::vector<float> queries = fresh.queries(1);
+    SearchCursor after{-HUGE_VAL, 0};
+    std::set<std::size_t> seen;
+    while (true) {
+        const SearchAnswer answer = fresh.search(fresh.mirror, queries, 64, 2, SearchMode::continuation, after);
+        if (answer.results.empty()) break;
+        for (const Result& result : answer.results) EXPECT_TRUE(seen.insert(row_of(result.tid)).second);
+        after = answer.last;
+    }
+    EXPECT_EQ(seen.size(), 900U);
+}
+
+TEST(DeltaParts, AFailureChangesNothing)
+{
+    Fresh fresh(Method::exact, Metric::l2, 500, 400);
+    fresh.append(*fresh.mirror, 500, 900);
+    fresh.mirror->count_delta(1, 100000000);
+    ASSERT_TRUE(fresh.mirror->wants_part());
+    EXPECT_FALSE(fresh.mirror->wants_part()) << "it is being made";
+    EXPECT_THROW(fresh.mirror->add_part(fresh.pool, [](std::uint64_t) { throw OutOfMemory("none"); }), OutOfMemory);
+    EXPECT_TRUE(fresh.mirror->snapshot()->parts.empty());
+    EXPECT_FALSE(fresh.mirror->wants_part()) << "not at once again";
+    const std::vector<float> queries = fresh.queries(5);
+    EXPECT_EQ(fresh.recall(fresh.search(fresh.mirror, queries, 10), queries, 10), 1);
+}
+
+TEST(DeltaParts, AreMadeWhereTheyPay)
+{
+    Fresh fresh(Method::exact, Metric::l2, 500, 400);
+    fresh.append(*fresh.mirror, 500, 900);
+    EXPECT_FALSE(fresh.mirror->wants_part()) << "nothing was measured";
+    fresh.mirror->count_delta(100000000, 20000000);
+    EXPECT_FALSE(fresh.mirror->wants_part()) << "a fifth of the search";
+    fresh.mirror->count_delta(0, 10000000);
+    EXPECT_TRUE(fresh.mirror->wants_part());
+}
+
+TEST(DeltaParts, BearWritersAndReaders)
+{
+    Fresh fresh(Method::ivfadc, Metric::l2, 1000, 1200, make_list({{"lists", 30}}));
+    std::atomic<bool> done{false};
+    std::thread writer([&] {
+        for (std::size_t row = 1000; row < fresh.rows(); row += 10) fresh.append(*fresh.mirror, row, row + 10);
+        done = true;
+    });
+    std::thread indexer([&] {
+        ThreadPool own(1);
+        while (!done) fresh.mirror->add_part(own, [](std::uint64_t) {});
+    });
+    std::thread killer([&] {
+        for (std::uint64_t version = 1; !done; ++version) fresh.kill(*fresh.mirror, {7, 77}, version);
+    });
+    const std::vector<float> queries = fresh.queries(8);
+    while (!done) {
+        const SearchAnswer answer = fresh.search(fresh.mirror, queries, 10, 4);
+        EXPECT_EQ(answer.results.size(), 80U);
+        EXPECT_LE(answer.snapshot->plain_rows(), answer.snapshot->delta_rows());
+    }
+    writer.join();
+    indexer.join();
+    killer.join();
+    EXPECT_EQ(fresh.mirror->snapshot()->delta_rows(), 1200U);
+    EXPECT_GE(fresh.recall(fresh.search(fresh.mirror, queries, 10), queries, 10, {7, 77}), 0.99);
+}
+
+TEST(DeltaParts, AnEngineMakesThemInTheBackground)
+{
+    TestServer server;
+    const TestIndex index = TestIndex::random(200, 16, Metric::l2, Method::exact);
+    EngineClient client(server.path());
+    load(client, index, build(client, index));
+    TestIndex all = index;
+    const std::vector<float> more = index.random_rows(4000, 9);
+    std::vector<Tid> tids;
+    for (std::size_t i = 0; i < 4000; ++i) tids.push_back({static_cast<std::uint32_t>(5000 + i), 1, 0});
+    send_delta(client, index, 1, 0, tids, more);
+    all.vectors.insert(all.vectors.end(), more.begin(), more.end());
+    all.tids.insert(all.tids.end(), tids.begin(), tids.end());
+    SearchRequest request = search_request(index, 10);
+    request.delta_end[1] = 4000;
+    const auto mirror = server.engine().residency.find_resident(index.key);
+    ASSERT_NE(mirror, nullptr);
+    const auto deadline = Clock::now() + std::chrono::seconds(20);
+    for (std::uint32_t seed = 100; mirror->snapshot()->parts.empty() && Clock::now() < deadline; ++seed) {
+        EXPECT_EQ(search(client, request, index.random_rows(1, seed)).results.size(), 10U);
+    }
+    ASSERT_FALSE(mirror->snapshot()->parts.empty());
+    for (std::uint32_t seed = 1; seed < 20; ++seed) {
+        const std::vector<float> query = index.random_rows(1, seed);
+        const SearchOutcome outcome = search(client, request, query);
+        const auto wanted = pgwarp::brute_force(all, query.data(), 10);
+        for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(outcome.results[i].tid, all.tids[wanted[i].second]);
+    }
+}
+
+}  // namespace
+}  // namespace pgwarp

@@ -48,7 +48,7 @@ SearchReply make_reply(const SearchSlice& slice, const SearchSettings& settings)
     reply.on_cuda = settings.mirror->on_cuda() ? 1 : 0;
     reply.has_places = settings.want_places ? 1 : 0;
     reply.resolved = answer.resolved;
-    reply.last = answer.last;
+    reply.last = cursor_after(slice.results, slice.places, settings.after);
     return reply;
 }
 

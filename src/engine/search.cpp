@@ -48,12 +48,10 @@ void append_merged(const Mirror& mirror, const std::vector<RowResult>& rows, con
         if (take_row) {
             const double distance = ordered_distance(rows[row].distance);
             answer.results.push_back({mirror.tid(rows[row].row), distance});
-            answer.last = {distance, rows[row].row};
             answer.places.push_back(rows[row].row);
             ++row;
         } else {
             answer.results.push_back({delta[entry].tid, delta[entry].distance});
-            answer.last = {delta[entry].distance, delta[entry].ordinal};
             answer.places.push_back(delta[entry].ordinal);
             ++entry;
         }
@@ -75,6 +73,13 @@ bool can_share_batch(const SearchSettings& a, const SearchSettings& b)
 {
     return a.mirror == b.mirror && a.mode == SearchMode::normal && b.mode == SearchMode::normal && a.k == b.k &&
            a.effort == b.effort && same_parameters(a.parameters, b.parameters);
+}
+
+SearchCursor cursor_after(std::span<const Result> results, std::span<const std::uint64_t> places,
+                          const SearchCursor& began)
+{
+    if (results.empty() || places.size() != results.size()) return began;
+    return {results.back().distance, places.back()};
 }
 
 double estimate_cost(const SearchSettings& settings, std::span<const float> queries, std::size_t count)
@@ -110,7 +115,6 @@ void run_search(const SearchSettings& settings, std::span<const float> queries, 
     answer.counts.clear();
     answer.results.clear();
     answer.places.clear();
-    answer.last = settings.after;
     answer.bound_width = 0;
     for (std::size_t i = 0; i < count; ++i) {
         const float* query = queries.data() + i * dimensions;

@@ -28,12 +28,16 @@ struct SearchAnswer {
     std::vector<std::uint32_t> counts;  // per query
     std::vector<Result> results;        // of all queries, one after the other
     std::vector<std::uint64_t> places;  // of the results: ordinals as a cursor has them
-    SearchCursor last{};                // of the last result
     ResultKind kind = ResultKind::exact;
     double bound_width = 0;  // the widest of the queries'
     ParameterList resolved;
     std::shared_ptr<const MirrorSnapshot> snapshot;
 };
+
+// Where a continuation of a search for one query goes on, given what was found for it alone: behind its last result, or
+// where it began.
+SearchCursor cursor_after(std::span<const Result> results, std::span<const std::uint64_t> places,
+                          const SearchCursor& began);
 
 // Float operations that a query will take, about.
 double estimate_cost(const SearchSettings& settings, std::span<const float> queries, std::size_t count);

@@ -32,7 +32,7 @@ void search_target(SpreadTarget& target, const SpreadSearch& search, const Cance
         target.results = answer.results;
         if (target.settings.want_places) target.places = answer.places;
         target.resolved = answer.resolved;
-        target.answer.last = answer.last;
+        target.answer.last = cursor_after(answer.results, answer.places, target.settings.after);
         target.answer.bound_width = answer.bound_width;
         target.answer.kind = answer.kind;
         target.answer.on_cuda = mirror.on_cuda() ? 1 : 0;

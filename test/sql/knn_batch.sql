@@ -26,7 +26,7 @@ EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM asked q CROSS JOIN LATERAL (SELECT id
 RESET pgwarp.knn_batch;
 
 -- sub-selects of a target list
-EXPLAIN (VERBOSE, COSTS OFF) SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) FROM asked q;
+EXPLAIN (COSTS OFF) SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) FROM asked q;
 EXPLAIN (COSTS OFF) SELECT q.id, (SELECT array_agg(s.id) FROM (SELECT id FROM items i WHERE kind < 3 ORDER BY i.v <-> (q.v + q.v) LIMIT 3) s) FROM asked q ORDER BY q.id LIMIT 2;
 SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) AS ids, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 2) FROM asked q ORDER BY q.id;
 CREATE TABLE found AS SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) AS ids FROM asked q;
@@ -34,7 +34,14 @@ INSERT INTO found SELECT q.id + 10, ARRAY(SELECT id FROM items i ORDER BY i.v <-
 SELECT * FROM found ORDER BY id;
 DROP TABLE found;
 -- not batched: a condition, a locked row, a volatile query, a scrollable cursor
-EXPLAIN (COSTS OFF) SELECT q.id FROM asked q WHERE q.id IN (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3);
+CREATE FUNCTION batched(query text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE plan text;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	RETURN plan LIKE '%KnnBatch%';
+END $$;
+SELECT batched('SELECT q.id FROM asked q WHERE q.id IN (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3)');
+SELECT q.id FROM asked q WHERE q.id IN (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3);
 EXPLAIN (COSTS OFF) SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) FROM asked q FOR UPDATE;
 EXPLAIN (COSTS OFF) SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> (q.v * ARRAY[random(), 1, 1]::vector) LIMIT 3) FROM asked q;
 BEGIN;

@@ -227,7 +227,7 @@ run_tap()
     cd "$work/test" || return
     if [ -n "${TAP:-}" ]; then read -ra files < <(printf 'tap/%s.pl ' $TAP); else files=(tap/*.pl); fi
     mapfile -t files < <(own_part "${files[@]}")
-    as_server env PATH="$pg_bin:$PATH" TESTDIR="$1" PGPORT=65432 PGWARP_DEVICE="$device" \
+    as_server env PATH="$pg_bin:$PATH" TESTDIR="$1" TESTLOGDIR="$1/tmp_check/log" TESTDATADIR="$1/tmp_check" PGPORT=65432 PGWARP_DEVICE="$device" \
         PGWARP_DESTDIR="$([ "$bundle" = yes ] || echo "$work/stage")" \
         PGWARP_WAL_CONSISTENCY="${PGWARP_WAL_CONSISTENCY:-}" PG_REGRESS="$pgxs_dir/src/test/regress/pg_regress" \
         PG_TEST_INITDB_EXTRA_OPTS= prove --timer --failures -I "$pgxs_dir/src/test/perl" "${files[@]}"

@@ -84,7 +84,8 @@ bool can_share_batch(const SearchSettings& a, const SearchSettings& b)
 SearchCursor cursor_behind(std::span<const Result> results, std::span<const std::uint64_t> places,
                            const SearchCursor& before)
 {
-    return places.empty() ? before : SearchCursor{results.back().distance, places.back()};
+    if (results.empty() || places.size() != results.size()) return before;
+    return {results.back().distance, places.back()};
 }
 
 double estimate_cost(const SearchSettings& settings, std::span<const float> queries, std::size_t count)

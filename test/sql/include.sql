@@ -4,6 +4,7 @@ SET jit = off;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SET enable_memoize = off;
+SET enable_incremental_sort = off;
 SET pgwarp.verify_results = on;
 
 CREATE TABLE items (gone text, id integer, kind integer, title text, v vector(4), w vector(4));
@@ -29,7 +30,7 @@ EXECUTE nearest('[5,6,7,900]');
 RESET plan_cache_mode;
 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM items ORDER BY v <-> '[1,2,3,4]' LIMIT 3;
 -- below other nodes
-EXPLAIN (COSTS OFF) SELECT id FROM items WHERE (SELECT true) ORDER BY v <-> '[1,2,3,4]' LIMIT 3;
+EXPLAIN (COSTS OFF) SELECT id FROM items WHERE pg_backend_pid() > 0 ORDER BY v <-> '[1,2,3,4]' LIMIT 3;
 SELECT id, v <-> '[1,2,3,4]' AS d FROM items WHERE (SELECT true) ORDER BY d LIMIT 3;
 SELECT id FROM items WHERE (SELECT false) ORDER BY v <-> '[1,2,3,4]' LIMIT 3;
 SELECT id FROM items ORDER BY v <-> '[1,2,3,4]' FETCH FIRST 1 ROW WITH TIES;

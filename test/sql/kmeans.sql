@@ -50,7 +50,9 @@ SELECT * FROM kmeans('few', 'v', 4);
 SELECT * FROM kmeans('points', 'name', 4);
 SELECT * FROM kmeans('points', 'ctid', 4);
 SELECT * FROM kmeans('points', 'nowhere', 4);
+\set VERBOSITY sqlstate
 SELECT * FROM kmeans('points_pkey', 'v', 4);
+\set VERBOSITY default
 SELECT * FROM kmeans('pg_stats', 'tablename', 4);
 INSERT INTO points VALUES (-1, NULL, '[1,2,3]');
 SELECT count(*) FROM kmeans('points', 'w', 3, sample => 100000);

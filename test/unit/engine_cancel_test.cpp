@@ -88,6 +88,9 @@ TEST_F(EngineCancel, WhatArrivesWhileTheDeviceWorksIsOneBatch)
             // A continuation goes on behind the query's own results, not behind another's.
             same = same && outcome.reply.last.distance == outcome.results.back().distance;
             for (std::size_t j = 0; same && j < 3; ++j) same = outcome.results[j].tid == index.tids[truth[j].second];
+            // A continuation goes on behind the query's own last result.
+            same = same && outcome.reply.last.distance == outcome.results[2].distance &&
+                   outcome.reply.last.ordinal == truth[2].second;
             if (same) ++right;
         });
     }

@@ -1,0 +1,129 @@
+# A database with an index of every kind, and whether it answers right: for tests of what happens to whole databases.
+package PgwarpDatabase;
+
+use strict;
+use warnings FATAL => 'all';
+
+use Exporter 'import';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(fill_database row_values same_answers_as found answers whole);
+
+# The searches that the indexes of `items` serve: condition and operator.
+my %searches = (
+	items_exact => [ 'true', '<->' ],
+	items_partial => [ 'id % 2 = 0', '<+>' ],
+	items_ivfadc => [ 'true', '<=>' ],
+	items_codes => [ 'true', '<#>' ]);
+my @exact = ('items_exact', 'items_partial');
+my @approximate = ('items_ivfadc', 'items_codes');
+
+# Rows number $from to $to of `items`, as a query.
+sub row_values
+{
+	my ($from, $to) = @_;
+	return "SELECT i AS id, repeat('n', i % 30) AS note, ARRAY(SELECT (hashint8(i::bigint * 31 + d) % 1000)::real / 100
+		FROM generate_series(1, 16) d)::vector(16) AS v FROM generate_series($from, $to) i";
+}
+
+# Make table `items` with its indexes. These have rows of their builds, dead ones, and rows inserted since.
+sub fill_database
+{
+	my ($node, $db, $kind, $table_options) = @_;
+	$kind //= '';
+	$table_options //= '';
+	$node->safe_psql($db, "CREATE EXTENSION IF NOT EXISTS pgwarp");
+	$node->safe_psql($db, $_) for split /;/, qq{
+		CREATE $kind TABLE items (id int PRIMARY KEY, note text, v vector(16)) $table_options;
+		INSERT INTO items @{[ row_values(1, 1500) ]};
+		CREATE INDEX items_exact ON items USING exact (v) INCLUDE (id);
+		CREATE INDEX items_partial ON items USING exact (v vector_l1_ops) WHERE id % 2 = 0;
+		CREATE INDEX items_ivfadc ON items USING ivfadc (v vector_cosine_ops) INCLUDE (id, note) WITH (codes = half, lists = 20);
+		CREATE INDEX items_codes ON items USING ivfadc (v vector_ip_ops) WITH (refine = none, subquantizers = 16, opq = on);
+		DELETE FROM items WHERE id % 50 = 0;
+		VACUUM (INDEX_CLEANUP ON) items;
+		INSERT INTO items @{[ row_values(2001, 2100) ]}};
+	return;
+}
+
+# What the searches for eight rows find, each with $limit rows: a line for each index that is named.
+sub found
+{
+	my ($node, $db, $limit, $settings, @indexes) = @_;
+	my @lines;
+	for my $index (@indexes)
+	{
+		my ($condition, $operator) = @{ $searches{$index} };
+		push @lines, "$index " . $node->safe_psql($db, qq{$settings;
+			SELECT string_agg(q.id || ':' || ids, ' ' ORDER BY q.id) FROM (SELECT * FROM items WHERE id <= 8) q,
+			LATERAL (SELECT string_agg(id::text, ',') AS ids FROM (SELECT id FROM items WHERE $condition ORDER BY v $operator q.v LIMIT $limit) s) l});
+	}
+	return join("\n", @lines);
+}
+
+# What all indexes answer. Two databases with the same bytes have the same.
+sub answers
+{
+	my ($node, $db) = @_;
+	return found($node, $db, 20, 'SET enable_seqscan = off; SET enable_sort = off', sort keys %searches);
+}
+
+# The searches are served by the indexes, not by something else.
+sub uses_indexes
+{
+	my ($node, $db) = @_;
+	for my $index (sort keys %searches)
+	{
+		my ($condition, $operator) = @{ $searches{$index} };
+		my $plan = $node->safe_psql($db, "SET enable_seqscan = off; SET enable_sort = off;
+			EXPLAIN (COSTS OFF) SELECT id FROM items WHERE $condition ORDER BY v $operator array_fill(1, ARRAY[16])::vector LIMIT 20");
+		return 0 if $plan !~ /Scan using $index on items/;
+	}
+	return 1;
+}
+
+# Mean part of the ten nearest of sequential scans that the approximate indexes find.
+sub mean_recall
+{
+	my ($node, $db) = @_;
+	my ($common, $all) = (0, 0);
+	my @lines = map { [ split /[ \n]/, found($node, $db, 10, $_, @approximate) ] } 'SET enable_indexscan = off', 'SET enable_seqscan = off';
+	for my $i (0 .. $#{ $lines[0] })
+	{
+		next if $lines[0][$i] !~ /:/;
+		my %true = map { $_ => 1 } split /,/, $lines[0][$i] =~ s/.*://r;
+		$all += keys %true;
+		$common += grep { $true{$_} } split /,/, $lines[1][$i] =~ s/.*://r;
+	}
+	return $all == 0 ? 1 : $common / $all;
+}
+
+# Every index of pgwarp is whole, has the table's rows, and answers right.
+sub whole
+{
+	my ($node, $db, $name) = @_;
+	my $checks = $node->safe_psql($db, q{
+		SELECT string_agg(c.relname || CASE WHEN i.indpred IS NULL AND k.live_rows < (SELECT count(*) FROM items) THEN ' lacks rows' ELSE '' END, ' ' ORDER BY c.relname)
+		FROM pg_class c JOIN pg_am a ON a.oid = c.relam JOIN pg_index i ON i.indexrelid = c.oid, pgwarp_check(c.oid::regclass, true) k
+		WHERE a.amname IN ('exact', 'ivfadc') AND c.relkind = 'i' AND i.indrelid = 'items'::regclass});
+	is($checks, join(' ', sort keys %searches), "$name: pgwarp_check");
+	ok(uses_indexes($node, $db), "$name: plans");
+	is(found($node, $db, 20, 'SET enable_seqscan = off; SET enable_sort = off', @exact),
+		found($node, $db, 20, 'SET enable_indexscan = off; SET enable_indexonlyscan = off', @exact), "$name: exact answers");
+	my $recall = mean_recall($node, $db);
+	cmp_ok($recall, '>=', 0.9, sprintf('%s: recall %.3f', $name, $recall));
+	return;
+}
+
+# The database is whole and answers every search as was answered before.
+sub same_answers_as
+{
+	my ($expected, $node, $db, $name) = @_;
+	whole($node, $db, $name);
+	is(answers($node, $db), $expected, "$name: the same answers");
+	return;
+}
+
+1;

@@ -189,7 +189,7 @@ TEST(DeltaParts, AContinuationOffersEveryRowOnce)
         const SearchAnswer answer = fresh.search(fresh.mirror, queries, 64, 2, SearchMode::continuation, after);
         if (answer.results.empty()) break;
         for (const Result& result : answer.results) EXPECT_TRUE(seen.insert(row_of(result.tid)).second);
-        after = answer.last;
+        after = cursor_behind(answer.results, answer.places, after);
     }
     EXPECT_EQ(seen.size(), 900U);
 }

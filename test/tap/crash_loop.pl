@@ -13,7 +13,7 @@ use Time::HiRes qw(time usleep);
 use TortureLoad;
 
 my $node = new_cluster('crash', 'jit' => 'off', 'autovacuum_naptime' => '1s', 'max_wal_size' => "'64MB'", 'deadlock_timeout' => '100ms',
-	'max_worker_processes' => 16, 'wal_writer_delay' => '10s');
+	'max_worker_processes' => 16, 'wal_writer_delay' => '10s', 'wal_buffers' => "'16MB'");
 my @writers = create_items($node, 4);
 my ($committed, $lost) = (0, 0);
 

@@ -36,9 +36,10 @@ sub list_points
 sub choose_points
 {
 	my (@points) = @_;
-	return 1 .. @points if torture_size(0, 1);
+	my @all = (1 .. @points);
+	return @all if torture_size(0, 1);
 	my %of_name;
-	push @{ $of_name{ $points[ $_ - 1 ] } }, $_ for 1 .. @points;
+	push @{ $of_name{ $points[ $_ - 1 ] } }, $_ for @all;
 	my @chosen = map { $_->[ int(rand(@$_)) ] } values %of_name;
 	@chosen = (shuffle(@chosen))[0 .. 5] if @chosen > 6;
 	return sort { $a <=> $b } @chosen;

@@ -12,8 +12,7 @@ use Test::More;
 use Time::HiRes qw(usleep);
 
 $ENV{PGWARP_WAL_CONSISTENCY} = 1;
-my $primary = new_cluster('merge', 'autovacuum' => 'off', 'max_wal_senders' => 4, 'wal_keep_size' => "'2GB'", 'jit' => 'off',
-	'restart_after_crash' => 'on');
+my $primary = new_cluster('merge', 'autovacuum' => 'off', 'max_wal_senders' => 4, 'wal_keep_size' => "'2GB'", 'jit' => 'off');
 
 sub sql { return $primary->safe_psql('postgres', @_) }
 

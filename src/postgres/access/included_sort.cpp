@@ -67,7 +67,11 @@ void add_stored_included(IncludedSort* sort, Tid tid, const void* tuple, uint32 
     memcpy(VARDATA(data), tuple, bytes);
     Datum row[2] = {Int64GetDatum(address_number(tid)), PointerGetDatum(data)};
     bool row_nulls[2] = {false, false};
+#if PG_VERSION_NUM >= 180000
+    MinimalTuple minimal = heap_form_minimal_tuple(sort->slot->tts_tupleDescriptor, row, row_nulls, 0);
+#else
     MinimalTuple minimal = heap_form_minimal_tuple(sort->slot->tts_tupleDescriptor, row, row_nulls);
+#endif
     ExecStoreMinimalTuple(minimal, sort->slot, false);
     tuplesort_puttupleslot(sort->sort, sort->slot);
     ExecClearTuple(sort->slot);

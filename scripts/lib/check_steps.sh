@@ -172,7 +172,7 @@ check_compute_sanitizer()
 }
 
 # The settings of every cluster that tests run in.
-test_settings=(shared_buffers=256MB fsync=off max_wal_size=4GB pgwarp.verify_results=on)
+test_settings=(shared_buffers=256MB fsync=off max_wal_size=4GB pgwarp.verify_results=on pgwarp.merge_worker=off)
 # Which of the engine's devices the tests run on: --device.
 device=cpu
 

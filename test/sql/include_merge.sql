@@ -5,7 +5,7 @@ SET enable_seqscan = off;
 SET pgwarp.verify_results = on;
 SET pgwarp.ivfadc_probes = 1000;
 
-CREATE TABLE t (id integer, title text, val vector(4));
+CREATE TABLE t (id integer, title text, val vector(4)) WITH (autovacuum_enabled = off);
 CREATE INDEX t_fixed ON t USING exact (val) INCLUDE (id);
 CREATE INDEX t_title ON t USING exact (val) INCLUDE (id, title);
 CREATE INDEX t_ivf ON t USING ivfadc (val) INCLUDE (title, id) WITH (refine = full);

@@ -7,7 +7,7 @@ SET pgwarp.refine_factor = 100;
 
 -- what a merge leaves: rows in the arrays, none in the logs
 
-CREATE TABLE t (id integer PRIMARY KEY, val vector(4));
+CREATE TABLE t (id integer PRIMARY KEY, val vector(4)) WITH (autovacuum_enabled = off);
 INSERT INTO t SELECT i, ARRAY[i, i % 7, i % 11, i % 13]::vector FROM generate_series(1, 500) i;
 CREATE INDEX t_exact ON t USING exact (val);
 CREATE INDEX t_half ON t USING ivfadc (val) WITH (codes = half);
@@ -83,7 +83,7 @@ DROP TABLE t;
 
 -- an open cursor goes on across a merge, with each row once
 
-CREATE TABLE t (id integer, val vector(2));
+CREATE TABLE t (id integer, val vector(2)) WITH (autovacuum_enabled = off);
 INSERT INTO t SELECT i, ARRAY[i, 0]::vector FROM generate_series(1, 3000) i;
 CREATE INDEX t_exact ON t USING exact (val);
 CREATE INDEX t_ivfadc ON t USING ivfadc (val vector_ip_ops);
@@ -132,7 +132,7 @@ CALL pgwarp_merge('unlogged_val');
 ROLLBACK;
 SELECT state('unlogged_val'), healthy('unlogged_val');
 SELECT count(*) FROM (SELECT val FROM unlogged ORDER BY val <-> '[1,2,3]') s;
-CREATE TABLE wide (id integer, val vector(3000));
+CREATE TABLE wide (id integer, val vector(3000)) WITH (autovacuum_enabled = off);
 CREATE INDEX wide_val ON wide USING exact (val);
 INSERT INTO wide SELECT i, array_fill(i, ARRAY[3000])::vector FROM generate_series(1, 40) i;
 CALL pgwarp_merge('wide_val');

@@ -49,7 +49,7 @@ is($kills, 5 * $rounds, "the engine was killed $kills times");
 is($node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()'), $started, 'the server never restarted');
 unlike(slurp_file($node->logfile), qr/terminating any other active server processes|PANIC|TRAP|wrong distance|wrong included/, 'the log tells of nothing worse');
 cmp_ok($committed, '>', 20 * $rounds, "$committed transactions went through");
-cmp_ok(searched_times(), '>', 10 * $rounds, searched_times() . ' searches were compared with the table meanwhile');
+cmp_ok(searched_times(), '>', $rounds, searched_times() . ' searches were compared with the table meanwhile');
 note "$kills engines killed: $committed transactions kept, " . searched_times() . ' searches compared, ' . refused_times() . ' refused';
 $node->stop;
 done_testing();

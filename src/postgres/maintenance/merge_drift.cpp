@@ -12,6 +12,7 @@ namespace
 {
 
 constexpr uint32 sample_rows = 128;
+constexpr uint64 fewest_new_rows = 48;
 constexpr uint64 new_part = 16;          // of the rows, that has come since the training before it is worth another
 constexpr double tolerance = 1.5;        // times the error of old rows
 constexpr double codes_tolerance = 2.5;  // where the old rows' residuals are known by their codes alone
@@ -251,7 +252,7 @@ bool can_retrain(const MergeRun* merge)
 
 bool has_drifted(MergeRun* merge)
 {
-    if (merge->new_rows() < sample_rows || !are_many_new(merge)) return false;
+    if (merge->new_rows() < fewest_new_rows || !are_many_new(merge)) return false;
     Codebooks books = read_codebooks(merge);
     const RowError old_error = error_of_old(merge, books);
     const RowError new_error = error_of_new(merge, books);

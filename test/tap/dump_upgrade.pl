@@ -13,7 +13,8 @@ use Test::More;
 use Cwd;
 
 my $old = PostgreSQL::Test::Cluster->new('old', install_path => $ENV{PGWARP_OLD_INSTALL});
-$old->init(allows_streaming => 1);
+# Checksums are what newer servers begin with.
+$old->init(allows_streaming => 1, extra => ['--data-checksums']);
 configure($old, 'autovacuum' => 'off', 'jit' => 'off');
 $old->start;
 sub sql { return $old->safe_psql(@_) }
@@ -90,7 +91,7 @@ $old->stop;
 for my $mode ('copy', 'link')
 {
 	my $new = PostgreSQL::Test::Cluster->new("new_$mode");
-	$new->init(allows_streaming => 1);
+	$new->init(allows_streaming => 1, extra => ['--data-checksums']);
 	configure($new, 'autovacuum' => 'off', 'jit' => 'off');
 	# pg_upgrade writes into the current folder.
 	my $start = getcwd;

@@ -20,6 +20,7 @@ constexpr std::size_t widest_wide_batch = 4096;
 
 // What comparing delta rows must have cost in all before anything is concluded from it, and how many it takes.
 constexpr std::uint64_t measured_ns = 500000;
+constexpr std::uint64_t remembered_ns = 20000000;  // of searches in the index
 constexpr std::uint64_t fewest_part_rows = 128;
 constexpr auto part_pause = std::chrono::seconds(30);  // after a part could not be made
 constexpr int part_patience = 4;  // after one was: as many times what it took, so that parts take a fifth of a thread
@@ -227,8 +228,13 @@ void Mirror::add_tombstones(std::uint64_t version, const Tombstones& more)
 
 void Mirror::count_delta(std::uint64_t rows_nanoseconds, std::uint64_t plain_nanoseconds)
 {
-    rows_ns_.fetch_add(rows_nanoseconds, std::memory_order_relaxed);
-    plain_ns_.fetch_add(plain_nanoseconds, std::memory_order_relaxed);
+    const std::uint64_t rows_ns = rows_ns_.fetch_add(rows_nanoseconds, std::memory_order_relaxed) + rows_nanoseconds;
+    const std::uint64_t plain_ns =
+        plain_ns_.fetch_add(plain_nanoseconds, std::memory_order_relaxed) + plain_nanoseconds;
+    if (rows_ns <= remembered_ns) return;
+    // What was long ago counts for little. Counts of others that are lost here are few.
+    rows_ns_.store(remembered_ns / 2, std::memory_order_relaxed);
+    plain_ns_.store(plain_ns * (remembered_ns / 2) / rows_ns, std::memory_order_relaxed);
 }
 
 void Mirror::wait_with_parts(Clock::duration duration)

@@ -12,8 +12,8 @@ use Test::More;
 use Time::HiRes qw(usleep);
 
 my $full = ($ENV{PGWARP_TORTURE} // '') eq 'full';
-my $statements = $full ? 100_000 : 6000;
-my $sessions = $full ? 10_000 : 300;
+my $statements = $full ? 100_000 : 4000;
+my $sessions = $full ? 10_000 : 200;
 my $slack_kb = 4 * 1024;    # of allocators; in the full run, 40 bytes a search
 
 my $node = new_cluster('memory', 'jit' => 'off', 'autovacuum' => 'off');

@@ -213,10 +213,24 @@ TEST(DeltaParts, AreMadeWhereTheyPay)
     Fresh fresh(Method::exact, Metric::l2, 500, 400);
     fresh.append(*fresh.mirror, 500, 900);
     EXPECT_FALSE(fresh.mirror->wants_part()) << "nothing was measured";
-    fresh.mirror->count_delta(100000000, 20000000);
+    fresh.mirror->count_delta(10000000, 2000000);
     EXPECT_FALSE(fresh.mirror->wants_part()) << "a fifth of the search";
-    fresh.mirror->count_delta(0, 10000000);
+    fresh.mirror->count_delta(0, 1000000);
     EXPECT_TRUE(fresh.mirror->wants_part());
+}
+
+TEST(DeltaParts, AreMadeSoonAlsoAfterLongWithoutFreshRows)
+{
+    Fresh fresh(Method::exact, Metric::l2, 500, 400);
+    fresh.append(*fresh.mirror, 500, 900);
+    for (int i = 0; i < 1000; ++i) fresh.mirror->count_delta(1000000000, 100000);
+    EXPECT_FALSE(fresh.mirror->wants_part());
+    int searches = 0;
+    while (!fresh.mirror->wants_part() && searches < 1000) {
+        fresh.mirror->count_delta(100000, 100000);
+        ++searches;
+    }
+    EXPECT_LT(searches, 200);
 }
 
 TEST(DeltaParts, BearWritersAndReaders)

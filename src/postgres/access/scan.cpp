@@ -82,7 +82,7 @@ void emit(IndexScanDesc scan, const Candidate& candidate)
     const bool fetched = scan->xs_heapfetch != nullptr && !candidate.all_visible;
     if (fetched) reuse_page(scan->heapRelation, scan->xs_heapfetch, candidate.tid.block);
     scan->xs_recheck = false;
-    scan->xs_recheckorderby = candidate.recheck;
+    scan->xs_recheckorderby = false;
     scan->xs_orderbyvals[0] = Float8GetDatum(candidate.value);
     scan->xs_orderbynulls[0] = state_of(scan)->now.null_query;
 }
@@ -98,17 +98,8 @@ Candidate* next_late(Progress* now)
 Candidate* next_candidate(IndexScanDesc scan)
 {
     Progress& now = state_of(scan)->now;
-    if (now.batch.next == now.batch.count && !now.exhausted) fetch_batch(scan);
-    if (now.batch.next < now.batch.count) return &now.batch.items[now.batch.next++];
-    return next_late(&now);
-}
-
-// The same for an index-only scan.
-Candidate* next_candidate_in_order(IndexScanDesc scan)
-{
-    Progress& now = state_of(scan)->now;
     for (;;) {
-        Candidate* candidate = next_settled(scan);
+        Candidate* candidate = next_in_order(scan);
         if (candidate != nullptr) return candidate;
         if (now.exhausted) return next_late(&now);
         fetch_batch(scan);
@@ -157,7 +148,7 @@ bool next_tuple(IndexScanDesc scan, ScanDirection)
         // The executor takes what it is given for visible wherever the page is.
         do {
             CHECK_FOR_INTERRUPTS();
-            candidate = next_candidate_in_order(scan);
+            candidate = next_candidate(scan);
         } while (candidate != nullptr && !return_included(scan, candidate));
     }
     if (candidate != nullptr) {

@@ -15,13 +15,13 @@ extern "C" {
 namespace pgwarp
 {
 
-// A row on its way out: its distance lies in [value, upper]. The executor need not know it better unless other rows may
-// come between.
+// A row on its way out: its distance lies in [value, upper]. It need not be known better unless other rows may come
+// between.
 struct Candidate {
     Tid tid;
     double value;
     double upper;
-    bool recheck;
+    bool unsettled;    // others may come between
     bool looked;       // at its page in the visibility map
     bool all_visible;  // its page was, at a time at which the index still had every row of the answer
     uint64 place;      // in the index, as the engine told it; no_place when unknown
@@ -57,7 +57,7 @@ struct Progress {
     double ceiling;  // largest upper value emitted
     CandidateList batch;
     double boundary;     // no row that wasn't offered yet has a smaller value
-    CandidateList held;  // of an index-only scan: rows beyond the boundary, to come after the next batch's nearer ones
+    CandidateList held;  // rows whose distance had to be looked at, as a heap with the nearest first
     CandidateList late;  // nearer than rows already emitted; kept to the end
     TidSet returned;
 };
@@ -110,11 +110,15 @@ void verify_candidate(IndexScanDesc scan, const Candidate& candidate);
 HeapReader* scan_heap(IndexScanDesc scan);
 void push_candidate(CandidateList* list, const Candidate& candidate, MemoryContext context);
 void sort_candidates(CandidateList* list);
+// The next row in order of distance; null where that takes another batch, or at the end. Where bounds overlap, heap
+// rows decide. The executor could do that (xs_recheckorderby), but many releases of PostgreSQL, 17.11 and 18.6 among
+// them, lose the ctid of a row that waits in its queue: ExecForceStoreHeapTuple() leaves tts_tid invalid, and FOR
+// UPDATE then locks nothing and extends the table.
+Candidate* next_in_order(IndexScanDesc scan);
 
 // scan_included.cpp: index-only scans
-// The next row of the batch, in order of exact distance; null where the batch ends. Other scans leave that to the
-// executor, which refuses it here.
-Candidate* next_settled(IndexScanDesc scan);
+// Learns of a row of the batch, and of some after it, whether the index may answer for it.
+void look_ahead_from(IndexScanDesc scan, uint32 first);
 // Fills xs_itup with the row's included columns and distance. False when the scan's snapshot doesn't see the row.
 bool return_included(IndexScanDesc scan, Candidate* candidate);
 void end_included_return(ScanState* state);

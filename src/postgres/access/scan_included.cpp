@@ -80,30 +80,6 @@ void look_at_pages(IndexScanDesc scan, IncludedReturn* included, uint32 first)
     for (uint32 i = first; i < end && !same; ++i) now.batch.items[i].all_visible = false;
 }
 
-// Replace the bounds of the batch's next row by its distance, and let those that are nearer go before.
-void settle_front(IndexScanDesc scan)
-{
-    Progress& now = state_of(scan)->now;
-    CandidateList& batch = now.batch;
-    Candidate front = batch.items[batch.next];
-    double distance = 0;
-    if (!fetch_row_distance(scan_heap(scan), front.tid, now.metric, now.query, now.dimensions, &distance)) {
-        batch.next++;  // no snapshot of this scan sees it
-        return;
-    }
-    front.value = front.upper = distance;
-    front.recheck = false;
-    uint32 to = batch.next;
-    for (; to + 1 < batch.count && batch.items[to + 1].value < distance; ++to) batch.items[to] = batch.items[to + 1];
-    batch.items[to] = front;
-}
-
-void hold_back(ScanState* state, Candidate candidate)
-{
-    candidate.place = no_place;  // of this answer only
-    push_candidate(&state->now.held, candidate, state->context);
-}
-
 // Copy the candidate's tuple from the index to included->stored; false when it isn't there any more.
 bool read_stored(IndexScanDesc scan, const Candidate& candidate, IncludedReturn* included)
 {
@@ -186,25 +162,9 @@ void verify_included(IndexScanDesc scan, const Candidate& candidate, const Inclu
 
 }  // namespace
 
-Candidate* next_settled(IndexScanDesc scan)
+void look_ahead_from(IndexScanDesc scan, uint32 first)
 {
-    ScanState* state = state_of(scan);
-    Progress& now = state->now;
-    CandidateList& batch = now.batch;
-    while (batch.next < batch.count) {
-        Candidate* front = &batch.items[batch.next];
-        if (front->recheck) {
-            settle_front(scan);
-            continue;
-        }
-        if (front->value <= now.boundary || now.exhausted) {
-            batch.next++;
-            return front;
-        }
-        // Rows of the next batch may be nearer than all that are left.
-        for (; batch.next < batch.count; ++batch.next) hold_back(state, batch.items[batch.next]);
-    }
-    return nullptr;
+    if (!state_of(scan)->now.batch.items[first].looked) look_at_pages(scan, open_included_return(scan), first);
 }
 
 bool return_included(IndexScanDesc scan, Candidate* candidate)
@@ -213,8 +173,8 @@ bool return_included(IndexScanDesc scan, Candidate* candidate)
     IncludedReturn* included = open_included_return(scan);
     const CandidateList& batch = state->now.batch;
     const bool in_batch = candidate >= batch.items && candidate < batch.items + batch.count;
-    if (in_batch && !candidate->looked) look_at_pages(scan, included, static_cast<uint32>(candidate - batch.items));
-    const bool from_index = in_batch && candidate->all_visible && read_stored(scan, *candidate, included);
+    if (in_batch) look_ahead_from(scan, static_cast<uint32>(candidate - batch.items));
+    const bool from_index = candidate->all_visible && read_stored(scan, *candidate, included);
     if (!from_index && !make_from_heap(scan, *candidate, included)) return false;
     if (setting_verify_results) verify_included(scan, *candidate, included);
     make_returned(included, candidate->value, state->now.null_query);

@@ -1,6 +1,8 @@
 // From the engine's results to rows that may be emitted.
+#include <algorithm>
 #include <cmath>
 
+#include "postgres/access/heap_prefetch.h"
 #include "postgres/access/scan.h"
 #include "postgres/settings.h"
 
@@ -69,17 +71,45 @@ bool place_late_row(IndexScanDesc scan, Candidate* candidate)
 
 // Mark the rows of the sorted batch whose place only their exact distance decides: those whose bounds overlap, with one
 // another or with what came before; and the last, because more may follow. Others are in order whatever they are.
-void mark_rechecks(Progress* now)
+void mark_unsettled(Progress* now)
 {
     CandidateList& batch = now->batch;
     for (uint32 i = 0; i < batch.count; ++i) {
         Candidate& candidate = batch.items[i];
         if (candidate.value < candidate.upper) {
             const bool may_follow = i + 1 == batch.count || batch.items[i + 1].value <= candidate.upper;
-            candidate.recheck = may_follow || candidate.value <= now->ceiling;
+            candidate.unsettled = may_follow || candidate.value <= now->ceiling;
         }
         now->ceiling = Max(now->ceiling, candidate.upper);
     }
+}
+
+bool is_farther(const Candidate& left, const Candidate& right)
+{
+    return compare_candidates(&left, &right) > 0;
+}
+
+// Put a row of the batch among those held, with its distance instead of bounds; leave it out when no snapshot of this
+// scan sees it.
+void settle(IndexScanDesc scan, uint32 number)
+{
+    ScanState* state = state_of(scan);
+    Progress& now = state->now;
+    if (scan->xs_want_itup) look_ahead_from(scan, number);
+    Candidate candidate = now.batch.items[number];
+    double distance = 0;
+    reuse_page(scan->heapRelation, scan_heap(scan)->fetch, candidate.tid.block);
+    if (!heap_distance(scan, candidate.tid, &distance)) return;
+    candidate.value = candidate.upper = distance;
+    candidate.unsettled = false;
+    push_candidate(&now.held, candidate, state->context);
+    std::push_heap(now.held.items, now.held.items + now.held.count, is_farther);
+}
+
+Candidate* take_held(CandidateList* held)
+{
+    std::pop_heap(held->items, held->items + held->count, is_farther);
+    return &held->items[--held->count];
 }
 
 }  // namespace
@@ -136,10 +166,25 @@ void take_results(IndexScanDesc scan, const SearchResults& found)
     sort_candidates(&now.batch);
     if (now.batch.count > 0) now.boundary = now.batch.items[now.batch.count - 1].value;
     now.floor = Max(now.floor, now.boundary);
-    for (uint32 i = 0; i < now.held.count; ++i) push_candidate(&now.batch, now.held.items[i], state->context);
-    if (now.held.count > 0) sort_candidates(&now.batch);
-    now.held.count = 0;
-    mark_rechecks(&now);
+    for (uint32 i = 0; i < now.held.count; ++i) now.held.items[i].place = no_place;  // it was of another answer
+    mark_unsettled(&now);
+}
+
+Candidate* next_in_order(IndexScanDesc scan)
+{
+    Progress& now = state_of(scan)->now;
+    for (;;) {
+        CHECK_FOR_INTERRUPTS();
+        const bool in_batch = now.batch.next < now.batch.count;
+        // No row that is still to come is nearer than this; past the batch, others of the next one may be.
+        const double reached = in_batch ? now.batch.items[now.batch.next].value : now.boundary;
+        const bool last = !in_batch && now.exhausted;
+        if (now.held.count > 0 && (last || now.held.items[0].value <= reached)) return take_held(&now.held);
+        if (!in_batch) return nullptr;
+        const uint32 number = now.batch.next++;
+        if (!now.batch.items[number].unsettled) return &now.batch.items[number];
+        settle(scan, number);
+    }
 }
 
 void verify_candidate(IndexScanDesc scan, const Candidate& candidate)

@@ -29,8 +29,9 @@ struct Staging::Ring {
     PinnedArray<std::byte> memory{slots * slot_bytes};
     cudaEvent_t done[slots] = {};
     std::size_t next = 0;
+    int device = 0;  // its events can be recorded in streams of this device only
 
-    Ring()
+    explicit Ring(int of) : device(of)
     {
         for (cudaEvent_t& event : done)
             check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
@@ -59,15 +60,19 @@ struct Staging::Ring {
 
 Staging::Staging(cudaStream_t stream) : stream_(stream)
 {
+    int device = 0;
+    check(cudaGetDevice(&device), "asking for the device");
     {
         const std::lock_guard lock(Ring::mutex());
-        if (!Ring::idle().empty()) {
-            ring_ = std::move(Ring::idle().back());
-            Ring::idle().pop_back();
+        auto& idle = Ring::idle();
+        const auto found = std::ranges::find_if(idle, [device](const auto& ring) { return ring->device == device; });
+        if (found != idle.end()) {
+            ring_ = std::move(*found);
+            idle.erase(found);
             return;
         }
     }
-    ring_ = std::make_unique<Ring>();
+    ring_ = std::make_unique<Ring>(device);
 }
 
 Staging::~Staging()

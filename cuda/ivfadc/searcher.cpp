@@ -403,7 +403,6 @@ void IvfadcSearcher::search(const SearchBatch& batch, Results& results, ThreadPo
               lost, pool);
     run_again(batch, lost, probes, false, *workspace, dead_words, results, pool);
     // Probing everything again ends in the exact answer.
-    if (batch.proposals_will_do) few.clear();
     run_again(batch, few, std::min(4 * probes, mirror_.lists()), true, *workspace, dead_words, results, pool);
     put_back(std::move(workspace));
 }

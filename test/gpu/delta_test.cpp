@@ -62,7 +62,7 @@ TEST_F(DeviceParts, IvfadcFindsAsMuchAsTheCpu)
     }
 }
 
-// The device finds the lists of a part itself, and does not widen the search there: what is short is compared.
+// Parts do not widen their search: what is short is compared.
 TEST_F(DeviceParts, RunOutOfNoRows)
 {
     Fresh fresh(Method::ivfadc, Metric::l2, 300, 400, make_list({{"lists", 48}}), device(Method::ivfadc));

@@ -2,6 +2,7 @@
 // budget is too small for what it is asked, which no client may notice.
 #include <gtest/gtest.h>
 
+#include "cluster/staging.h"
 #include "device/context.h"
 #include "device/error.h"
 #include "engine_fixture.h"
@@ -31,6 +32,26 @@ TEST(DeviceMemory, IsCountedByNameAndHeldToTheBudget)
         EXPECT_THROW(DeviceArray<std::byte>(context.pool(), 5 << 20, "three", stream), std::bad_alloc);
     }
     EXPECT_EQ(context.pool().used(), 0U);
+}
+
+TEST(DeviceMemory, IsFilledOnEveryDevice)
+{
+    int devices = 0;
+    ASSERT_EQ(cudaGetDeviceCount(&devices), cudaSuccess);
+    if (devices < 2) GTEST_SKIP() << "one device only";
+    ThreadPool pool(2);
+    const std::vector<std::byte> sent(20 << 20, std::byte{7});
+    // In turns: what is kept of one copy for the next is of the right device.
+    for (int turn = 0; turn < 4; ++turn) {
+        Context context(turn % devices, 0);
+        const Context::Lease stream = context.lease(cuda::Priority::build);
+        DeviceArray<std::byte> there(context.pool(), sent.size(), "there", stream);
+        std::vector<std::byte> back(sent.size());
+        cuda::Staging staging(stream);
+        staging.upload(sent.data(), sent.size(), there.data(), pool, nullptr);
+        staging.download(there.data(), back.size(), back.data(), pool, nullptr);
+        EXPECT_EQ(back, sent);
+    }
 }
 
 TEST(DeviceMemory, AsksForReliefBeforeItFails)

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_cluster('shared_batch', 'autovacuum' => 'off', 'jit' => 'off', 'log_statement' => 'none');
+my $node = new_cluster('shared_batch', 'autovacuum' => 'off', 'jit' => 'off', 'max_connections' => 40, 'log_statement' => 'none');
 load_grid($node, 'items', 3000);
 $node->safe_psql('postgres', q{CREATE INDEX items_v ON items USING exact (v);
 	CREATE FUNCTION same_rows(a float8[], b float8[]) RETURNS boolean LANGUAGE plpgsql AS
@@ -23,7 +23,7 @@ SELECT same_rows((SELECT array_agg(d) FROM (SELECT v <-> (SELECT v FROM items WH
 	(SELECT array_agg(d) FROM (SELECT v <-> (SELECT v FROM items WHERE id = :q) AS d FROM items WHERE id % 20 = 3 ORDER BY (v <-> (SELECT v FROM items WHERE id = :q)) + 0 LIMIT 20) s));
 });
 my $printed = '';
-my $running = IPC::Run::start([ 'pgbench', '-n', '-c', 6, '-T', 4, '-f', $search, $node->connstr('postgres') ], '>', \$printed, '2>&1');
+my $running = IPC::Run::start([ 'pgbench', '-n', '-c', 16, '-T', 4, '-f', $search, $node->connstr('postgres') ], '>', \$printed, '2>&1');
 $running->finish;
 like($printed, qr/number of transactions actually processed: \d{2}/, 'searches were made');
 unlike($printed, qr/ERROR|FATAL/, 'scans with a filter, side by side') or diag $printed;

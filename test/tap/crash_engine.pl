@@ -18,13 +18,18 @@ my @writers = create_items($node, 4);
 my $started = $node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()');
 my ($committed, $kills) = (0, 0);
 
-# Kill the engine some time after it is there. Returns whether there was one within a while.
+# Kill the engine when it has been there for this long, in microseconds, and a little more. Returns whether there was one
+# within a while.
 sub kill_engine
 {
-	usleep(int(rand(400_000)));
+	my ($lived) = @_;
 	for (1 .. 2000)
 	{
-		return 1 if kill 'KILL', server_processes($node, engine => 1);
+		if (my @there = server_processes($node, engine => 1))
+		{
+			usleep($lived + int(rand(400_000)));
+			return 1 if kill 'KILL', @there;
+		}
 		usleep(10_000);
 	}
 	return 0;
@@ -34,7 +39,8 @@ my $rounds = torture_size(1, 10);
 for my $round (1 .. $rounds)
 {
 	my $load = start_load($node, @writers);
-	for (1 .. 5) { $kills += kill_engine() }
+	# Once in each round long enough for any device to answer.
+	for my $kill (1 .. 5) { $kills += kill_engine($kill == 3 ? 2_500_000 : 0) }
 	cut_load($node);
 	my $name = "round $round";
 	end_load($load, $name);

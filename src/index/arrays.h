@@ -11,16 +11,6 @@
 namespace pgwarp
 {
 
-inline ArrayShape make_array_shape(const char* name, ArrayType type, std::uint64_t rows, std::uint64_t width)
-{
-    ArrayShape shape{};
-    std::strncpy(shape.name, name, sizeof(shape.name) - 1);
-    shape.type = type;
-    shape.rows = rows;
-    shape.width = width;
-    return shape;
-}
-
 // The shape of this name; throws BadRequest unless it is there with this type, rows and width.
 inline void require_array(std::span<const ArrayShape> arrays, const char* name, ArrayType type, std::uint64_t rows,
                           std::uint64_t width)

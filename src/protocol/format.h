@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 namespace pgwarp
 {
@@ -44,6 +45,16 @@ struct ArrayShape {
     std::uint64_t bytes() const { return rows * width * array_type_bytes(type); }
 };
 static_assert(sizeof(ArrayShape) == 40);
+
+inline ArrayShape make_array_shape(const char* name, ArrayType type, std::uint64_t rows, std::uint64_t width)
+{
+    ArrayShape shape{};
+    std::strncpy(shape.name, name, sizeof(shape.name) - 1);
+    shape.type = type;
+    shape.rows = rows;
+    shape.width = width;
+    return shape;
+}
 
 // A heap tuple's address; ordered by (block, offset).
 struct Tid {

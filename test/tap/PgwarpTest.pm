@@ -12,7 +12,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(configure new_cluster load_grid recall_at_10 engine_pid wait_for_engine same_rows index_pages flip_bytes);
+our @EXPORT = qw(configure new_cluster load_grid load_indexed_items recall_at_10 engine_pid wait_for_engine same_rows index_pages flip_bytes);
 
 # Append what every pgwarp cluster needs to the node's configuration.
 sub configure
@@ -51,6 +51,19 @@ sub load_grid
 			SELECT (hashint8(i::bigint * 31 + d) % 1000)::real / 100 FROM generate_series(1, 16) d)::vector(16)
 		FROM generate_series(1, $rows) i;
 	});
+	return;
+}
+
+# Such a table, items, with notes of many lengths and an index of each layout: items_exact, items_half and items_pq.
+sub load_indexed_items
+{
+	my ($node, $rows) = @_;
+	load_grid($node, 'items', $rows);
+	$node->safe_psql('postgres', "ALTER TABLE items DROP CONSTRAINT items_pkey;
+		ALTER TABLE items ADD note text DEFAULT repeat('x', (random() * 30)::int);
+		CREATE INDEX items_exact ON items USING exact (v) INCLUDE (id);
+		CREATE INDEX items_half ON items USING ivfadc (v vector_cosine_ops) INCLUDE (id, note) WITH (codes = half);
+		CREATE INDEX items_pq ON items USING ivfadc (v vector_ip_ops) WITH (refine = none)");
 	return;
 }
 

@@ -82,11 +82,7 @@ sub crash_at_points
 	return;
 }
 
-load_grid($node, 'items', 600);
-sql("ALTER TABLE items DROP CONSTRAINT items_pkey; ALTER TABLE items ADD note text DEFAULT repeat('x', (random() * 30)::int);
-	CREATE INDEX items_exact ON items USING exact (v) INCLUDE (id);
-	CREATE INDEX items_half ON items USING ivfadc (v vector_cosine_ops) INCLUDE (id, note) WITH (codes = half);
-	CREATE INDEX items_pq ON items USING ivfadc (v vector_ip_ops) WITH (refine = none)");
+load_indexed_items($node, 600);
 if (!list_points('fault', 'INSERT INTO items TABLE items LIMIT 1'))
 {
 	$node->stop;

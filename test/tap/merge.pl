@@ -48,11 +48,7 @@ sub healthy
 	return;
 }
 
-load_grid($primary, 'items', 3000);
-sql("ALTER TABLE items DROP CONSTRAINT items_pkey; ALTER TABLE items ADD note text DEFAULT repeat('x', (random() * 30)::int);
-	CREATE INDEX items_exact ON items USING exact (v) INCLUDE (id);
-	CREATE INDEX items_half ON items USING ivfadc (v vector_cosine_ops) INCLUDE (id, note) WITH (codes = half);
-	CREATE INDEX items_pq ON items USING ivfadc (v vector_ip_ops) WITH (refine = none)");
+load_indexed_items($primary, 3000);
 $primary->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('merge_standby');
 $standby->init_from_backup($primary, 'base', has_streaming => 1);

@@ -20,17 +20,6 @@ namespace pgwarp
 namespace
 {
 
-ArrayShape make_shape(const char* name, ArrayType type, uint64 rows, uint64 width)
-{
-    ArrayShape shape;
-    memset(static_cast<void*>(&shape), 0, sizeof(shape));
-    strlcpy(shape.name, name, sizeof(shape.name));
-    shape.type = type;
-    shape.rows = rows;
-    shape.width = width;
-    return shape;
-}
-
 void add_array(MergeRun* merge, const StoredArray& array)
 {
     if (merge->next.array_count == max_arrays) elog(ERROR, "an index cannot have more than %u arrays", max_arrays);
@@ -139,9 +128,9 @@ void carry_arrays(MergeRun* merge)
     }
     if (directory.array_count > 0) return;
     const ArrayShape shapes[] = {
-        make_shape(array_tid_block, ArrayType::u32, merge->new_rows(), 1),
-        make_shape(array_tid_offset, ArrayType::u16, merge->new_rows(), 1),
-        make_shape("vectors", ArrayType::f32, merge->new_rows(), merge->meta.shape.dimensions)};
+        make_array_shape(array_tid_block, ArrayType::u32, merge->new_rows(), 1),
+        make_array_shape(array_tid_offset, ArrayType::u16, merge->new_rows(), 1),
+        make_array_shape("vectors", ArrayType::f32, merge->new_rows(), merge->meta.shape.dimensions)};
     for (const ArrayShape& shape : shapes) {
         ArrayWriter* writer = begin_array(&merge->pages, PageKind::array, merge->next.segment_id, shape);
         write_delta_rows(merge, shape.name, writer);

@@ -17,17 +17,6 @@ struct IncludedWriter {
     BufFile* places;  // where each tuple begins; null when their lengths are equal
 };
 
-static ArrayShape make_shape(const char* name, ArrayType type, uint64 rows, uint64 width)
-{
-    ArrayShape shape;
-    memset(static_cast<void*>(&shape), 0, sizeof(shape));
-    strlcpy(shape.name, name, sizeof(shape.name));
-    shape.type = type;
-    shape.rows = rows;
-    shape.width = width;
-    return shape;
-}
-
 void add_totals(IncludedTotals* to, const IncludedTotals& totals)
 {
     if (totals.rows == 0) return;
@@ -49,8 +38,8 @@ IncludedWriter* begin_included(const IncludedTarget& target, const IncludedTotal
     made->announced = totals;
     if (totals.rows == 0) return made;
     const bool equal = totals.shortest == totals.longest;
-    const ArrayShape shape = equal ? make_shape(array_included, ArrayType::u8, totals.rows, totals.longest)
-                                   : make_shape(array_included, ArrayType::u8, totals.bytes, 1);
+    const ArrayShape shape = equal ? make_array_shape(array_included, ArrayType::u8, totals.rows, totals.longest)
+                                   : make_array_shape(array_included, ArrayType::u8, totals.bytes, 1);
     made->tuples = begin_array(target.pages, PageKind::array, target.segment_id, shape);
     if (!equal) made->places = BufFileCreateTemp(false);
     return made;
@@ -94,7 +83,7 @@ static StoredArray write_places(const IncludedWriter* writer)
     ArrayWriter* places = writer->appends ? begin_append(target.pages, PageKind::array, target.segment_id,
                                                          target.directory->included_at, rows)
                                           : begin_array(target.pages, PageKind::array, target.segment_id,
-                                                        make_shape(array_included_at, ArrayType::u64, rows, 1));
+                                                        make_array_shape(array_included_at, ArrayType::u64, rows, 1));
     if (BufFileSeek(writer->places, 0, 0, SEEK_SET) != 0) elog(ERROR, "could not rewind a temporary file");
     uint64 piece[1024];
     for (uint64 done = 0; done < rows;) {

@@ -190,6 +190,18 @@ Measurement measure_clients(const Options& options, const Dataset& data, const M
     return out;
 }
 
+std::vector<double> search_for(double seconds, const Dataset& data, Database& database)
+{
+    std::vector<double> latencies;
+    const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+    for (std::size_t i = 0; Clock::now() < end; ++i) {
+        const auto before = Clock::now();
+        database.search("search", data.queries.row(i % data.queries.rows));
+        latencies.push_back(std::chrono::duration<double, std::micro>(Clock::now() - before).count());
+    }
+    return latencies;
+}
+
 Measurement measure_look_up(const Options& options, const Dataset& data, const Method& method)
 {
     return run_clients(1, options.seconds, [&] {

@@ -29,6 +29,9 @@ double measure_recall(const Options& options, const Dataset& data, const Method&
 Measurement measure_clients(const Options& options, const Dataset& data, const Method& method, const Settings& settings,
                             int clients);
 
+// Search with one client, by the statement that open_for() prepared, and give the microseconds of each search back.
+std::vector<double> search_for(double seconds, const Dataset& data, Database& database);
+
 // Look rows up by primary key with one client.
 Measurement measure_look_up(const Options& options, const Dataset& data, const Method& method);
 

@@ -71,16 +71,6 @@ private:
     std::jthread thread_;
 };
 
-void search_for(double seconds, const Dataset& data, Database& database, std::vector<double>& latencies)
-{
-    const auto end = Clock::now() + seconds_of(seconds);
-    for (std::size_t i = 0; Clock::now() < end; ++i) {
-        const auto before = Clock::now();
-        database.search("search", data.queries.row(i % data.queries.rows));
-        latencies.push_back(std::chrono::duration<double, std::micro>(Clock::now() - before).count());
-    }
-}
-
 double part_of(const std::vector<double>& sorted, double part)
 {
     return sorted[static_cast<std::size_t>(part * double(sorted.size() - 1))];
@@ -108,16 +98,12 @@ void measure(const Options& options, const Dataset& data, const Method& method)
     const auto waiting = [&] {
         return watcher.value("SELECT delta_rows FROM pgwarp_index_info('" + method.index() + "')");
     };
-    std::vector<double> warm_up;
-    search_for(0.5, data, database, warm_up);
-    std::vector<double> idle;
-    search_for(options.seconds, data, database, idle);
-    const double idle_p99 = print(method.name, "idle", idle, 0, 0, waiting());
+    search_for(0.5, data, database);
+    const double idle_p99 = print(method.name, "idle", search_for(options.seconds, data, database), 0, 0, waiting());
     std::vector<double> all;
     Inserter inserter(options, data, method);
     for (int part = 1; part <= parts; ++part) {
-        std::vector<double> latencies;
-        search_for(options.insert_seconds / parts, data, database, latencies);
+        const std::vector<double> latencies = search_for(options.insert_seconds / parts, data, database);
         print(method.name, std::to_string(part * 100 / parts) + " %", latencies, idle_p99, inserter.inserted(),
               waiting());
         all.insert(all.end(), latencies.begin(), latencies.end());

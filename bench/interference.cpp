@@ -78,18 +78,6 @@ private:
     std::jthread thread_;
 };
 
-std::vector<double> search_for(double seconds, const Dataset& data, Database& database)
-{
-    std::vector<double> latencies;
-    const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-    for (std::size_t i = 0; Clock::now() < end; ++i) {
-        const auto before = Clock::now();
-        database.search("search", data.queries.row(i % data.queries.rows));
-        latencies.push_back(std::chrono::duration<double, std::micro>(Clock::now() - before).count());
-    }
-    return latencies;
-}
-
 void print(const std::string& searched, const std::string& built, const Latencies& latencies, double idle_p99,
            const std::vector<double>& builds)
 {

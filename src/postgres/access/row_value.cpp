@@ -1,7 +1,7 @@
 #include "postgres/access/row_value.h"
 
 #include "numeric/metric.h"
-#include "postgres/types/vector.h"
+#include "postgres/types/any_vector.h"
 
 namespace pgwarp
 {
@@ -17,10 +17,10 @@ bool normalise(float* vector, uint32 dimensions)
 bool index_row_value(Relation index, const IndexShape& shape, Datum value, float* out)
 {
     (void)index;
-    Vector* vector = datum_get_vector(value);
-    check_expected_dim(static_cast<int32>(shape.dimensions), vector->dim);
-    memcpy(out, vector->x, shape.dimensions * sizeof(float));
-    if (reinterpret_cast<Pointer>(vector) != DatumGetPointer(value)) pfree(vector);
+    const AnyVector vector = read_any_vector(shape.element, value);
+    check_expected_dim(static_cast<int32>(shape.dimensions), vector.dim);
+    copy_floats(vector, out);
+    free_any_vector(vector);
     return shape.metric != static_cast<uint8>(Metric::cosine) || normalise(out, shape.dimensions);
 }
 

@@ -105,16 +105,18 @@ double ivfadc_compared_rows(const SearchCostInput& input)
 
 constexpr double usual_ef_search = 64;  // what the usual recall takes, about
 constexpr double usual_degree = 32;
+constexpr int fewest_degree = 4;
+constexpr int most_degree = 256;
 
 const char* const graph_vectors[] = {"full", "half", "bits", nullptr};
 const MethodOption graph_options[] = {
-    {"degree", "Neighbours of a row in the graph, 0 = usual", OptionKind::integer, 0, 0, 256, nullptr, nullptr},
+    {"degree", "Neighbours of a row in the graph, 0 = usual", OptionKind::integer, 0, 0, most_degree, nullptr, nullptr},
     {"build_degree", "Nearest neighbours of a row that those of the graph are chosen from, 0 = usual",
-     OptionKind::integer, 0, 0, 1024, nullptr, nullptr},
+     OptionKind::integer, 0, 0, most_degree, nullptr, nullptr},
     {"vectors", "What the index keeps of a row's vector", OptionKind::choice, 0, 0, 0, graph_vectors,
      "Valid values are \"full\", \"half\" and \"bits\"."},
     {"bits", "Random projections of a row where vectors = bits, 0 = chosen from the dimensions", OptionKind::integer, 0,
-     0, 4096, nullptr, nullptr},
+     0, 512, nullptr, nullptr},
 };
 
 [[noreturn]] void refuse_graph_options(const char* message, const char* hint)
@@ -127,12 +129,15 @@ void graph_check_options(const ParameterList& options, uint32)
     const int64 degree = options.get("degree", 0);
     const int64 build_degree = options.get("build_degree", 0);
     const int64 bits = options.get("bits", 0);
+    if (degree != 0 && degree < fewest_degree) {
+        refuse_graph_options("degree must be 0 or at least 4", "With fewer neighbours, searches lose their way.");
+    }
     if (bits % 32 != 0) refuse_graph_options("bits must be a multiple of 32", "Usual are 128, 256 and 512.");
     if (bits != 0 && options.get("vectors", 0) != 2) {
         refuse_graph_options("bits are of no use without vectors = bits", "Set both, or neither.");
     }
-    if (build_degree != 0 && build_degree < Max(degree, 1)) {
-        refuse_graph_options("build_degree must not be less than degree",
+    if (build_degree != 0 && build_degree < Max(degree, fewest_degree)) {
+        refuse_graph_options("build_degree must be 0 or at least 4, and not less than degree",
                              "The neighbours of a row are chosen from the build_degree nearest ones.");
     }
 }

@@ -622,6 +622,13 @@ CREATE ACCESS METHOD ivfadc TYPE INDEX HANDLER pgwarp_ivfadc_handler;
 
 COMMENT ON ACCESS METHOD ivfadc IS 'inverted file with product quantizer codes and exact re-rank';
 
+CREATE FUNCTION pgwarp_graph_handler(internal) RETURNS index_am_handler
+	AS 'MODULE_PATHNAME' LANGUAGE C;
+
+CREATE ACCESS METHOD graph TYPE INDEX HANDLER pgwarp_graph_handler;
+
+COMMENT ON ACCESS METHOD graph IS 'proximity graph of fixed degree';
+
 -- support function 1 of an operator class: the metric that it stands for
 
 CREATE FUNCTION pgwarp_metric_l2(internal) RETURNS integer
@@ -673,6 +680,26 @@ CREATE OPERATOR CLASS vector_cosine_ops
 	OPERATOR 1 <=> (vector, vector) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_cosine(internal);
 
+CREATE OPERATOR CLASS vector_l2_ops
+	DEFAULT FOR TYPE vector USING graph AS
+	OPERATOR 1 <-> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l2(internal);
+
+CREATE OPERATOR CLASS vector_ip_ops
+	FOR TYPE vector USING graph AS
+	OPERATOR 1 <#> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_inner_product(internal);
+
+CREATE OPERATOR CLASS vector_cosine_ops
+	FOR TYPE vector USING graph AS
+	OPERATOR 1 <=> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_cosine(internal);
+
+CREATE OPERATOR CLASS vector_l1_ops
+	FOR TYPE vector USING graph AS
+	OPERATOR 1 <+> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l1(internal);
+
 -- halfvec: operator classes
 
 CREATE OPERATOR CLASS halfvec_l2_ops
@@ -710,6 +737,26 @@ CREATE OPERATOR CLASS halfvec_cosine_ops
 	OPERATOR 1 <=> (halfvec, halfvec) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_cosine(internal);
 
+CREATE OPERATOR CLASS halfvec_l2_ops
+	DEFAULT FOR TYPE halfvec USING graph AS
+	OPERATOR 1 <-> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l2(internal);
+
+CREATE OPERATOR CLASS halfvec_ip_ops
+	FOR TYPE halfvec USING graph AS
+	OPERATOR 1 <#> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_inner_product(internal);
+
+CREATE OPERATOR CLASS halfvec_cosine_ops
+	FOR TYPE halfvec USING graph AS
+	OPERATOR 1 <=> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_cosine(internal);
+
+CREATE OPERATOR CLASS halfvec_l1_ops
+	FOR TYPE halfvec USING graph AS
+	OPERATOR 1 <+> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l1(internal);
+
 -- what an index is and attains
 
 CREATE FUNCTION pgwarp_index_info(index regclass,
@@ -738,7 +785,7 @@ CREATE VIEW pgwarp_merge_progress AS
 	SELECT s.pid, s.relid AS table_oid, s.param7::oid AS index_oid,
 		pg_catalog.pg_indexam_progress_phasename(s.param9::oid, s.param11) AS phase
 	FROM pg_catalog.pg_stat_get_progress_info('CREATE INDEX') AS s
-		JOIN pg_catalog.pg_am AS a ON a.oid = s.param9::oid AND a.amname IN ('exact', 'ivfadc')
+		JOIN pg_catalog.pg_am AS a ON a.oid = s.param9::oid AND a.amname IN ('exact', 'ivfadc', 'graph')
 	WHERE s.param1 = 0 AND s.datid = (SELECT d.oid FROM pg_catalog.pg_database AS d
 		WHERE d.datname = pg_catalog.current_database());
 

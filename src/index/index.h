@@ -137,6 +137,9 @@ public:
     virtual std::uint64_t memory_bytes() const = 0;
     virtual Residence residence() const { return {}; }
     virtual ResultKind result_kind() const = 0;
+    // Whether values are distances, or estimates or bounds of them. Else they order rows of the index alone, and say
+    // nothing beside the distance of another row.
+    virtual bool values_are_distances() const { return true; }
     // Of lower bounds for this query: the operator's distance is at most so much more than the bound.
     virtual double bound_width(const float*) const { return 0; }
 

@@ -38,6 +38,7 @@ public:
         return stored_->memory_bytes() + (seeds_.size() + edges_.neighbours.size()) * sizeof(std::uint32_t);
     }
     ResultKind result_kind() const override { return stored_->result_kind(); }
+    bool values_are_distances() const override { return options_.vectors != GraphVectors::bits; }
     double bound_width(const float* query) const override { return stored_->bound_width(query); }
     double search_cost(const SearchBatch& batch) const override;
     ParameterList resolved_settings(const SearchBatch& batch) const override
@@ -93,6 +94,7 @@ void GraphSearcher::finish_load(ThreadPool& pool)
             throw BadRequest("a neighbour is no row of its index");
     });
     stored_->finish_load();
+    stored_->prepare_searches(seeds_, edges_, pool);
 }
 
 std::size_t GraphSearcher::ef_of(const SearchBatch& batch) const
@@ -118,10 +120,7 @@ std::vector<RowResult> GraphSearcher::search_one(const SearchBatch& batch, std::
     thread_local TraversalScratch scratch;
     thread_local GraphQuery query;
     stored_->prepare(batch.queries.data() + number * dimensions_, query);
-    traverse(
-        edges_, seeds_, ef_of(batch), batch.dead,
-        [&](std::span<const std::uint32_t> rows, float* out) { stored_->scores(query, rows, out); }, batch.cancel,
-        scratch);
+    traverse(edges_, seeds_, ef_of(batch), batch.dead, StoredScorer(*stored_, query), batch.cancel, scratch);
     if (batch.proposals_will_do) {
         std::vector<RowResult> proposed;
         for (const BestRows::Entry& entry : scratch.best.entries()) {

@@ -49,8 +49,9 @@ struct GraphOptions {
     ParameterList as_parameters() const;
 };
 
-// How many seeds an index of so many rows has.
+// How many seeds an index of so many rows has, as a rule, and where many clusters lie apart at most.
 std::size_t seed_count(std::size_t rows);
+std::size_t most_seeds(std::size_t rows);
 
 // Values of ef_search worth measuring, in growing order, for an index of so many rows.
 std::vector<std::int64_t> ef_search_schedule(std::size_t rows);

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 
 #include "index/arrays.h"
 #include "index/graph/edges.h"
@@ -15,6 +17,9 @@ namespace
 {
 
 constexpr std::size_t default_ef = 64;  // of an index without calibration
+constexpr std::size_t worth_comparing =
+    8;                               // times as many rows as a search has compared, where it found mostly dead ones
+constexpr double fresh_share = 0.4;  // of the neighbours of a row kept, those not seen before, about
 
 class GraphSearcher : public Searcher
 {
@@ -53,7 +58,10 @@ public:
 
 private:
     std::size_t ef_of(const SearchBatch& batch) const;
-    std::vector<RowResult> search_one(const SearchBatch& batch, std::size_t number) const;
+    std::size_t count_dead(RowBitmap dead) const;
+    bool few_are_alive(const SearchBatch& batch, std::size_t dead) const;
+    void compare_all(const SearchBatch& batch, const GraphQuery& query, std::vector<Candidate>& found) const;
+    std::vector<RowResult> search_one(const SearchBatch& batch, std::size_t number, std::size_t dead) const;
 
     Metric metric_;
     std::size_t dimensions_;
@@ -107,30 +115,82 @@ std::size_t GraphSearcher::ef_of(const SearchBatch& batch) const
 
 double GraphSearcher::search_cost(const SearchBatch& batch) const
 {
-    // Each row kept has about so many neighbours that were not seen before.
-    const double fresh = 0.4 * static_cast<double>(options_.degree);
+    const double fresh = fresh_share * static_cast<double>(options_.degree);
     const double compared = static_cast<double>(seeds_.size()) + fresh * static_cast<double>(ef_of(batch));
     return 2 * static_cast<double>(batch.count) * std::min(compared, static_cast<double>(rows_)) *
            static_cast<double>(dimensions_);
 }
 
-std::vector<RowResult> GraphSearcher::search_one(const SearchBatch& batch, std::size_t number) const
+std::size_t GraphSearcher::count_dead(RowBitmap dead) const
+{
+    if (dead.empty()) return 0;
+    std::size_t count = 0;
+    for (std::size_t word = 0; word < rows_ / 64; ++word) count += static_cast<std::size_t>(std::popcount(dead[word]));
+    for (std::size_t row = rows_ / 64 * 64; row < rows_; ++row) count += bit_is_set(dead, row) ? 1 : 0;
+    return count;
+}
+
+// A search that finds as many live rows as it is to keep passes through the dead ones among them: it compares the more
+// rows the fewer are alive, up to where comparing the live rows alone takes no longer.
+bool GraphSearcher::few_are_alive(const SearchBatch& batch, std::size_t dead) const
+{
+    if (dead == 0) return false;
+    const auto alive = static_cast<double>(rows_ - dead);
+    const double expanded = static_cast<double>(ef_of(batch)) * static_cast<double>(rows_) / std::max(alive, 1.0);
+    return alive <= static_cast<double>(seeds_.size()) + fresh_share * static_cast<double>(options_.degree) * expanded;
+}
+
+void GraphSearcher::compare_all(const SearchBatch& batch, const GraphQuery& query, std::vector<Candidate>& found) const
+{
+    constexpr std::size_t step = 512;
+    constexpr float most = std::numeric_limits<float>::max();  // infinities and NaN too
+    TopK best(ef_of(batch));
+    std::vector<std::uint32_t> rows;
+    std::vector<float> compared(step);
+    const auto compare = [&] {
+        if (batch.cancel != nullptr) batch.cancel->check();
+        stored_->scores(query, rows, compared.data());
+        for (std::size_t i = 0; i < rows.size(); ++i) best.push(compared[i] < most ? compared[i] : most, rows[i]);
+        rows.clear();
+    };
+    for (std::uint32_t row = 0; row < rows_; ++row) {
+        if (row % 64 == 0 && batch.dead[row / 64] == ~std::uint64_t{0}) {
+            row += 63;
+            continue;
+        }
+        if (!bit_is_set(batch.dead, row)) rows.push_back(row);
+        if (rows.size() == step) compare();
+    }
+    compare();
+    found = best.take_sorted();
+}
+
+std::vector<RowResult> GraphSearcher::search_one(const SearchBatch& batch, std::size_t number, std::size_t dead) const
 {
     thread_local TraversalScratch scratch;
     thread_local GraphQuery query;
+    thread_local std::vector<Candidate> found;
     stored_->prepare(batch.queries.data() + number * dimensions_, query);
-    traverse(edges_, seeds_, ef_of(batch), batch.dead, StoredScorer(*stored_, query), batch.cancel, scratch);
+    found.clear();
+    if (few_are_alive(batch, dead)) {
+        compare_all(batch, query, found);
+    } else {
+        traverse(edges_, seeds_, ef_of(batch), {batch.dead, dead}, StoredScorer(*stored_, query), batch.cancel,
+                 scratch);
+        for (const BestRows::Entry& entry : scratch.best.entries())
+            if (!entry.dead) found.push_back({entry.score, entry.row});
+        // What lies behind a region of dead rows may be in any direction.
+        if (scratch.best.excess_dead() > ef_of(batch) && rows_ - dead <= worth_comparing * scratch.compared)
+            compare_all(batch, query, found);
+    }
     if (batch.proposals_will_do) {
         std::vector<RowResult> proposed;
-        for (const BestRows::Entry& entry : scratch.best.entries()) {
-            if (!entry.dead && proposed.size() < batch.k) proposed.push_back({entry.score, entry.row});
-        }
+        for (const Candidate& candidate : std::span(found).first(std::min<std::size_t>(found.size(), batch.k)))
+            proposed.push_back({candidate.score, candidate.row});
         return proposed;
     }
     FirstRows first(batch.k);
-    for (const BestRows::Entry& entry : scratch.best.entries()) {
-        if (!entry.dead) first.offer({stored_->value(query, entry.row), entry.row});
-    }
+    for (const Candidate& candidate : found) first.offer({stored_->value(query, candidate.row), candidate.row});
     return first.take_sorted();
 }
 
@@ -139,10 +199,11 @@ void GraphSearcher::search(const SearchBatch& batch, std::vector<std::vector<Row
 {
     results.assign(batch.count, {});
     if (rows_ == 0 || batch.k == 0) return;
+    const std::size_t dead = count_dead(batch.dead);
     pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t q = begin; q < end; ++q) {
             if (batch.cancel != nullptr) batch.cancel->check();
-            results[q] = search_one(batch, q);
+            results[q] = search_one(batch, q, dead);
         }
     });
 }

@@ -8,6 +8,7 @@
 #include "index/graph/calibration.h"
 #include "index/graph/edges.h"
 #include "index/graph/graph.h"
+#include "index/graph/lent_searcher.h"
 #include "index/graph/nearest_rows.h"
 #include "index/graph/space.h"
 #include "index/graph/stored_rows.h"
@@ -209,9 +210,7 @@ void GraphBuilder::keep_rows(RowBuffer& rows, ThreadPool& pool)
 
 void GraphBuilder::calibrate(ThreadPool& pool)
 {
-    const std::vector<ArrayShape> shapes = arrays();
-    const auto searcher = make_graph_searcher(shape_, effective_options(), shapes);
-    feed_searcher(*this, *searcher, pool);
+    const auto searcher = make_lent_graph_searcher(shape_, *this, {edges_, vectors_, halves_, bits_}, pool);
     const GraphCalibration calibration{*searcher, rows_ - held_out_.size(), dimensions_, metric_, queries_, truth_};
     calibration_ = calibration.run(*progress_, pool);
 }

@@ -6,6 +6,8 @@
 #include "index/arrays.h"
 #include "index/graph/edges.h"
 #include "index/graph/graph.h"
+#include "index/graph/kept_array.h"
+#include "index/graph/lent_searcher.h"
 #include "index/graph/stored_rows.h"
 #include "index/graph/traversal.h"
 #include "index/ordered_scan.h"
@@ -31,16 +33,17 @@ public:
         if (array == array_seeds) {
             write_piece(std::span<std::uint32_t>(seeds_), offset, bytes);
         } else if (array == array_neighbours) {
-            write_piece(std::span<std::uint32_t>(edges_.neighbours), offset, bytes);
+            write_piece(neighbours_.room(rows_ * options_.degree), offset, bytes);
         } else {
             // What this device has no use for is left out.
             stored_->write(array, offset, bytes);
         }
     }
+    void lend(const LentArrays& lent);
     void finish_load(ThreadPool& pool) override;
     std::uint64_t memory_bytes() const override
     {
-        return stored_->memory_bytes() + (seeds_.size() + edges_.neighbours.size()) * sizeof(std::uint32_t);
+        return stored_->memory_bytes() + neighbours_.memory_bytes() + seeds_.size() * sizeof(std::uint32_t);
     }
     ResultKind result_kind() const override { return stored_->result_kind(); }
     double bound_width(const float* query) const override { return stored_->bound_width(query); }
@@ -68,7 +71,8 @@ private:
     std::size_t rows_ = 0;
     GraphOptions options_;
     std::vector<std::uint32_t> seeds_;
-    GraphEdges edges_;
+    KeptArray<std::uint32_t> neighbours_;
+    EdgeView edges_;
     std::unique_ptr<StoredRows> stored_;
 };
 
@@ -86,12 +90,20 @@ GraphSearcher::GraphSearcher(const IndexShape& shape, const ParameterList& optio
     require_array(arrays, array_seeds, ArrayType::u32, seeds->rows, 1);
     seeds_.resize(seeds->rows);
     edges_.degree = options_.degree;
-    edges_.neighbours.resize(rows_ * options_.degree);
+}
+
+void GraphSearcher::lend(const LentArrays& lent)
+{
+    neighbours_.borrow(lent.edges.neighbours);
+    stored_->lend(lent.vectors);
+    stored_->lend(lent.halves);
+    stored_->lend(lent.bits);
 }
 
 void GraphSearcher::finish_load(ThreadPool& pool)
 {
     if (rows_ == 0) return;
+    edges_.neighbours = neighbours_.all(rows_ * options_.degree);
     const auto exists = [this](std::uint32_t row) { return row < rows_; };
     if (!std::all_of(seeds_.begin(), seeds_.end(), exists)) throw BadRequest("a seed is no row of its index");
     pool.parallel_for(rows_, 65536, [&](std::size_t begin, std::size_t end) {
@@ -222,6 +234,22 @@ void GraphSearcher::search_exact(const SearchBatch& batch, double after_distance
 }
 
 }  // namespace
+
+std::unique_ptr<Searcher> make_lent_graph_searcher(const IndexShape& shape, const Builder& builder,
+                                                   const LentArrays& lent, ThreadPool& pool)
+{
+    const std::vector<ArrayShape> arrays = builder.arrays();
+    auto searcher = std::make_unique<GraphSearcher>(shape, builder.effective_options(), arrays);
+    searcher->lend(lent);
+    for (const ArrayShape& array : arrays) {
+        if (std::string(array.name) == array_neighbours) break;  // from there on all are large
+        std::vector<std::byte> bytes(array.bytes());
+        builder.read(array.name, 0, bytes);
+        searcher->write(array.name, 0, bytes);
+    }
+    searcher->finish_load(pool);
+    return searcher;
+}
 
 std::unique_ptr<Searcher> make_graph_searcher(const IndexShape& shape, const ParameterList& options,
                                               std::span<const ArrayShape> arrays)

@@ -46,6 +46,7 @@ public:
         return stored_->memory_bytes() + neighbours_.memory_bytes() + seeds_.size() * sizeof(std::uint32_t);
     }
     ResultKind result_kind() const override { return stored_->result_kind(); }
+    bool values_are_distances() const override { return options_.vectors != GraphVectors::bits; }
     double bound_width(const float* query) const override { return stored_->bound_width(query); }
     double search_cost(const SearchBatch& batch) const override;
     ParameterList resolved_settings(const SearchBatch& batch) const override

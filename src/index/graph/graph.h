@@ -40,7 +40,7 @@ enum class GraphVectors { full = 0, half = 1, bits = 2 };
 // Options with every 0 resolved to a number.
 struct GraphOptions {
     std::size_t degree = 32;        // out-edges of a row
-    std::size_t build_degree = 64;  // neighbours of a row in the k-NN graph that is pruned
+    std::size_t build_degree = 48;  // neighbours of a row in the k-NN graph that is pruned
     GraphVectors vectors = GraphVectors::full;
     std::size_t bits = 0;  // of a row where vectors = bits, a multiple of 32
 

@@ -38,7 +38,7 @@ GraphOptions GraphOptions::resolve(const ParameterList& options, std::size_t, st
         throw BadRequest("bits must be 0 or a multiple of 32 up to 512");
     if (degree != 0) resolved.degree = static_cast<std::size_t>(degree);
     // No less is looked at than is kept.
-    resolved.build_degree = build_degree != 0 ? static_cast<std::size_t>(build_degree) : 2 * resolved.degree;
+    resolved.build_degree = build_degree != 0 ? static_cast<std::size_t>(build_degree) : resolved.degree * 3 / 2;
     resolved.build_degree =
         std::clamp<std::size_t>(resolved.build_degree, resolved.degree, static_cast<std::size_t>(most_edges));
     resolved.vectors = static_cast<GraphVectors>(vectors);

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "index/arrays.h"
+#include "index/graph/edge_changes.h"
 #include "index/graph/edges.h"
 #include "index/graph/graph.h"
 #include "index/graph/stored_rows.h"
@@ -27,6 +28,8 @@ public:
             write_piece(std::span<std::uint32_t>(seeds_), offset, bytes);
         } else if (array == array_neighbours) {
             write_piece(std::span<std::uint32_t>(edges_.neighbours), offset, bytes);
+        } else if (array == array_edge_changes) {
+            write_piece(std::span<EdgeChange>(changes_), offset, bytes);
         } else {
             // What this device has no use for is left out.
             stored_->write(array, offset, bytes);
@@ -62,6 +65,7 @@ private:
     GraphOptions options_;
     std::vector<std::uint32_t> seeds_;
     GraphEdges edges_;
+    std::vector<EdgeChange> changes_;  // while the index is loaded
     std::unique_ptr<StoredRows> stored_;
 };
 
@@ -79,6 +83,10 @@ GraphSearcher::GraphSearcher(const IndexShape& shape, const ParameterList& optio
     require_array(arrays, array_seeds, ArrayType::u32, seeds->rows, 1);
     seeds_.resize(seeds->rows);
     edges_.degree = options_.degree;
+    if (const ArrayShape* changes = find_array(arrays, array_edge_changes)) {
+        require_array(arrays, array_edge_changes, ArrayType::u32, changes->rows, 3);
+        changes_.resize(changes->rows);
+    }
     edges_.neighbours.resize(rows_ * options_.degree);
 }
 
@@ -93,6 +101,8 @@ void GraphSearcher::finish_load(ThreadPool& pool)
         if (!std::all_of(first, first + (end - begin) * edges_.degree, known))
             throw BadRequest("a neighbour is no row of its index");
     });
+    apply_changes(edges_, changes_);
+    changes_ = {};
     stored_->finish_load();
 }
 

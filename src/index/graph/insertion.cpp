@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "index/graph/graph.h"
+#include "index/graph/place_table.h"
 #include "index/graph/traversal.h"
 #include "numeric/distance.h"
 
@@ -30,14 +31,29 @@ void BitScores::scores(std::size_t row, std::span<const std::uint32_t> others, f
     }
 }
 
+namespace
+{
+
+// Scores of one row, for a search.
+class OneRow : public Scorer
+{
+public:
+    OneRow(const RowScores& scores, std::size_t row) : scores_(scores), row_(row) {}
+    void scores(std::span<const std::uint32_t> rows, float* out) const override { scores_.scores(row_, rows, out); }
+
+private:
+    const RowScores& scores_;
+    std::size_t row_;
+};
+
+}  // namespace
+
 std::vector<std::uint32_t> find_near(const RowScores& scores, const GraphEdges& edges,
                                      std::span<const std::uint32_t> seeds, std::size_t first, std::size_t row,
                                      std::size_t wanted, std::size_t ef, const CancelToken* cancel)
 {
     thread_local TraversalScratch scratch;
-    traverse(
-        edges, seeds, ef, {}, [&](std::span<const std::uint32_t> rows, float* out) { scores.scores(row, rows, out); },
-        cancel, scratch);
+    traverse(edges, seeds, ef, {}, OneRow(scores, row), cancel, scratch);
     std::vector<std::pair<float, std::uint32_t>> found;
     for (const BestRows::Entry& entry : scratch.best.entries()) found.emplace_back(entry.score, entry.row);
     std::vector<std::uint32_t> fresh(row - first);
@@ -58,41 +74,13 @@ std::vector<std::uint32_t> find_near(const RowScores& scores, const GraphEdges& 
 namespace
 {
 
-// Finds the places of a row's edges by where they lead.
-class EdgePlaces
-{
-public:
-    static constexpr std::size_t none = 0xffffffff;
-
-    explicit EdgePlaces(std::span<const std::uint32_t> edges)
-    {
-        std::size_t size = 8;
-        while (size < 4 * edges.size()) size *= 2;
-        slots_.assign(size, {no_neighbour, 0});
-        for (std::size_t i = 0; i < edges.size(); ++i) slots_[slot_of(edges[i])] = {edges[i], i};
-    }
-    std::size_t place_of(std::uint32_t row) const
-    {
-        const auto& [found, place] = slots_[slot_of(row)];
-        return found == row ? place : none;
-    }
-
-private:
-    std::size_t slot_of(std::uint32_t row) const
-    {
-        std::size_t at = (row * std::size_t{0x9e3779b1}) >> 7 & (slots_.size() - 1);
-        while (slots_[at].first != no_neighbour && slots_[at].first != row) at = (at + 1) & (slots_.size() - 1);
-        return at;
-    }
-    std::vector<std::pair<std::uint32_t, std::size_t>> slots_;
-};
-
 // The place that an edge to `row` takes among those of `from`, all taken: that of the edge of which most others make
 // detours, nearer rows with an edge to where it leads; of these the longest. The end where there is none.
 std::size_t place_to_give(const GraphEdges& edges, const RowScores& scores, std::uint32_t from, std::uint32_t row)
 {
     const std::span<const std::uint32_t> places = edges.of(from);
-    const EdgePlaces known(places);
+    thread_local PlaceTable known;
+    known.assign(places);
     std::vector<float> own(places.size());
     scores.scores(from, places, own.data());
     float to_row = 0;
@@ -101,8 +89,8 @@ std::size_t place_to_give(const GraphEdges& edges, const RowScores& scores, std:
     const auto count = [&](std::uint32_t by, float distance) {
         for (const std::uint32_t to : edges.of(by)) {
             if (to == no_neighbour) break;
-            const std::size_t place = known.place_of(to);
-            if (place != EdgePlaces::none && distance < own[place]) ++detours[place];
+            const std::uint32_t place = known.place_of(to);
+            if (place != PlaceTable::none && distance < own[place]) ++detours[place];
         }
     };
     for (std::size_t i = 0; i < places.size(); ++i) count(places[i], own[i]);

@@ -36,7 +36,7 @@ sub under_load
 	my @running = map { IPC::Run::start([ 'pgbench', '-n', '-c', $_->[1], '-t', $_->[2], '-f', $_->[0], $node->connstr('postgres') ], '>', $_->[3], '2>&1') }
 		([ $load, 2, 1_000_000, \$printed[0] ], [ $upkeep, 1, 1_000_000, \$printed[1] ]);
 	$action->();
-	$_->signal('INT') for @running;
+	$_->signal('TERM') for @running;
 	$_->finish for @running;
 	unlike("@printed", qr/ERROR|FATAL|PANIC/, "$name: the load has no error") or diag "@printed";
 	return;

@@ -164,6 +164,9 @@ struct MethodDescriptor {
     // an index of its own, with the settings of the index. Null: they are not.
     ParameterList (*part_options)(const ParameterList& options) = nullptr;
     const char* part_array = nullptr;
+    // Measures the recall of an index that exists and has these (effective) options, by its rows as it keeps them,
+    // which are given. The CPU's serves every device. Null: its recall needs no measuring, or can't be measured so.
+    std::unique_ptr<Builder> (*make_calibrator)(const IndexShape& shape, const ParameterList& options) = nullptr;
 };
 
 // nullptr when this build doesn't know the method.

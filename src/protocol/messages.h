@@ -257,8 +257,9 @@ struct LoadTombstonesRequest {
 };
 
 enum class BuildKind : std::uint32_t {
-    whole = 0,   // trains, encodes and calibrates
-    extend = 1,  // encodes rows for an index that has the (effective) options, by arrays of it that are given
+    whole = 0,      // trains, encodes and calibrates
+    extend = 1,     // encodes rows for an index that has the (effective) options, by arrays of it that are given
+    calibrate = 2,  // measures the recall of such an index anew, by arrays of it that are given; makes nothing
 };
 
 struct BuildBeginRequest {

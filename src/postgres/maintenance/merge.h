@@ -37,4 +37,7 @@ struct AccessMethod;
 struct Directory;
 bool logs_cost_too_much(const AccessMethod& method, const Directory& directory, uint64 entries);
 
+// Whether merges measure the recall of the index anew when many rows have come or gone: it keeps what that takes.
+bool can_calibrate(const Directory& directory);
+
 }  // namespace pgwarp

@@ -125,7 +125,7 @@ void search_rows(const Mirror& mirror, const MirrorSnapshot& snapshot, SearchBat
         batch.probed = &work.probed;
     }
     mirror.searcher().search(batch, work.rows, pool);
-    if (!snapshot.parts.empty()) search_parts(mirror, snapshot, batch, pool, work.part_rows);
+    if (!snapshot.parts.empty()) search_parts(mirror, snapshot, batch, work.rows, pool, work.part_rows);
 }
 
 // The nearest k delta rows for query i.

@@ -100,6 +100,9 @@ struct SearchBatch {
     // The caller ranks the rows: they may come in the order in which they are proposed, and what the settings look at
     // is enough, though it may hold fewer than k.
     bool proposals_will_do = false;
+    // Of each query, how far away a row may be to be of interest, as the operator's distance, where only proposals are
+    // wanted. Searchers that know it leave out what is farther for certain.
+    std::span<const double> reach;
     // Of each query, the lists that it probes. Searchers that know it fill what is empty, and take what is not: parts
     // of an index have its lists.
     std::vector<std::vector<Candidate>>* probed = nullptr;

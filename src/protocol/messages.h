@@ -145,7 +145,7 @@ struct SearchReply {
     ResultKind kind;
     std::uint8_t on_cuda;
     std::uint8_t has_places;
-    std::uint8_t reserved[4];
+    float delta_cost;        // of the index: Mirror::delta_cost()
     ParameterList resolved;  // settings as used
 };
 
@@ -346,6 +346,8 @@ struct MirrorStatus {
     std::uint8_t reserved[3];
     std::uint64_t rows;
     std::uint64_t delta_rows;
+    std::uint64_t part_rows;  // of them, indexed inside the mirror
+    double delta_cost;        // Mirror::delta_cost()
     std::uint64_t dead_rows;
     std::uint64_t bytes;
     std::uint64_t device_bytes;  // of them

@@ -137,7 +137,7 @@ TEST(DeltaRows, ComeInTimeBesideLowerBounds)
 TEST(DeltaParts, KeepTheListsThatRowsHave)
 {
     Fresh fresh(Method::ivfadc, Metric::l2, 2000, 1500, make_list({{"lists", 40}}));
-    fresh.append_in_parts(*fresh.mirror, 5);
+    fresh.append_in_parts(*fresh.mirror, 24);
     // So many rows that all parts go into one.
     const auto before = fresh.mirror->snapshot();
     ASSERT_GE(before->parts.size(), 2U);

@@ -135,7 +135,18 @@ long peak_kib()
     return usage.ru_maxrss;
 }
 
-// Prints each phase's seconds as the next begins.
+// Of the processor, by all threads: on a busy machine it says more than the clock does.
+double cpu_seconds()
+{
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    const auto seconds = [](const timeval& time) {
+        return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+    };
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// Prints each phase's seconds, by the clock and of the processor, as the next begins.
 class PhaseClock
 {
 public:
@@ -145,16 +156,20 @@ public:
         leave();
         phase_ = phase;
         start_ = Clock::now();
+        cpu_start_ = cpu_seconds();
     }
     void leave()
     {
-        if (!phase_.empty()) std::printf("phase,%s,%.3f\n", phase_.c_str(), seconds_since(start_));
+        if (!phase_.empty()) {
+            std::printf("phase,%s,%.3f,cpu,%.3f\n", phase_.c_str(), seconds_since(start_), cpu_seconds() - cpu_start_);
+        }
         phase_.clear();
     }
 
 private:
     std::string phase_;
     Clock::time_point start_;
+    double cpu_start_ = 0;
 };
 
 struct Options {
@@ -185,6 +200,15 @@ Metric metric_named(const std::string& name)
     throw std::runtime_error("unknown metric " + name);
 }
 
+Method method_named(const std::string& name)
+{
+    for (const Method method : {Method::exact, Method::ivfadc, Method::graph}) {
+        const MethodDescriptor* descriptor = find_method(method);
+        if (descriptor != nullptr && name == descriptor->name) return method;
+    }
+    throw std::runtime_error("unknown method " + name);
+}
+
 // Median microseconds and recall of one setting.
 void measure(const Searcher& searcher, const Options& options, const Vectors& queries, const Neighbours& truth,
              std::int64_t effort, std::int64_t probes, float promised)
@@ -193,7 +217,7 @@ void measure(const Searcher& searcher, const Options& options, const Vectors& qu
     SearchBatch batch;
     batch.k = options.k;
     batch.effort = effort;
-    if (probes > 0) batch.settings.set("probes", probes);
+    if (probes > 0) batch.settings.set(options.method == "graph" ? "ef_search" : "probes", probes);
     if (options.refine_factor > 0) batch.settings.set("refine_factor", options.refine_factor);
     std::vector<double> times;
     std::vector<std::vector<RowResult>> results;
@@ -298,7 +322,7 @@ void run(const Options& options)
     if (metric == Metric::cosine) normalise(queries);
     IndexShape shape{};
     ParameterList parameters;
-    shape.method = options.method == "exact" ? Method::exact : Method::ivfadc;
+    shape.method = method_named(options.method);
     shape.element = ElementType::float32;
     shape.metric = static_cast<std::uint8_t>(metric);
     shape.dimensions = static_cast<std::uint32_t>(queries.dimensions);
@@ -318,10 +342,11 @@ void run(const Options& options)
     PhaseClock phases;
     BuildProgress progress{[&](const char* phase, std::uint64_t, std::uint64_t) { phases.enter(phase); }, nullptr};
     const auto start = Clock::now();
+    const double cpu_start = cpu_seconds();
     rows.sort_by_tid();
     builder->run(rows, progress, pool);
     phases.leave();
-    std::printf("build,%.3f,kib_peak,%ld\n", seconds_since(start), peak_kib());
+    std::printf("build,%.3f,cpu,%.3f,kib_peak,%ld\n", seconds_since(start), cpu_seconds() - cpu_start, peak_kib());
     const Calibration calibration = builder->calibration();
     const ParameterList effective = builder->effective_options();
     for (std::uint32_t i = 0; i < effective.count; ++i)
@@ -350,7 +375,7 @@ int main(int argc, char** argv)
     app.add_option("--base", options.base, "rows: .fvecs, .bvecs or .u8, several files one after the other")
         ->required();
     app.add_option("--query", options.query, "queries: .fvecs, .bvecs or .u8")->required();
-    app.add_option("--method", options.method, "exact or ivfadc");
+    app.add_option("--method", options.method, "exact, ivfadc or graph");
     app.add_option("--metric", options.metric, "l2, ip, cosine or l1");
     app.add_option("--dimensions", options.dimensions, "dimensions of .u8 files");
     app.add_option("--rows", options.rows, "rows taken of the base");
@@ -358,7 +383,7 @@ int main(int argc, char** argv)
     app.add_option("--threads", options.threads, "threads of the build, 0 = cores");
     app.add_option("--k", options.k, "neighbours asked for");
     app.add_option("--option", options.options, "build options, NAME=NUMBER");
-    app.add_option("--probes", options.probes, "lists probed, also measured");
+    app.add_option("--probes", options.probes, "lists probed, or rows kept by a graph (ef_search), also measured");
     app.add_option("--refine-factor", options.refine_factor, "0 = chosen");
     app.add_option("--batch", options.batch, "queries a call");
     app.add_option("--delta", options.delta, "percent of the rows inserted since the build, several");

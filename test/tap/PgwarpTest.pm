@@ -2,6 +2,7 @@
 #   PGWARP_DESTDIR             staging folder of `make install DESTDIR=...` (unset: installed in the system)
 #   PGWARP_DEVICE              the engine's device (unset: auto)
 #   PGWARP_WAL_CONSISTENCY=1   every cluster runs with wal_consistency_checking = all
+#   PGWARP_SEED                what chance begins with (unset: 1, and another one each time with PGWARP_TORTURE=full)
 package PgwarpTest;
 
 use strict;
@@ -13,6 +14,11 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(configure new_cluster load_grid load_indexed_items recall_at_10 engine_pid wait_for_engine same_rows index_pages flip_bytes);
+
+my $full = ($ENV{PGWARP_TORTURE} // '') eq 'full';
+my $seed = $ENV{PGWARP_SEED} // ($full ? time : 1);
+srand($seed);
+diag("PGWARP_SEED=$seed") if $full;
 
 # Append what every pgwarp cluster needs to the node's configuration.
 sub configure
@@ -54,7 +60,8 @@ sub load_grid
 	return;
 }
 
-# Such a table, items, with notes of many lengths and an index of each layout: items_exact, items_half and items_pq.
+# Such a table, items, with notes of many lengths and an index of each layout: items_exact, items_half, items_pq and
+# items_graph.
 sub load_indexed_items
 {
 	my ($node, $rows) = @_;
@@ -63,6 +70,7 @@ sub load_indexed_items
 		ALTER TABLE items ADD note text DEFAULT repeat('x', (random() * 30)::int);
 		CREATE INDEX items_exact ON items USING exact (v) INCLUDE (id);
 		CREATE INDEX items_half ON items USING ivfadc (v vector_cosine_ops) INCLUDE (id, note) WITH (codes = half);
+		CREATE INDEX items_graph ON items USING graph (v vector_l1_ops) INCLUDE (note);
 		CREATE INDEX items_pq ON items USING ivfadc (v vector_ip_ops) WITH (refine = none)");
 	return;
 }

@@ -5,10 +5,13 @@
 //   seeds      u32 [seeds][1]       row numbers of the rows from which searches begin; each prefix is spread like the
 //                                   whole, so that a searcher may compare a query with as many as suit it
 //   half_mean  f32 [1][d], half_scale f32 [1][2] = {scale, largest error}   (vectors = half), as of ivfadc
-//   projection f32 [bits][d]        random directions (vectors = bits; SONG section 7)
-//   neighbours u32 [rows][degree]   out-edges, nearest first; unused places hold no_neighbour and come last
+//   projection f32 [bits][d + 1]    random directions and, last, a threshold (vectors = bits; SONG section 7): bit b of
+//                                   a row, bit b % 32 of word b / 32, says whether its product with direction b is
+//                                   above
+//   neighbours u32 [rows][degree]   out-edges, the most useful first; unused places hold no_neighbour and come last
 //   bits       u32 [rows][bits/32]  (vectors = bits), half f16 [rows][d] (half), vectors f32 [rows][d] (full)
 // All but seeds, half_* and projection are in row order. A row is no neighbour of its own, none is listed twice.
+// Every row can be reached from the first seed.
 //
 // Effort is ef_search: how many of the best rows seen so far a search keeps (SONG section 5.1: the bounded queue).
 // Dead rows are passed through and not counted.
@@ -37,7 +40,7 @@ enum class GraphVectors { full = 0, half = 1, bits = 2 };
 // Options with every 0 resolved to a number.
 struct GraphOptions {
     std::size_t degree = 32;        // out-edges of a row
-    std::size_t build_degree = 64;  // neighbours of a row in the k-NN graph that is pruned
+    std::size_t build_degree = 48;  // neighbours of a row in the k-NN graph that is pruned
     GraphVectors vectors = GraphVectors::full;
     std::size_t bits = 0;  // of a row where vectors = bits, a multiple of 32
 
@@ -46,8 +49,9 @@ struct GraphOptions {
     ParameterList as_parameters() const;
 };
 
-// How many seeds an index of so many rows has.
+// How many seeds an index of so many rows has, as a rule, and where many clusters lie apart at most.
 std::size_t seed_count(std::size_t rows);
+std::size_t most_seeds(std::size_t rows);
 
 // Values of ef_search worth measuring, in growing order, for an index of so many rows.
 std::vector<std::int64_t> ef_search_schedule(std::size_t rows);

@@ -771,7 +771,8 @@ CREATE FUNCTION pgwarp_index_info(index regclass,
 	OUT generation text,
 	OUT options jsonb,
 	OUT calibration jsonb,
-	OUT attainable_recall jsonb)
+	OUT attainable_recall jsonb,
+	OUT drift jsonb)
 	RETURNS record
 	AS 'MODULE_PATHNAME' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED;
 

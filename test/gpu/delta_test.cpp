@@ -26,7 +26,7 @@ TEST_F(DeviceParts, ExactAnswersAsComparingEveryRowDoes)
         Fresh fresh(Method::exact, metric, 1500, 1300, {}, device(Method::exact));
         const auto plain = fresh.load();
         fresh.append(*plain, fresh.indexed(), fresh.rows());
-        fresh.append_in_parts(*fresh.mirror, 11, 1);
+        fresh.append_in_parts(*fresh.mirror, 16, 1);
         ASSERT_GE(fresh.mirror->snapshot()->parts.size(), 2U);
         EXPECT_GT(fresh.mirror->device_bytes(), plain->device_bytes());
         const std::vector<float> queries = fresh.queries(20);
@@ -48,8 +48,8 @@ TEST_F(DeviceParts, IvfadcFindsAsMuchAsTheCpu)
             const ParameterList options = make_list({{"lists", 48}, {"codes", codes}});
             Fresh fresh(Method::ivfadc, metric, 4000, 3000, options, device(Method::ivfadc));
             Fresh cpu(Method::ivfadc, metric, 4000, 3000, options);
-            fresh.append_in_parts(*fresh.mirror, 11, 1);
-            cpu.append_in_parts(*cpu.mirror, 11, 1);
+            fresh.append_in_parts(*fresh.mirror, 16, 1);
+            cpu.append_in_parts(*cpu.mirror, 16, 1);
             const std::vector<float> queries = fresh.queries(200);
             EXPECT_NEAR(fresh.recall(fresh.search(fresh.mirror, queries, 10, 6), queries, 10),
                         cpu.recall(cpu.search(cpu.mirror, queries, 10, 6), queries, 10), 0.005);

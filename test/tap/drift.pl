@@ -39,6 +39,12 @@ sql(q{
 	CREATE INDEX items_int8 ON items USING ivfadc (v) WITH (lists = 160, codes = int8);
 });
 my @indexes = ('items_half', 'items_full', 'items_opq', 'items_int8');
+is(sql("SELECT string_agg(drift->>'compares' || ': ' || (drift->>'answer'), ', ' ORDER BY i::text) FROM unnest(ARRAY['items_half', 'items_int8', 'items_opq']::regclass[]) i, pgwarp_index_info(i)"),
+	'centroids and codes: merge, centroids: merge, centroids and codes: merge', 'what is compared');
+sql("CREATE INDEX items_codes ON items USING ivfadc (v) WITH (lists = 160, refine = none); CREATE INDEX items_exact ON items USING exact (v)");
+is(sql("SELECT drift FROM pgwarp_index_info('items_codes') UNION ALL SELECT drift FROM pgwarp_index_info('items_exact')"),
+	'{"answer": "REINDEX", "compares": "centroids, by codes"}' . "\n", 'without vectors, without quantizers');
+sql('DROP INDEX items_codes, items_exact');
 my $next = 10000;
 sub add
 {

@@ -25,7 +25,7 @@ TEST_P(ExactParts, AnswerAsComparingEveryRowDoes)
     Fresh fresh(Method::exact, GetParam(), 1500, 1300);
     const auto plain = fresh.load();
     fresh.append(*plain, fresh.indexed(), fresh.rows());
-    fresh.append_in_parts(*fresh.mirror, 11, 1);
+    fresh.append_in_parts(*fresh.mirror, 16, 1);
     ASSERT_GE(fresh.mirror->snapshot()->parts.size(), 2U);
     EXPECT_GT(fresh.mirror->snapshot()->plain_rows(), 0U);
     EXPECT_EQ(fresh.mirror->snapshot()->delta_rows(), 1300U);
@@ -67,7 +67,7 @@ protected:
 TEST_P(IvfadcParts, FindAsMuchAsAnIndexOfAllRows)
 {
     Fresh fresh(Method::ivfadc, GetParam().metric, 4000, 3000, options());
-    fresh.append_in_parts(*fresh.mirror, 11, 1);
+    fresh.append_in_parts(*fresh.mirror, 16, 1);
     ASSERT_GE(fresh.mirror->snapshot()->parts.size(), 2U);
     const std::vector<float> queries = fresh.queries(200);
     Fresh built(Method::ivfadc, GetParam().metric, 7000, 0, options());

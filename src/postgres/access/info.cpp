@@ -98,6 +98,14 @@ Datum calibration_json(const AccessMethod& method, const Directory& directory)
     return jsonb_of(out.data);
 }
 
+// {"compares": "centroids and codes", "answer": "merge"}: what merges see of rows that are unlike those that the
+// quantizers were trained on, and what helps then.
+Datum drift_json(const Directory& directory, const char* compared)
+{
+    return jsonb_of(psprintf("{\"compares\": \"%s\", \"answer\": \"%s\"}", compared,
+                             keeps_vectors(directory) ? "merge" : "REINDEX"));
+}
+
 // {"1": 0.999, "10": 0.99, ...}: the best recall measured for each k; 1 for a method without a calibration to choose
 // by.
 Datum attainable_json(const AccessMethod& method, const Calibration& calibration)
@@ -143,8 +151,8 @@ Datum pgwarp_index_info(PG_FUNCTION_ARGS)
         CHECK_FOR_INTERRUPTS();
         state = read_index_state(index);
     }
-    Datum values[9];
-    bool nulls[9] = {};
+    Datum values[10];
+    bool nulls[10] = {};
     values[0] = CStringGetTextDatum(method.name);
     values[1] = Int64GetDatum(static_cast<int64>(state.directory->rows));
     values[2] = Int64GetDatum(static_cast<int64>(counts.delta));
@@ -154,6 +162,9 @@ Datum pgwarp_index_info(PG_FUNCTION_ARGS)
     values[6] = options_json(method, state.directory->options);
     values[7] = calibration_json(method, *state.directory);
     values[8] = attainable_json(method, state.directory->calibration);
+    const char* compared = compared_for_drift(*state.directory);
+    nulls[9] = compared == nullptr;
+    values[9] = compared != nullptr ? drift_json(*state.directory, compared) : Datum{0};
     HeapTuple tuple = heap_form_tuple(BlessTupleDesc(description), values, nulls);
     relation_close(index, AccessShareLock);
     PG_RETURN_DATUM(HeapTupleGetDatum(tuple));

@@ -38,6 +38,11 @@ struct Directory;
 struct MetaPage;
 bool logs_cost_too_much(Relation index, const MetaPage& meta, const Directory& directory, uint64 entries);
 
+// What merges compare of new rows and old ones to see drift; null for an index without quantizers.
+const char* compared_for_drift(const Directory& directory);
+// Whether merges can train the quantizers again when they see it: the index keeps vectors.
+bool keeps_vectors(const Directory& directory);
+
 // Whether merges measure the recall of the index anew when many rows have come or gone: it keeps what that takes.
 bool can_calibrate(const Directory& directory);
 

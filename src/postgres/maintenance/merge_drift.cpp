@@ -288,6 +288,15 @@ bool can_retrain(const MergeRun* merge)
     return keeps_vectors(*merge->directory);
 }
 
+const char* compared_for_drift(const Directory& directory)
+{
+    if (find_array(directory, "centroids") == nullptr) return nullptr;
+    const StoredArray* books = find_array(directory, "codebooks");
+    if (books == nullptr) return "centroids";
+    if (!keeps_vectors(directory)) return "centroids, by codes";
+    return directory.trained_rows < rows_for_a_word * books->shape.rows ? "centroids" : "centroids and codes";
+}
+
 bool has_drifted(MergeRun* merge)
 {
     if (merge->new_rows() < fewest_new_rows || !are_many_new(merge)) return false;

@@ -1,4 +1,4 @@
-# pgwarp_check finds what is wrong between an index and its table, and in lists that no search reads.
+# pgwarp_check finds what is wrong between an index and its table, in lists that no search reads, and in links.
 use strict;
 use warnings FATAL => 'all';
 
@@ -82,6 +82,70 @@ $node->start;
 like(check('false'), qr/corrupted at block $included/, 'an included column that was changed');
 $node->safe_psql('postgres', 'REINDEX INDEX items_v');
 is(check('false'), $node->safe_psql('postgres', 'SELECT count(*) FROM items'), 'REINDEX mends that as well');
+
+# Links of a graph that lead nowhere, with all checksums right. What pgwarp_check says of each.
+my %faults = (
+	'exists' => [ 'neighbours', 0, sub { 999_999 }, qr/a row has a neighbour that does not exist/ ],
+	'self' => [ 'neighbours', 0, sub { 0 }, qr/a row is its own neighbour/ ],
+	'twice' => [ 'neighbours', 0, sub { $_[1] }, qr/a row has a neighbour twice/ ],
+	'unused' => [ 'neighbours', 0, sub { 0xffffffff }, qr/a row has a neighbour after an unused place/ ],
+	'seed' => [ 'seeds', 0, sub { 999_999 }, qr/a seed is a row that does not exist/ ],
+	'changed' => [ 'edge_changes', 1, sub { 99 }, qr/an edge is changed that does not exist/ ]);
+$node->safe_psql('postgres', 'DROP INDEX items_v');
+$node->safe_psql('postgres', "CREATE INDEX link_$_ ON items USING graph (v)") for sort keys %faults;
+$node->safe_psql('postgres', 'INSERT INTO items SELECT i, array_fill(i, ARRAY[16])::vector FROM generate_series(6001, 6003) i');
+$node->safe_psql('postgres', "CALL pgwarp_merge('link_$_')") for sort keys %faults;
+my %paths = map { $_ => index_pages($node, "link_$_") } keys %faults;
+$node->stop;
+for my $name (keys %faults)
+{
+	my ($array, $number, $value) = @{ $faults{$name} };
+	alter_value($paths{$name}, $array, $number, $value);
+}
+$node->start;
+for my $name (sort keys %faults)
+{
+	($rc, $out, $err) = $node->psql('postgres', "SELECT live_rows FROM pgwarp_check('link_$name')");
+	like($err, $faults{$name}[3], "a link: $name");
+	next unless $name =~ /exists|seed|changed/;
+	# The engine follows no such link.
+	($rc, $out, $err) = $node->psql('postgres', "SELECT count(*) FROM knn_search('link_$name', ARRAY[array_fill(1, ARRAY[16])::vector], 3)");
+	like($err, qr/ERROR:.*(?:no row of its index|an edge is changed that does not exist)/, "a link: $name, searches refuse it");
+}
+
+# crc32c, as pages have it.
+sub crc32c
+{
+	my ($bytes) = @_;
+	our @table = map { my $crc = $_; $crc = $crc & 1 ? $crc >> 1 ^ 0x82F63B78 : $crc >> 1 for 1 .. 8; $crc } 0 .. 255 if !@main::table;
+	my $crc = 0xffffffff;
+	$crc = $crc >> 8 ^ $main::table[($crc ^ $_) & 255] for unpack 'C*', $bytes;
+	return $crc ^ 0xffffffff;
+}
+
+# Give the u32 with this number, of an array of less than 1 MiB, another value (a function of this one and the next), and
+# put the checksums right: the array's in the directory, the directory's in the metapage, and that one's own.
+sub alter_value
+{
+	my ($file, $array, $number, $value) = @_;
+	my $bytes = slurp_file($file);
+	my ($directory, $directory_bytes) = unpack 'L2', substr($bytes, 24 + 48, 8);
+	my $header = index($bytes, pack('a16', $array), $directory * $page);
+	my ($rows, $width, $extents) = unpack 'x24 Q2 L', substr($bytes, $header, 48);
+	my @extents = unpack 'L*', substr($bytes, $header + 48, 8 * $extents);
+	my @blocks = map { my $i = $_; map { $extents[ 2 * $i ] + $_ } 0 .. $extents[ 2 * $i + 1 ] - 1 } 0 .. $extents - 1;
+	my $place = $blocks[0] * $page + 24 + 4 * $number;
+	substr($bytes, $place, 4) = pack 'L', $value->(unpack 'L2', substr($bytes, $place, 8));
+	my $content = substr(join('', map { substr($bytes, $_ * $page + 24, $page - 48) } @blocks), 0, 4 * $rows * $width);
+	substr($bytes, $header + 48 + 8 * $extents, 4) = pack 'L', crc32c($content);
+	substr($bytes, 24 + 56, 4) = pack 'L', crc32c(substr($bytes, $directory * $page + 24, $directory_bytes));
+	my $end = unpack 'S', substr($bytes, 12, 2);
+	substr($bytes, $end - 4, 4) = pack 'L', crc32c(substr($bytes, 24, $end - 4 - 24));
+	open my $handle, '>:raw', $file or die "$file: $!";
+	print {$handle} $bytes;
+	close $handle;
+	return;
+}
 
 # The kind of a page, from its trailer.
 sub kind_of

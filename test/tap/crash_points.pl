@@ -95,7 +95,7 @@ sub add_few { sql("CALL pgwarp_merge('$_')") for 'items_exact', 'items_half', 'i
 crash_at_points('items_exact', 'append (exact)', \&add_few, "CALL pgwarp_merge('items_exact')");
 crash_at_points('items_pq', 'append (ivfadc, without vectors)', \&add_few, "CALL pgwarp_merge('items_pq')");
 crash_at_points('items_half', 'append (ivfadc, included columns)', \&add_few, "CALL pgwarp_merge('items_half')");
-crash_at_points('items_graph', 'rebuild (graph)', \&add_few, "CALL pgwarp_merge('items_graph')");
+crash_at_points('items_graph', 'append (graph)', \&add_few, "CALL pgwarp_merge('items_graph')");
 crash_at_points('items_half', 'compact', sub {
 	add_few();
 	sql('DELETE FROM items WHERE ctid IN (SELECT ctid FROM items LIMIT (SELECT count(*) * 3 / 10 FROM items)); VACUUM (INDEX_CLEANUP ON) items');

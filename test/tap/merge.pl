@@ -162,8 +162,9 @@ for my $index (@cycled)
 
 # WAL of a merge of one row in a hundred.
 sql('CREATE TABLE logged (id int, v vector(64)); INSERT INTO logged SELECT s.id + g, v FROM source s, generate_series(1, 5) g;
-	CREATE INDEX logged_exact ON logged USING exact (v); CREATE INDEX logged_ivfadc ON logged USING ivfadc (v); INSERT INTO logged TABLE source LIMIT 200');
-for my $index ('logged_exact', 'logged_ivfadc')
+	CREATE INDEX logged_exact ON logged USING exact (v); CREATE INDEX logged_ivfadc ON logged USING ivfadc (v);
+	CREATE INDEX logged_graph ON logged USING graph (v); INSERT INTO logged TABLE source LIMIT 200');
+for my $index ('logged_exact', 'logged_ivfadc', 'logged_graph')
 {
 	sql("CHECKPOINT; ALTER SYSTEM SET wal_consistency_checking = ''; SELECT pg_reload_conf()");
 	my $before = sql('SELECT pg_current_wal_insert_lsn()');

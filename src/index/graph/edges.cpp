@@ -137,12 +137,18 @@ GraphEdges draw_edges(const NearestRows& nearest, std::size_t degree, std::span<
     return edges;
 }
 
-void insert_row(GraphEdges& edges, std::uint32_t row, std::span<const std::uint32_t> near)
+std::vector<std::uint32_t> choose_edges(const GraphEdges& edges, std::span<const std::uint32_t> near)
 {
-    const auto neighbours_of = [&](std::uint32_t other) { return std::span<const std::uint32_t>(edges.of(other)); };
+    const auto neighbours_of = [&](std::uint32_t other) { return edges.of(other); };
     std::vector<std::uint32_t> ordered;
     DetourOrder(near.size()).sort(near, neighbours_of, ordered);
     ordered.resize(std::min(ordered.size(), edges.degree));
+    return ordered;
+}
+
+void insert_row(GraphEdges& edges, std::uint32_t row, std::span<const std::uint32_t> near)
+{
+    const std::vector<std::uint32_t> ordered = choose_edges(edges, near);
     std::copy(ordered.begin(), ordered.end(), edges.of(row).begin());
     for (const std::uint32_t other : ordered) {
         const std::span<std::uint32_t> back = edges.of(other);

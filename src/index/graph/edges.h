@@ -38,6 +38,9 @@ struct EdgeView {
 GraphEdges draw_edges(const NearestRows& nearest, std::size_t degree, std::span<const std::uint32_t> rows,
                       const BuildProgress& progress, ThreadPool& pool);
 
+// Of the rows of `near`, nearest first, as many as a row has edges, those first that others make no detour of.
+std::vector<std::uint32_t> choose_edges(const GraphEdges& edges, std::span<const std::uint32_t> near);
+
 // Adds a row that has no edges yet: edges to the rows of `near`, nearest first, that others make no detour of, and
 // back.
 void insert_row(GraphEdges& edges, std::uint32_t row, std::span<const std::uint32_t> near);

@@ -9,9 +9,11 @@
 //                                   a row, bit b % 32 of word b / 32, says whether its product with direction b is
 //                                   above
 //   neighbours u32 [rows][degree]   out-edges, the most useful first; unused places hold no_neighbour and come last
+//   edge_changes u32 [changes][3]   {row, place, neighbour}: what has become of places of neighbours since that was
+//                                   written, later ones last; where there are any, see edge_changes.h
 //   bits       u32 [rows][bits/32]  (vectors = bits), half f16 [rows][d] (half), vectors f32 [rows][d] (full)
-// All but seeds, half_* and projection are in row order. A row is no neighbour of its own, none is listed twice.
-// Every row can be reached from the first seed.
+// All but seeds, half_*, projection and edge_changes are in row order. A row is no neighbour of its own, none is listed
+// twice. Every row can be reached from the first seed.
 //
 // Effort is ef_search: how many of the best rows seen so far a search keeps (SONG section 5.1: the bounded queue).
 // Dead rows are passed through and not counted.
@@ -30,6 +32,7 @@ namespace pgwarp
 
 inline constexpr char array_seeds[] = "seeds";
 inline constexpr char array_neighbours[] = "neighbours";
+inline constexpr char array_edge_changes[] = "edge_changes";
 inline constexpr char array_projection[] = "projection";
 inline constexpr char array_bits[] = "bits";
 

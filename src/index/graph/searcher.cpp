@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "index/arrays.h"
+#include "index/graph/edge_changes.h"
 #include "index/graph/edges.h"
 #include "index/graph/graph.h"
 #include "index/graph/kept_array.h"
@@ -34,6 +35,8 @@ public:
             write_piece(std::span<std::uint32_t>(seeds_), offset, bytes);
         } else if (array == array_neighbours) {
             write_piece(neighbours_.room(rows_ * options_.degree), offset, bytes);
+        } else if (array == array_edge_changes) {
+            write_piece(std::span<EdgeChange>(changes_), offset, bytes);
         } else {
             // What this device has no use for is left out.
             stored_->write(array, offset, bytes);
@@ -74,6 +77,7 @@ private:
     std::vector<std::uint32_t> seeds_;
     KeptArray<std::uint32_t> neighbours_;
     EdgeView edges_;
+    std::vector<EdgeChange> changes_;  // while the index is loaded
     std::unique_ptr<StoredRows> stored_;
 };
 
@@ -91,6 +95,10 @@ GraphSearcher::GraphSearcher(const IndexShape& shape, const ParameterList& optio
     require_array(arrays, array_seeds, ArrayType::u32, seeds->rows, 1);
     seeds_.resize(seeds->rows);
     edges_.degree = options_.degree;
+    if (const ArrayShape* changes = find_array(arrays, array_edge_changes)) {
+        require_array(arrays, array_edge_changes, ArrayType::u32, changes->rows, 3);
+        changes_.resize(changes->rows);
+    }
 }
 
 void GraphSearcher::lend(const LentArrays& lent)
@@ -113,6 +121,8 @@ void GraphSearcher::finish_load(ThreadPool& pool)
         if (!std::all_of(first, first + (end - begin) * edges_.degree, known))
             throw BadRequest("a neighbour is no row of its index");
     });
+    if (!changes_.empty()) apply_changes(neighbours_.room(rows_ * options_.degree), options_.degree, changes_);
+    changes_ = {};
     stored_->finish_load();
     stored_->prepare_searches(seeds_, edges_, pool);
 }

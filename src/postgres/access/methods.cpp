@@ -177,13 +177,13 @@ const char* const graph_row_arrays[] = {"neighbours", "bits", "half", "vectors",
 
 const AccessMethod access_methods[] = {
     {Method::exact, "exact", exact_options, lengthof(exact_options), no_checks, no_settings, exact_result_kind,
-     exact_compared_rows, true, exact_row_arrays, true, true, parse_options<Method::exact>,
+     exact_compared_rows, true, exact_row_arrays, true, false, parse_options<Method::exact>,
      estimate_cost<Method::exact>},
     {Method::ivfadc, "ivfadc", ivfadc_options, lengthof(ivfadc_options), ivfadc_check_options, ivfadc_add_settings,
-     ivfadc_result_kind, ivfadc_compared_rows, false, ivfadc_row_arrays, false, true, parse_options<Method::ivfadc>,
+     ivfadc_result_kind, ivfadc_compared_rows, false, ivfadc_row_arrays, false, false, parse_options<Method::ivfadc>,
      estimate_cost<Method::ivfadc>},
     {Method::graph, "graph", graph_options, lengthof(graph_options), graph_check_options, graph_add_settings,
-     graph_result_kind, graph_compared_rows, false, graph_row_arrays, false, false, parse_options<Method::graph>,
+     graph_result_kind, graph_compared_rows, false, graph_row_arrays, false, true, parse_options<Method::graph>,
      estimate_cost<Method::graph>},
 };
 const int access_method_count = lengthof(access_methods);

@@ -54,8 +54,9 @@ struct AccessMethod {
     const char* const* row_arrays;
     // The rows are stored as they come (array "vectors"): a merge needs no engine.
     bool stores_vectors;
-    // A merge can add rows to what is there; else it builds anew with all of them.
-    bool grows;
+    // Rows name each other by their numbers. So whoever adds some needs all arrays, and none can be left out but by a
+    // build.
+    bool links_rows;
     // PostgreSQL passes these two no index: each method has its own.
     amoptions_function parse_options;
     amcostestimate_function estimate_cost;

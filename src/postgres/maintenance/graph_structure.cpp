@@ -9,9 +9,85 @@ namespace
 constexpr uint64 step_bytes = 4U << 20;
 constexpr uint32 no_neighbour = PG_UINT32_MAX;
 
-// What is wrong with the neighbours of a row, of an index of so many rows; null when nothing is.
-const char* fault_of_row(const uint32* neighbours, uint64 degree, uint64 row, uint64 rows)
+// A change of array "edge_changes", and which of them it is.
+struct Change {
+    uint32 row;
+    uint32 place;
+    uint32 neighbour;
+    uint32 number;
+};
+
+// All changes, row after row, and how far they were looked at.
+struct Changes {
+    Change* items;
+    uint64 count;
+    uint64 next;
+};
+
+int compare_changes(const void* a, const void* b)
 {
+    const auto* left = static_cast<const Change*>(a);
+    const auto* right = static_cast<const Change*>(b);
+    if (left->row != right->row) return left->row < right->row ? -1 : 1;
+    return left->number < right->number ? -1 : 1;
+}
+
+bool is_u32(const StoredArray& array, GraphFault* fault)
+{
+    if (array.shape.type == ArrayType::u32 && array.shape.width > 0) return true;
+    *fault = {"an array has another shape than the method's", array_page_block(array, 0)};
+    return false;
+}
+
+using VisitRow = const char* (*)(void* state, uint32* values, uint64 width, uint64 row, uint64 rows);
+
+// Hands each row of an array to `visit`, which returns what is wrong with it, or null.
+ReadResult visit_array(Relation index, const Directory& directory, const StoredArray& array, VisitRow visit,
+                       void* state, GraphFault* fault)
+{
+    if (!is_u32(array, fault)) return ReadResult::done;
+    const uint64 row_bytes = array.shape.width * sizeof(uint32);
+    const uint64 step = Max(uint64{1}, step_bytes / row_bytes);
+    auto* values = static_cast<uint32*>(palloc(Min(step, Max(uint64{1}, array.shape.rows)) * row_bytes));
+    ReadResult read = ReadResult::done;
+    for (uint64 first = 0; first < array.shape.rows && fault->what == nullptr; first += step) {
+        CHECK_FOR_INTERRUPTS();
+        const uint64 count = Min(step, array.shape.rows - first);
+        read = read_array(index, directory, array, first * row_bytes, count * row_bytes, values);
+        if (read != ReadResult::done) break;
+        for (uint64 i = 0; i < count && fault->what == nullptr; ++i) {
+            const char* what =
+                visit(state, values + i * array.shape.width, array.shape.width, first + i, directory.rows);
+            if (what != nullptr) *fault = {what, array_page_block(array, (first + i) * row_bytes / page_capacity)};
+        }
+    }
+    pfree(values);
+    return read;
+}
+
+const char* visit_seed(void*, uint32* seed, uint64, uint64, uint64 rows)
+{
+    return *seed < rows ? nullptr : "a seed is a row that does not exist";
+}
+
+const char* take_change(void* state, uint32* values, uint64 width, uint64 row, uint64 rows)
+{
+    auto* changes = static_cast<Changes*>(state);
+    if (width != 3) return "an array has another shape than the method's";
+    if (values[0] >= rows) return "an edge of a row is changed that does not exist";
+    changes->items[changes->count++] = {values[0], values[1], values[2], static_cast<uint32>(row)};
+    return nullptr;
+}
+
+// Makes the row's edges what its changes say, and checks them.
+const char* visit_neighbours(void* state, uint32* neighbours, uint64 degree, uint64 row, uint64 rows)
+{
+    auto* changes = static_cast<Changes*>(state);
+    for (; changes->next < changes->count && changes->items[changes->next].row == row; ++changes->next) {
+        const Change& change = changes->items[changes->next];
+        if (change.place >= degree) return "an edge is changed that does not exist";
+        neighbours[change.place] = change.neighbour;
+    }
     uint64 count = 0;
     while (count < degree && neighbours[count] != no_neighbour) ++count;
     for (uint64 i = count; i < degree; ++i) {
@@ -27,38 +103,6 @@ const char* fault_of_row(const uint32* neighbours, uint64 degree, uint64 row, ui
     return nullptr;
 }
 
-const char* fault_of_seed(const uint32* seed, uint64, uint64, uint64 rows)
-{
-    return *seed < rows ? nullptr : "a seed is a row that does not exist";
-}
-
-using FindRowFault = const char* (*)(const uint32* values, uint64 width, uint64 row, uint64 rows);
-
-ReadResult find_in_array(Relation index, const Directory& directory, const StoredArray& array, FindRowFault find,
-                         GraphFault* fault)
-{
-    const uint64 row_bytes = array.shape.width * sizeof(uint32);
-    if (array.shape.type != ArrayType::u32 || array.shape.width == 0) {
-        *fault = {"an array has another shape than the method's", array_page_block(array, 0)};
-        return ReadResult::done;
-    }
-    const uint64 step = Max(uint64{1}, step_bytes / row_bytes);
-    auto* values = static_cast<uint32*>(palloc(Min(step, Max(uint64{1}, array.shape.rows)) * row_bytes));
-    ReadResult read = ReadResult::done;
-    for (uint64 first = 0; first < array.shape.rows && fault->what == nullptr; first += step) {
-        CHECK_FOR_INTERRUPTS();
-        const uint64 count = Min(step, array.shape.rows - first);
-        read = read_array(index, directory, array, first * row_bytes, count * row_bytes, values);
-        if (read != ReadResult::done) break;
-        for (uint64 i = 0; i < count && fault->what == nullptr; ++i) {
-            const char* what = find(values + i * array.shape.width, array.shape.width, first + i, directory.rows);
-            if (what != nullptr) *fault = {what, array_page_block(array, (first + i) * row_bytes / page_capacity)};
-        }
-    }
-    pfree(values);
-    return read;
-}
-
 }  // namespace
 
 ReadResult find_graph_fault(Relation index, const Directory& directory, GraphFault* fault)
@@ -67,10 +111,19 @@ ReadResult find_graph_fault(Relation index, const Directory& directory, GraphFau
     ReadResult read = ReadResult::done;
     const StoredArray* seeds = find_array(directory, "seeds");
     const StoredArray* neighbours = find_array(directory, "neighbours");
-    if (seeds != nullptr) read = find_in_array(index, directory, *seeds, fault_of_seed, fault);
-    if (read == ReadResult::done && neighbours != nullptr && fault->what == nullptr) {
-        read = find_in_array(index, directory, *neighbours, fault_of_row, fault);
+    const StoredArray* stored_changes = find_array(directory, "edge_changes");
+    Changes changes = {};
+    if (seeds != nullptr) read = visit_array(index, directory, *seeds, visit_seed, nullptr, fault);
+    if (stored_changes != nullptr && read == ReadResult::done && fault->what == nullptr) {
+        changes.items = static_cast<Change*>(
+            MemoryContextAllocHuge(CurrentMemoryContext, sizeof(Change) * (stored_changes->shape.rows + 1)));
+        read = visit_array(index, directory, *stored_changes, take_change, &changes, fault);
+        if (changes.count > 0) qsort(changes.items, changes.count, sizeof(Change), compare_changes);
     }
+    if (neighbours != nullptr && read == ReadResult::done && fault->what == nullptr) {
+        read = visit_array(index, directory, *neighbours, visit_neighbours, &changes, fault);
+    }
+    if (changes.items != nullptr) pfree(changes.items);
     return read;
 }
 

@@ -20,12 +20,6 @@ namespace pgwarp
 namespace
 {
 
-void add_array(MergeRun* merge, const StoredArray& array)
-{
-    if (merge->next.array_count == max_arrays) elog(ERROR, "an index cannot have more than %u arrays", max_arrays);
-    merge->next.arrays[merge->next.array_count++] = array;
-}
-
 struct HalfScale {
     float* values;
     uint64 bytes;
@@ -38,14 +32,6 @@ void keep_half_scale(void* state, const void* piece, uint64 length)
         memcpy(reinterpret_cast<char*>(copied->values) + copied->bytes, piece, length);
     }
     copied->bytes += length;
-}
-
-// Write an array out of the engine whole.
-void add_built(MergeRun* merge, uint32 number, const ArrayShape& shape)
-{
-    ArrayWriter* writer = begin_array(&merge->pages, PageKind::array, merge->next.segment_id, shape);
-    copy_built_array(merge, number, shape, writer);
-    add_array(merge, end_array(writer));
 }
 
 // The new rows of an array, from the engine or as they are.
@@ -98,7 +84,9 @@ void carry_array(MergeRun* merge, const StoredArray& old)
     const char* name = old.shape.name;
     ArrayShape shape = old.shape;
     uint32 number = 0;
-    if (is_row_array(*merge->method, name)) {
+    if (merge->method->links_rows && merge->built != nullptr && carry_links(merge, old)) {
+        // done
+    } else if (is_row_array(*merge->method, name)) {
         shape.rows = merge->old_rows() + merge->new_rows();
         ArrayWriter* writer =
             compact ? begin_array(&merge->pages, PageKind::array, merge->next.segment_id, shape)
@@ -107,7 +95,7 @@ void carry_array(MergeRun* merge, const StoredArray& old)
         write_new_rows(merge, name, writer);
         add_array(merge, end_array(writer));
     } else if (const ArrayShape* built = find_built(merge, name, &number)) {
-        add_built(merge, number, *built);
+        add_built_array(merge, number, *built);
     } else if (compact) {
         ArrayWriter* writer = begin_array(&merge->pages, PageKind::array, merge->next.segment_id, shape);
         copy_whole_array(merge, old, writer);
@@ -126,6 +114,7 @@ void carry_arrays(MergeRun* merge)
         report_merge("writing rows", i, directory.array_count);
         carry_array(merge, directory.arrays[i]);
     }
+    add_first_link_changes(merge);
     if (directory.array_count > 0) return;
     const ArrayType element = keeps_halves(merge->meta.shape) ? ArrayType::f16 : ArrayType::f32;
     const ArrayShape shapes[] = {make_array_shape(array_tid_block, ArrayType::u32, merge->new_rows(), 1),
@@ -148,7 +137,7 @@ void take_built_arrays(MergeRun* merge)
         if (strcmp(shapes[i].name, "half_scale") == 0 && old_error > 0) {
             add_half_scale(merge, i, shapes[i], old_error);
         } else {
-            add_built(merge, i, shapes[i]);
+            add_built_array(merge, i, shapes[i]);
         }
         fault_point("merge: array written");
     }
@@ -273,6 +262,19 @@ bool merge_step(Relation index, MergeReason reason, const uint64* goal, MergeOut
 }
 
 }  // namespace
+
+void add_array(MergeRun* merge, const StoredArray& array)
+{
+    if (merge->next.array_count == max_arrays) elog(ERROR, "an index cannot have more than %u arrays", max_arrays);
+    merge->next.arrays[merge->next.array_count++] = array;
+}
+
+void add_built_array(MergeRun* merge, uint32 number, const ArrayShape& shape)
+{
+    ArrayWriter* writer = begin_array(&merge->pages, PageKind::array, merge->next.segment_id, shape);
+    copy_built_array(merge, number, shape, writer);
+    add_array(merge, end_array(writer));
+}
 
 void merge_delay_point()
 {

@@ -30,14 +30,21 @@ void send_stored_row(void* state, Tid tid, const float* vector)
     send_row(state, entry, vector);
 }
 
-// Give the engine what it encodes rows with.
-void give_quantizers(MergeRun* merge)
+bool is_address_array(const char* name)
+{
+    return strcmp(name, array_tid_block) == 0 || strcmp(name, array_tid_offset) == 0;
+}
+
+// Give the engine what it encodes rows with: quantizers, or the rows that new ones are linked with.
+void give_arrays(MergeRun* merge)
 {
     auto* piece = static_cast<char*>(palloc(chunk_bytes));
     for (uint32 i = 0; i < merge->directory->array_count; ++i) {
         const StoredArray& array = merge->directory->arrays[i];
-        if (is_row_array(*merge->method, array.shape.name)) continue;
+        if (is_address_array(array.shape.name)) continue;
+        if (is_row_array(*merge->method, array.shape.name) && !merge->method->links_rows) continue;
         for (uint64 offset = 0; offset < array.shape.bytes(); offset += chunk_bytes) {
+            merge_delay_point();
             const uint64 length = Min(uint64{chunk_bytes}, array.shape.bytes() - offset);
             if (read_array(merge->index, *merge->directory, array, offset, length, piece) == ReadResult::recycled) {
                 elog(ERROR, "index \"%s\" was changed during a merge", RelationGetRelationName(merge->index));
@@ -65,7 +72,7 @@ void run_in_engine(MergeRun* merge)
     build->options = whole ? index_build_options(merge->index) : merge->directory->options;
     build->expected_rows = static_cast<double>(whole ? merge->counts.live() : merge->new_rows());
     begin_engine_build(build);
-    if (!whole) give_quantizers(merge);
+    if (!whole) give_arrays(merge);
     Sending sending = {open_row_sink(build->token, build->shape.dimensions), build->shape.dimensions};
     if (whole) visit_stored_vectors(merge, send_stored_row, &sending);
     visit_delta(merge, true, send_row, &sending);

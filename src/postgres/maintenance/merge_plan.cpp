@@ -2,6 +2,7 @@
 #include "postgres/access/index_options.h"
 #include "postgres/engine/request.h"
 #include "postgres/maintenance/merge_run.h"
+#include "postgres/maintenance/stored_vectors.h"
 #include "postgres/settings.h"
 
 namespace pgwarp
@@ -15,7 +16,7 @@ constexpr double dead_share = 0.2;             // of the rows that may be dead
 constexpr uint64 few_rows = 1000;              // not worth a merge by themselves
 constexpr uint64 fewest_step_rows = 1U << 17;  // that a merge takes at a time
 constexpr uint64 steps = 8;                    // or such a part of the index's
-constexpr double rebuild_share = 0.125;        // of the rows, in the logs, before all are built anew for them
+constexpr double linked_share = 1.0 / 64;      // of the rows, in the logs, before all go to the engine for them
 constexpr uint64 growth = 2;  // of the rows since the quantizers were trained, then they are trained again
 
 // What VACUUM asks itself.
@@ -47,22 +48,27 @@ void report_drift(const MergeRun* merge)
              errhint("REINDEX it.")));
 }
 
-// Say that an index can't be built again out of what it keeps.
-void report_stuck(const MergeRun* merge)
+// Say that dead rows cannot be left out.
+void report_crowd(const MergeRun* merge)
 {
-    ereport(WARNING, (errmsg("index \"%s\" cannot be merged", RelationGetRelationName(merge->index)),
-                      errdetail("It keeps no vectors to build its graph from. Searches compare the rows that were "
-                                "inserted since it was built one by one."),
+    ereport(WARNING, (errmsg("many rows of index \"%s\" are dead", RelationGetRelationName(merge->index)),
+                      errdetail("It keeps no vectors to build its graph from without them, and searches go through "
+                                "them."),
                       errhint("REINDEX it.")));
 }
 
-// Where rows cannot be added to what is there.
-MergeKind choose_rebuild(const MergeRun* merge)
+// Where rows are linked with each other.
+MergeKind choose_for_links(MergeRun* merge)
 {
-    if (merge->counts.delta == 0 && !many_are_dead(merge->counts)) return MergeKind::none;
-    if (merge->old_rows() == 0 || can_retrain(merge)) return MergeKind::rebuild;
-    report_stuck(merge);
-    return MergeKind::none;
+    const bool crowded = many_are_dead(merge->counts);
+    if (merge->counts.delta == 0 && !crowded) return MergeKind::none;
+    if (merge->old_rows() == 0) return MergeKind::rebuild;
+    if (crowded || has_outgrown(merge)) {
+        if (can_retrain(merge)) return MergeKind::rebuild;
+        if (crowded) report_crowd(merge);
+    }
+    if (merge->counts.delta == 0) return MergeKind::none;
+    return halves_hold_new_rows(merge) ? MergeKind::append : MergeKind::rebuild;
 }
 
 MergeKind choose_kind(MergeRun* merge)
@@ -71,7 +77,7 @@ MergeKind choose_kind(MergeRun* merge)
     if (counts.delta == 0 && counts.dead_rows == 0) return MergeKind::none;
     if (merge->reason == MergeReason::vacuum && !costs_too_much(merge)) return MergeKind::none;
     if (counts.live() == 0) return MergeKind::clear;
-    if (!merge->method->grows) return choose_rebuild(merge);
+    if (merge->method->links_rows) return choose_for_links(merge);
     if (!merge->method->stores_vectors) {
         if (merge->old_rows() == 0) return MergeKind::rebuild;
         if (can_retrain(merge) && has_outgrown(merge)) return MergeKind::rebuild;
@@ -122,7 +128,8 @@ bool needs_engine(const MergeRun* merge)
 bool logs_cost_too_much(const AccessMethod& method, const Directory& directory, uint64 entries)
 {
     const SearchCostInput input = {Max(1.0, static_cast<double>(directory.rows)), directory.options, true};
-    const double most = method.grows ? delta_share * method.compared_rows(input) : rebuild_share * input.rows;
+    double most = delta_share * method.compared_rows(input);
+    if (method.links_rows) most = Max(most, linked_share * input.rows);
     return entries > few_rows && static_cast<double>(entries) > most;
 }
 

@@ -56,6 +56,15 @@ void find_nearest_lists(Relation index, const IndexShape& shape, const Directory
 NearestList compare_list(const IndexShape& shape, const float* vector, const float* centroid, uint32 list);
 void read_centroid(Relation index, const IndexShape& shape, const Directory& directory, uint32 list, float* out);
 
+// merge.cpp: enters an array into the next generation; the second reads it whole from the engine.
+void add_array(MergeRun* merge, const StoredArray& array);
+void add_built_array(MergeRun* merge, uint32 number, const ArrayShape& shape);
+
+// merge_links.cpp: carries an array of links over to which rows are added. False when it is none, or only grows.
+bool carry_links(MergeRun* merge, const StoredArray& old);
+// Enters the changes of links when there were none before.
+void add_first_link_changes(MergeRun* merge);
+
 // merge_drift.cpp: whether new rows differ so much from those that the quantizers were trained on that they should be
 // trained again. False for a method without quantizers.
 bool has_drifted(MergeRun* merge);

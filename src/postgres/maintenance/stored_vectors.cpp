@@ -1,5 +1,7 @@
 #include "postgres/maintenance/stored_vectors.h"
 
+#include <cmath>
+
 #include "numeric/half.h"
 
 namespace pgwarp
@@ -9,6 +11,7 @@ namespace
 {
 
 constexpr uint64 most_step_bytes = 4U << 20;
+constexpr float largest_half = 65504;
 
 // Read a part of an array of this name, which is there.
 void read_part(Relation index, const Directory& directory, const char* name, uint64 offset, uint64 length, void* out)
@@ -52,6 +55,42 @@ float stored_vector_error(Relation index, const Directory& directory)
     float scale[2];
     read_part(index, directory, "half_scale", 0, sizeof(scale), scale);
     return scale[1];
+}
+
+namespace
+{
+
+// How far values may lie from the mean, and whether all did.
+struct HalfRange {
+    uint32 dimensions;
+    float* mean;
+    float farthest;
+    bool holds;
+};
+
+void check_range(void* state, const DeltaEntry&, const float* vector)
+{
+    auto* range = static_cast<HalfRange*>(state);
+    for (uint32 d = 0; d < range->dimensions; ++d) {
+        if (!(std::fabs(vector[d] - range->mean[d]) <= range->farthest)) range->holds = false;
+    }
+}
+
+}  // namespace
+
+bool halves_hold_new_rows(MergeRun* merge)
+{
+    const Directory& directory = *merge->directory;
+    if (find_array(directory, "vectors") != nullptr || find_array(directory, "half") == nullptr) return true;
+    const uint32 dimensions = merge->meta.shape.dimensions;
+    float scale[2];
+    HalfRange range = {dimensions, static_cast<float*>(palloc(sizeof(float) * dimensions)), 0, true};
+    read_part(merge->index, directory, "half_scale", 0, sizeof(scale), scale);
+    read_part(merge->index, directory, "half_mean", 0, sizeof(float) * dimensions, range.mean);
+    range.farthest = largest_half / scale[0];
+    visit_delta(merge, true, check_range, &range);
+    pfree(range.mean);
+    return range.holds;
 }
 
 void read_stored_vectors(Relation index, const Directory& directory, uint32 dimensions, uint64 first, uint64 count,

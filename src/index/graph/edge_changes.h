@@ -1,0 +1,27 @@
+// Array "edge_changes": what has become of places of "neighbours" since that was written. It only grows, so that a
+// merge writes what is new.
+#pragma once
+
+#include <span>
+
+#include "index/graph/edges.h"
+#include "index/graph/graph.h"
+
+namespace pgwarp
+{
+
+struct EdgeChange {
+    std::uint32_t row;
+    std::uint32_t place;      // of the row's, from 0
+    std::uint32_t neighbour;  // that is there now
+};
+static_assert(sizeof(EdgeChange) == 12);
+
+// Makes the changes, in their order, in neighbours [rows][degree]. Throws BadRequest for what no merge makes.
+void apply_changes(std::span<std::uint32_t> neighbours, std::size_t degree, std::span<const EdgeChange> changes);
+inline void apply_changes(GraphEdges& edges, std::span<const EdgeChange> changes)
+{
+    apply_changes(edges.neighbours, edges.degree, changes);
+}
+
+}  // namespace pgwarp

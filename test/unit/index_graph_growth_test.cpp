@@ -1,0 +1,298 @@
+// graph: rows added to an index that exists, as merges add them.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+
+#include "index/arrays.h"
+#include "index/graph/edge_changes.h"
+#include "index/graph/edges.h"
+#include "index/graph/graph.h"
+#include "index_fixture.h"
+
+namespace pgwarp::test
+{
+namespace
+{
+
+struct Stored {
+    ArrayShape shape;
+    std::vector<std::byte> bytes;
+};
+
+// The arrays of an index as pages hold them, and what a merge makes of them.
+class Pages
+{
+public:
+    explicit Pages(const Index& index) : shape_(index.shape), options_(index.builder->effective_options())
+    {
+        for (const ArrayShape& shape : index.builder->arrays()) arrays_.push_back({shape, index.contents(shape)});
+    }
+
+    void grow(std::span<const float> rows, ThreadPool& pool)
+    {
+        const std::size_t dimensions = shape_.dimensions;
+        const auto extender = find_method(Method::graph)->make_extender(shape_, options_);
+        for (const Stored& array : arrays_) {
+            for (std::size_t offset = 0; offset < array.bytes.size(); offset += 10007) {
+                const std::size_t length = std::min<std::size_t>(10007, array.bytes.size() - offset);
+                extender->give(array.shape, offset, std::span(array.bytes).subspan(offset, length));
+            }
+        }
+        RowBuffer added(dimensions);
+        for (std::size_t i = 0; i < rows.size() / dimensions; ++i) {
+            const Tid tid{static_cast<std::uint32_t>(i), 1, 0};
+            added.append({&tid, 1}, rows.subspan(i * dimensions, dimensions));
+        }
+        added.sort_by_tid();
+        const std::size_t old_rows = find("neighbours")->shape.rows;
+        extender->run(added, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
+        for (const ArrayShape& made : extender->arrays()) take(*extender, made, old_rows);
+    }
+
+    std::unique_ptr<Searcher> load(ThreadPool& pool) const
+    {
+        std::vector<ArrayShape> shapes;
+        for (const Stored& array : arrays_) shapes.push_back(array.shape);
+        auto searcher = find_method(Method::graph)->make_searcher(shape_, options_, shapes);
+        for (const Stored& array : arrays_) searcher->write(array.shape.name, 0, array.bytes);
+        searcher->finish_load(pool);
+        return searcher;
+    }
+
+    template <class Element>
+    std::vector<Element> values(const char* name) const
+    {
+        const Stored* array = find(name);
+        std::vector<Element> out(array == nullptr ? 0 : array->bytes.size() / sizeof(Element));
+        if (!out.empty()) std::memcpy(out.data(), array->bytes.data(), array->bytes.size());
+        return out;
+    }
+    GraphEdges edges() const
+    {
+        GraphEdges edges;
+        edges.degree = static_cast<std::size_t>(options_.get("degree", 0));
+        const auto neighbours = values<std::uint32_t>(array_neighbours);
+        edges.neighbours.assign(neighbours.begin(), neighbours.end());
+        apply_changes(edges, values<EdgeChange>(array_edge_changes));
+        return edges;
+    }
+    const Stored* find(const std::string& name) const
+    {
+        for (const Stored& array : arrays_) {
+            if (name == array.shape.name) return &array;
+        }
+        return nullptr;
+    }
+    bool same_as(const Pages& other) const
+    {
+        if (arrays_.size() != other.arrays_.size()) return false;
+        for (const Stored& array : arrays_) {
+            const Stored* twin = other.find(array.shape.name);
+            if (twin == nullptr || twin->bytes != array.bytes) return false;
+        }
+        return true;
+    }
+
+private:
+    // Arrays of rows, and of changes, grow by what was made; neighbours of all rows are written anew.
+    void take(const Builder& extender, const ArrayShape& made, std::size_t old_rows)
+    {
+        const std::string name = made.name;
+        const bool whole =
+            name == "half_scale" || name == array_seeds || (name == array_neighbours && made.rows > old_rows);
+        if (name == array_neighbours && whole)
+            std::erase_if(arrays_, [](const Stored& array) { return array.shape.name == std::string("edge_changes"); });
+        auto* present = const_cast<Stored*>(find(name));
+        if (present == nullptr)
+            present = &arrays_.emplace_back(Stored{make_array_shape(made.name, made.type, 0, made.width), {}});
+        std::vector<std::byte> bytes(made.bytes());
+        extender.read(name, 0, bytes);
+        if (whole) *present = {made, {}};
+        if (!whole) present->shape.rows += made.rows;
+        present->bytes.insert(present->bytes.end(), bytes.begin(), bytes.end());
+    }
+
+    IndexShape shape_;
+    ParameterList options_;
+    std::vector<Stored> arrays_;
+};
+
+void expect_sound(const Pages& pages)
+{
+    const GraphEdges edges = pages.edges();
+    for (std::size_t row = 0; row < edges.count(); ++row) {
+        std::set<std::uint32_t> seen;
+        bool ended = false;
+        for (const std::uint32_t to : edges.of(row)) {
+            ended = ended || to == no_neighbour;
+            if (ended) {
+                ASSERT_EQ(to, no_neighbour) << row;
+                continue;
+            }
+            ASSERT_LT(to, edges.count());
+            ASSERT_NE(to, row);
+            ASSERT_TRUE(seen.insert(to).second) << row;
+        }
+    }
+    EXPECT_EQ(count_reachable(edges, pages.values<std::uint32_t>(array_seeds)[0]), edges.count());
+}
+
+struct Case {
+    Metric metric;
+    std::int64_t vectors;
+    std::size_t dimensions;
+};
+
+class GraphGrowth : public testing::TestWithParam<Case>
+{
+protected:
+    // One cloud, so that what is found is a matter of edges alone, not of where searches begin.
+    void make(std::size_t count)
+    {
+        const Case given = GetParam();
+        std::mt19937 generator(1);
+        std::normal_distribution<float> normal(0.2F, 1);
+        rows.resize(count * given.dimensions);
+        queries.resize(100 * given.dimensions);
+        for (float& value : rows) value = normal(generator);
+        for (float& value : queries) value = normal(generator);
+        if (given.metric == Metric::cosine) {
+            normalise_rows(rows, given.dimensions);
+            normalise_rows(queries, given.dimensions);
+        }
+    }
+    std::vector<float> part(std::size_t begin, std::size_t end) const
+    {
+        const auto at = [&](std::size_t row) {
+            return rows.begin() + static_cast<std::ptrdiff_t>(row * GetParam().dimensions);
+        };
+        return {at(begin), at(end)};
+    }
+    double recall_of(const Searcher& searcher, std::size_t count, std::uint32_t k)
+    {
+        SearchBatch batch;
+        batch.queries = queries;
+        batch.count = 100;
+        batch.k = k;
+        batch.settings = make_list({{"ef_search", 100}});
+        std::vector<std::vector<RowResult>> found;
+        searcher.search(batch, found, pool);
+        const std::vector<float> some = part(0, count);
+        double total = 0;
+        for (std::size_t q = 0; q < 100; ++q) {
+            total += recall(found[q], brute_force(GetParam().metric, queries.data() + q * GetParam().dimensions, some,
+                                                  GetParam().dimensions, 10));
+        }
+        return total / 100;
+    }
+    ThreadPool pool{2};
+    std::vector<float> rows;
+    std::vector<float> queries;
+};
+
+TEST_P(GraphGrowth, FindsAsMuchAsAnIndexOfAllRows)
+{
+    const auto [metric, vectors, dimensions] = GetParam();
+    make(3000);
+    const ParameterList options = make_list({{"vectors", vectors}});
+    Pages pages(Index(Method::graph, metric, dimensions, part(0, 1500), options, pool));
+    const Index fresh(Method::graph, metric, dimensions, rows, options, pool);
+    const std::uint32_t k = vectors == 2 ? 64 : 10;
+    std::set<bool> changed;
+    std::size_t at = 1500;
+    for (const std::size_t step : {1U, 30U, 350U, 619U, 500U}) {
+        pages.grow(part(at, at + step), pool);
+        at += step;
+        ASSERT_EQ(pages.find("neighbours")->shape.rows, at);
+        expect_sound(pages);
+        changed.insert(pages.find("edge_changes") != nullptr);
+    }
+    ASSERT_EQ(at, 3000U);
+    // Some merges left changes, and some were so many that all was written.
+    EXPECT_EQ(changed.size(), 2U);
+    EXPECT_GE(recall_of(*pages.load(pool), at, k), recall_of(*fresh.searcher, at, k) - 0.015);
+}
+
+TEST_P(GraphGrowth, IsTheSameHoweverManyThreads)
+{
+    const auto [metric, vectors, dimensions] = GetParam();
+    make(900);
+    const Index index(Method::graph, metric, dimensions, part(0, 600), make_list({{"vectors", vectors}}), pool);
+    Pages one(index);
+    Pages several(index);
+    ThreadPool alone(1);
+    ThreadPool many(4);
+    one.grow(part(600, 900), alone);
+    several.grow(part(600, 900), many);
+    EXPECT_TRUE(one.same_as(several));
+}
+
+// Rows that are unlike all others are found as well: they are linked among themselves.
+TEST_P(GraphGrowth, TakesInWhatLiesApart)
+{
+    const auto [metric, vectors, dimensions] = GetParam();
+    make(1000);
+    Pages pages(Index(Method::graph, metric, dimensions, part(0, 1000), make_list({{"vectors", vectors}}), pool));
+    std::vector<float> apart = random_rows(300, dimensions, 9);
+    for (float& value : apart) value = 0.1F * value - 4;
+    if (metric == Metric::cosine) normalise_rows(apart, dimensions);
+    pages.grow(apart, pool);
+    expect_sound(pages);
+    if (vectors == 2 || metric == Metric::inner_product) return;
+    rows.insert(rows.end(), apart.begin(), apart.end());
+    queries.assign(apart.begin(), apart.begin() + static_cast<std::ptrdiff_t>(100 * dimensions));
+    EXPECT_GE(recall_of(*pages.load(pool), 1300, 10), vectors == 1 ? 0.9 : 0.97);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, GraphGrowth,
+                         testing::Values(Case{Metric::l2, 0, 16}, Case{Metric::l2, 1, 24}, Case{Metric::l2, 2, 24},
+                                         Case{Metric::inner_product, 0, 24}, Case{Metric::cosine, 0, 24},
+                                         Case{Metric::cosine, 2, 24}, Case{Metric::l1, 0, 12},
+                                         Case{Metric::l1, 1, 12}));
+
+TEST(GraphExtender, RefusesWhatNoIndexHolds)
+{
+    ThreadPool pool(2);
+    const std::vector<float> vectors = random_rows(500, 8, 3);
+    const Index index(Method::graph, Metric::l2, 8, vectors, {}, pool);
+    const ParameterList options = index.builder->effective_options();
+    // Gives all arrays, one of them altered, and runs.
+    const auto grow = [&](const char* altered, const std::function<void(std::vector<std::byte>&)>& alter) {
+        const auto extender = find_method(Method::graph)->make_extender(index.shape, options);
+        for (const ArrayShape& shape : index.builder->arrays()) {
+            std::vector<std::byte> bytes = index.contents(shape);
+            if (std::strcmp(shape.name, altered) == 0) alter(bytes);
+            if (!bytes.empty()) extender->give(shape, 0, bytes);
+        }
+        RowBuffer added(8);
+        const Tid tid{1, 1, 0};
+        added.append({&tid, 1}, {vectors.data(), 8});
+        extender->run(added, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
+    };
+    EXPECT_NO_THROW(grow("", [](std::vector<std::byte>&) {}));
+    EXPECT_THROW(grow("seeds", [](std::vector<std::byte>& bytes) { bytes[2] = std::byte{1}; }), BadRequest);
+    EXPECT_THROW(grow("neighbours", [](std::vector<std::byte>& bytes) { bytes[2] = std::byte{1}; }), BadRequest);
+    EXPECT_THROW(grow("neighbours", [](std::vector<std::byte>& bytes) { bytes.resize(100); }), BadRequest);
+    EXPECT_THROW(grow("vectors", [](std::vector<std::byte>& bytes) { bytes.clear(); }), BadRequest);
+    const auto extender = find_method(Method::graph)->make_extender(index.shape, options);
+    const std::vector<std::byte> bytes(64);
+    EXPECT_THROW(extender->give(make_array_shape("half", ArrayType::f16, 4, 8), 0, bytes), BadRequest);
+    EXPECT_THROW(extender->give(make_array_shape("vectors", ArrayType::f32, 4, 9), 0, bytes), BadRequest);
+    EXPECT_THROW(extender->give(make_array_shape("vectors", ArrayType::f32, 1, 8), 0, bytes), BadRequest);
+    EdgeChange change{3, 99, 4};
+    GraphEdges edges{32, {}};
+    edges.neighbours.resize(10 * 32, no_neighbour);
+    EXPECT_THROW(apply_changes(edges, {&change, 1}), BadRequest);
+    change = {10, 0, 4};
+    EXPECT_THROW(apply_changes(edges, {&change, 1}), BadRequest);
+    change = {3, 0, 10};
+    EXPECT_THROW(apply_changes(edges, {&change, 1}), BadRequest);
+}
+
+}  // namespace
+}  // namespace pgwarp::test

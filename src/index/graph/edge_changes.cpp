@@ -5,12 +5,12 @@ namespace pgwarp
 
 void apply_changes(std::span<std::uint32_t> neighbours, std::size_t degree, std::span<const EdgeChange> changes)
 {
-    const std::size_t rows = degree == 0 ? 0 : neighbours.size() / degree;
+    const std::size_t rows = neighbours.size() / degree;
     for (const EdgeChange& change : changes) {
         if (change.row >= rows || change.place >= degree) throw BadRequest("an edge is changed that does not exist");
         if (change.neighbour != no_neighbour && change.neighbour >= rows)
             throw BadRequest("a neighbour is no row of its index");
-        neighbours[change.row * degree + change.place] = change.neighbour;
+        neighbours[std::size_t{change.row} * degree + change.place] = change.neighbour;
     }
 }
 

@@ -17,7 +17,7 @@ struct EdgeChange {
 };
 static_assert(sizeof(EdgeChange) == 12);
 
-// Makes the changes to [rows][degree] neighbours, in their order. Throws BadRequest for what no merge makes.
+// Makes the changes, in their order, in neighbours [rows][degree]. Throws BadRequest for what no merge makes.
 void apply_changes(std::span<std::uint32_t> neighbours, std::size_t degree, std::span<const EdgeChange> changes);
 inline void apply_changes(GraphEdges& edges, std::span<const EdgeChange> changes)
 {

@@ -78,7 +78,7 @@ public:
         edges.degree = static_cast<std::size_t>(options_.get("degree", 0));
         const auto neighbours = values<std::uint32_t>(array_neighbours);
         edges.neighbours.assign(neighbours.begin(), neighbours.end());
-        apply_changes(edges, values<EdgeChange>(array_edge_changes));
+        apply_changes(edges.degree, edges.neighbours, values<EdgeChange>(array_edge_changes));
         return edges;
     }
     const Stored* find(const std::string& name) const
@@ -287,11 +287,11 @@ TEST(GraphExtender, RefusesWhatNoIndexHolds)
     EdgeChange change{3, 99, 4};
     GraphEdges edges{32, {}};
     edges.neighbours.resize(10 * 32, no_neighbour);
-    EXPECT_THROW(apply_changes(edges, {&change, 1}), BadRequest);
+    EXPECT_THROW(apply_changes(edges.degree, edges.neighbours, {&change, 1}), BadRequest);
     change = {10, 0, 4};
-    EXPECT_THROW(apply_changes(edges, {&change, 1}), BadRequest);
+    EXPECT_THROW(apply_changes(edges.degree, edges.neighbours, {&change, 1}), BadRequest);
     change = {3, 0, 10};
-    EXPECT_THROW(apply_changes(edges, {&change, 1}), BadRequest);
+    EXPECT_THROW(apply_changes(edges.degree, edges.neighbours, {&change, 1}), BadRequest);
 }
 
 }  // namespace

@@ -3,15 +3,14 @@
 namespace pgwarp
 {
 
-void apply_changes(GraphEdges& edges, std::span<const EdgeChange> changes)
+void apply_changes(std::size_t degree, std::span<std::uint32_t> neighbours, std::span<const EdgeChange> changes)
 {
-    const std::size_t rows = edges.count();
+    const std::size_t rows = neighbours.size() / degree;
     for (const EdgeChange& change : changes) {
-        if (change.row >= rows || change.place >= edges.degree)
-            throw BadRequest("an edge is changed that does not exist");
+        if (change.row >= rows || change.place >= degree) throw BadRequest("an edge is changed that does not exist");
         if (change.neighbour != no_neighbour && change.neighbour >= rows)
             throw BadRequest("a neighbour is no row of its index");
-        edges.of(change.row)[change.place] = change.neighbour;
+        neighbours[change.row * degree + change.place] = change.neighbour;
     }
 }
 

@@ -4,7 +4,6 @@
 
 #include <span>
 
-#include "index/graph/edges.h"
 #include "index/graph/graph.h"
 
 namespace pgwarp
@@ -17,7 +16,7 @@ struct EdgeChange {
 };
 static_assert(sizeof(EdgeChange) == 12);
 
-// Makes the changes, in their order. Throws BadRequest for what no merge makes.
-void apply_changes(GraphEdges& edges, std::span<const EdgeChange> changes);
+// Makes the changes in neighbours [rows][degree], in their order. Throws BadRequest for what no merge makes.
+void apply_changes(std::size_t degree, std::span<std::uint32_t> neighbours, std::span<const EdgeChange> changes);
 
 }  // namespace pgwarp

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "index/bulk_memory.h"
 #include "index/graph/nearest_rows.h"
@@ -43,6 +44,11 @@ std::vector<std::uint32_t> choose_edges(const GraphEdges& edges, std::span<const
 // Adds a row that has no edges yet: edges to the rows of `near`, nearest first, that others make no detour of, and
 // back.
 void insert_row(GraphEdges& edges, std::uint32_t row, std::span<const std::uint32_t> near);
+
+// Adds seeds in parts of the graph that no seed leads to, such as clusters that lie apart, up to `most`; the order is
+// drawn anew. `rows`: those that have edges.
+void add_seeds(const GraphEdges& edges, std::span<const std::uint32_t> rows, std::size_t most,
+               std::vector<std::uint32_t>& seeds);
 
 // Makes every row but those left out, which have no edges, reachable from the first seed. Of rows that aren't, one in a
 // connected set is linked from a row near it. Needs at least one row.

@@ -91,7 +91,7 @@ private:
             bool again = false;
             for (std::uint32_t j = 0; repeats && j < i; ++j) again = again || memory_.fresh[j] == entry;
             if (again) continue;
-            const std::uint32_t at = group_.add(&memory_.counters[kept_counter], 1);
+            const std::uint32_t at = group_.count(&memory_.counters[kept_counter]);
             memory_.kept[at] = entry;
             memory_.place[at] = place;
             group_.lower(&memory_.counters[lowest_counter], place);

@@ -6,7 +6,7 @@
 // What a search finds depends on the query, the graph, its starts and `ef`, `length`, `steps` alone: neither on how
 // many threads there are, nor on their order, nor, with VisitedHash, on what is forgotten.
 //
-// A Group has rank(), size(), sync(), and on shared words add, lower (minimum), compare_and_swap and set_bits, which
+// A Group has rank(), size(), sync(), and on shared words count (adds one), lower (minimum), compare_and_swap and set_bits, which
 // return what was there; first_matches(begin, end, most, matches, out) writes, in order, the first `most` numbers in
 // [begin, end) for which matches(i) holds and returns, to its first thread at least, how many they are.
 #pragma once
@@ -126,7 +126,7 @@ private:
     {
         if (row == no_row_here) return;
         if (remembered_late_ ? visited_.contains(row) : !visited_.insert(row)) return;
-        memory_.rows[group_.add(&memory_.queue.counters[fresh_counter], 1)] = row;
+        memory_.rows[group_.count(&memory_.queue.counters[fresh_counter])] = row;
     }
 
     // Scores what was located and takes it in.

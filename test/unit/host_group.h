@@ -24,7 +24,7 @@ public:
     {
         if (barrier_ != nullptr) barrier_->arrive_and_wait();
     }
-    std::uint32_t add(std::uint32_t* word, std::uint32_t value) const { return std::atomic_ref(*word).fetch_add(value); }
+    std::uint32_t count(std::uint32_t* word) const { return std::atomic_ref(*word).fetch_add(1); }
     std::uint32_t set_bits(std::uint32_t* word, std::uint32_t bits) const
     {
         return std::atomic_ref(*word).fetch_or(bits);

@@ -185,6 +185,15 @@ Metric metric_named(const std::string& name)
     throw std::runtime_error("unknown metric " + name);
 }
 
+Method method_named(const std::string& name)
+{
+    for (const Method method : {Method::exact, Method::ivfadc, Method::graph}) {
+        const MethodDescriptor* descriptor = find_method(method);
+        if (descriptor != nullptr && name == descriptor->name) return method;
+    }
+    throw std::runtime_error("unknown method " + name);
+}
+
 // Median microseconds and recall of one setting.
 void measure(const Searcher& searcher, const Options& options, const Vectors& queries, const Neighbours& truth,
              std::int64_t effort, std::int64_t probes, float promised)
@@ -193,7 +202,7 @@ void measure(const Searcher& searcher, const Options& options, const Vectors& qu
     SearchBatch batch;
     batch.k = options.k;
     batch.effort = effort;
-    if (probes > 0) batch.settings.set("probes", probes);
+    if (probes > 0) batch.settings.set(options.method == "graph" ? "ef_search" : "probes", probes);
     if (options.refine_factor > 0) batch.settings.set("refine_factor", options.refine_factor);
     std::vector<double> times;
     std::vector<std::vector<RowResult>> results;
@@ -298,7 +307,7 @@ void run(const Options& options)
     if (metric == Metric::cosine) normalise(queries);
     IndexShape shape{};
     ParameterList parameters;
-    shape.method = options.method == "exact" ? Method::exact : Method::ivfadc;
+    shape.method = method_named(options.method);
     shape.element = ElementType::float32;
     shape.metric = static_cast<std::uint8_t>(metric);
     shape.dimensions = static_cast<std::uint32_t>(queries.dimensions);
@@ -350,7 +359,7 @@ int main(int argc, char** argv)
     app.add_option("--base", options.base, "rows: .fvecs, .bvecs or .u8, several files one after the other")
         ->required();
     app.add_option("--query", options.query, "queries: .fvecs, .bvecs or .u8")->required();
-    app.add_option("--method", options.method, "exact or ivfadc");
+    app.add_option("--method", options.method, "exact, ivfadc or graph");
     app.add_option("--metric", options.metric, "l2, ip, cosine or l1");
     app.add_option("--dimensions", options.dimensions, "dimensions of .u8 files");
     app.add_option("--rows", options.rows, "rows taken of the base");
@@ -358,7 +367,7 @@ int main(int argc, char** argv)
     app.add_option("--threads", options.threads, "threads of the build, 0 = cores");
     app.add_option("--k", options.k, "neighbours asked for");
     app.add_option("--option", options.options, "build options, NAME=NUMBER");
-    app.add_option("--probes", options.probes, "lists probed, also measured");
+    app.add_option("--probes", options.probes, "lists probed, or rows kept by a graph (ef_search), also measured");
     app.add_option("--refine-factor", options.refine_factor, "0 = chosen");
     app.add_option("--batch", options.batch, "queries a call");
     app.add_option("--delta", options.delta, "percent of the rows inserted since the build, several");

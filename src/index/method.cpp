@@ -1,6 +1,7 @@
 // The methods that this build knows.
 #include "index/clustering/clustering.h"
 #include "index/exact/exact.h"
+#include "index/graph/graph.h"
 #include "index/index.h"
 #include "index/ivfadc/extender.h"
 #include "index/ivfadc/ivfadc.h"
@@ -12,6 +13,7 @@ static const MethodDescriptor methods[] = {
     {Method::exact, "exact", make_exact_builder, make_exact_searcher, make_exact_builder, exact_part_options, nullptr},
     {Method::ivfadc, "ivfadc", make_ivfadc_builder, make_ivfadc_searcher, make_ivfadc_extender, ivfadc_part_options,
      array_centroids},
+    {Method::graph, "graph", make_graph_builder, make_graph_searcher, nullptr, nullptr, nullptr},
     {clustering_method, "clustering", make_clustering_builder, make_clustering_searcher, nullptr, nullptr, nullptr},
 };
 

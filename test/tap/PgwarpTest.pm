@@ -2,6 +2,7 @@
 #   PGWARP_DESTDIR             staging folder of `make install DESTDIR=...` (unset: installed in the system)
 #   PGWARP_DEVICE              the engine's device (unset: auto)
 #   PGWARP_WAL_CONSISTENCY=1   every cluster runs with wal_consistency_checking = all
+#   PGWARP_SEED                what chance begins with (unset: 1, and another one each time with PGWARP_TORTURE=full)
 package PgwarpTest;
 
 use strict;
@@ -13,6 +14,11 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(configure new_cluster load_grid load_indexed_items recall_at_10 engine_pid wait_for_engine same_rows index_pages flip_bytes);
+
+my $full = ($ENV{PGWARP_TORTURE} // '') eq 'full';
+my $seed = $ENV{PGWARP_SEED} // ($full ? time : 1);
+srand($seed);
+diag("PGWARP_SEED=$seed") if $full;
 
 # Append what every pgwarp cluster needs to the node's configuration.
 sub configure

@@ -27,6 +27,19 @@ sub page_kinds
 	return \%blocks;
 }
 
+# The checksum that pages carry (Castagnoli), bit by bit.
+sub crc32c
+{
+	my ($bytes) = @_;
+	my $crc = 0xFFFFFFFF;
+	for my $byte (unpack('C*', $bytes))
+	{
+		$crc ^= $byte;
+		$crc = ($crc >> 1) ^ ($crc & 1 ? 0x82F63B78 : 0) for 1 .. 8;
+	}
+	return $crc ^ 0xFFFFFFFF;
+}
+
 my %names = (1 => 'metapage', 2 => 'directory', 3 => 'array', 4 => 'log head', 5 => 'log entries', 6 => 'log values',
 	7 => 'tombstones');
 
@@ -45,8 +58,8 @@ for my $kind (sort keys %names)
 		$node->stop;
 		for my $block (@{ $blocks->{$kind} })
 		{
-			# Content starts after the page header; past its first words, where a version may stand that has an error of its own.
-			my $offset = $where eq 'content' ? 24 + 16 : $page - 24;
+			# Content starts after the page header; the metapage's second word is its format version.
+			my $offset = $where eq 'content' ? 24 + 4 : $page - 24;
 			flip_bytes($path, $block * $page + $offset, 8);
 		}
 		$node->start;
@@ -61,6 +74,28 @@ for my $kind (sort keys %names)
 		$node->safe_psql('postgres', 'REINDEX INDEX items_v');
 		same_rows($node, 'items', "$names{$kind} $where: REINDEX mends");
 	}
+}
+
+# An index of another format: whole, and not ours to read.
+{
+	my $path = index_pages($node, 'items_v');
+	$node->stop;
+	open my $file, '+<:raw', $path or die $!;
+	my $bytes;
+	read $file, $bytes, $page;
+	my $length = unpack('S', substr($bytes, 12, 2)) - 24;
+	my $content = substr($bytes, 24, $length - 4);
+	substr($content, 4, 4) = pack('L', 7);
+	substr($bytes, 24, $length) = $content . pack('L', crc32c($content));
+	seek $file, 0, 0;
+	print {$file} $bytes;
+	close $file;
+	$node->start;
+	my ($rc, $out, $err) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT pgwarp_check('items_v')");
+	like($err, qr/ERROR:  0A000: index "items_v" has storage format 7, this pgwarp reads format 1/, 'another format is named');
+	like($err, qr/REINDEX/, 'another format: hints at REINDEX');
+	$node->safe_psql('postgres', 'REINDEX INDEX items_v');
+	same_rows($node, 'items', 'another format: REINDEX mends');
 }
 
 # A truncated index.

@@ -5,10 +5,13 @@
 //   seeds      u32 [seeds][1]       row numbers of the rows from which searches begin; each prefix is spread like the
 //                                   whole, so that a searcher may compare a query with as many as suit it
 //   half_mean  f32 [1][d], half_scale f32 [1][2] = {scale, largest error}   (vectors = half), as of ivfadc
-//   projection f32 [bits][d]        random directions (vectors = bits; SONG section 7)
-//   neighbours u32 [rows][degree]   out-edges, nearest first; unused places hold no_neighbour and come last
+//   projection f32 [bits][d + 1]    random directions and, last, a threshold (vectors = bits; SONG section 7): bit b of
+//                                   a row, bit b % 32 of word b / 32, says whether its product with direction b is
+//                                   above
+//   neighbours u32 [rows][degree]   out-edges, the most useful first; unused places hold no_neighbour and come last
 //   bits       u32 [rows][bits/32]  (vectors = bits), half f16 [rows][d] (half), vectors f32 [rows][d] (full)
 // All but seeds, half_* and projection are in row order. A row is no neighbour of its own, none is listed twice.
+// Every row can be reached from the first seed.
 //
 // Effort is ef_search: how many of the best rows seen so far a search keeps (SONG section 5.1: the bounded queue).
 // Dead rows are passed through and not counted.

@@ -24,7 +24,8 @@ struct LogStart {
     StreamStart values;
 };
 
-// Content of the metapage; crc32c covers all before it.
+// Content of the metapage; crc32c covers all before it. Magic, version and, at the end of the content, crc stay where
+// they are in every format: so a damaged metapage is not taken for one of another format.
 struct MetaPage {
     uint32 magic;
     uint32 format_version;
@@ -45,7 +46,7 @@ struct MetaPage {
 // generation by now.
 enum class ReadResult { done, recycled };
 
-// Reads and checks the metapage: magic, format version (another one: error saying REINDEX or upgrade), crc.
+// Reads and checks the metapage: magic, crc, format version (another one: error saying REINDEX or upgrade).
 MetaPage read_metapage(Relation index);
 
 // Replaces the metapage by one of another generation, as one WAL record of its own: from then on the index is the new

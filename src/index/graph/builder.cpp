@@ -1,0 +1,258 @@
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <random>
+
+#include "index/arrays.h"
+#include "index/calibrate.h"
+#include "index/graph/calibration.h"
+#include "index/graph/edges.h"
+#include "index/graph/graph.h"
+#include "index/graph/nearest_rows.h"
+#include "index/graph/space.h"
+#include "index/graph/stored_rows.h"
+#include "index/ivfadc/ivfadc.h"
+#include "numeric/half_codec.h"
+#include "numeric/kmeans_rules.h"
+#include "numeric/sample.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::uint64_t build_seed = 0x67726170;
+constexpr std::size_t piece_rows = 4096;
+
+class GraphBuilder : public Builder
+{
+public:
+    GraphBuilder(const IndexShape& shape, const ParameterList& options)
+        : shape_(shape), metric_(static_cast<Metric>(shape.metric)), dimensions_(shape.dimensions), asked_(options)
+    {
+        // What makes no sense is refused before any row comes.
+        options_ = GraphOptions::resolve(asked_, 0, dimensions_);
+    }
+
+    void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) override;
+    std::vector<ArrayShape> arrays() const override;
+    void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const override;
+    Calibration calibration() const override { return calibration_; }
+    ParameterList effective_options() const override { return options_.as_parameters(); }
+
+private:
+    void hold_out();
+    void draw_graph(const GraphSpace& space, ThreadPool& pool);
+    void find_truth(std::span<const float> vectors, const GraphSpace& space, ThreadPool& pool);
+    void train_half(std::span<const float> vectors, ThreadPool& pool);
+    void project(std::span<const float> vectors, ThreadPool& pool);
+    void keep_rows(RowBuffer& rows, ThreadPool& pool);
+    void calibrate(ThreadPool& pool);
+    void take_in();
+
+    IndexShape shape_;
+    Metric metric_;
+    std::size_t dimensions_;
+    ParameterList asked_;
+    GraphOptions options_;
+    std::size_t rows_ = 0;
+    const BuildProgress* progress_ = nullptr;
+    std::vector<std::uint32_t> seeds_;
+    GraphEdges edges_;
+    HalfCodec half_codec_;
+    float half_scale_[2] = {1, 0};
+    std::span<const std::uint16_t> halves_;
+    std::span<const float> vectors_;
+    std::vector<float> projection_;
+    BulkVector<std::uint32_t> bits_;
+    Calibration calibration_;
+    // Rows that the graph takes in last.
+    std::vector<std::uint32_t> held_out_;
+    std::vector<std::uint64_t> held_out_bits_;
+    std::vector<float> queries_;                      // these rows
+    std::vector<std::vector<std::uint32_t>> truth_;   // the nearest of those not held out, by the metric
+    std::vector<std::vector<std::uint32_t>> nearby_;  // the nearest of all, in the space of the graph
+};
+
+void GraphBuilder::run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
+{
+    rows_ = rows.size();
+    options_ = GraphOptions::resolve(asked_, rows_, dimensions_);
+    progress_ = &progress;
+    progress.report("comparing rows", 0, rows_);
+    if (rows_ > 0) {
+        hold_out();
+        const GraphSpace space(metric_, rows.vectors(), dimensions_, pool);
+        draw_graph(space, pool);
+        find_truth(rows.vectors(), space, pool);
+    }
+    keep_rows(rows, pool);
+    if (held_out_.empty()) return;
+    calibrate(pool);
+    take_in();
+}
+
+void GraphBuilder::hold_out()
+{
+    held_out_ = sample_rows(rows_, held_out_sample(rows_), build_seed);
+    held_out_bits_.assign((rows_ + 63) / 64, 0);
+    for (const std::uint32_t row : held_out_) held_out_bits_[row / 64] |= std::uint64_t{1} << (row % 64);
+}
+
+void GraphBuilder::draw_graph(const GraphSpace& space, ThreadPool& pool)
+{
+    const std::size_t wanted = seed_count(rows_);
+    for (const std::uint32_t row : draw_rows(rows_, std::min(rows_, wanted + held_out_.size()), build_seed + 1)) {
+        if (!bit_is_set(held_out_bits_, row) && seeds_.size() < wanted) seeds_.push_back(row);
+    }
+    const NearestRows nearest = exact_nearest_rows(space, options_.build_degree, held_out_bits_, *progress_, pool);
+    edges_ = draw_edges(nearest, options_.degree, *progress_, pool);
+    connect_rows(edges_, seeds_, held_out_bits_, *progress_);
+}
+
+void GraphBuilder::find_truth(std::span<const float> vectors, const GraphSpace& space, ThreadPool& pool)
+{
+    progress_->report("calibrating", 0, 1);
+    if (held_out_.empty()) return;
+    queries_ = gather_rows(vectors.data(), dimensions_, held_out_);
+    truth_ = calibration_truth(metric_, vectors, dimensions_, held_out_, pool, progress_->cancel);
+    nearby_ = metric_ != Metric::inner_product ? truth_
+                                               : calibration_truth(space.metric(), space.rows(), space.dimensions(),
+                                                                   held_out_, pool, progress_->cancel);
+    for (std::vector<std::uint32_t>& near : nearby_) near.resize(std::min(near.size(), options_.build_degree));
+    for (std::vector<std::uint32_t>& truth : truth_)
+        std::erase_if(truth, [this](std::uint32_t row) { return bit_is_set(held_out_bits_, row); });
+}
+
+void GraphBuilder::train_half(std::span<const float> vectors, ThreadPool& pool)
+{
+    progress_->report("measuring half vectors", 0, rows_);
+    half_codec_ = HalfCodec::train(vectors, dimensions_);
+    float worst = 0;
+    std::mutex mutex;
+    pool.parallel_for(rows_, piece_rows, [&](std::size_t begin, std::size_t end) {
+        if (progress_->cancel != nullptr) progress_->cancel->check();
+        float local = 0;
+        for (std::size_t i = begin; i < end; ++i)
+            local = std::max(local, half_codec_.error(vectors.data() + i * dimensions_));
+        const std::lock_guard lock(mutex);
+        worst = std::max(worst, local);
+    });
+    half_scale_[0] = half_codec_.scale;
+    half_scale_[1] = worst;
+}
+
+// Thresholds are the mean row's products, so that bits tell rows apart that lie far from the origin. A product with a
+// query does not change its order with the query's length: there the thresholds are 0, so that bits don't either.
+void GraphBuilder::project(std::span<const float> vectors, ThreadPool& pool)
+{
+    progress_->report("projecting rows", 0, rows_);
+    std::mt19937_64 generator(build_seed);
+    std::normal_distribution<float> normal;
+    std::vector<double> mean(dimensions_, 0.0);
+    const std::vector<std::uint32_t> sample = sample_rows(rows_, 10000, build_seed + 2);
+    for (const std::uint32_t row : sample) {
+        for (std::size_t d = 0; d < dimensions_; ++d) mean[d] += vectors[row * dimensions_ + d];
+    }
+    projection_.resize(options_.bits * (dimensions_ + 1));
+    for (std::size_t b = 0; b < options_.bits; ++b) {
+        float* direction = projection_.data() + b * (dimensions_ + 1);
+        double threshold = 0;
+        for (std::size_t d = 0; d < dimensions_; ++d) {
+            direction[d] = normal(generator);
+            threshold += direction[d] * mean[d];
+        }
+        const bool centred = metric_ != Metric::inner_product && !sample.empty();
+        direction[dimensions_] = centred ? static_cast<float>(threshold / static_cast<double>(sample.size())) : 0;
+    }
+    const std::size_t words = options_.bits / 32;
+    bits_.resize(rows_ * words);
+    pool.parallel_for(rows_, 256, [&](std::size_t begin, std::size_t end) {
+        if (progress_->cancel != nullptr) progress_->cancel->check();
+        for (std::size_t i = begin; i < end; ++i)
+            project_row(projection_, vectors.data() + i * dimensions_, dimensions_, bits_.data() + i * words);
+    });
+}
+
+void GraphBuilder::keep_rows(RowBuffer& rows, ThreadPool& pool)
+{
+    switch (options_.vectors) {
+        case GraphVectors::full:
+            vectors_ = rows.vectors();
+            return;
+        case GraphVectors::half:
+            train_half(rows.vectors(), pool);
+            progress_->report("writing half vectors", 0, rows_);
+            halves_ =
+                rows.compact_to_half([this](const float* row, std::uint16_t* out) { half_codec_.encode(row, out); });
+            return;
+        case GraphVectors::bits:
+            return project(rows.vectors(), pool);
+    }
+}
+
+void GraphBuilder::calibrate(ThreadPool& pool)
+{
+    const std::vector<ArrayShape> shapes = arrays();
+    const auto searcher = make_graph_searcher(shape_, effective_options(), shapes);
+    feed_searcher(*this, *searcher, pool);
+    const GraphCalibration calibration{*searcher, rows_ - held_out_.size(), dimensions_, metric_, queries_, truth_};
+    calibration_ = calibration.run(*progress_, pool);
+}
+
+void GraphBuilder::take_in()
+{
+    for (std::size_t i = 0; i < held_out_.size(); ++i) insert_row(edges_, held_out_[i], nearby_[i]);
+    connect_rows(edges_, seeds_, {}, *progress_);
+    queries_ = {};
+    truth_ = {};
+    nearby_ = {};
+}
+
+std::vector<ArrayShape> GraphBuilder::arrays() const
+{
+    std::vector<ArrayShape> all;
+    all.push_back(make_array_shape(array_seeds, ArrayType::u32, seeds_.size(), 1));
+    if (options_.vectors == GraphVectors::half) {
+        all.push_back(make_array_shape(array_half_mean, ArrayType::f32, 1, dimensions_));
+        all.push_back(make_array_shape(array_half_scale, ArrayType::f32, 1, 2));
+    }
+    if (options_.vectors == GraphVectors::bits)
+        all.push_back(make_array_shape(array_projection, ArrayType::f32, options_.bits, dimensions_ + 1));
+    all.push_back(make_array_shape(array_neighbours, ArrayType::u32, rows_, options_.degree));
+    switch (options_.vectors) {
+        case GraphVectors::full:
+            all.push_back(make_array_shape(array_vectors, ArrayType::f32, rows_, dimensions_));
+            break;
+        case GraphVectors::half:
+            all.push_back(make_array_shape(array_half, ArrayType::f16, rows_, dimensions_));
+            break;
+        case GraphVectors::bits:
+            all.push_back(make_array_shape(array_bits, ArrayType::u32, rows_, options_.bits / 32));
+            break;
+    }
+    return all;
+}
+
+void GraphBuilder::read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const
+{
+    if (array == array_seeds) return read_piece(std::span<const std::uint32_t>(seeds_), offset, out);
+    if (array == array_half_mean) return read_piece(std::span<const float>(half_codec_.mean), offset, out);
+    if (array == array_half_scale) return read_piece(std::span<const float>(half_scale_), offset, out);
+    if (array == array_projection) return read_piece(std::span<const float>(projection_), offset, out);
+    if (array == array_neighbours) return read_piece(std::span<const std::uint32_t>(edges_.neighbours), offset, out);
+    if (array == array_bits) return read_piece(std::span<const std::uint32_t>(bits_), offset, out);
+    if (array == array_half) return read_piece(halves_, offset, out);
+    if (array == array_vectors) return read_piece(vectors_, offset, out);
+    throw BadRequest("unknown array of a graph build");
+}
+
+}  // namespace
+
+std::unique_ptr<Builder> make_graph_builder(const IndexShape& shape, const ParameterList& options)
+{
+    return std::make_unique<GraphBuilder>(shape, options);
+}
+
+}  // namespace pgwarp

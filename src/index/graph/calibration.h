@@ -1,0 +1,29 @@
+// Calibration of a graph: recall along a schedule of ef_search, on rows that the graph does not hold yet. A build draws
+// its edges without them, measures, and takes them in at the end.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "index/index.h"
+
+namespace pgwarp
+{
+
+// How many rows are held out.
+std::size_t held_out_sample(std::size_t rows);
+
+struct GraphCalibration {
+    const Searcher& searcher;  // of the graph without the rows that are queries
+    std::size_t rows;
+    std::size_t dimensions;
+    Metric metric;
+    std::span<const float> queries;
+    // The nearest rows of each query that the graph holds, nearest first.
+    const std::vector<std::vector<std::uint32_t>>& truth;
+
+    Calibration run(const BuildProgress& progress, ThreadPool& pool) const;
+};
+
+}  // namespace pgwarp

@@ -1,0 +1,28 @@
+// The k-NN graph that a graph is made from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "index/bulk_memory.h"
+#include "index/graph/space.h"
+#include "index/index.h"
+
+namespace pgwarp
+{
+
+// For each row of a space the numbers of rows near it, nearest first, without itself; what is not there is
+// no_neighbour.
+struct NearestRows {
+    std::size_t width = 0;
+    BulkVector<std::uint32_t> rows;  // [count][width]
+    const std::uint32_t* of(std::size_t row) const { return rows.data() + row * width; }
+    std::uint32_t* of(std::size_t row) { return rows.data() + row * width; }
+};
+
+// Compares all with all. Rows that are `left_out` are near to none and get none.
+NearestRows exact_nearest_rows(const GraphSpace& space, std::size_t width, RowBitmap left_out,
+                               const BuildProgress& progress, ThreadPool& pool);
+
+}  // namespace pgwarp

@@ -1,0 +1,85 @@
+#include "index/graph/traversal.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "index/graph/graph.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::size_t entered_seeds = 16;    // the best of the seeds, from which a search begins
+constexpr std::size_t check_interval = 256;  // rows expanded between looks for a cancellation
+
+}  // namespace
+
+void VisitedRows::begin(std::size_t rows)
+{
+    for (const std::uint32_t word : touched_) words_[word] = 0;
+    touched_.clear();
+    if (words_.size() < (rows + 63) / 64) words_.resize((rows + 63) / 64, 0);
+}
+
+void BestRows::insert(float score, std::uint32_t row, bool dead)
+{
+    if (std::isnan(score)) score = std::numeric_limits<float>::infinity();
+    const Entry entry{score, row, false, dead};
+    const auto place = std::upper_bound(entries_.begin(), entries_.end(), entry, [](const Entry& a, const Entry& b) {
+        return a.score != b.score ? a.score < b.score : a.row < b.row;
+    });
+    next_ = std::min(next_, static_cast<std::size_t>(place - entries_.begin()));
+    entries_.insert(place, entry);
+    counted_ += dead ? 0 : 1;
+    // Nothing lies behind the last that counts, once they are as many as asked for.
+    while (counted_ > limit_ || (counted_ == limit_ && entries_.back().dead)) {
+        counted_ -= entries_.back().dead ? 0 : 1;
+        entries_.pop_back();
+    }
+}
+
+const BestRows::Entry* BestRows::expand_next()
+{
+    while (next_ < entries_.size() && entries_[next_].expanded) ++next_;
+    if (next_ == entries_.size()) return nullptr;
+    entries_[next_].expanded = true;
+    return &entries_[next_];
+}
+
+void traverse(const GraphEdges& edges, std::span<const std::uint32_t> seeds, std::size_t ef, RowBitmap dead,
+              const ScoreRows& score_rows, const CancelToken* cancel, TraversalScratch& scratch)
+{
+    scratch.visited.begin(edges.count());
+    scratch.best.begin(ef);
+    scratch.scores.resize(std::max(seeds.size(), edges.degree));
+    score_rows(seeds, scratch.scores.data());
+    TopK entered(std::max(ef, entered_seeds));
+    entered.push_block(scratch.scores.data(), seeds.size(), 0);
+    // All rows can be reached from the first seed, so that as many are found as there are.
+    scratch.visited.visit(seeds[0]);
+    scratch.best.insert(scratch.scores[0], seeds[0], bit_is_set(dead, seeds[0]));
+    for (const Candidate& candidate : entered.take_sorted()) {
+        const std::uint32_t seed = seeds[candidate.row];
+        if (scratch.best.takes(candidate.score) && scratch.visited.visit(seed))
+            scratch.best.insert(candidate.score, seed, bit_is_set(dead, seed));
+    }
+    std::size_t expanded = 0;
+    while (const BestRows::Entry* entry = scratch.best.expand_next()) {
+        if (cancel != nullptr && ++expanded % check_interval == 0) cancel->check();
+        scratch.rows.clear();
+        for (const std::uint32_t row : edges.of(entry->row)) {
+            if (row == no_neighbour) break;
+            if (scratch.visited.visit(row)) scratch.rows.push_back(row);
+        }
+        score_rows(scratch.rows, scratch.scores.data());
+        for (std::size_t i = 0; i < scratch.rows.size(); ++i) {
+            if (scratch.best.takes(scratch.scores[i]))
+                scratch.best.insert(scratch.scores[i], scratch.rows[i], bit_is_set(dead, scratch.rows[i]));
+        }
+    }
+}
+
+}  // namespace pgwarp

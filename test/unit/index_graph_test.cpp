@@ -1,0 +1,381 @@
+// graph: what is found against brute force in float64, and what a build promises of its edges.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <set>
+
+#include "index/arrays.h"
+#include "index/graph/edges.h"
+#include "index/graph/graph.h"
+#include "index/ordered_scan.h"
+#include "index_fixture.h"
+#include "protocol/calibration.h"
+
+namespace pgwarp::test
+{
+namespace
+{
+
+constexpr std::int64_t full = 0;
+constexpr std::int64_t half = 1;
+constexpr std::int64_t bits = 2;
+
+ParameterList ef(std::int64_t value)
+{
+    return make_list({{"ef_search", value}});
+}
+
+std::vector<std::uint64_t> dead_rows(std::size_t rows, const std::vector<std::uint32_t>& dead)
+{
+    std::vector<std::uint64_t> bitmap((rows + 63) / 64, 0);
+    for (const std::uint32_t row : dead) bitmap[row / 64] |= std::uint64_t{1} << (row % 64);
+    return bitmap;
+}
+
+template <class Element>
+std::vector<Element> array_of(const Index& index, const char* name)
+{
+    const std::vector<ArrayShape> arrays = index.builder->arrays();
+    const ArrayShape* shape = find_array(arrays, name);
+    if (shape == nullptr) return {};
+    const std::vector<std::byte> bytes = index.contents(*shape);
+    std::vector<Element> values(bytes.size() / sizeof(Element));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+}
+
+GraphEdges edges_of(const Index& index)
+{
+    const auto neighbours = array_of<std::uint32_t>(index, array_neighbours);
+    GraphEdges edges;
+    edges.degree = static_cast<std::size_t>(index.builder->effective_options().get("degree", 0));
+    edges.neighbours.assign(neighbours.begin(), neighbours.end());
+    return edges;
+}
+
+// No row is its own neighbour or listed twice, unused places come last, and all are reached from the first seed.
+void expect_sound(const Index& index)
+{
+    const GraphEdges edges = edges_of(index);
+    const auto seeds = array_of<std::uint32_t>(index, array_seeds);
+    ASSERT_FALSE(seeds.empty());
+    for (const std::uint32_t seed : seeds) ASSERT_LT(seed, edges.count());
+    ASSERT_EQ(std::set(seeds.begin(), seeds.end()).size(), seeds.size());
+    for (std::size_t row = 0; row < edges.count(); ++row) {
+        std::set<std::uint32_t> seen;
+        bool ended = false;
+        for (const std::uint32_t to : edges.of(row)) {
+            if (to == no_neighbour) {
+                ended = true;
+                continue;
+            }
+            ASSERT_FALSE(ended) << row;
+            ASSERT_LT(to, edges.count());
+            ASSERT_NE(to, row);
+            ASSERT_TRUE(seen.insert(to).second) << row;
+        }
+    }
+    EXPECT_EQ(count_reachable(edges, seeds[0]), edges.count());
+}
+
+struct Case {
+    Metric metric;
+    std::int64_t vectors;
+    std::size_t dimensions;
+};
+
+class GraphAnswers : public testing::TestWithParam<Case>
+{
+protected:
+    void make(std::size_t count)
+    {
+        const Case given = GetParam();
+        rows = random_rows(count, given.dimensions, 1);
+        queries = random_rows(50, given.dimensions, 1);
+        for (float& value : queries) value = 0.97F * value + 0.02F;
+        if (given.metric == Metric::cosine) {
+            normalise_rows(rows, given.dimensions);
+            normalise_rows(queries, given.dimensions);
+        }
+    }
+    ThreadPool pool{2};
+    std::vector<float> rows;
+    std::vector<float> queries;
+};
+
+TEST_P(GraphAnswers, FindNearlyAllAndKeepTheirPromise)
+{
+    const auto [metric, vectors, dimensions] = GetParam();
+    make(4000);
+    const Index index(Method::graph, metric, dimensions, rows, make_list({{"vectors", vectors}}), pool);
+    expect_sound(index);
+    const ResultKind kind = index.searcher->result_kind();
+    const std::uint32_t k = kind == ResultKind::approximate ? 100 : 10;
+    const auto found = index.search(queries, k, pool, ef(200));
+    double total = 0;
+    for (std::size_t q = 0; q < found.size(); ++q) {
+        const float* query = queries.data() + q * dimensions;
+        ASSERT_EQ(found[q].size(), k);
+        for (std::size_t i = 0; i < k; ++i) {
+            const RowResult& result = found[q][i];
+            if (i > 0) {
+                ASSERT_TRUE(comes_before(found[q][i - 1], result));
+            }
+            const double exact = canonical_distance(metric, query, rows.data() + result.row * dimensions, dimensions);
+            if (kind == ResultKind::exact) {
+                ASSERT_EQ(result.distance, exact);
+            }
+            if (kind != ResultKind::lower_bound) continue;
+            ASSERT_LE(result.distance, exact);
+            ASSERT_LE(exact, result.distance + index.searcher->bound_width(query) + 1e-9 * std::fabs(exact));
+        }
+        total += recall(found[q], brute_force(metric, query, rows, dimensions, 10));
+    }
+    EXPECT_GE(total / static_cast<double>(found.size()), vectors == bits ? 0.85 : 0.98);
+}
+
+TEST_P(GraphAnswers, FindEveryRowWhereAsManyAreAskedFor)
+{
+    const auto [metric, vectors, dimensions] = GetParam();
+    make(700);
+    const Index index(Method::graph, metric, dimensions, rows, make_list({{"vectors", vectors}, {"degree", 4}}), pool);
+    expect_sound(index);
+    const std::vector<float> query(queries.begin(), queries.begin() + static_cast<std::ptrdiff_t>(dimensions));
+    for (const std::uint32_t k : {700U, 5000U}) {
+        const auto found = index.search(query, k, pool, ef(1))[0];
+        ASSERT_EQ(found.size(), 700U);
+        if (index.searcher->result_kind() == ResultKind::exact) {
+            EXPECT_EQ(ids(found), ids(brute_force(metric, query.data(), rows, dimensions, 700)));
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, GraphAnswers,
+                         testing::Values(Case{Metric::l2, full, 24}, Case{Metric::l2, half, 24},
+                                         Case{Metric::l2, bits, 24}, Case{Metric::inner_product, full, 24},
+                                         Case{Metric::inner_product, half, 24}, Case{Metric::cosine, full, 24},
+                                         Case{Metric::cosine, half, 24}, Case{Metric::cosine, bits, 24},
+                                         Case{Metric::l1, full, 24}, Case{Metric::l1, half, 24},
+                                         Case{Metric::l2, full, 3}, Case{Metric::l2, full, 130},
+                                         Case{Metric::inner_product, full, 3}));
+
+// Rows of very different length: those that win are mostly the long ones.
+TEST(Graph, FindsTheLargestProductsOfRowsOfManyLengths)
+{
+    ThreadPool pool(2);
+    std::vector<float> rows = random_rows(4000, 16, 21);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] *= 0.1F + static_cast<float>((i / 16) % 50) / 10;
+    const std::vector<float> queries = random_rows(40, 16, 21);
+    const Index index(Method::graph, Metric::inner_product, 16, rows, {}, pool);
+    expect_sound(index);
+    const auto found = index.search(queries, 10, pool, ef(200));
+    double total = 0;
+    for (std::size_t q = 0; q < found.size(); ++q)
+        total += recall(found[q], brute_force(Metric::inner_product, queries.data() + q * 16, rows, 16, 10));
+    EXPECT_GE(total / static_cast<double>(found.size()), 0.9);
+}
+
+TEST(Graph, AnswersSmallTables)
+{
+    ThreadPool pool(2);
+    for (const std::int64_t vectors : {full, half, bits}) {
+        for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1}) {
+            const auto options = make_list({{"vectors", vectors}});
+            const Index none(Method::graph, metric, 2, {}, options, pool);
+            EXPECT_TRUE(none.search({1, 0}, 10, pool)[0].empty());
+            EXPECT_EQ(none.builder->calibration().count, 0U);
+            std::vector<float> rows;
+            for (std::size_t count = 1; count <= 12; ++count) {
+                rows.insert(rows.end(), {1 / std::sqrt(static_cast<float>(count * count + 1)),
+                                         static_cast<float>(count) / std::sqrt(static_cast<float>(count * count + 1))});
+                const Index index(Method::graph, metric, 2, rows, options, pool);
+                expect_sound(index);
+                EXPECT_EQ(index.search({0, 1}, 20, pool)[0].size(), count);
+                const auto found = index.search({0, 1}, 1, pool)[0];
+                ASSERT_EQ(found.size(), 1U);
+                if (vectors != bits) {
+                    EXPECT_EQ(found[0].row, count - 1);
+                }
+            }
+        }
+    }
+}
+
+TEST(Graph, FindsEqualRows)
+{
+    ThreadPool pool(2);
+    for (const std::int64_t vectors : {full, half, bits}) {
+        const auto options = make_list({{"vectors", vectors}});
+        const Index index(Method::graph, Metric::l2, 3, std::vector<float>(3 * 3000, 1.5F), options, pool);
+        expect_sound(index);
+        const auto found = index.search({1.5F, 1.5F, 1.5F}, 50, pool)[0];
+        ASSERT_EQ(found.size(), 50U);
+        if (vectors == full) {
+            for (const RowResult& result : found) EXPECT_EQ(result.distance, 0);
+        }
+        EXPECT_EQ(index.search({0, 0, 0}, 3000, pool)[0].size(), 3000U);
+    }
+}
+
+TEST(Graph, FindsRowsBesideMassesOfDuplicates)
+{
+    ThreadPool pool(2);
+    std::vector<float> rows = random_rows(3000, 8, 31);
+    for (std::size_t i = 0; i < 8 * 1500; ++i) rows[i] = rows[i % 8];
+    const Index index(Method::graph, Metric::l2, 8, rows, {}, pool);
+    expect_sound(index);
+    double total = 0;
+    for (std::size_t q = 0; q < 40; ++q) {
+        const std::vector<float> query(rows.begin() + static_cast<std::ptrdiff_t>((1600 + q * 30) * 8),
+                                       rows.begin() + static_cast<std::ptrdiff_t>((1601 + q * 30) * 8));
+        const auto found = index.search(query, 10, pool, ef(100))[0];
+        EXPECT_EQ(found.at(0).row, 1600 + q * 30);
+        total += recall(found, brute_force(Metric::l2, query.data(), rows, 8, 10));
+    }
+    EXPECT_GE(total / 40, 0.95);
+}
+
+TEST(Graph, PassesThroughDeadRows)
+{
+    ThreadPool pool(2);
+    const std::vector<float> rows = random_rows(3000, 8, 3);
+    const Index index(Method::graph, Metric::l2, 8, rows, {}, pool);
+    const std::vector<float> query = random_rows(1, 8, 3);
+    // The nearest are dead, and then two of three rows.
+    auto dead = dead_rows(3000, ids(brute_force(Metric::l2, query.data(), rows, 8, 50)));
+    for (int round = 0; round < 2; ++round) {
+        const auto found = index.search(query, 10, pool, ef(40), dead)[0];
+        ASSERT_EQ(found.size(), 10U);
+        for (const RowResult& result : found) EXPECT_FALSE(bit_is_set(dead, result.row));
+        EXPECT_GE(recall(found, brute_force(Metric::l2, query.data(), rows, 8, 10, dead)), 0.9);
+        for (std::uint32_t row = 0; row < 3000; ++row)
+            if (row % 3 != 1) dead[row / 64] |= std::uint64_t{1} << (row % 64);
+    }
+    EXPECT_EQ(index.search(query, 3000, pool, {}, dead)[0].size(),
+              brute_force(Metric::l2, query.data(), rows, 8, 3000, dead).size());
+    const std::vector<std::uint64_t> all(dead.size(), ~std::uint64_t{0});
+    EXPECT_TRUE(index.search(query, 10, pool, {}, all)[0].empty());
+}
+
+TEST(Graph, ContinuationsGoOnWhereTheLastEnded)
+{
+    ThreadPool pool(2);
+    std::vector<float> rows = random_rows(1000, 4, 8);
+    for (float& value : rows) value = std::round(value);
+    const std::vector<float> query{0, 0, 0, 0};
+    const Index index(Method::graph, Metric::l2, 4, rows, {}, pool);
+    SearchBatch batch;
+    batch.queries = query;
+    batch.count = 1;
+    batch.k = 64;
+    std::vector<RowResult> all;
+    double distance = -std::numeric_limits<double>::infinity();
+    std::uint32_t row = 0;
+    for (std::vector<RowResult> page;; distance = page.back().distance, row = page.back().row) {
+        index.searcher->search_exact(batch, distance, row, page, pool);
+        if (page.empty()) break;
+        all.insert(all.end(), page.begin(), page.end());
+    }
+    EXPECT_EQ(ids(all), ids(brute_force(Metric::l2, query.data(), rows, 4, 1000)));
+}
+
+TEST(Graph, AnswersAloneAsInABatch)
+{
+    ThreadPool pool(2);
+    const std::vector<float> rows = random_rows(3000, 20, 5);
+    const std::vector<float> queries = random_rows(30, 20, 6);
+    const Index index(Method::graph, Metric::l2, 20, rows, {}, pool);
+    const auto together = index.search(queries, 10, pool, ef(50));
+    for (std::size_t q = 0; q < 30; ++q) {
+        const std::vector<float> query(queries.begin() + static_cast<std::ptrdiff_t>(q * 20),
+                                       queries.begin() + static_cast<std::ptrdiff_t>((q + 1) * 20));
+        EXPECT_EQ(ids(index.search(query, 10, pool, ef(50))[0]), ids(together[q]));
+    }
+}
+
+TEST(Graph, BuildsTheSameOnAnyNumberOfThreads)
+{
+    const std::vector<float> rows = random_rows(3000, 20, 7);
+    ThreadPool one(1);
+    ThreadPool three(3);
+    const Index a(Method::graph, Metric::l2, 20, rows, {}, one);
+    const Index b(Method::graph, Metric::l2, 20, rows, {}, three);
+    for (const ArrayShape& array : a.builder->arrays()) EXPECT_EQ(a.contents(array), b.contents(array)) << array.name;
+}
+
+TEST(Graph, ReachesTheRecallItPromises)
+{
+    ThreadPool pool(2);
+    std::vector<float> all = random_rows(12000, 24, 9);
+    const std::vector<float> queries(all.begin(), all.begin() + 24 * 2000);
+    const std::vector<float> rows(all.begin() + 24 * 2000, all.end());
+    const Index index(Method::graph, Metric::l2, 24, rows, {}, pool);
+    const Calibration calibration = index.builder->calibration();
+    ASSERT_GT(calibration.count, 3U);
+    for (const double asked : {0.9, 0.95, 0.99}) {
+        const EffortChoice choice = choose_effort(calibration, 10, asked);
+        ASSERT_TRUE(choice.reached);
+        const auto found = index.search(queries, 10, pool, {}, {}, choice.effort);
+        double total = 0;
+        for (std::size_t q = 0; q < 2000; q += 4)
+            total += recall(found[q], brute_force(Metric::l2, queries.data() + q * 24, rows, 24, 10));
+        EXPECT_GE(total / 500, asked - 0.01);
+    }
+    SearchBatch batch;
+    batch.k = 10;
+    batch.effort = 77;
+    EXPECT_EQ(index.searcher->resolved_settings(batch).get("ef_search", 0), 77);
+    batch.settings.set("ef_search", 33);
+    EXPECT_EQ(index.searcher->resolved_settings(batch).get("ef_search", 0), 33);
+}
+
+TEST(Graph, RefusesWhatMakesNoSense)
+{
+    ThreadPool pool(1);
+    const std::vector<float> rows = random_rows(100, 8, 10);
+    for (const auto& options : {make_list({{"degree", 3}}), make_list({{"degree", 257}}),
+                                make_list({{"build_degree", -1}}), make_list({{"vectors", 3}}),
+                                make_list({{"vectors", 2}, {"bits", 40}}), make_list({{"vectors", 2}, {"bits", 544}})})
+        EXPECT_THROW(Index(Method::graph, Metric::l2, 8, rows, options, pool), BadRequest);
+    const Index index(Method::graph, Metric::l2, 8, rows, {}, pool);
+    std::vector<ArrayShape> arrays = index.builder->arrays();
+    const ParameterList options = index.builder->effective_options();
+    // A neighbour, and a seed, that is no row.
+    for (const char* wrong : {array_neighbours, array_seeds}) {
+        const auto searcher = make_graph_searcher(index.shape, options, arrays);
+        for (const ArrayShape& array : arrays) {
+            std::vector<std::byte> bytes = index.contents(array);
+            if (std::strcmp(array.name, wrong) == 0) bytes[1] = std::byte{1};
+            searcher->write(array.name, 0, bytes);
+        }
+        EXPECT_THROW(searcher->finish_load(pool), BadRequest) << wrong;
+    }
+    std::erase_if(arrays, [](const ArrayShape& array) { return std::strcmp(array.name, array_seeds) == 0; });
+    EXPECT_THROW(make_graph_searcher(index.shape, options, arrays), BadRequest);
+}
+
+TEST(Graph, EndsWhenCancelled)
+{
+    ThreadPool pool(2);
+    const std::vector<float> vectors = random_rows(2000, 8, 11);
+    RowBuffer rows(8);
+    std::vector<Tid> tids(2000);
+    for (std::uint32_t i = 0; i < 2000; ++i) tids[i] = {i, 1, 0};
+    rows.append(tids, vectors);
+    CancelToken cancel;
+    IndexShape shape{};
+    shape.method = Method::graph;
+    shape.metric = static_cast<std::uint8_t>(Metric::l2);
+    shape.dimensions = 8;
+    const auto builder = make_graph_builder(shape, {});
+    const BuildProgress progress{[&](const char* phase, std::uint64_t, std::uint64_t) {
+                                     if (std::strcmp(phase, "pruning edges") == 0) cancel.cancel();
+                                 },
+                                 &cancel};
+    EXPECT_THROW(builder->run(rows, progress, pool), Cancelled);
+}
+
+}  // namespace
+}  // namespace pgwarp::test

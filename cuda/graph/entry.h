@@ -19,7 +19,7 @@ namespace pgwarp::cuda::graph
 // Bits 63-32: key of the score; 31-1: row; 0: expanded.
 using Entry = std::uint64_t;
 
-inline constexpr Entry no_entry = ~Entry{0};           // behind all others, counts as expanded
+inline constexpr Entry no_entry = ~Entry{0};            // behind all others, counts as expanded
 inline constexpr std::uint32_t most_rows = 0x7fffffff;  // row numbers take 31 bits
 
 // Floats as unsigned numbers in the same order; infinities and NaN become the last key.

@@ -12,10 +12,10 @@ namespace pgwarp::cuda::graph
 
 // Memory of one search; all of it shared by its group.
 struct QueueMemory {
-    Entry* entries = nullptr;        // [length], sorted
-    Entry* fresh = nullptr;          // [most_fresh]: scored rows on their way in
-    Entry* kept = nullptr;           // [most_fresh]: those of them that get in
-    std::uint32_t* place = nullptr;  // [most_fresh]: where they come to lie
+    Entry* entries = nullptr;           // [length], sorted
+    Entry* fresh = nullptr;             // [most_fresh]: scored rows on their way in
+    Entry* kept = nullptr;              // [most_fresh]: those of them that get in
+    std::uint32_t* place = nullptr;     // [most_fresh]: where they come to lie
     std::uint32_t* counters = nullptr;  // [queue_counters]
     std::uint32_t length = 0;
 };
@@ -49,8 +49,7 @@ public:
     // that gets a place, left(row) for each that loses its own, by one thread each. `repeats`: a row may come twice.
     // All threads see the queue as it is then.
     template <class Entered, class Left>
-    PGWARP_HOST_DEVICE Taken take_in(std::uint32_t count, bool repeats, const Entered& entered,
-                                             const Left& left)
+    PGWARP_HOST_DEVICE Taken take_in(std::uint32_t count, bool repeats, const Entered& entered, const Left& left)
     {
         keep(count, repeats);
         group_.sync();

@@ -130,8 +130,7 @@ struct BitScores {
     std::uint32_t words;
     const std::uint32_t* query;  // shared
 
-    __device__ static std::uint32_t differing(const std::uint32_t* row, const std::uint32_t* query,
-                                              std::uint32_t words)
+    __device__ static std::uint32_t differing(const std::uint32_t* row, const std::uint32_t* query, std::uint32_t words)
     {
         std::uint32_t bits = 0;
         if (words % 4 == 0) {

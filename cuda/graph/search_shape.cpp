@@ -105,7 +105,7 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     if (shape.visited == VisitedKind::bloom) traversal.deletes = false;
     shape.visited_bits = setting(settings, "visited_bits", default_bits(shape), 5, 15);
     shape.seeds = setting(settings, "seeds", 4096, 1, ground.seeds);
-    shape.starts = setting(settings, "starts", 16, 1, std::min<std::size_t>(shape.seeds, most_starts));
+    shape.starts = 1 + setting(settings, "starts", 16, 1, std::min<std::size_t>(shape.seeds, most_starts));
 
     const std::uint32_t queries_of_warp = std::bit_floor(setting(settings, "multi_query", 1, 1, 4));
     shape.lanes = std::bit_floor(setting(settings, "lanes", default_lanes(count, ground), 8, 256));

@@ -10,7 +10,7 @@
 //   selected_insertion  1: only rows that enter the queue are remembered as visited
 //   visited_deletion    1: and forgotten when they leave it
 //   multi_query         queries a warp: 1, 2 or 4
-//   seeds, starts       seeds that a query is compared with; how many of them a search begins at
+//   seeds, starts       seeds that a query is compared with; how many of them, beside the first, it begins at
 //   lanes               threads of a query, a power of two from 8 to 256
 //   team                threads that share a row, a power of two from 4 to 32
 //   cluster             blocks that share the scores of a query, 1 to 8
@@ -34,8 +34,8 @@ struct SearchGround {
     std::size_t rows = 0;
     std::size_t degree = 0;
     std::size_t seeds = 0;
-    std::size_t row_bytes = 0;     // that a score reads
-    std::size_t query_bytes = 0;   // of a query in shared memory
+    std::size_t row_bytes = 0;    // that a score reads
+    std::size_t query_bytes = 0;  // of a query in shared memory
     std::size_t multiprocessors = 1;
     std::size_t shared_bytes = 0;  // that a block may have
     bool clusters = false;         // whether the device has thread-block clusters
@@ -46,13 +46,13 @@ struct SearchShape {
     VisitedKind visited = VisitedKind::hash;
     std::uint32_t visited_bits = 0;
     std::uint32_t seeds = 0;
-    std::uint32_t starts = 0;
+    std::uint32_t starts = 0;  // with the first seed, from which all rows can be reached
     std::uint32_t lanes = 32;
     std::uint32_t team = 8;
-    std::uint32_t groups = 1;   // queries a block
-    std::uint32_t cluster = 1;  // blocks a query
-    std::uint32_t wanted = 0;   // rows of the queue that are ranked by their values
-    std::uint32_t shared_bytes = 0;  // of a block
+    std::uint32_t groups = 1;          // queries a block
+    std::uint32_t cluster = 1;         // blocks a query
+    std::uint32_t wanted = 0;          // rows of the queue that are ranked by their values
+    std::uint32_t shared_bytes = 0;    // of a block
     std::uint32_t launch_queries = 0;  // queries of a launch, so that it ends in time
 
     std::uint32_t block_threads() const { return lanes > 32 ? lanes : lanes * groups; }

@@ -1,14 +1,15 @@
-// A search through the graph (SONG sections 3 to 6) by a group of threads: rows near the query are expanded, best first,
-// until the best `ef` rows seen are all expanded. Three stages a turn: neighbours are located, their scores computed in
-// bulk, queue and visited rows kept up. Free of CUDA: the group, the visited rows and the scores are given, so the same
-// code runs on the CPU in tests.
+// A search through the graph (SONG sections 3 to 6) by a group of threads: rows near the query are expanded, best
+// first, until the best `ef` rows seen are all expanded. Three stages a turn: neighbours are located, their scores
+// computed in bulk, queue and visited rows kept up. Free of CUDA: the group, the visited rows and the scores are given,
+// so the same code runs on the CPU in tests.
 //
 // What a search finds depends on the query, the graph, its starts and `ef`, `length`, `steps` alone: neither on how
 // many threads there are, nor on their order, nor, with VisitedHash, on what is forgotten.
 //
-// A Group has rank(), size(), sync(), and on shared words count (adds one), lower (minimum), compare_and_swap and set_bits, which
-// return what was there; first_matches(begin, end, most, matches, out) writes, in order, the first `most` numbers in
-// [begin, end) for which matches(i) holds and returns, to its first thread at least, how many they are.
+// A Group has rank(), size(), sync(), and on shared words count (adds one), lower (minimum), compare_and_swap and
+// set_bits, which return what was there; first_matches(begin, end, most, matches, out) writes, in order, the first
+// `most` numbers in [begin, end) for which matches(i) holds and returns, to its first thread at least, how many they
+// are.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +59,7 @@ public:
         remembered_late_ = shape.selected || shape.deletes;
     }
 
-    // From starts[0, count), different rows or no_row_here, in memory that all threads read, through neighbours
+    // From starts[0, count), rows or no_row_here, in memory that all threads read, through neighbours
     // [rows][degree]. Afterwards the queue holds the answer, for all threads to see.
     PGWARP_HOST_DEVICE TraversalCounts run(const std::uint32_t* starts, std::uint32_t count,
                                            const std::uint32_t* neighbours)
@@ -73,7 +74,7 @@ public:
             const std::uint32_t end = count - begin < shape_.most_fresh ? count : begin + shape_.most_fresh;
             for (std::uint32_t i = begin + group_.rank(); i < end; i += group_.size()) locate(starts[i]);
             group_.sync();
-            first = smaller(first, admit(counts, false));
+            first = smaller(first, admit(counts, true));
         }
         while (first < shape_.ef) {
             const std::uint32_t parents = choose_parents(first);

@@ -31,9 +31,8 @@ void launch(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cu
 {
     const SearchShape& shape = job.shape;
     allow_shared_memory(traverse_kernel<kind>);
-    launch_chained(job.chained, traverse_kernel<kind>, (count + shape.groups - 1) / shape.groups,
-                   shape.block_threads(), shape.shared_bytes, stream, "going through the graph",
-                   arguments_of(job, first, count));
+    launch_chained(job.chained, traverse_kernel<kind>, (count + shape.groups - 1) / shape.groups, shape.block_threads(),
+                   shape.shared_bytes, stream, "going through the graph", arguments_of(job, first, count));
 }
 
 void traverse_plainly(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)

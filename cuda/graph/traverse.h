@@ -16,7 +16,7 @@ namespace pgwarp::cuda::graph
 struct TraverseJob {
     const GraphView* view = nullptr;
     SearchShape shape;
-    const float* queries = nullptr;            // [count][dimensions], where the rows are: ivfadc's QueryView::moved
+    const float* queries = nullptr;             // [count][dimensions], where the rows are: ivfadc's QueryView::moved
     const std::uint32_t* query_bits = nullptr;  // [count][words], where rows are bits
     const std::uint32_t* starts = nullptr;      // [count][shape.starts]: row numbers, or no_row_here
     const std::uint32_t* dead = nullptr;        // bit per row, or none: these rows are passed through

@@ -47,9 +47,8 @@ __device__ void lead(const TraverseArguments& arguments, const DeviceGroup& grou
     const Visited visited(group, reinterpret_cast<std::uint32_t*>(shared + arguments.layout.visited),
                           shape.visited_bits);
     Traversal<DeviceGroup, Visited, decltype(scores)> traversal(group, shape.traversal, memory, visited, scores);
-    const TraversalCounts work =
-        traversal.run(arguments.starts + static_cast<std::size_t>(query) * shape.starts, shape.starts,
-                      arguments.view.neighbours);
+    const TraversalCounts work = traversal.run(arguments.starts + static_cast<std::size_t>(query) * shape.starts,
+                                               shape.starts, arguments.view.neighbours);
     if (threadIdx.x == 0) *located_count = no_more;
     cg::this_cluster().sync();
     write_found(group, arguments, memory, query, work);

@@ -104,8 +104,8 @@ __device__ inline auto scores_of(const DeviceGroup& group, const Teams& teams, c
         const auto* staged = reinterpret_cast<const float4*>(query);
         const bool squared = view.vectors.metric == Metric::l2;
         const float* terms = squared && kind == ScoreKind::dot ? view.vectors.row_terms : nullptr;
-        return HalfScores<kind>{group, teams,  view.vectors.half.rows,   terms, pieces,
-                                squared ? 2.0F : 1.0F, {staged, staged + pieces}};
+        return HalfScores<kind>{
+            group, teams, view.vectors.half.rows, terms, pieces, squared ? 2.0F : 1.0F, {staged, staged + pieces}};
     }
 }
 
@@ -118,7 +118,8 @@ __device__ inline void write_found(const DeviceGroup& group, const TraverseArgum
     std::uint32_t* rows = arguments.rows + static_cast<std::size_t>(query) * wanted;
     const auto lives = [&](std::uint32_t i) {
         const std::uint32_t row = row_of(entries[i]);
-        return entries[i] != no_entry && (arguments.dead == nullptr || ((arguments.dead[row / 32] >> row % 32) & 1U) == 0);
+        return entries[i] != no_entry &&
+               (arguments.dead == nullptr || ((arguments.dead[row / 32] >> row % 32) & 1U) == 0);
     };
     const std::uint32_t found = group.first_matches(0, arguments.shape.traversal.ef, wanted, lives, rows);
     if (group.rank() == 0) {
@@ -145,9 +146,8 @@ __device__ inline void traverse_query(const TraverseArguments& arguments, unsign
                                        shape.visited_bits);
     Traversal<DeviceGroup, Visited<DeviceGroup>, decltype(scores)> traversal(group, shape.traversal, memory, visited,
                                                                              scores);
-    const TraversalCounts work =
-        traversal.run(arguments.starts + static_cast<std::size_t>(query) * shape.starts, shape.starts,
-                      arguments.view.neighbours);
+    const TraversalCounts work = traversal.run(arguments.starts + static_cast<std::size_t>(query) * shape.starts,
+                                               shape.starts, arguments.view.neighbours);
     write_found(group, arguments, memory, query, work);
 }
 

@@ -13,9 +13,9 @@ namespace pgwarp::cuda::graph
 
 // Rows as 1-bit random projections (SONG section 7).
 struct BitView {
-    const std::uint32_t* rows = nullptr;  // [rows][words]
+    const std::uint32_t* rows = nullptr;   // [rows][words]
     const std::uint32_t* seeds = nullptr;  // [seeds][words], those of the seeds
-    const float* projection = nullptr;     // [32 * words][dimensions]
+    const float* projection = nullptr;     // [32 * words][dimensions + 1]: directions, each with its threshold
     std::uint32_t words = 0;
 };
 
@@ -30,6 +30,7 @@ struct GraphView {
     const std::uint32_t* neighbours = nullptr;  // [rows][degree]
     const std::uint32_t* seed_rows = nullptr;   // [seeds]
     ivfadc::MirrorView vectors;                 // halves, and what ranks: nothing where bits are kept
+    double l1_error = 0;                        // how far a row's half form may be from it by L1
     BitView bits;
 
     PGWARP_HOST_DEVICE bool has_bits() const { return bits.words > 0; }

@@ -113,10 +113,7 @@ public:
     }
 
 private:
-    PGWARP_HOST_DEVICE std::uint32_t first_slot(std::uint32_t row) const
-    {
-        return (row * 0x9E3779B1U) >> (32 - bits_);
-    }
+    PGWARP_HOST_DEVICE std::uint32_t first_slot(std::uint32_t row) const { return (row * 0x9E3779B1U) >> (32 - bits_); }
     PGWARP_HOST_DEVICE std::uint32_t next(std::uint32_t slot) const { return (slot + 1) & (visited_words(bits_) - 1); }
 
     Group group_;

@@ -156,12 +156,12 @@ TEST_P(Options, FindWhatAPlainSearchFinds)
 }
 
 INSTANTIATE_TEST_SUITE_P(Traversal, Options,
-                         testing::Values(Setting{16, 16, 1, false, false, 12, 1}, Setting{16, 16, 1, false, false, 12, 4},
-                                         Setting{1, 1, 1, false, false, 10, 3}, Setting{50, 50, 1, false, false, 7, 1},
-                                         Setting{50, 50, 1, false, false, 5, 3}, Setting{50, 50, 4, false, false, 8, 4},
-                                         Setting{50, 50, 4, false, false, 4, 1}, Setting{33, 33, 3, true, false, 8, 4},
-                                         Setting{33, 33, 3, true, true, 7, 1}, Setting{64, 64, 1, true, true, 8, 4},
-                                         Setting{20, 100, 1, false, false, 11, 2},
+                         testing::Values(Setting{16, 16, 1, false, false, 12, 1},
+                                         Setting{16, 16, 1, false, false, 12, 4}, Setting{1, 1, 1, false, false, 10, 3},
+                                         Setting{50, 50, 1, false, false, 7, 1}, Setting{50, 50, 1, false, false, 5, 3},
+                                         Setting{50, 50, 4, false, false, 8, 4}, Setting{50, 50, 4, false, false, 4, 1},
+                                         Setting{33, 33, 3, true, false, 8, 4}, Setting{33, 33, 3, true, true, 7, 1},
+                                         Setting{64, 64, 1, true, true, 8, 4}, Setting{20, 100, 1, false, false, 11, 2},
                                          Setting{200, 200, 8, true, true, 9, 5}));
 
 TEST(Traversal, TheFiltersLoseLittle)

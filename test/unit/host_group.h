@@ -29,6 +29,7 @@ public:
     {
         return std::atomic_ref(*word).fetch_or(bits);
     }
+    void count_one(std::uint32_t* word) const { count(word); }
     void lower(std::uint32_t* word, std::uint32_t value) const
     {
         std::atomic_ref reference(*word);

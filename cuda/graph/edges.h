@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/context.h"
+#include "index/graph/edges.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -16,9 +17,6 @@ namespace pgwarp::cuda::graph
 // nearest: device, [rows][width]; out: device, [rows][degree]. width, degree <= 256. Waits for the device.
 void draw_edges(Context& context, const std::uint32_t* nearest, std::uint32_t rows, std::uint32_t width,
                 std::uint32_t degree, std::uint32_t* out, cudaStream_t stream);
-
-inline constexpr std::uint32_t unreached_row = 0xffffffff;
-inline constexpr std::uint32_t root_row = 0xfffffffe;
 
 // A breadth-first search from `from` along neighbours (device, [rows][degree]): the row that each row was reached from,
 // of several the lowest; root_row for `from`, unreached_row for what cannot be reached. Waits for the device.

@@ -128,14 +128,14 @@ private:
     void search_few_found(const SearchBatch& batch, const std::vector<std::uint32_t>& numbers, std::size_t ef,
                           Workspace& workspace, const std::uint32_t* dead, Results& results, ThreadPool& pool) const;
     void go_through_rows(const SearchBatch& batch, std::uint32_t number, Results& results, ThreadPool& pool) const;
-    DeadRows::Use dead_rows(RowBitmap dead) const
+    Tombstones::Use dead_rows(RowBitmap dead) const
     {
         return dead_.of(dead, mirror_.rows(), mirror_.context().pool(), dead_stream_);
     }
 
     Mirror mirror_;
     Context::Lease dead_stream_;
-    mutable DeadRows dead_;
+    mutable Tombstones dead_;
     mutable Workspaces workspaces_;
 };
 
@@ -250,7 +250,7 @@ void GraphSearcher::search(const SearchBatch& batch, Results& results, ThreadPoo
 {
     results.assign(batch.count, {});
     if (mirror_.rows() == 0 || batch.k == 0 || batch.count == 0) return;
-    const DeadRows::Use dead = dead_rows(batch.dead);
+    const Tombstones::Use dead = dead_rows(batch.dead);
     // Dead rows take places in the queue.
     const double alive = dead != nullptr ? std::max(0.05, 1 - dead->share) : 1;
     const auto ef =
@@ -320,7 +320,7 @@ void GraphSearcher::search_exact(const SearchBatch& batch, double after_distance
         all_values(view, {query.data(), norm.data(), bits.data()}, first, std::min(step, view.rows - first),
                    values.data() + first, stream);
     }
-    const DeadRows::Use dead = dead_rows(batch.dead);
+    const Tombstones::Use dead = dead_rows(batch.dead);
     const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(batch.k, mirror_.rows()));
     ivfadc::OrderedRows first(memory, wanted, stream);
     ivfadc::first_after({values.data(), view.vectors.row_at, dead != nullptr ? dead->words() : nullptr, view.rows},

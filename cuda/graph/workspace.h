@@ -92,7 +92,7 @@ private:
 };
 
 // Tombstones as the last search had them: they seldom change from one search to the next. Thread-safe.
-class DeadRows
+class Tombstones
 {
 public:
     // Bit i of words: row i. To be kept while kernels read it.

@@ -5,6 +5,7 @@
 
 #include "index/arrays.h"
 #include "index/calibrate.h"
+#include "index/graph/build_steps.h"
 #include "index/graph/calibration.h"
 #include "index/graph/edges.h"
 #include "index/graph/graph.h"
@@ -28,8 +29,12 @@ constexpr std::size_t piece_rows = 4096;
 class GraphBuilder : public Builder
 {
 public:
-    GraphBuilder(const IndexShape& shape, const ParameterList& options)
-        : shape_(shape), metric_(static_cast<Metric>(shape.metric)), dimensions_(shape.dimensions), asked_(options)
+    GraphBuilder(const IndexShape& shape, const ParameterList& options, std::unique_ptr<GraphBuildSteps> steps)
+        : shape_(shape),
+          metric_(static_cast<Metric>(shape.metric)),
+          dimensions_(shape.dimensions),
+          asked_(options),
+          steps_(std::move(steps))
     {
         // What makes no sense is refused before any row comes.
         options_ = GraphOptions::resolve(asked_, 0, dimensions_);
@@ -44,6 +49,9 @@ public:
 private:
     void hold_out();
     void draw_graph(const GraphSpace& space, ThreadPool& pool);
+    void connect(RowBitmap left_out);
+    std::vector<std::vector<std::uint32_t>> nearest_of_held_out(Metric metric, std::span<const float> rows,
+                                                                std::size_t dimensions, ThreadPool& pool);
     void find_truth(std::span<const float> vectors, const GraphSpace& space, ThreadPool& pool);
     void train_half(std::span<const float> vectors, ThreadPool& pool);
     void project(std::span<const float> vectors, ThreadPool& pool);
@@ -55,6 +63,7 @@ private:
     Metric metric_;
     std::size_t dimensions_;
     ParameterList asked_;
+    std::unique_ptr<GraphBuildSteps> steps_;  // of a device, or none
     GraphOptions options_;
     std::size_t rows_ = 0;
     const BuildProgress* progress_ = nullptr;
@@ -102,13 +111,33 @@ void GraphBuilder::hold_out()
 
 void GraphBuilder::draw_graph(const GraphSpace& space, ThreadPool& pool)
 {
+    if (steps_ != nullptr && steps_->draw(space, options_, held_out_bits_, *progress_, pool, seeds_, edges_))
+        return connect(held_out_bits_);
     const std::size_t wanted = seed_count(rows_);
     for (const std::uint32_t row : draw_rows(rows_, std::min(rows_, wanted + held_out_.size()), build_seed + 1)) {
         if (!bit_is_set(held_out_bits_, row) && seeds_.size() < wanted) seeds_.push_back(row);
     }
     const NearestRows nearest = exact_nearest_rows(space, options_.build_degree, held_out_bits_, *progress_, pool);
     edges_ = draw_edges(nearest, options_.degree, *progress_, pool);
-    connect_rows(edges_, seeds_, held_out_bits_, *progress_);
+    connect(held_out_bits_);
+}
+
+void GraphBuilder::connect(RowBitmap left_out)
+{
+    ReachRows reach;
+    if (steps_ != nullptr)
+        reach = [this](const GraphEdges& edges, std::uint32_t from) { return steps_->reach(edges, from); };
+    connect_rows(edges_, seeds_, left_out, *progress_, reach);
+}
+
+std::vector<std::vector<std::uint32_t>> GraphBuilder::nearest_of_held_out(Metric metric, std::span<const float> rows,
+                                                                          std::size_t dimensions, ThreadPool& pool)
+{
+    if (steps_ != nullptr) {
+        auto truth = steps_->truth(metric, rows, dimensions, held_out_, pool, progress_->cancel);
+        if (truth) return std::move(*truth);
+    }
+    return calibration_truth(metric, rows, dimensions, held_out_, pool, progress_->cancel);
 }
 
 void GraphBuilder::find_truth(std::span<const float> vectors, const GraphSpace& space, ThreadPool& pool)
@@ -116,10 +145,10 @@ void GraphBuilder::find_truth(std::span<const float> vectors, const GraphSpace& 
     progress_->report("calibrating", 0, 1);
     if (held_out_.empty()) return;
     queries_ = gather_rows(vectors.data(), dimensions_, held_out_);
-    truth_ = calibration_truth(metric_, vectors, dimensions_, held_out_, pool, progress_->cancel);
-    nearby_ = metric_ != Metric::inner_product ? truth_
-                                               : calibration_truth(space.metric(), space.rows(), space.dimensions(),
-                                                                   held_out_, pool, progress_->cancel);
+    truth_ = nearest_of_held_out(metric_, vectors, dimensions_, pool);
+    nearby_ = metric_ != Metric::inner_product
+                  ? truth_
+                  : nearest_of_held_out(space.metric(), space.rows(), space.dimensions(), pool);
     for (std::vector<std::uint32_t>& near : nearby_) near.resize(std::min(near.size(), options_.build_degree));
     for (std::vector<std::uint32_t>& truth : truth_)
         std::erase_if(truth, [this](std::uint32_t row) { return bit_is_set(held_out_bits_, row); });
@@ -195,7 +224,9 @@ void GraphBuilder::keep_rows(RowBuffer& rows, ThreadPool& pool)
 void GraphBuilder::calibrate(ThreadPool& pool)
 {
     const std::vector<ArrayShape> shapes = arrays();
-    const auto searcher = make_graph_searcher(shape_, effective_options(), shapes);
+    std::unique_ptr<Searcher> searcher;
+    if (steps_ != nullptr) searcher = steps_->make_searcher(shape_, effective_options(), shapes);
+    if (searcher == nullptr) searcher = make_graph_searcher(shape_, effective_options(), shapes);
     feed_searcher(*this, *searcher, pool);
     const GraphCalibration calibration{*searcher, rows_ - held_out_.size(), dimensions_, metric_, queries_, truth_};
     calibration_ = calibration.run(*progress_, pool);
@@ -204,7 +235,7 @@ void GraphBuilder::calibrate(ThreadPool& pool)
 void GraphBuilder::take_in()
 {
     for (std::size_t i = 0; i < held_out_.size(); ++i) insert_row(edges_, held_out_[i], nearby_[i]);
-    connect_rows(edges_, seeds_, {}, *progress_);
+    connect({});
     queries_ = {};
     truth_ = {};
     nearby_ = {};
@@ -252,7 +283,13 @@ void GraphBuilder::read(const std::string& array, std::uint64_t offset, std::spa
 
 std::unique_ptr<Builder> make_graph_builder(const IndexShape& shape, const ParameterList& options)
 {
-    return std::make_unique<GraphBuilder>(shape, options);
+    return make_graph_builder(shape, options, nullptr);
+}
+
+std::unique_ptr<Builder> make_graph_builder(const IndexShape& shape, const ParameterList& options,
+                                            std::unique_ptr<GraphBuildSteps> steps)
+{
+    return std::make_unique<GraphBuilder>(shape, options, std::move(steps));
 }
 
 }  // namespace pgwarp

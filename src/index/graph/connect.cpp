@@ -12,13 +12,19 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::uint32_t unreached = 0xffffffff;
-constexpr std::uint32_t root = 0xfffffffe;
+constexpr std::uint32_t unreached = unreached_row;
+constexpr std::uint32_t root = root_row;
 
 class Connector
 {
 public:
     explicit Connector(GraphEdges& edges) : edges_(edges), parent_(edges.count(), unreached) {}
+    // What a search in breadth has found.
+    Connector(GraphEdges& edges, std::vector<std::uint32_t> parents)
+        : edges_(edges), parent_(std::move(parents)), reached_(parent_.size())
+    {
+        reached_ -= static_cast<std::size_t>(std::count(parent_.begin(), parent_.end(), unreached));
+    }
 
     void reach_from(std::uint32_t row, std::uint32_t parent)
     {
@@ -89,11 +95,14 @@ private:
 }  // namespace
 
 void connect_rows(GraphEdges& edges, std::span<const std::uint32_t> seeds, RowBitmap left_out,
-                  const BuildProgress& progress)
+                  const BuildProgress& progress, const ReachRows& reach)
 {
     progress.report("connecting rows", 0, edges.count());
-    Connector connector(edges);
-    connector.reach_from(seeds[0], root);
+    std::vector<std::uint32_t> parents;
+    if (reach) parents = reach(edges, seeds[0]);
+    const bool searched = !parents.empty();
+    Connector connector = searched ? Connector(edges, std::move(parents)) : Connector(edges);
+    if (!searched) connector.reach_from(seeds[0], root);
     for (const std::uint32_t seed : seeds) {
         if (!connector.reached(seed)) connector.link(seed);
     }

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <vector>
 
 #include "index/bulk_memory.h"
 #include "index/graph/nearest_rows.h"
@@ -29,10 +31,16 @@ GraphEdges draw_edges(const NearestRows& nearest, std::size_t degree, const Buil
 // back.
 void insert_row(GraphEdges& edges, std::uint32_t row, std::span<const std::uint32_t> near);
 
+// A search in breadth from one row: the row that each was reached from, or these.
+inline constexpr std::uint32_t unreached_row = 0xffffffff;
+inline constexpr std::uint32_t root_row = 0xfffffffe;
+using ReachRows = std::function<std::vector<std::uint32_t>(const GraphEdges& edges, std::uint32_t from)>;
+
 // Makes every row but those left out, which have no edges, reachable from the first seed. Of rows that aren't, one in a
-// connected set is linked from a row near it. Needs at least one row.
+// connected set is linked from a row near it. Needs at least one row. `reach`, where given, makes the first search,
+// whose result may be empty: then it is made here.
 void connect_rows(GraphEdges& edges, std::span<const std::uint32_t> seeds, RowBitmap left_out,
-                  const BuildProgress& progress);
+                  const BuildProgress& progress, const ReachRows& reach = {});
 
 // How many rows can be reached from this one, itself included.
 std::size_t count_reachable(const GraphEdges& edges, std::uint32_t from);

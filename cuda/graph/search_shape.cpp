@@ -104,7 +104,7 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     shape.visited = static_cast<VisitedKind>(std::clamp<std::int64_t>(settings.get("visited", 0), 0, 2));
     if (shape.visited == VisitedKind::bloom) traversal.deletes = false;
     shape.visited_bits = setting(settings, "visited_bits", default_bits(shape), 5, 15);
-    shape.seeds = setting(settings, "seeds", 4096, 1, ground.seeds);
+    shape.seeds = setting(settings, "seeds", 8192, 1, ground.seeds);
     shape.starts = 1 + setting(settings, "starts", 16, 1, std::min<std::size_t>(shape.seeds, most_starts));
 
     const std::uint32_t queries_of_warp = std::bit_floor(setting(settings, "multi_query", 1, 1, 4));

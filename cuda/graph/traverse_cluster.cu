@@ -14,11 +14,11 @@ namespace pgwarp::cuda::graph
 namespace
 {
 
-constexpr std::uint32_t no_more = 0xffffffff;
-
 #if __CUDA_ARCH__ >= 900
 
 namespace cg = cooperative_groups;
+
+constexpr std::uint32_t no_more = 0xffffffff;
 
 // The leader's side of the scores: tells the others how many rows there are, does its share, waits for theirs.
 template <class Own>

@@ -39,6 +39,11 @@ void half_scores_gather(Metric metric, const float* query, const half_bits* rows
 void score_tile(Metric metric, const float* queries, std::size_t query_count, const float* rows, const float* row_norms,
                 std::size_t row_count, std::size_t dimensions, float* out);
 
+// The same for the rows of these numbers; row_norms[i] is that of row ids[i].
+void score_tile_gather(Metric metric, const float* queries, std::size_t query_count, const float* rows,
+                       const std::uint32_t* ids, const float* row_norms, std::size_t row_count, std::size_t dimensions,
+                       float* out);
+
 // A bound on |computed - true| of score()/scores()/score_tile() for vectors of these L2 norms (all single-precision
 // paths, any summation order). For l1 the norms are L1 norms.
 float score_error_bound(Metric metric, std::size_t dimensions, float query_norm, float row_norm);

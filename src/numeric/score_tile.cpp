@@ -26,7 +26,8 @@ struct Product {
     const float* queries;
     std::size_t query_count;
     const float* rows;
-    const float* row_norms;  // null: none
+    const std::uint32_t* ids;  // which of them; null: the first row_count
+    const float* row_norms;    // null: none
     std::size_t row_count;
     std::size_t dimensions;
     float factor;
@@ -107,7 +108,9 @@ void pack_panel(const Product& product, std::size_t first_row, const Slice& slic
     for (std::size_t r = 0; r < panel_rows; r += square) {
         const float* rows[square];
         for (std::size_t s = 0; s < square; ++s) {
-            rows[s] = product.rows + std::min(first_row + r + s, last) * product.dimensions + slice.begin;
+            const std::size_t at = std::min(first_row + r + s, last);
+            const std::size_t row = product.ids != nullptr ? product.ids[at] : at;
+            rows[s] = product.rows + row * product.dimensions + slice.begin;
         }
         std::size_t i = 0;
         for (; i + square <= slice.count; i += square) transpose_square(rows, i, panel + i * panel_rows + r);
@@ -290,6 +293,13 @@ void add_norms(const float* row_norms, std::size_t query_count, std::size_t row_
     }
 }
 
+tile::Buffers& tile_buffers()
+{
+    static thread_local std::unique_ptr<tile::Buffers> buffers;
+    if (!buffers) buffers = std::make_unique_for_overwrite<tile::Buffers>();
+    return *buffers;
+}
+
 }  // namespace
 
 void score_tile(Metric metric, const float* queries, std::size_t query_count, const float* rows, const float* row_norms,
@@ -303,11 +313,27 @@ void score_tile(Metric metric, const float* queries, std::size_t query_count, co
         if (l2) add_norms(row_norms, query_count, row_count, out);
         return;
     }
-    static thread_local std::unique_ptr<tile::Buffers> buffers;
-    if (!buffers) buffers = std::make_unique_for_overwrite<tile::Buffers>();
-    const tile::Product product{queries,    query_count,        rows, l2 ? row_norms : nullptr, row_count,
+    const tile::Product product{queries,    query_count,        rows, nullptr, l2 ? row_norms : nullptr, row_count,
                                 dimensions, l2 ? -2.0F : -1.0F, out};
-    HWY_DYNAMIC_DISPATCH(multiply_tile)(product, *buffers);
+    HWY_DYNAMIC_DISPATCH(multiply_tile)(product, tile_buffers());
+}
+
+void score_tile_gather(Metric metric, const float* queries, std::size_t query_count, const float* rows,
+                       const std::uint32_t* ids, const float* row_norms, std::size_t row_count, std::size_t dimensions,
+                       float* out)
+{
+    if (query_count == 0 || row_count == 0) return;
+    const bool l2 = metric == Metric::l2;
+    if (metric == Metric::l1 || query_count < fewest_queries) {
+        const Metric scored = l2 ? Metric::inner_product : metric;
+        for (std::size_t q = 0; q < query_count; ++q)
+            scores_gather(scored, queries + q * dimensions, rows, ids, row_count, dimensions, out + q * row_count);
+        if (l2) add_norms(row_norms, query_count, row_count, out);
+        return;
+    }
+    const tile::Product product{queries,    query_count,        rows, ids, l2 ? row_norms : nullptr, row_count,
+                                dimensions, l2 ? -2.0F : -1.0F, out};
+    HWY_DYNAMIC_DISPATCH(multiply_tile)(product, tile_buffers());
 }
 
 }  // namespace pgwarp

@@ -1,4 +1,5 @@
 // The device's build of a graph: each step against the CPU's, and what the whole promises.
+#include <numeric>
 #include <random>
 
 #include "device/error.h"
@@ -34,6 +35,13 @@ std::vector<T> copy_out(const cuda::DeviceArray<T>& values)
     return copy;
 }
 
+std::vector<std::uint32_t> all_rows(std::uint32_t count)
+{
+    std::vector<std::uint32_t> rows(count);
+    std::iota(rows.begin(), rows.end(), 0U);
+    return rows;
+}
+
 // Lists of rows near each other on a circle, some of them short.
 NearestRows make_lists(std::uint32_t rows, std::uint32_t width, unsigned seed)
 {
@@ -62,7 +70,7 @@ TEST(DeviceGraphBuild, DrawsTheEdgesOfTheCpu)
          {std::array{20000U, 64U, 32U}, std::array{5000U, 40U, 7U}, std::array{3000U, 256U, 64U},
           std::array{300U, 9U, 4U}, std::array{2000U, 64U, 64U}, std::array{1U, 4U, 4U}}) {
         const NearestRows nearest = make_lists(rows, width, rows);
-        const GraphEdges expected = draw_edges(nearest, degree, quiet, pool);
+        const GraphEdges expected = draw_edges(nearest, degree, all_rows(rows), quiet, pool);
         const auto lists = copy_in(std::span<const std::uint32_t>(nearest.rows), stream);
         cuda::DeviceArray<std::uint32_t> out(graph_context().pool(), std::size_t{rows} * degree, "test", stream);
         cuda::graph::draw_edges(graph_context(), lists.data(), rows, width, degree, out.data(), stream);
@@ -77,7 +85,7 @@ TEST(DeviceGraphBuild, ReachesWhatCanBeReached)
     ThreadPool pool(0);
     const auto stream = graph_context().lease(cuda::Priority::build);
     const NearestRows nearest = make_lists(30000, 12, 9);
-    const GraphEdges edges = draw_edges(nearest, 6, quiet, pool);
+    const GraphEdges edges = draw_edges(nearest, 6, all_rows(30000), quiet, pool);
     const auto neighbours = copy_in(std::span<const std::uint32_t>(edges.neighbours), stream);
     const auto reach = [&] {
         return cuda::graph::reach_rows(graph_context(), neighbours.data(), 30000, 6, 17, stream);

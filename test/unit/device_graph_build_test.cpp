@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -92,7 +93,9 @@ TEST_P(DrawnEdges, AreThoseOfTheCpu)
     const NearestRows nearest = make_lists(shape.rows, shape.width, 3);
     ThreadPool pool(1);
     const BuildProgress progress{[](const char*, std::uint64_t, std::uint64_t) {}, nullptr};
-    const GraphEdges expected = draw_edges(nearest, shape.degree, progress, pool);
+    std::vector<std::uint32_t> all(shape.rows);
+    std::iota(all.begin(), all.end(), 0U);
+    const GraphEdges expected = draw_edges(nearest, shape.degree, all, progress, pool);
     const std::vector<std::uint32_t> found = draw_by_groups(nearest, shape.degree, shape.threads);
     ASSERT_EQ(found.size(), expected.neighbours.size());
     EXPECT_TRUE(std::equal(found.begin(), found.end(), expected.neighbours.begin()));

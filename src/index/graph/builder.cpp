@@ -14,7 +14,6 @@
 #include "index/graph/stored_rows.h"
 #include "index/ivfadc/ivfadc.h"
 #include "numeric/half_codec.h"
-#include "numeric/kmeans_rules.h"
 #include "numeric/sample.h"
 
 namespace pgwarp
@@ -25,6 +24,8 @@ namespace
 
 constexpr std::uint64_t build_seed = 0x67726170;
 constexpr std::size_t piece_rows = 4096;
+constexpr std::size_t compared_rows = 4096;  // with each row, where not all are
+constexpr std::size_t most_compared_with_all = 2 * compared_rows;
 
 class GraphBuilder : public Builder
 {
@@ -113,12 +114,13 @@ void GraphBuilder::draw_graph(const GraphSpace& space, ThreadPool& pool)
 {
     if (steps_ != nullptr && steps_->draw(space, options_, held_out_bits_, *progress_, pool, seeds_, edges_))
         return connect(held_out_bits_);
-    const std::size_t wanted = seed_count(rows_);
-    for (const std::uint32_t row : draw_rows(rows_, std::min(rows_, wanted + held_out_.size()), build_seed + 1)) {
-        if (!bit_is_set(held_out_bits_, row) && seeds_.size() < wanted) seeds_.push_back(row);
-    }
-    const NearestRows nearest = exact_nearest_rows(space, options_.build_degree, held_out_bits_, *progress_, pool);
-    edges_ = draw_edges(nearest, options_.degree, *progress_, pool);
+    const RowGroups groups = group_rows(space, seed_count(rows_), held_out_bits_, *progress_, pool);
+    seeds_ = central_rows(space, groups, pool);
+    const NearestRows nearest =
+        rows_ <= most_compared_with_all
+            ? exact_nearest_rows(space, options_.build_degree, held_out_bits_, *progress_, pool)
+            : grouped_nearest_rows(space, groups, options_.build_degree, compared_rows, *progress_, pool);
+    edges_ = draw_edges(nearest, options_.degree, groups.rows, *progress_, pool);
     connect(held_out_bits_);
 }
 

@@ -5,6 +5,7 @@
 
 #include "index/graph/build_loop.h"
 #include "index/graph/graph.h"
+#include "index/graph/place_table.h"
 
 namespace pgwarp
 {
@@ -13,43 +14,6 @@ namespace
 {
 
 constexpr std::size_t piece_rows = 512;
-
-// Where each of a few rows stands in a list.
-class PlaceTable
-{
-public:
-    static constexpr std::size_t none = 0xffffffff;
-
-    explicit PlaceTable(std::size_t most) : slots_(1)
-    {
-        while (slots_.size() < 4 * most) slots_.resize(2 * slots_.size());
-    }
-    void assign(std::span<const std::uint32_t> rows)
-    {
-        std::fill(slots_.begin(), slots_.end(), Slot{});
-        for (std::size_t i = 0; i < rows.size(); ++i)
-            slots_[slot_of(rows[i])] = {rows[i], static_cast<std::uint32_t>(i)};
-    }
-    std::size_t place_of(std::uint32_t row) const
-    {
-        const Slot& slot = slots_[slot_of(row)];
-        return slot.row == row ? slot.place : none;
-    }
-
-private:
-    struct Slot {
-        std::uint32_t row = no_neighbour;
-        std::uint32_t place = 0;
-    };
-    // The slot that holds the row, or the empty one where it would be.
-    std::size_t slot_of(std::uint32_t row) const
-    {
-        std::size_t at = (row * std::size_t{0x9e3779b1}) >> 7 & (slots_.size() - 1);
-        while (slots_[at].row != no_neighbour && slots_[at].row != row) at = (at + 1) & (slots_.size() - 1);
-        return at;
-    }
-    std::vector<Slot> slots_;
-};
 
 std::span<const std::uint32_t> without_unused(std::span<const std::uint32_t> rows)
 {
@@ -62,7 +26,7 @@ std::span<const std::uint32_t> without_unused(std::span<const std::uint32_t> row
 class DetourOrder
 {
 public:
-    explicit DetourOrder(std::size_t width) : places_(width), detours_(width) {}
+    explicit DetourOrder(std::size_t width) : detours_(width) {}
 
     template <class NeighboursOf>
     void sort(std::span<const std::uint32_t> near, NeighboursOf neighbours_of, std::vector<std::uint32_t>& out)
@@ -70,9 +34,10 @@ public:
         places_.assign(near);
         std::fill(detours_.begin(), detours_.end(), 0U);
         for (std::size_t i = 0; i < near.size(); ++i) {
+            if (i + 2 < near.size()) prefetch(neighbours_of(near[i + 2]));
             const std::span<const std::uint32_t> beyond = neighbours_of(near[i]);
             for (std::size_t rank = 0; rank < beyond.size() && beyond[rank] != no_neighbour; ++rank) {
-                const std::size_t place = places_.place_of(beyond[rank]);
+                const std::uint32_t place = places_.place_of(beyond[rank]);
                 if (place != PlaceTable::none && place > std::max(i, rank)) ++detours_[place];
             }
         }
@@ -84,31 +49,38 @@ public:
     }
 
 private:
+    static void prefetch(std::span<const std::uint32_t> rows)
+    {
+        constexpr std::size_t line = 64 / sizeof(std::uint32_t);
+        for (std::size_t i = 0; i < rows.size(); i += line) __builtin_prefetch(rows.data() + i);
+    }
+
     PlaceTable places_;
     std::vector<std::uint32_t> detours_;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> order_;
 };
 
 // [rows][degree]: of the nearest, those with fewest detours.
-GraphEdges forward_edges(const NearestRows& nearest, std::size_t degree, const BuildProgress& progress,
-                         ThreadPool& pool)
+GraphEdges forward_edges(const NearestRows& nearest, std::size_t degree, std::span<const std::uint32_t> rows,
+                         const BuildProgress& progress, ThreadPool& pool)
 {
     const std::size_t count = nearest.width == 0 ? 0 : nearest.rows.size() / nearest.width;
     GraphEdges edges{degree, {}};
     edges.neighbours.resize(count * degree);
-    for_rows(
-        count, 8 * piece_rows, piece_rows, "pruning edges", progress, pool, [&](std::size_t begin, std::size_t end) {
-            DetourOrder order(nearest.width);
-            std::vector<std::uint32_t> ordered;
-            for (std::size_t row = begin; row < end; ++row) {
-                order.sort(
-                    without_unused({nearest.of(row), nearest.width}),
-                    [&](std::uint32_t other) { return std::span(nearest.of(other), nearest.width); }, ordered);
-                const std::size_t kept = std::min(degree, ordered.size());
-                std::copy_n(ordered.begin(), kept, edges.of(row).begin());
-                std::fill(edges.of(row).begin() + static_cast<std::ptrdiff_t>(kept), edges.of(row).end(), no_neighbour);
-            }
-        });
+    std::fill(edges.neighbours.begin(), edges.neighbours.end(), no_neighbour);
+    for_rows(rows.size(), 8 * piece_rows, piece_rows, "pruning edges", progress, pool,
+             [&](std::size_t begin, std::size_t end) {
+                 DetourOrder order(nearest.width);
+                 std::vector<std::uint32_t> ordered;
+                 for (std::size_t i = begin; i < end; ++i) {
+                     const std::uint32_t row = rows[i];
+                     order.sort(
+                         without_unused({nearest.of(row), nearest.width}),
+                         [&](std::uint32_t other) { return std::span(nearest.of(other), nearest.width); }, ordered);
+                     const std::size_t kept = std::min(degree, ordered.size());
+                     std::copy_n(ordered.begin(), kept, edges.of(row).begin());
+                 }
+             });
     return edges;
 }
 
@@ -152,9 +124,10 @@ void join_edges(std::span<const std::uint32_t> forward, std::span<const std::uin
 
 }  // namespace
 
-GraphEdges draw_edges(const NearestRows& nearest, std::size_t degree, const BuildProgress& progress, ThreadPool& pool)
+GraphEdges draw_edges(const NearestRows& nearest, std::size_t degree, std::span<const std::uint32_t> rows,
+                      const BuildProgress& progress, ThreadPool& pool)
 {
-    const GraphEdges forward = forward_edges(nearest, degree, progress, pool);
+    const GraphEdges forward = forward_edges(nearest, degree, rows, progress, pool);
     const GraphEdges reverse = reverse_edges(forward, progress);
     GraphEdges edges{degree, {}};
     edges.neighbours.resize(forward.neighbours.size());

@@ -23,9 +23,21 @@ struct GraphEdges {
     std::span<std::uint32_t> of(std::size_t row) { return {neighbours.data() + row * degree, degree}; }
 };
 
+// The same where they lie elsewhere.
+struct EdgeView {
+    std::size_t degree = 0;
+    std::span<const std::uint32_t> neighbours;
+    EdgeView() = default;
+    EdgeView(const GraphEdges& edges) : degree(edges.degree), neighbours(edges.neighbours) {}
+    std::size_t count() const { return degree == 0 ? 0 : neighbours.size() / degree; }
+    std::span<const std::uint32_t> of(std::size_t row) const { return neighbours.subspan(row * degree, degree); }
+};
+
 // Edges that others make a detour of are left out, and each row gets edges from rows that lead to it (CAGRA, arXiv
-// 2308.15136, section III-B: detours are counted by ranks). Where there are places left, more of the nearest.
-GraphEdges draw_edges(const NearestRows& nearest, std::size_t degree, const BuildProgress& progress, ThreadPool& pool);
+// 2308.15136, section III-B: detours are counted by ranks). Where there are places left, more of the nearest. `rows`:
+// those that have neighbours, in any order; it is fastest with near ones together.
+GraphEdges draw_edges(const NearestRows& nearest, std::size_t degree, std::span<const std::uint32_t> rows,
+                      const BuildProgress& progress, ThreadPool& pool);
 
 // Adds a row that has no edges yet: edges to the rows of `near`, nearest first, that others make no detour of, and
 // back.

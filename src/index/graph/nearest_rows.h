@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "index/bulk_memory.h"
+#include "index/graph/row_groups.h"
 #include "index/graph/space.h"
 #include "index/index.h"
 
@@ -24,5 +25,10 @@ struct NearestRows {
 // Compares all with all. Rows that are `left_out` are near to none and get none.
 NearestRows exact_nearest_rows(const GraphSpace& space, std::size_t width, RowBitmap left_out,
                                const BuildProgress& progress, ThreadPool& pool);
+
+// Compares the rows of each group with those of the groups near it, about `compared` rows each. Rows in no group are
+// near to none and get none.
+NearestRows grouped_nearest_rows(const GraphSpace& space, const RowGroups& groups, std::size_t width,
+                                 std::size_t compared, const BuildProgress& progress, ThreadPool& pool);
 
 }  // namespace pgwarp

@@ -59,7 +59,8 @@ ParameterList GraphOptions::as_parameters() const
 
 std::size_t seed_count(std::size_t rows)
 {
-    return std::clamp<std::size_t>(rows / 64, std::min<std::size_t>(rows, 32), 8192);
+    const auto wanted = static_cast<std::size_t>(2.5 * std::sqrt(static_cast<double>(rows)));
+    return std::clamp<std::size_t>(wanted, std::min<std::size_t>(rows, 32), 16384);
 }
 
 std::vector<std::int64_t> ef_search_schedule(std::size_t rows)

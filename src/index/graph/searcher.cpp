@@ -93,6 +93,7 @@ void GraphSearcher::finish_load(ThreadPool& pool)
             throw BadRequest("a neighbour is no row of its index");
     });
     stored_->finish_load();
+    stored_->prepare_searches(seeds_, edges_, pool);
 }
 
 std::size_t GraphSearcher::ef_of(const SearchBatch& batch) const
@@ -118,10 +119,7 @@ std::vector<RowResult> GraphSearcher::search_one(const SearchBatch& batch, std::
     thread_local TraversalScratch scratch;
     thread_local GraphQuery query;
     stored_->prepare(batch.queries.data() + number * dimensions_, query);
-    traverse(
-        edges_, seeds_, ef_of(batch), batch.dead,
-        [&](std::span<const std::uint32_t> rows, float* out) { stored_->scores(query, rows, out); }, batch.cancel,
-        scratch);
+    traverse(edges_, seeds_, ef_of(batch), batch.dead, StoredScorer(*stored_, query), batch.cancel, scratch);
     if (batch.proposals_will_do) {
         std::vector<RowResult> proposed;
         for (const BestRows::Entry& entry : scratch.best.entries()) {

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <mutex>
 
 #include "index/arrays.h"
 #include "index/bounds.h"
@@ -15,21 +16,50 @@ namespace pgwarp
 namespace
 {
 
+// An array that is written here or lent.
+template <class Element>
+class Kept
+{
+public:
+    void borrow(std::span<const Element> lent) { lent_ = lent; }
+    // Pieces are written by several threads.
+    std::span<Element> room(std::size_t count)
+    {
+        std::call_once(once_, [&] { own_.resize(count); });
+        return own_;
+    }
+    std::span<const Element> all(std::size_t count) { return lent_.data() != nullptr ? lent_ : room(count); }
+    std::uint64_t memory_bytes() const { return own_.size() * sizeof(Element); }
+
+private:
+    std::once_flag once_;
+    BulkVector<Element> own_;
+    std::span<const Element> lent_;
+};
+
 class FullRows : public StoredRows
 {
 public:
     FullRows(Metric metric, std::size_t dimensions, std::size_t rows)
-        : metric_(metric), dimensions_(dimensions), vectors_(rows * dimensions)
+        : metric_(metric), dimensions_(dimensions), rows_(rows)
     {
     }
     bool write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
     {
         if (array != array_vectors) return false;
-        write_piece(std::span<float>(vectors_), offset, bytes);
+        write_piece(kept_.room(rows_ * dimensions_), offset, bytes);
         return true;
     }
-    void finish_load() override {}
-    std::uint64_t memory_bytes() const override { return vectors_.size() * sizeof(float); }
+    void lend(std::span<const float> vectors) override { kept_.borrow(vectors); }
+    void finish_load() override { vectors_ = kept_.all(rows_ * dimensions_).data(); }
+    void prepare_searches(std::span<const std::uint32_t> seeds, EdgeView edges, ThreadPool& pool) override
+    {
+        const auto copy = [this](std::uint32_t row, float* out) {
+            std::copy_n(vectors_ + std::size_t{row} * dimensions_, dimensions_, out);
+        };
+        bytes_.build(metric_, dimensions_, seeds, edges, copy, pool);
+    }
+    std::uint64_t memory_bytes() const override { return kept_.memory_bytes() + bytes_.memory_bytes(); }
     ResultKind result_kind() const override
     {
         return metric_ == Metric::cosine ? ResultKind::lower_bound : ResultKind::exact;
@@ -38,14 +68,24 @@ public:
     {
         return metric_ == Metric::cosine ? pgwarp::bound_width(metric_, 0, 1) : 0;
     }
-    void prepare(const float* query, GraphQuery& out) const override { out.query = query; }
+    void prepare(const float* query, GraphQuery& out) const override
+    {
+        out.query = query;
+        if (!bytes_.empty()) bytes_.prepare(query, out.bytes);
+    }
     void scores(const GraphQuery& query, std::span<const std::uint32_t> rows, float* out) const override
     {
-        scores_gather(metric_, query.query, vectors_.data(), rows.data(), rows.size(), dimensions_, out);
+        if (!bytes_.empty()) return bytes_.scores(query.bytes, rows, out);
+        scores_gather(metric_, query.query, vectors_, rows.data(), rows.size(), dimensions_, out);
+    }
+    void seed_scores(const GraphQuery& query, std::span<const std::uint32_t> seeds, float* out) const override
+    {
+        if (!bytes_.empty()) return bytes_.seed_scores(query.bytes, out);
+        scores(query, seeds, out);
     }
     double value(const GraphQuery& query, std::uint32_t row) const override
     {
-        const float* stored = vectors_.data() + std::size_t{row} * dimensions_;
+        const float* stored = vectors_ + std::size_t{row} * dimensions_;
         const double distance = canonical_distance(metric_, query.query, stored, dimensions_);
         return metric_ == Metric::cosine ? lower_bound(metric_, distance, 0, 1) : distance;
     }
@@ -53,14 +93,17 @@ public:
 private:
     Metric metric_;
     std::size_t dimensions_;
-    BulkVector<float> vectors_;
+    std::size_t rows_;
+    Kept<float> kept_;
+    const float* vectors_ = nullptr;
+    ByteRows bytes_;
 };
 
 class HalfRows : public StoredRows
 {
 public:
     HalfRows(Metric metric, std::size_t dimensions, std::size_t rows)
-        : metric_(metric), dimensions_(dimensions), halves_(rows * dimensions)
+        : metric_(metric), dimensions_(dimensions), rows_(rows)
     {
         codec_.mean.resize(dimensions);
     }
@@ -71,7 +114,7 @@ public:
         } else if (array == array_half_scale) {
             write_piece(std::span<float>(scale_), offset, bytes);
         } else if (array == array_half) {
-            write_piece(std::span<half_bits>(halves_), offset, bytes);
+            write_piece(kept_.room(rows_ * dimensions_), offset, bytes);
         } else {
             return false;
         }
@@ -82,10 +125,19 @@ public:
         codec_.scale = scale_[0];
         if (!(codec_.scale > 0) || !std::isfinite(codec_.scale) || !(scale_[1] >= 0))
             throw BadRequest("the scale of half vectors is impossible");
+        halves_ = kept_.all(rows_ * dimensions_).data();
         // Sums of absolute differences are off by up to the root of the dimensions times as much.
         error_ = metric_ == Metric::l1 ? scale_[1] * std::sqrt(static_cast<double>(dimensions_)) : scale_[1];
     }
-    std::uint64_t memory_bytes() const override { return halves_.size() * sizeof(half_bits); }
+    void lend(std::span<const half_bits> halves) override { kept_.borrow(halves); }
+    void prepare_searches(std::span<const std::uint32_t> seeds, EdgeView edges, ThreadPool& pool) override
+    {
+        const auto decode = [this](std::uint32_t row, float* out) {
+            codec_.decode(halves_ + std::size_t{row} * dimensions_, out);
+        };
+        bytes_.build(metric_, dimensions_, seeds, edges, decode, pool);
+    }
+    std::uint64_t memory_bytes() const override { return kept_.memory_bytes() + bytes_.memory_bytes(); }
     ResultKind result_kind() const override { return ResultKind::lower_bound; }
     double bound_width(const float* query) const override
     {
@@ -97,6 +149,7 @@ public:
     {
         out.query = query;
         out.norm = canonical_norm(query, dimensions_);
+        if (!bytes_.empty()) return bytes_.prepare(query, out.bytes);
         out.moved.assign(query, query + dimensions_);
         if (metric_ != Metric::l2 && metric_ != Metric::l1) return;
         for (std::size_t d = 0; d < dimensions_; ++d)
@@ -104,13 +157,19 @@ public:
     }
     void scores(const GraphQuery& query, std::span<const std::uint32_t> rows, float* out) const override
     {
-        half_scores_gather(metric_, query.moved.data(), halves_.data(), rows.data(), rows.size(), dimensions_, out);
+        if (!bytes_.empty()) return bytes_.scores(query.bytes, rows, out);
+        half_scores_gather(metric_, query.moved.data(), halves_, rows.data(), rows.size(), dimensions_, out);
+    }
+    void seed_scores(const GraphQuery& query, std::span<const std::uint32_t> seeds, float* out) const override
+    {
+        if (!bytes_.empty()) return bytes_.seed_scores(query.bytes, out);
+        scores(query, seeds, out);
     }
     double value(const GraphQuery& query, std::uint32_t row) const override
     {
         thread_local std::vector<float> decoded;
         decoded.resize(dimensions_);
-        codec_.decode(halves_.data() + std::size_t{row} * dimensions_, decoded.data());
+        codec_.decode(halves_ + std::size_t{row} * dimensions_, decoded.data());
         switch (metric_) {
             case Metric::l1:
                 return std::max(0.0,
@@ -131,7 +190,10 @@ private:
     HalfCodec codec_;
     float scale_[2] = {1, 0};  // scale, largest error of a row
     double error_ = 0;
-    BulkVector<half_bits> halves_;
+    std::size_t rows_;
+    Kept<half_bits> kept_;
+    const half_bits* halves_ = nullptr;
+    ByteRows bytes_;
 };
 
 // Values are numbers of differing bits.
@@ -139,7 +201,7 @@ class BitRows : public StoredRows
 {
 public:
     BitRows(std::size_t dimensions, std::size_t rows, std::size_t bits)
-        : dimensions_(dimensions), words_(bits / 32), projection_(bits * (dimensions + 1)), bits_(rows * words_)
+        : dimensions_(dimensions), words_(bits / 32), projection_(bits * (dimensions + 1)), rows_(rows)
     {
     }
     bool write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
@@ -147,17 +209,15 @@ public:
         if (array == array_projection) {
             write_piece(std::span<float>(projection_), offset, bytes);
         } else if (array == array_bits) {
-            write_piece(std::span<std::uint32_t>(bits_), offset, bytes);
+            write_piece(kept_.room(rows_ * words_), offset, bytes);
         } else {
             return false;
         }
         return true;
     }
-    void finish_load() override {}
-    std::uint64_t memory_bytes() const override
-    {
-        return projection_.size() * sizeof(float) + bits_.size() * sizeof(std::uint32_t);
-    }
+    void lend(std::span<const std::uint32_t> bits) override { kept_.borrow(bits); }
+    void finish_load() override { bits_ = kept_.all(rows_ * words_).data(); }
+    std::uint64_t memory_bytes() const override { return projection_.size() * sizeof(float) + kept_.memory_bytes(); }
     ResultKind result_kind() const override { return ResultKind::approximate; }
     void prepare(const float* query, GraphQuery& out) const override
     {
@@ -173,7 +233,7 @@ public:
 private:
     int differing(const GraphQuery& query, std::uint32_t row) const
     {
-        const std::uint32_t* stored = bits_.data() + row * words_;
+        const std::uint32_t* stored = bits_ + std::size_t{row} * words_;
         int count = 0;
         for (std::size_t w = 0; w < words_; ++w) count += std::popcount(stored[w] ^ query.bits[w]);
         return count;
@@ -182,7 +242,9 @@ private:
     std::size_t dimensions_;
     std::size_t words_;
     std::vector<float> projection_;
-    BulkVector<std::uint32_t> bits_;
+    std::size_t rows_;
+    Kept<std::uint32_t> kept_;
+    const std::uint32_t* bits_ = nullptr;
 };
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace
 
 constexpr std::size_t entered_seeds = 16;    // the best of the seeds, from which a search begins
 constexpr std::size_t check_interval = 256;  // rows expanded between looks for a cancellation
+constexpr std::size_t line_rows = 16;        // in a cache line
 
 }  // namespace
 
@@ -49,22 +50,27 @@ const BestRows::Entry* BestRows::expand_next()
     return &entries_[next_];
 }
 
-void traverse(const GraphEdges& edges, std::span<const std::uint32_t> seeds, std::size_t ef, RowBitmap dead,
-              const ScoreRows& score_rows, const CancelToken* cancel, TraversalScratch& scratch)
+void traverse(EdgeView edges, std::span<const std::uint32_t> seeds, std::size_t ef, RowBitmap dead,
+              const Scorer& scorer, const CancelToken* cancel, TraversalScratch& scratch)
 {
     scratch.visited.begin(edges.count());
     scratch.best.begin(ef);
-    scratch.scores.resize(std::max(seeds.size(), edges.degree));
-    score_rows(seeds, scratch.scores.data());
+    const auto insert = [&](float score, std::uint32_t row) {
+        scratch.best.insert(score, row, bit_is_set(dead, row));
+        // It will be read soon, if it stays.
+        const std::span<const std::uint32_t> next = edges.of(row);
+        for (std::size_t i = 0; i < next.size(); i += line_rows) __builtin_prefetch(next.data() + i);
+    };
+    scratch.scores.resize(std::max((seeds.size() + 15) / 16 * 16, edges.degree));
+    scorer.seed_scores(seeds, scratch.scores.data());
     TopK entered(std::max(ef, entered_seeds));
     entered.push_block(scratch.scores.data(), seeds.size(), 0);
     // All rows can be reached from the first seed, so that as many are found as there are.
     scratch.visited.visit(seeds[0]);
-    scratch.best.insert(scratch.scores[0], seeds[0], bit_is_set(dead, seeds[0]));
+    insert(scratch.scores[0], seeds[0]);
     for (const Candidate& candidate : entered.take_sorted()) {
         const std::uint32_t seed = seeds[candidate.row];
-        if (scratch.best.takes(candidate.score) && scratch.visited.visit(seed))
-            scratch.best.insert(candidate.score, seed, bit_is_set(dead, seed));
+        if (scratch.best.takes(candidate.score) && scratch.visited.visit(seed)) insert(candidate.score, seed);
     }
     std::size_t expanded = 0;
     while (const BestRows::Entry* entry = scratch.best.expand_next()) {
@@ -74,11 +80,9 @@ void traverse(const GraphEdges& edges, std::span<const std::uint32_t> seeds, std
             if (row == no_neighbour) break;
             if (scratch.visited.visit(row)) scratch.rows.push_back(row);
         }
-        score_rows(scratch.rows, scratch.scores.data());
-        for (std::size_t i = 0; i < scratch.rows.size(); ++i) {
-            if (scratch.best.takes(scratch.scores[i]))
-                scratch.best.insert(scratch.scores[i], scratch.rows[i], bit_is_set(dead, scratch.rows[i]));
-        }
+        scorer.scores(scratch.rows, scratch.scores.data());
+        for (std::size_t i = 0; i < scratch.rows.size(); ++i)
+            if (scratch.best.takes(scratch.scores[i])) insert(scratch.scores[i], scratch.rows[i]);
     }
 }
 

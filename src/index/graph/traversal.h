@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -69,8 +68,16 @@ private:
     std::vector<Entry> entries_;
 };
 
-// out[i] = score of rows[i]; NaN counts as infinite.
-using ScoreRows = std::function<void(std::span<const std::uint32_t> rows, float* out)>;
+// What a search compares rows by.
+class Scorer
+{
+public:
+    virtual ~Scorer() = default;
+    // out[i] = score of rows[i]; NaN counts as infinite.
+    virtual void scores(std::span<const std::uint32_t> rows, float* out) const = 0;
+    // The same of the seeds, in their order. `out` has room for whole blocks of 16.
+    virtual void seed_scores(std::span<const std::uint32_t> seeds, float* out) const { scores(seeds, out); }
+};
 
 struct TraversalScratch {
     VisitedRows visited;
@@ -80,7 +87,7 @@ struct TraversalScratch {
 };
 
 // Finds the `ef` best rows that are not dead, or all that there are, into scratch.best, from the best of the seeds.
-void traverse(const GraphEdges& edges, std::span<const std::uint32_t> seeds, std::size_t ef, RowBitmap dead,
-              const ScoreRows& score_rows, const CancelToken* cancel, TraversalScratch& scratch);
+void traverse(EdgeView edges, std::span<const std::uint32_t> seeds, std::size_t ef, RowBitmap dead,
+              const Scorer& scorer, const CancelToken* cancel, TraversalScratch& scratch);
 
 }  // namespace pgwarp

@@ -1,0 +1,177 @@
+// The k-NN graph by groups. Each row is compared with the groups nearest it; those of a group that want the same other
+// group are the queries of one tile.
+#include <algorithm>
+
+#include "index/graph/build_loop.h"
+#include "index/graph/graph.h"
+#include "index/graph/nearest_rows.h"
+#include "numeric/distance.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::size_t most_together = 192;  // rows of a group that are queries at once
+constexpr std::size_t tile_rows = 512;      // compared with these at once
+constexpr std::size_t fewest_near = 8;      // groups that a row is compared with, where there are as many
+constexpr std::size_t choice = 4;           // times as many groups are near the group of a row: it has its own choice
+
+class Grouping
+{
+public:
+    Grouping(const GraphSpace& space, const RowGroups& groups, std::size_t compared, NearestRows& nearest)
+        : space_(space), groups_(groups), compared_(compared), nearest_(nearest)
+    {
+        const std::size_t rows = std::max<std::size_t>(groups.rows.size(), 1);
+        wanted_ = std::clamp(compared * groups.count() / rows, std::min(fewest_near, groups.count()), groups.count());
+    }
+
+    void prepare(ThreadPool& pool)
+    {
+        norms_.resize(groups_.rows.size());
+        pool.parallel_for(norms_.size(), 1024, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i)
+                norms_[i] = squared_norm(space_.row(groups_.rows[i]), space_.dimensions());
+        });
+        centroid_norms_.resize(groups_.count());
+        squared_norms(groups_.centroids.data(), groups_.count(), groups_.dimensions, centroid_norms_.data());
+    }
+
+    void fill(std::size_t group, const CancelToken* cancel) const
+    {
+        const std::span<const std::uint32_t> own = groups_.of(group);
+        if (own.empty()) return;
+        const std::vector<std::uint32_t> near = near_groups(group);
+        for (std::size_t first = 0; first < own.size(); first += most_together)
+            fill_some(own.subspan(first, std::min(most_together, own.size() - first)), first, near, cancel);
+    }
+
+private:
+    // What one thread uses again and again.
+    struct Scratch {
+        std::vector<float> queries;
+        std::vector<float> tile;
+        std::vector<std::vector<std::uint32_t>> wanting;  // of each near group, which queries want it
+    };
+
+    // Groups near this one, nearest first, itself at the front.
+    std::vector<std::uint32_t> near_groups(std::size_t group) const
+    {
+        std::vector<float> found(groups_.count());
+        scores(Metric::l2, groups_.centroid(group), groups_.centroids.data(), found.size(), groups_.dimensions,
+               found.data());
+        found[group] = -1;
+        TopK best(choice * wanted_);
+        best.push_block(found.data(), found.size(), 0);
+        std::vector<std::uint32_t> near;
+        for (const Candidate& candidate : best.take_sorted()) near.push_back(candidate.row);
+        return near;
+    }
+
+    void fill_some(std::span<const std::uint32_t> rows, std::size_t first, std::span<const std::uint32_t> near,
+                   const CancelToken* cancel) const
+    {
+        thread_local Scratch scratch;
+        choose_groups(rows, near, scratch);
+        std::vector<TopK> best(rows.size(), TopK(nearest_.width + 1));
+        for (std::size_t i = 0; i < near.size(); ++i) {
+            if (cancel != nullptr) cancel->check();
+            if (scratch.wanting[i].empty()) continue;
+            gather(rows, scratch.wanting[i], scratch.queries);
+            compare(scratch.wanting[i], first, near[i], best, scratch);
+        }
+        for (std::size_t i = 0; i < rows.size(); ++i) keep(best[i], rows[i]);
+    }
+
+    // Each row wants its own group and the nearest of the others.
+    void choose_groups(std::span<const std::uint32_t> rows, std::span<const std::uint32_t> near, Scratch& scratch) const
+    {
+        std::vector<std::uint32_t> all(rows.size());
+        for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = i;
+        std::vector<float> norms(near.size());
+        for (std::size_t i = 0; i < near.size(); ++i) norms[i] = centroid_norms_[near[i]];
+        gather(rows, all, scratch.queries);
+        scratch.tile.resize(rows.size() * near.size());
+        score_tile_gather(Metric::l2, scratch.queries.data(), rows.size(), groups_.centroids.data(), near.data(),
+                          norms.data(), near.size(), groups_.dimensions, scratch.tile.data());
+        scratch.wanting.resize(std::max(scratch.wanting.size(), near.size()));
+        for (std::size_t i = 0; i < near.size(); ++i) scratch.wanting[i].clear();
+        scratch.wanting[0] = all;
+        for (std::size_t q = 0; q < rows.size(); ++q) {
+            TopK best(wanted_);
+            best.push_block(scratch.tile.data() + q * near.size(), near.size(), 0);
+            for (const Candidate& candidate : best.take_sorted())
+                if (candidate.row != 0) scratch.wanting[candidate.row].push_back(static_cast<std::uint32_t>(q));
+        }
+    }
+
+    void gather(std::span<const std::uint32_t> rows, std::span<const std::uint32_t> which,
+                std::vector<float>& out) const
+    {
+        out.resize(which.size() * space_.dimensions());
+        for (std::size_t i = 0; i < which.size(); ++i)
+            std::copy_n(space_.row(rows[which[i]]), space_.dimensions(), out.data() + i * space_.dimensions());
+    }
+
+    // Offers rows of a group, as places in groups.rows: of a group of very many, which are equal most likely, no more
+    // than are to be compared, in its own those beside the queries.
+    void compare(std::span<const std::uint32_t> which, std::size_t first_query, std::uint32_t group,
+                 std::vector<TopK>& best, Scratch& scratch) const
+    {
+        const std::size_t size = groups_.of(group).size();
+        const std::size_t most = std::max(compared_, 2 * most_together);
+        const std::size_t begin =
+            size <= most ? 0 : std::min(first_query - std::min(first_query, most / 2), size - most);
+        const std::size_t end = std::min(size, begin + most);
+        for (std::size_t row = begin; row < end; row += tile_rows) {
+            const std::size_t place = groups_.begin[group] + row;
+            const std::size_t count = std::min(tile_rows, end - row);
+            scratch.tile.resize(which.size() * count);
+            score_tile_gather(space_.metric(), scratch.queries.data(), which.size(), space_.rows().data(),
+                              groups_.rows.data() + place, norms_.data() + place, count, space_.dimensions(),
+                              scratch.tile.data());
+            for (std::size_t q = 0; q < which.size(); ++q)
+                best[which[q]].push_block(scratch.tile.data() + q * count, count, static_cast<std::uint32_t>(place));
+        }
+    }
+
+    void keep(TopK& best, std::uint32_t row) const
+    {
+        std::size_t kept = 0;
+        std::uint32_t* out = nearest_.of(row);
+        for (const Candidate& candidate : best.take_sorted()) {
+            const std::uint32_t other = groups_.rows[candidate.row];
+            if (other != row && kept < nearest_.width) out[kept++] = other;
+        }
+        std::fill(out + kept, out + nearest_.width, no_neighbour);
+    }
+
+    const GraphSpace& space_;
+    const RowGroups& groups_;
+    std::size_t compared_;
+    std::size_t wanted_;  // groups that a row is compared with
+    NearestRows& nearest_;
+    std::vector<float> norms_;  // squared, in the order of groups_.rows
+    std::vector<float> centroid_norms_;
+};
+
+}  // namespace
+
+NearestRows grouped_nearest_rows(const GraphSpace& space, const RowGroups& groups, std::size_t width,
+                                 std::size_t compared, const BuildProgress& progress, ThreadPool& pool)
+{
+    NearestRows nearest{width, {}};
+    nearest.rows.resize(space.count() * width);
+    std::fill(nearest.rows.begin(), nearest.rows.end(), no_neighbour);
+    Grouping grouping(space, groups, compared, nearest);
+    grouping.prepare(pool);
+    for_rows(groups.count(), 8 * pool.threads(), 1, "comparing rows", progress, pool,
+             [&](std::size_t begin, std::size_t end) {
+                 for (std::size_t group = begin; group < end; ++group) grouping.fill(group, progress.cancel);
+             });
+    return nearest;
+}
+
+}  // namespace pgwarp

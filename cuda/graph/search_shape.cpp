@@ -36,12 +36,21 @@ std::uint32_t default_bits(const SearchShape& shape)
     return std::clamp(bits_of(std::max(met, 2 * live)), 9U, 13U);
 }
 
-// Threads of a query: few queries have many each, many as few as hide each other's waits.
-std::uint32_t default_lanes(std::size_t count, const SearchGround& ground)
+constexpr std::size_t busy_threads = 1024;  // of a multiprocessor: more hide no more waits
+
+// Blocks of so much shared memory that a multiprocessor takes at a time.
+std::size_t resident_blocks(std::size_t shared_bytes, const SearchGround& ground)
 {
-    constexpr std::size_t busy_threads = 1024;  // of a multiprocessor
-    const std::size_t share = ground.multiprocessors * busy_threads / std::max<std::size_t>(1, count);
-    return static_cast<std::uint32_t>(std::bit_floor(std::clamp<std::size_t>(share, 32, 256)));
+    return std::clamp<std::size_t>(ground.shared_bytes / std::max<std::size_t>(1, shared_bytes), 1, 32);
+}
+
+// Threads of a query: few queries have many each, and so have those of which few fit beside each other; else as few as
+// hide each other's waits.
+std::uint32_t default_lanes(std::size_t count, std::size_t shared_bytes, const SearchGround& ground)
+{
+    const std::size_t by_count = ground.multiprocessors * busy_threads / std::max<std::size_t>(1, count);
+    const std::size_t by_memory = 3 * busy_threads / 4 / resident_blocks(shared_bytes, ground);
+    return static_cast<std::uint32_t>(std::bit_floor(std::clamp<std::size_t>(std::max(by_count, by_memory), 32, 256)));
 }
 
 // Two pieces of 16 bytes a thread, or more.
@@ -59,20 +68,23 @@ std::uint32_t default_cluster(const SearchShape& shape, std::size_t count, const
     return 2 * count * blocks <= ground.multiprocessors ? static_cast<std::uint32_t>(blocks) : 1;
 }
 
-// A guess of how long a launch may be: turns of some microseconds, and what they read, at a multiprocessor's share of
-// the bandwidth.
+// A guess of how long a launch may be: turns of some microseconds, and what they read, about half of the neighbours'
+// rows, at a multiprocessor's share of the bandwidth.
 std::uint32_t launch_queries(const SearchShape& shape, const SearchGround& ground)
 {
     constexpr double launch_seconds = 1.5e-3;
-    const double turns = 2.0 + 1.3 * shape.traversal.ef / shape.traversal.steps;
-    const double read = turns * shape.traversal.most_fresh * static_cast<double>(ground.row_bytes) / 1.5e10;
-    const auto by_memory = static_cast<std::uint32_t>(ground.shared_bytes / shape.shared_bytes);
-    const std::uint32_t by_threads = 2048 / shape.block_threads();
-    const std::uint32_t blocks = std::clamp(std::min(by_memory, by_threads), 1U, 32U);
+    constexpr double turn_seconds = 3e-6;
+    constexpr double bandwidth = 3e10;
+    const double expanded = 4 + 1.2 * shape.traversal.ef;
+    const double turns = 2 + expanded / shape.traversal.steps;
+    const double read = expanded * shape.traversal.degree / 2 * static_cast<double>(ground.row_bytes) / bandwidth;
+    const std::size_t blocks =
+        std::min<std::size_t>(resident_blocks(shape.shared_bytes, ground), 2048 / shape.block_threads());
     const double resident = static_cast<double>(blocks) * shape.groups;
-    const double wave = turns * 3e-6 + read * resident / 2;  // half of it hits the cache
-    const double waves = std::max(1.0, launch_seconds / wave);
-    const double queries = waves * resident * static_cast<double>(ground.multiprocessors);
+    const double slower = 1 + shape.traversal.most_fresh / (4.0 * shape.lanes);  // of a turn with more to do
+    const double wave = turns * turn_seconds * slower + read * resident;
+    const double queries =
+        std::max(1.0, launch_seconds / wave) * resident * static_cast<double>(ground.multiprocessors);
     return static_cast<std::uint32_t>(std::min(queries, 1e6));
 }
 
@@ -107,8 +119,10 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     shape.seeds = setting(settings, "seeds", 8192, 1, ground.seeds);
     shape.starts = 1 + setting(settings, "starts", 16, 1, std::min<std::size_t>(shape.seeds, most_starts));
 
+    const auto query_bytes = static_cast<std::uint32_t>(ground.query_bytes);
+    const auto bytes = [&] { return shared_layout(traversal, shape.visited_bits, query_bytes).end * shape.groups; };
     const std::uint32_t queries_of_warp = std::bit_floor(setting(settings, "multi_query", 1, 1, 4));
-    shape.lanes = std::bit_floor(setting(settings, "lanes", default_lanes(count, ground), 8, 256));
+    shape.lanes = std::bit_floor(setting(settings, "lanes", default_lanes(count, bytes(), ground), 8, 256));
     if (queries_of_warp > 1) shape.lanes = 32 / queries_of_warp;
     shape.groups = shape.lanes < 32 ? 32 / shape.lanes : 1;
     shape.team = std::bit_floor(setting(settings, "team", default_team(ground), 4, 32));
@@ -119,10 +133,6 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     }
     // What does not fit goes without, what is found last: the memory of visited rows, queries beside each other, the
     // rest of the queue.
-    const auto bytes = [&] {
-        return shared_layout(traversal, shape.visited_bits, static_cast<std::uint32_t>(ground.query_bytes)).end *
-               shape.groups;
-    };
     while (bytes() > ground.shared_bytes && shape.visited_bits > 5) --shape.visited_bits;
     if (bytes() > ground.shared_bytes && shape.groups > 1) {
         shape.groups = 1;

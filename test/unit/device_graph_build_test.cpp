@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "graph/detours.h"
@@ -104,6 +105,51 @@ TEST_P(DrawnEdges, AreThoseOfTheCpu)
 INSTANTIATE_TEST_SUITE_P(Graph, DrawnEdges,
                          testing::Values(Shape{600, 24, 12, 1}, Shape{300, 40, 7, 1}, Shape{60, 16, 16, 3},
                                          Shape{40, 9, 4, 2}, Shape{700, 64, 32, 1}));
+
+// A search in breadth that the caller has made, as a device makes it, serves as one made here.
+TEST(ConnectedRows, TakeASearchThatWasMade)
+{
+    const NearestRows nearest = make_lists(3000, 12, 17);
+    std::vector<std::uint32_t> all(3000);
+    std::iota(all.begin(), all.end(), 0U);
+    ThreadPool pool(1);
+    const BuildProgress progress{[](const char*, std::uint64_t, std::uint64_t) {}, nullptr};
+    GraphEdges edges = draw_edges(nearest, 4, all, progress, pool);
+    // Rows that nothing leads to: their links are taken from the others.
+    for (std::uint32_t& to : edges.neighbours) {
+        if (to % 7 == 3) to = (to + 1) % 3000;
+    }
+    for (std::size_t row = 0; row < edges.count(); ++row) {
+        const auto own = edges.of(row);
+        std::set<std::uint32_t> kept(own.begin(), own.end());
+        kept.erase(static_cast<std::uint32_t>(row));
+        kept.erase(no_neighbour);
+        std::fill(std::copy(kept.begin(), kept.end(), own.begin()), own.end(), no_neighbour);
+    }
+    ASSERT_LT(count_reachable(edges, 5), 3000);
+    std::size_t asked = 0;
+    const auto reach = [&](const GraphEdges& from_edges, std::uint32_t from) {
+        ++asked;
+        std::vector<std::uint32_t> parents(from_edges.count(), unreached_row);
+        std::vector<std::uint32_t> level{from};
+        parents[from] = root_row;
+        for (std::size_t i = 0; i < level.size(); ++i) {
+            for (const std::uint32_t to : from_edges.of(level[i])) {
+                if (to == no_neighbour || parents[to] != unreached_row) continue;
+                parents[to] = level[i];
+                level.push_back(to);
+            }
+        }
+        return parents;
+    };
+    GraphEdges here = edges;
+    const std::vector<std::uint32_t> seeds{5, 100, 2000};
+    connect_rows(edges, seeds, {}, progress, reach);
+    connect_rows(here, seeds, {}, progress);
+    EXPECT_EQ(asked, 1);
+    EXPECT_EQ(count_reachable(edges, 5), 3000);
+    EXPECT_TRUE(std::equal(edges.neighbours.begin(), edges.neighbours.end(), here.neighbours.begin()));
+}
 
 SearchGround ground_of(std::size_t shared_bytes)
 {

@@ -12,6 +12,7 @@
 #include "graph/edges.h"
 #include "graph/entry.h"
 #include "graph/graph.h"
+#include "graph/grouped.h"
 #include "graph/nearest.h"
 #include "index/graph/build_steps.h"
 #include "numeric/sample.h"
@@ -22,7 +23,8 @@ namespace pgwarp::cuda::graph
 namespace
 {
 
-constexpr std::size_t fewest_rows = 8192;  // fewer are the CPU's
+constexpr std::size_t fewest_rows = fewest_compared;                  // fewer are the CPU's
+constexpr std::size_t most_compared_with_all = std::size_t{4} << 20;  // more are grouped
 constexpr std::uint64_t seed = 0x67726170;
 constexpr std::size_t rows_per_seed = 40;  // of the sample that the seeds' clusters are made of
 constexpr std::size_t seed_iterations = 4;
@@ -160,14 +162,29 @@ bool DeviceSteps::draw(const GraphSpace& space, const GraphOptions& options, Row
             }
             progress.report("choosing seeds", 0, 1);
             seeds = choose_seeds(exact, without, progress);
-            NearestJob job;
-            job.rows = &exact;
-            job.left_out = dead.data();
+            if (count <= most_compared_with_all) {
+                NearestJob job;
+                job.rows = &exact;
+                job.left_out = dead.data();
+                job.width = width;
+                job.out = nearest.data();
+                job.cancel = progress.cancel;
+                job.progress = [&](std::uint64_t done) { progress.report("comparing rows", done, count); };
+                nearest_rows(context_, job, stream);
+            }
+        }
+        if (count > most_compared_with_all) {
+            GroupedJob job;
+            job.metric = space.metric();
+            job.vectors = vectors;
+            job.rows = rows;
+            job.dimensions = static_cast<std::uint32_t>(space.dimensions());
+            job.left_out = left_out;
             job.width = width;
             job.out = nearest.data();
             job.cancel = progress.cancel;
             job.progress = [&](std::uint64_t done) { progress.report("comparing rows", done, count); };
-            nearest_rows(context_, job, stream);
+            grouped_nearest_rows(context_, job, stream);
         }
         progress.report("pruning edges", 0, 1);
         DeviceArray<std::uint32_t> drawn = array<std::uint32_t>(count * degree);

@@ -14,12 +14,14 @@ namespace pgwarp::cuda::graph
 {
 
 inline constexpr std::uint32_t most_width = 256;
+// Of fewer rows all are proposed, in no order: they are others' work.
+inline constexpr std::uint32_t fewest_compared = 8192;
 
 struct NearestJob {
     const ExactRows* rows = nullptr;
     // Device, a bit a row, or none: these are near to none, and have none near.
     const std::uint64_t* left_out = nullptr;
-    std::uint32_t width = 0;       // at most most_width
+    std::uint32_t width = 0;       // at most most_width; rows: at least fewest_compared
     std::uint32_t* out = nullptr;  // device, [rows][width]: nearest first, then no_neighbour
     const CancelToken* cancel = nullptr;
     std::function<void(std::uint64_t rows)> progress;  // called between slabs; waits for the device before

@@ -5,6 +5,7 @@
 #include "device/error.h"
 #include "exact/exact_search.h"
 #include "graph/edges.h"
+#include "graph/grouped.h"
 #include "graph/nearest.h"
 #include "graph_fixture.h"
 #include "index/arrays.h"
@@ -148,6 +149,60 @@ TEST(DeviceGraphBuild, FindsTheNearestRows)
             }
         }
         EXPECT_GE(static_cast<double>(same) / static_cast<double>(all), 0.995);
+    }
+}
+
+// Three groups of which each row belongs to three are all rows compared with all; of more, little is lost.
+TEST(DeviceGraphBuild, FindsTheNearestRowsByGroups)
+{
+    constexpr std::uint32_t count = 60000;
+    constexpr std::uint32_t width = 40;
+    constexpr std::size_t dimensions = 24;
+    ThreadPool pool(0);
+    const auto stream = graph_context().lease(cuda::Priority::build);
+    const std::vector<float> rows = random_rows(count, dimensions, 22);
+    const auto vectors = copy_in(std::span<const float>(rows), stream);
+    std::vector<std::uint64_t> left_out((count + 63) / 64, 0x0000010000000000ULL);
+    const auto dead = copy_in(std::span<const std::uint64_t>(left_out), stream);
+    const cuda::ExactRows exact =
+        cuda::make_exact_rows(graph_context().pool(), Metric::l2, vectors.data(), count, dimensions, stream);
+    cuda::DeviceArray<std::uint32_t> out(graph_context().pool(), count * width, "test", stream);
+    cuda::graph::NearestJob all;
+    all.rows = &exact;
+    all.left_out = dead.data();
+    all.width = width;
+    all.out = out.data();
+    cuda::graph::nearest_rows(graph_context(), all, stream);
+    const std::vector<std::uint32_t> expected = copy_out(out);
+    for (const std::uint32_t groups : {3U, 6U}) {
+        cuda::graph::GroupedJob job;
+        job.vectors = vectors.data();
+        job.rows = count;
+        job.dimensions = dimensions;
+        job.left_out = left_out;
+        job.groups = groups;
+        job.width = width;
+        job.out = out.data();
+        cuda::graph::grouped_nearest_rows(graph_context(), job, stream);
+        const std::vector<std::uint32_t> found = copy_out(out);
+        std::size_t same = 0;
+        std::size_t all_of = 0;
+        for (std::uint32_t row = 0; row < count; ++row) {
+            const std::set<std::uint32_t> wanted(expected.begin() + row * width, expected.begin() + (row + 1) * width);
+            std::set<std::uint32_t> seen;
+            for (std::uint32_t i = 0; i < width; ++i) {
+                const std::uint32_t near = found[row * width + i];
+                if (bit_is_set(left_out, row)) {
+                    EXPECT_EQ(near, no_neighbour);
+                    continue;
+                }
+                ++all_of;
+                same += wanted.count(near);
+                EXPECT_NE(near, row);
+                EXPECT_TRUE(near == no_neighbour || seen.insert(near).second);
+            }
+        }
+        EXPECT_GE(static_cast<double>(same) / static_cast<double>(all_of), groups == 3 ? 0.995 : 0.9);
     }
 }
 

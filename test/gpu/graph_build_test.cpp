@@ -1,4 +1,5 @@
 // The device's build of a graph: each step against the CPU's, and what the whole promises.
+#include <cstring>
 #include <numeric>
 #include <random>
 
@@ -289,6 +290,43 @@ TEST_P(DeviceGraphBuilds, AreSoundAndTheSameAgain)
 
 INSTANTIATE_TEST_SUITE_P(Metrics, DeviceGraphBuilds,
                          testing::Values(Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1));
+
+// Little of everything, for checkers under which kernels take long.
+TEST(DeviceGraphSmall, RunsEveryKernel)
+{
+    constexpr std::size_t dimensions = 20;
+    ThreadPool pool(0);
+    const std::vector<float> rows = random_rows(8500, dimensions, 41);
+    const std::vector<float> queries = random_rows(4, dimensions, 42);
+    for (const std::int64_t vectors : {0, 1, 2}) {
+        const BuiltGraph built = build(Metric::l2, rows, dimensions,
+                                       make_list({{"degree", 8}, {"build_degree", 16}, {"vectors", vectors}}), pool);
+        const auto searcher = cuda::graph::make_searcher(built.shape, built.builder->effective_options(),
+                                                         built.builder->arrays(), graph_context());
+        for (const ArrayShape& array : built.builder->arrays()) {
+            searcher->write(array.name, 0, built.contents.at(array.name));
+        }
+        searcher->finish_load(pool);
+        const std::vector<std::uint64_t> dead((8500 + 63) / 64, 0x0f0f0f0f00000000ULL);
+        for (const ParameterList& settings :
+             {make_list({{"ef_search", 20}}), make_list({{"ef_search", 20}, {"lanes", 32}}),
+              make_list({{"ef_search", 20}, {"cluster", 2}}), make_list({{"ef_search", 20}, {"multi_query", 2}}),
+              make_list({{"ef_search", 20}, {"visited", 1}}),
+              make_list({{"ef_search", 20}, {"visited", 2}, {"visited_deletion", 1}}),
+              make_list({{"ef_search", 20}, {"visited_deletion", 1}})}) {
+            for (const auto& result : ask(*searcher, queries, dimensions, 5, settings, pool, dead)) {
+                EXPECT_EQ(result.size(), 5U);
+            }
+        }
+        SearchBatch batch;
+        batch.queries = queries;
+        batch.count = 1;
+        batch.k = 10;
+        std::vector<RowResult> found;
+        searcher->search_exact(batch, -HUGE_VAL, 0, found, pool);
+        EXPECT_EQ(found.size(), 10U);
+    }
+}
 
 // All rows the same, few of them different: nothing crashes, all are reachable, all are found.
 TEST(DeviceGraphBuild, TakesEqualRows)

@@ -2,6 +2,9 @@
 // itself in other shapes of the work.
 #include "graph_fixture.h"
 
+#include <array>
+#include <cstring>
+
 #include "graph/form.h"
 #include "index/graph/graph.h"
 
@@ -21,23 +24,43 @@ struct Case {
     std::int64_t degree = 0;
 };
 
+struct Made {
+    std::vector<float> rows;
+    std::vector<float> queries;
+    std::unique_ptr<Index> index;
+    std::unique_ptr<Searcher> device;
+};
+
 class DeviceGraph : public testing::TestWithParam<Case>
 {
 protected:
+    // Built once for all tests of a kind.
     void make(std::size_t count, std::size_t asked)
     {
         const Case given = GetParam();
-        rows = random_rows(count, given.dimensions, 1);
-        queries = random_rows(asked, given.dimensions, 1);
-        // Queries near rows, but none of them.
-        for (std::size_t i = 0; i < queries.size(); ++i) queries[i] = queries[i] * 0.98F + 0.01F;
-        if (given.metric == Metric::cosine) {
-            normalise_rows(rows, given.dimensions);
-            normalise_rows(queries, given.dimensions);
+        static std::map<std::array<std::int64_t, 5>, std::shared_ptr<Made>> all;
+        auto& made = all[{static_cast<std::int64_t>(given.metric), given.vectors,
+                          static_cast<std::int64_t>(given.dimensions), given.degree, static_cast<std::int64_t>(count)}];
+        if (made == nullptr) {
+            made = std::make_shared<Made>();
+            made->rows = random_rows(count, given.dimensions, 1);
+            made->queries = random_rows(500, given.dimensions, 1);
+            // Queries near rows, but none of them.
+            for (float& value : made->queries) value = value * 0.98F + 0.01F;
+            if (given.metric == Metric::cosine) {
+                normalise_rows(made->rows, given.dimensions);
+                normalise_rows(made->queries, given.dimensions);
+            }
+            const ParameterList options = make_list({{"vectors", given.vectors}, {"degree", given.degree}});
+            made->index =
+                std::make_unique<Index>(Method::graph, given.metric, given.dimensions, made->rows, options, pool);
+            made->device = load_graph(*made->index, graph_context(), pool);
         }
-        const ParameterList options = make_list({{"vectors", given.vectors}, {"degree", given.degree}});
-        index = std::make_unique<Index>(Method::graph, given.metric, given.dimensions, rows, options, pool);
-        device = load_graph(*index, graph_context(), pool);
+        rows = made->rows;
+        queries = made->queries;
+        queries.resize(asked * given.dimensions);
+        index = made->index.get();
+        device = made->device.get();
     }
     std::vector<float> first(std::size_t count) const
     {
@@ -58,8 +81,8 @@ protected:
     ThreadPool pool{0};
     std::vector<float> rows;
     std::vector<float> queries;
-    std::unique_ptr<Index> index;
-    std::unique_ptr<Searcher> device;
+    const Index* index = nullptr;
+    const Searcher* device = nullptr;
 };
 
 TEST_P(DeviceGraph, AgreesWithTheCpu)

@@ -373,7 +373,8 @@ void run_cases(const Bench& bench, const std::function<bool(const char*)>& wants
                                                                             {"visited_bits", {8, 9, 10, 11, 12, 13}},
                                                                             {"seeds", {256, 1024, 2048, 4096, 8192}},
                                                                             {"starts", {4, 8, 16, 32, 64, 128}},
-                                                                            {"multi_query", {1, 2, 4}}};
+                                                                            {"multi_query", {1, 2, 4}},
+                                                                            {"routes", {1, 2}}};
         bench.head("shapes: one setting at a time");
         for (const std::size_t ef : arguments.numbers("shape-ef", "64,192")) {
             bench.row("default", {}, ef, ks[0], all);

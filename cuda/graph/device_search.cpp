@@ -65,14 +65,15 @@ Workspace carve(Carver& carver, const Mirror& mirror, const SearchPlan& plan)
         space.query_bits = carver.take<std::uint32_t>(count * mirror.options().bits / 32);
     } else {
         space.for_rows = carve_queries(carver, mirror, count);
-        space.for_seeds = carve_queries(carver, mirror, count);
     }
-    const std::size_t chosen = plan.shape.starts - 1;
-    space.seeds.scores = carver.take<float>(count * seed_stride(plan.shape));
-    space.seeds.values = carver.take<float>(count * chosen);
-    space.seeds.columns = carver.take<std::uint32_t>(count * chosen);
-    space.seeds.select = carver.take<std::byte>(select_bytes(plan.shape, plan.count));
-    space.starts = carver.take<std::uint32_t>(count * plan.shape.starts);
+    if (plan.shape.offered > 0) {
+        space.for_seeds = carve_queries(carver, mirror, count);
+        space.seeds.scores = carver.take<float>(count * seed_stride(plan.shape));
+        space.seeds.values = carver.take<float>(count * plan.shape.offered);
+        space.seeds.columns = carver.take<std::uint32_t>(count * plan.shape.offered);
+        space.seeds.select = carver.take<std::byte>(select_bytes(plan.shape, plan.count));
+        space.starts = carver.take<std::uint32_t>(count * plan.shape.offered);
+    }
     space.rows = carver.take<std::uint32_t>(count * plan.shape.wanted);
     space.found = carver.take<std::uint32_t>(count);
     return space;
@@ -81,6 +82,7 @@ Workspace carve(Carver& carver, const Mirror& mirror, const SearchPlan& plan)
 // So many queries at a time that neither their scores take much memory nor comparing the seeds takes long.
 std::size_t queries_of_chunk(const Mirror& mirror, const SearchShape& shape, std::size_t count, std::size_t room)
 {
+    if (shape.offered == 0) return std::min(count, most_queries);
     const std::size_t scores = std::min(most_scores, std::max<std::size_t>(room / 16, 1)) / seed_stride(shape);
     const std::size_t compared = most_compared / (std::size_t{shape.seeds} * mirror.dimensions());
     return std::min({count, most_queries, std::max<std::size_t>(1, scores), std::max<std::size_t>(1, compared)});
@@ -116,16 +118,21 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* q
     Carver carver(workspace);
     const Workspace space = carve(carver, mirror, plan);
     const GraphView& view = mirror.view();
+    const bool routed = plan.shape.offered > 0;
     ivfadc::QueryView for_seeds{};
     if (view.has_bits()) {
         project(view.bits, queries, view.vectors.dimensions, plan.count, space.query_bits, stream);
+    } else if (!routed) {
+        ivfadc::prepare_for_rows(view.vectors, queries, plan.count, space.for_rows, stream);
     } else {
         ivfadc::prepare_queries(view.vectors, queries, plan.count, space.for_rows, space.for_seeds, stream);
         for_seeds = {queries, space.for_seeds.moved, space.for_seeds.halves, space.for_seeds.multipliers,
                      space.for_seeds.norms};
     }
-    choose_starts(view, plan.shape, for_seeds, space.query_bits, plan.count, space.seeds,
-                  static_cast<std::uint32_t>(mirror.context().shared_bytes_per_block()), space.starts, stream);
+    if (routed) {
+        choose_starts(view, plan.shape, for_seeds, plan.count, space.seeds,
+                      static_cast<std::uint32_t>(mirror.context().shared_bytes_per_block()), space.starts, stream);
+    }
 
     TraverseJob job;
     job.view = &view;

@@ -38,7 +38,7 @@ inline std::uint64_t device_bytes_of(const GraphOptions& options, const MirrorSi
     // Neighbours and row numbers.
     std::uint64_t bytes = size.rows * options.degree * 4 + positions * 4 + size.seeds * 4;
     if (options.vectors == GraphVectors::bits) {
-        return bytes + (size.rows + size.seeds) * row_words * 4 + options.bits * (size.dimensions + 1) * 4;
+        return bytes + size.rows * row_words * 4 + options.bits * (size.dimensions + 1) * 4;
     }
     bytes += (positions + size.seeds + ivfadc::group_rows) * (stride * 2 + 4) + size.dimensions * 4;
     if (options.vectors == GraphVectors::full && form == Form::whole) bytes += size.rows * size.dimensions * 4;

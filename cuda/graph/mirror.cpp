@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <unordered_set>
 
 #include "cluster/kmeans.h"
 #include "device/error.h"
@@ -190,6 +191,10 @@ void Mirror::check_rows()
     for (const std::uint32_t row : seed_rows_) {
         if (row >= rows_) throw BadRequest("a seed is no row of its index");
     }
+    // Searches that look at all of them take each for another row.
+    std::unordered_set<std::uint32_t> seen;
+    std::erase_if(seed_rows_, [&](std::uint32_t row) { return !seen.insert(row).second; });
+    seeds_ = seed_rows_.size();
     DeviceArray<std::uint32_t> wrong(context_->pool(), 1, "graph loading", owner_);
     check(cudaMemsetAsync(wrong.data(), 0, wrong.bytes(), owner_), "checking neighbours");
     count_wrong(neighbours_.data(), neighbours_.size(), static_cast<std::uint32_t>(rows_), wrong.data(), owner_);
@@ -270,10 +275,7 @@ void Mirror::load_halves()
 
 void Mirror::load_bits()
 {
-    const auto words = static_cast<std::uint32_t>(options_.bits / 32);
     upload<float>(device_projection_, projection_, "graph projection");
-    seed_bits_ = DeviceArray<std::uint32_t>(context_->pool(), seeds_ * words, "graph seeds", owner_);
-    gather_words(bits_.data(), device_seeds_.data(), seeds_, words, seed_bits_.data(), owner_);
 }
 
 void Mirror::finish_load()
@@ -307,8 +309,7 @@ void Mirror::point_view()
     view_.neighbours = neighbours_.data();
     view_.seed_rows = device_seeds_.data();
     view_.l1_error = half_scale_[1] * std::sqrt(static_cast<double>(dimensions_));
-    view_.bits = {bits_.data(), seed_bits_.data(), device_projection_.data(),
-                  static_cast<std::uint32_t>(options_.bits / 32)};
+    view_.bits = {bits_.data(), device_projection_.data(), static_cast<std::uint32_t>(options_.bits / 32)};
     ivfadc::MirrorView& vectors = view_.vectors;
     vectors.metric = metric_ == Metric::l1 ? Metric::l2 : metric_;
     vectors.dimensions = static_cast<std::uint32_t>(dimensions_);
@@ -338,6 +339,7 @@ SearchGround Mirror::ground() const
     ground.multiprocessors = static_cast<std::size_t>(context_->multiprocessors());
     ground.shared_bytes = context_->shared_bytes_per_block();
     ground.clusters = context_->has_warp_group_matrix();
+    ground.bits = keeps_bits();
     return ground;
 }
 
@@ -345,7 +347,7 @@ std::uint64_t Mirror::device_bytes() const
 {
     return row_numbers_.bytes() + neighbours_.bytes() + device_seeds_.bytes() + halves_.bytes() + terms_.bytes() +
            device_mean_.bytes() + seed_halves_.bytes() + seed_terms_.bytes() + vectors_.bytes() + bits_.bytes() +
-           seed_bits_.bytes() + device_projection_.bytes();
+           device_projection_.bytes();
 }
 
 }  // namespace pgwarp::cuda::graph

@@ -97,7 +97,6 @@ private:
     DeviceArray<float> seed_terms_;
     DeviceArray<float> vectors_;
     DeviceArray<std::uint32_t> bits_;
-    DeviceArray<std::uint32_t> seed_bits_;
     DeviceArray<float> device_projection_;
     HostMemory remote_;  // rows of whole pieces of 16 bytes
     std::size_t remote_stride_ = 0;

@@ -52,13 +52,6 @@ __global__ void gather_halves_kernel(const __half* halves, const float* terms, c
     if (i % stride == 0) out_terms[at] = at < count ? terms[row] : INFINITY;
 }
 
-__global__ void gather_words_kernel(const std::uint32_t* rows, const std::uint32_t* numbers, std::size_t count,
-                                    std::uint32_t words, std::uint32_t* out)
-{
-    const std::size_t i = thread_number();
-    if (i < count * words) out[i] = rows[static_cast<std::size_t>(numbers[i / words]) * words + i % words];
-}
-
 }  // namespace
 
 void number_rows(std::uint32_t rows, std::size_t count, std::uint32_t* out, cudaStream_t stream)
@@ -82,14 +75,6 @@ void gather_halves(const __half* halves, const float* terms, const std::uint32_t
     if (padded == 0) return;
     gather_halves_kernel<<<blocks_for(padded * stride), threads, 0, stream>>>(halves, terms, numbers, count, padded,
                                                                               stride, out, out_terms);
-    check_launch("gathering seeds");
-}
-
-void gather_words(const std::uint32_t* rows, const std::uint32_t* numbers, std::size_t count, std::uint32_t words,
-                  std::uint32_t* out, cudaStream_t stream)
-{
-    if (count == 0) return;
-    gather_words_kernel<<<blocks_for(count * words), threads, 0, stream>>>(rows, numbers, count, words, out);
     check_launch("gathering seeds");
 }
 

@@ -18,8 +18,5 @@ void count_wrong(const std::uint32_t* neighbours, std::size_t count, std::uint32
 // The halves and terms of these rows; zeros and infinity from `count` to `padded`.
 void gather_halves(const __half* halves, const float* terms, const std::uint32_t* numbers, std::size_t count,
                    std::size_t padded, std::uint32_t stride, __half* out, float* out_terms, cudaStream_t stream);
-// out[i] = rows[numbers[i]], of `words` words each.
-void gather_words(const std::uint32_t* rows, const std::uint32_t* numbers, std::size_t count, std::uint32_t words,
-                  std::uint32_t* out, cudaStream_t stream);
 
 }  // namespace pgwarp::cuda::graph

@@ -20,11 +20,12 @@ struct QueueMemory {
     std::uint32_t length = 0;
 };
 
-inline constexpr std::uint32_t queue_counters = 4;
-inline constexpr std::uint32_t kept_counter = 0;    // entries in `kept`
-inline constexpr std::uint32_t lowest_counter = 1;  // the least place that an entry gets in at
-inline constexpr std::uint32_t fresh_counter = 2;   // rows that were located, of the traversal
-inline constexpr std::uint32_t parent_counter = 3;  // rows to be expanded, of the traversal
+inline constexpr std::uint32_t queue_counters = 5;
+inline constexpr std::uint32_t kept_counter = 0;     // entries in `kept`
+inline constexpr std::uint32_t lowest_counter = 1;   // the least place that an entry gets in at
+inline constexpr std::uint32_t fresh_counter = 2;    // rows that were located, of the traversal
+inline constexpr std::uint32_t parent_counter = 3;   // rows to be expanded, of the traversal
+inline constexpr std::uint32_t cluster_counter = 4;  // rows that the blocks of a cluster are to score
 
 // What became of a batch.
 struct Taken {
@@ -70,7 +71,7 @@ public:
         return {kept, lowest};
     }
 
-private:
+    // What another queue of other length in the same memory has left. A barrier has to follow.
     PGWARP_HOST_DEVICE void reset_counters()
     {
         if (group_.rank() != 0) return;
@@ -78,6 +79,7 @@ private:
         memory_.counters[lowest_counter] = memory_.length;
     }
 
+private:
     // What comes before the queue's end and is not in it.
     PGWARP_HOST_DEVICE void keep(std::uint32_t count, bool repeats)
     {

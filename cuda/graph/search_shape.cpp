@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace pgwarp::cuda::graph
 {
@@ -28,7 +29,7 @@ std::uint32_t bits_of(std::size_t words)
 std::uint32_t default_bits(const SearchShape& shape)
 {
     const std::size_t ef = shape.traversal.ef;
-    const std::size_t live = shape.traversal.length + shape.traversal.most_fresh;
+    const std::size_t live = shape.traversal.length + shape.traversal.steps * shape.traversal.degree;
     if (shape.traversal.deletes || shape.traversal.selected) {
         return std::max(bits_of(2 * live), shape.visited == VisitedKind::bloom ? bits_of(8 * ef) : 0U);
     }
@@ -63,7 +64,7 @@ std::uint32_t default_team(const SearchGround& ground)
 std::uint32_t default_cluster(const SearchShape& shape, std::size_t count, const SearchGround& ground)
 {
     constexpr std::size_t block_bytes = std::size_t{96} << 10;
-    const std::size_t turn_bytes = std::size_t{shape.traversal.most_fresh} * ground.row_bytes;
+    const std::size_t turn_bytes = std::size_t{shape.traversal.steps} * shape.traversal.degree * ground.row_bytes;
     const std::size_t blocks = std::bit_floor(std::clamp<std::size_t>(turn_bytes / block_bytes, 1, 8));
     return 2 * count * blocks <= ground.multiprocessors ? static_cast<std::uint32_t>(blocks) : 1;
 }
@@ -81,7 +82,8 @@ std::uint32_t launch_queries(const SearchShape& shape, const SearchGround& groun
     const std::size_t blocks =
         std::min<std::size_t>(resident_blocks(shape.shared_bytes, ground), 2048 / shape.block_threads());
     const double resident = static_cast<double>(blocks) * shape.groups;
-    const double slower = 1 + shape.traversal.most_fresh / (4.0 * shape.lanes);  // of a turn with more to do
+    const double slower =
+        1 + shape.traversal.steps * shape.traversal.degree / (4.0 * shape.lanes);  // of a turn with more to do
     const double wave = turns * turn_seconds * slower + read * resident;
     const double queries =
         std::max(1.0, launch_seconds / wave) * resident * static_cast<double>(ground.multiprocessors);
@@ -110,14 +112,20 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     traversal.steps = setting(settings, "multi_step", std::clamp<std::size_t>(ef / 32, 1, 8), 1,
                               std::min<std::size_t>(ef, most_steps));
     traversal.degree = static_cast<std::uint32_t>(ground.degree);
-    traversal.most_fresh = std::max(32U, traversal.steps * traversal.degree);
+    const auto most_fresh = [&](std::uint32_t others) {
+        return std::max({32U, traversal.steps * traversal.degree, others});
+    };
+    traversal.most_fresh = most_fresh(0);
     traversal.deletes = settings.get("visited_deletion", 0) > 0;
     traversal.selected = traversal.deletes || settings.get("selected_insertion", 0) > 0;
     shape.visited = static_cast<VisitedKind>(std::clamp<std::int64_t>(settings.get("visited", 0), 0, 2));
     if (shape.visited == VisitedKind::bloom) traversal.deletes = false;
     shape.visited_bits = setting(settings, "visited_bits", default_bits(shape), 5, 15);
     shape.seeds = setting(settings, "seeds", 8192, 1, ground.seeds);
-    shape.starts = 1 + setting(settings, "starts", 16, 1, std::min<std::size_t>(shape.seeds, most_starts));
+    shape.starts = setting(settings, "starts", 16, 1, std::min<std::size_t>(shape.seeds, most_starts));
+    // Tiles compare halves of the queries: a few more are proposed, of which the traversal keeps the best.
+    const bool looks = ground.bits || setting(settings, "routes", count <= few_routed ? 2 : 1, 1, 2) == 2;
+    shape.offered = looks ? 0 : std::min(shape.seeds, shape.starts + 8 + shape.starts / 4);
 
     const auto query_bytes = static_cast<std::uint32_t>(ground.query_bytes);
     const auto bytes = [&] { return shared_layout(traversal, shape.visited_bits, query_bytes).end * shape.groups; };
@@ -141,7 +149,14 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     if (bytes() > ground.shared_bytes) traversal.length = traversal.ef;
     while (bytes() > ground.shared_bytes && traversal.steps > 1) {
         traversal.steps /= 2;
-        traversal.most_fresh = std::max(32U, traversal.steps * traversal.degree);
+        traversal.most_fresh = most_fresh(0);
+    }
+    // Seeds come in large batches where there is room.
+    for (std::uint32_t together = count <= few_routed ? 2048 : 512; looks && together > traversal.most_fresh;
+         together /= 2) {
+        const std::uint32_t before = std::exchange(traversal.most_fresh, most_fresh(std::min(together, shape.seeds)));
+        if (bytes() <= ground.shared_bytes) break;
+        traversal.most_fresh = before;
     }
     shape.shared_bytes = bytes();
     shape.launch_queries = launch_queries(shape, ground);

@@ -11,6 +11,7 @@
 //   visited_deletion    1: and forgotten when they leave it
 //   multi_query         queries a warp: 1, 2 or 4
 //   seeds, starts       seeds that a query is compared with; how many of them, beside the first, it begins at
+//   routes              how seeds are compared: 1 all queries by matrix tiles, 2 each query as it begins (few queries)
 //   lanes               threads of a query, a power of two from 8 to 256
 //   team                threads that share a row, a power of two from 4 to 32
 //   cluster             blocks that share the scores of a query, 1 to 8
@@ -28,6 +29,7 @@ namespace pgwarp::cuda::graph
 inline constexpr std::uint32_t most_ef = 4096;
 inline constexpr std::uint32_t most_steps = 16;
 inline constexpr std::uint32_t most_starts = 128;
+inline constexpr std::size_t few_routed = 32;  // queries that look at all seeds themselves
 
 // What a search of an index on a device has to go by.
 struct SearchGround {
@@ -39,6 +41,7 @@ struct SearchGround {
     std::size_t multiprocessors = 1;
     std::size_t shared_bytes = 0;  // that a block may have
     bool clusters = false;         // whether the device has thread-block clusters
+    bool bits = false;  // rows are bits, whose scores are full of ties: what is proposed of them depends on how
 };
 
 struct SearchShape {
@@ -46,7 +49,8 @@ struct SearchShape {
     VisitedKind visited = VisitedKind::hash;
     std::uint32_t visited_bits = 0;
     std::uint32_t seeds = 0;
-    std::uint32_t starts = 0;  // with the first seed, from which all rows can be reached
+    std::uint32_t starts = 0;   // of them that a search begins at, beside the first, from which all rows can be reached
+    std::uint32_t offered = 0;  // of them that tiles propose; 0: the traversal looks at all seeds itself
     std::uint32_t lanes = 32;
     std::uint32_t team = 8;
     std::uint32_t groups = 1;          // queries a block

@@ -4,7 +4,6 @@
 
 #include "device/error.h"
 #include "distance/canonical.cuh"
-#include "graph/row_scores.cuh"
 #include "ivfadc/scan.h"
 #include "select/select.h"
 
@@ -19,33 +18,14 @@ constexpr unsigned threads = 256;
 SelectShape select_shape(const SearchShape& shape, std::uint32_t count)
 {
     return {count, static_cast<std::int64_t>(shape.seeds), static_cast<std::int64_t>(seed_stride(shape)),
-            static_cast<std::int64_t>(shape.starts - 1)};
+            static_cast<std::int64_t>(shape.offered)};
 }
 
 __global__ void starts_of_columns(const std::uint32_t* columns, const std::uint32_t* seed_rows, std::uint32_t count,
-                                  std::uint32_t starts, std::uint32_t* out)
+                                  std::uint32_t* out)
 {
     const std::uint32_t i = blockIdx.x * threads + threadIdx.x;
-    if (i >= count * starts) return;
-    const std::uint32_t query = i / starts;
-    const std::uint32_t place = i % starts;
-    if (place + 1 == starts) {
-        out[i] = seed_rows[0];
-        return;
-    }
-    const std::uint32_t column = columns[query * (starts - 1) + place];
-    out[i] = column == 0xffffffff ? no_row_here : seed_rows[column];
-}
-
-// Blocks y: queries.
-__global__ void score_bits(BitView bits, const std::uint32_t* query_bits, std::uint32_t seeds, std::size_t stride,
-                           float* scores)
-{
-    const std::uint32_t seed = blockIdx.x * threads + threadIdx.x;
-    if (seed >= seeds) return;
-    const std::uint32_t* query = query_bits + static_cast<std::size_t>(blockIdx.y) * bits.words;
-    const std::uint32_t* row = bits.seeds + static_cast<std::size_t>(seed) * bits.words;
-    scores[blockIdx.y * stride + seed] = static_cast<float>(BitScores::differing(row, query, bits.words));
+    if (i < count) out[i] = columns[i] == 0xffffffff ? no_row_here : seed_rows[columns[i]];
 }
 
 // Eight lanes a bit, a block of 256 threads a word of a row.
@@ -81,29 +61,19 @@ std::size_t select_bytes(const SearchShape& shape, std::uint32_t count)
 }
 
 void choose_starts(const GraphView& view, const SearchShape& shape, const ivfadc::QueryView& queries,
-                   const std::uint32_t* query_bits, std::uint32_t count, const SeedSpace& space,
-                   std::uint32_t shared_bytes, std::uint32_t* starts, cudaStream_t stream)
+                   std::uint32_t count, const SeedSpace& space, std::uint32_t shared_bytes, std::uint32_t* starts,
+                   cudaStream_t stream)
 {
     if (count == 0) return;
     const std::size_t stride = seed_stride(shape);
-    if (view.has_bits()) {
-        constexpr std::uint32_t most_blocks = 65535;
-        for (std::uint32_t first = 0; first < count; first += most_blocks) {
-            const dim3 blocks((shape.seeds + threads - 1) / threads, std::min(most_blocks, count - first));
-            score_bits<<<blocks, threads, 0, stream>>>(view.bits,
-                                                       query_bits + static_cast<std::size_t>(first) * view.bits.words,
-                                                       shape.seeds, stride, space.scores + first * stride);
-            check_launch("comparing seeds");
-        }
-    } else {
-        // Any prefix of the seeds is spread like the whole.
-        ivfadc::MirrorView some = view.vectors;
-        some.lists = shape.seeds;
-        ivfadc::scan_centroids(some, queries, count, {space.scores, stride}, shared_bytes, stream);
-    }
+    // Any prefix of the seeds is spread like the whole.
+    ivfadc::MirrorView some = view.vectors;
+    some.lists = shape.seeds;
+    ivfadc::scan_centroids(some, queries, count, {space.scores, stride}, shared_bytes, stream);
     select_smallest(space.scores, select_shape(shape, count), space.values, space.columns, space.select, stream);
-    starts_of_columns<<<(count * shape.starts + threads - 1) / threads, threads, 0, stream>>>(
-        space.columns, view.seed_rows, count, shape.starts, starts);
+    const std::uint32_t all = count * shape.offered;
+    starts_of_columns<<<(all + threads - 1) / threads, threads, 0, stream>>>(space.columns, view.seed_rows, all,
+                                                                             starts);
     check_launch("choosing starts");
 }
 

@@ -12,7 +12,7 @@
 namespace pgwarp::cuda::graph
 {
 
-// Workspace of a batch. Shapes: scores [count][seed_stride(shape)]; values, columns [count][shape.starts - 1].
+// Workspace of a batch. Shapes: scores [count][seed_stride(shape)]; values, columns [count][shape.offered].
 struct SeedSpace {
     float* scores = nullptr;
     float* values = nullptr;
@@ -23,11 +23,11 @@ struct SeedSpace {
 std::size_t seed_stride(const SearchShape& shape);
 std::size_t select_bytes(const SearchShape& shape, std::uint32_t count);
 
-// starts [count][shape.starts]: row numbers, the first seed last, or no_row_here. `queries` are prepared for the
-// centroids, the seeds; for bits there are query_bits [count][words] instead.
+// starts [count][shape.offered]: row numbers of the nearest seeds, or no_row_here. `queries` are prepared for the
+// centroids, the seeds. Not for bits.
 void choose_starts(const GraphView& view, const SearchShape& shape, const ivfadc::QueryView& queries,
-                   const std::uint32_t* query_bits, std::uint32_t count, const SeedSpace& space,
-                   std::uint32_t shared_bytes, std::uint32_t* starts, cudaStream_t stream);
+                   std::uint32_t count, const SeedSpace& space, std::uint32_t shared_bytes, std::uint32_t* starts,
+                   cudaStream_t stream);
 
 // out [count][words]: the bits of queries, or of rows, [count][dimensions]: those of project_row()
 // (index/graph/stored_rows.h).

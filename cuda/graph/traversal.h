@@ -29,7 +29,7 @@ struct TraversalShape {
     std::uint32_t length = 0;  // of the queue, >= ef: more are of use to those who want to see what bounding it saves
     std::uint32_t steps = 1;   // rows expanded a turn (SONG: multi-step probing)
     std::uint32_t degree = 0;
-    std::uint32_t most_fresh = 0;  // rows scored at a time, >= steps * degree
+    std::uint32_t most_fresh = 0;  // rows scored at a time, >= steps * degree; starts may come in larger batches
     bool selected = false;         // a row is remembered as visited only where it enters the queue
     bool deletes = false;          // and forgotten where it leaves it; implies selected
 };
@@ -38,6 +38,15 @@ struct TraversalMemory {
     QueueMemory queue;
     std::uint32_t* rows = nullptr;     // [most_fresh]: located
     std::uint32_t* parents = nullptr;  // [steps]: places in the queue, then rows
+};
+
+// Where a search begins: at the best `kept` of some rows, and at one from which all others can be reached.
+struct TraversalStarts {
+    const std::uint32_t* rows = nullptr;  // [count], in memory that all threads read; no_row_here is passed over
+    std::uint32_t count = 0;
+    std::uint32_t kept = 0;
+    std::uint32_t first = no_row_here;
+    bool repeats = false;  // a row may be there twice
 };
 
 struct TraversalCounts {
@@ -59,23 +68,16 @@ public:
         remembered_late_ = shape.selected || shape.deletes;
     }
 
-    // From starts[0, count), rows or no_row_here, in memory that all threads read, through neighbours
-    // [rows][degree]. Afterwards the queue holds the answer, for all threads to see.
-    PGWARP_HOST_DEVICE TraversalCounts run(const std::uint32_t* starts, std::uint32_t count,
-                                           const std::uint32_t* neighbours)
+    // Through neighbours [rows][degree]. Afterwards the queue holds the answer, for all threads to see.
+    PGWARP_HOST_DEVICE TraversalCounts run(const TraversalStarts& starts, const std::uint32_t* neighbours)
     {
         TraversalCounts counts;
         queue_.clear();
         visited_.clear();
         clear_fresh();
         group_.sync();
-        std::uint32_t first = shape_.length;  // entries before it are expanded
-        for (std::uint32_t begin = 0; begin < count; begin += shape_.most_fresh) {
-            const std::uint32_t end = count - begin < shape_.most_fresh ? count : begin + shape_.most_fresh;
-            for (std::uint32_t i = begin + group_.rank(); i < end; i += group_.size()) locate(starts[i]);
-            group_.sync();
-            first = smaller(first, admit(counts, true));
-        }
+        begin_at(starts, counts);
+        std::uint32_t first = 0;  // entries before it are expanded
         while (first < shape_.ef) {
             const std::uint32_t parents = choose_parents(first);
             if (parents == 0) break;
@@ -92,6 +94,35 @@ public:
     }
 
 private:
+    // The first few set a bound that most of the others do not pass: sorting many takes long. What does not stay is not
+    // remembered: it would not stay later either.
+    PGWARP_HOST_DEVICE void begin_at(const TraversalStarts& starts, TraversalCounts& counts)
+    {
+        QueueMemory best = memory_.queue;
+        best.length = smaller(starts.kept, shape_.length);
+        Queue<Group> few(group_, best);
+        std::uint32_t batch = smaller(4 * best.length, shape_.most_fresh);
+        for (std::uint32_t begin = 0; begin < starts.count && best.length > 0;) {
+            const std::uint32_t end = begin + smaller(batch, starts.count - begin);
+            for (std::uint32_t i = begin + group_.rank(); i < end; i += group_.size()) {
+                if (starts.rows[i] != no_row_here) add_located(starts.rows[i]);
+            }
+            group_.sync();
+            offer(
+                few, counts, starts.repeats, [](std::uint32_t) {}, [](std::uint32_t) {});
+            begin = end;
+            batch = shape_.most_fresh;
+        }
+        group_.sync();
+        queue_.reset_counters();
+        if (group_.rank() == 0 && starts.first != no_row_here) add_located(starts.first);
+        group_.sync();
+        offer(
+            queue_, counts, false, [](std::uint32_t) {}, [](std::uint32_t) {});
+        group_.sync();
+        remember_queue();
+    }
+
     PGWARP_HOST_DEVICE static std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
 
     PGWARP_HOST_DEVICE void clear_fresh()
@@ -122,36 +153,49 @@ private:
         return parents;
     }
 
+    PGWARP_HOST_DEVICE void add_located(std::uint32_t row)
+    {
+        memory_.rows[group_.count(&memory_.queue.counters[fresh_counter])] = row;
+    }
+
     // A row that is not known goes to those to be scored.
     PGWARP_HOST_DEVICE void locate(std::uint32_t row)
     {
         if (row == no_row_here) return;
         if (remembered_late_ ? visited_.contains(row) : !visited_.insert(row)) return;
-        memory_.rows[group_.count(&memory_.queue.counters[fresh_counter])] = row;
+        add_located(row);
     }
 
-    // Scores what was located and takes it in.
-    PGWARP_HOST_DEVICE std::uint32_t admit(TraversalCounts& counts, bool repeats)
+    // Scores what was located and takes it into a queue.
+    template <class Entered, class Left>
+    PGWARP_HOST_DEVICE Taken offer(Queue<Group>& queue, TraversalCounts& counts, bool repeats, const Entered& entered,
+                                   const Left& left)
     {
         const std::uint32_t fresh = memory_.queue.counters[fresh_counter];
         if (fresh == 0) {
             group_.sync();  // before the next is counted
-            return shape_.length;
+            return {0, shape_.length};
         }
         scores_(memory_.rows, fresh, memory_.queue.fresh);
         group_.sync();
         clear_fresh();
         counts.scored += fresh;
-        const Taken taken = queue_.take_in(
-            fresh, repeats,
+        return queue.take_in(fresh, repeats, entered, left);
+    }
+
+    PGWARP_HOST_DEVICE std::uint32_t admit(TraversalCounts& counts, bool repeats)
+    {
+        const std::uint32_t before = counts.scored;
+        const Taken taken = offer(
+            queue_, counts, repeats,
             [&](std::uint32_t row) {
                 if (remembered_late_) visited_.insert_new(row);
             },
             [&](std::uint32_t row) {
                 if (shape_.deletes) visited_.erase(row);
             });
-        remembered_ += remembered_late_ ? taken.entries : fresh;
-        if (!shape_.deletes && remembered_ + shape_.most_fresh > visited_.capacity()) forget();
+        remembered_ += remembered_late_ ? taken.entries : counts.scored - before;
+        if (!shape_.deletes && remembered_ + most_located() > visited_.capacity()) forget();
         return taken.lowest;
     }
 
@@ -159,10 +203,15 @@ private:
     PGWARP_HOST_DEVICE void forget()
     {
         remembered_ = 0;
-        if (shape_.length + shape_.most_fresh > visited_.capacity()) return;
+        if (shape_.length + most_located() > visited_.capacity()) return;
         group_.sync();
         visited_.clear();
         group_.sync();
+        remember_queue();
+    }
+
+    PGWARP_HOST_DEVICE void remember_queue()
+    {
         for (std::uint32_t i = group_.rank(); i < shape_.length; i += group_.size()) {
             const Entry entry = memory_.queue.entries[i];
             if (entry != no_entry) visited_.insert(row_of(entry));
@@ -170,6 +219,8 @@ private:
         remembered_ = shape_.length;
         group_.sync();
     }
+
+    PGWARP_HOST_DEVICE std::uint32_t most_located() const { return shape_.steps * shape_.degree; }
 
     Group group_;
     TraversalShape shape_;

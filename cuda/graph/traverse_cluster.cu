@@ -47,8 +47,7 @@ __device__ void lead(const TraverseArguments& arguments, const DeviceGroup& grou
     const Visited visited(group, reinterpret_cast<std::uint32_t*>(shared + arguments.layout.visited),
                           shape.visited_bits);
     Traversal<DeviceGroup, Visited, decltype(scores)> traversal(group, shape.traversal, memory, visited, scores);
-    const TraversalCounts work = traversal.run(arguments.starts + static_cast<std::size_t>(query) * shape.starts,
-                                               shape.starts, arguments.view.neighbours);
+    const TraversalCounts work = traversal.run(starts_of(arguments, query), arguments.view.neighbours);
     if (threadIdx.x == 0) *located_count = no_more;
     cg::this_cluster().sync();
     write_found(group, arguments, memory, query, work);
@@ -80,20 +79,20 @@ __global__ __launch_bounds__(256) void traverse_cluster_kernel(const __grid_cons
 {
 #if __CUDA_ARCH__ >= 900
     extern __shared__ uint4 shared_memory[];
-    __shared__ std::uint32_t located_count;
     wait_for_kernel_before();
     const auto cluster = cg::this_cluster();
     const DeviceGroup group(arguments.shape.lanes);
     const std::uint32_t query = blockIdx.x / arguments.shape.cluster;
     auto* shared = reinterpret_cast<unsigned char*>(shared_memory);
+    auto* located_count = reinterpret_cast<std::uint32_t*>(shared + arguments.layout.counters) + cluster_counter;
     Teams teams = teams_of(group, arguments.shape.team);
     teams.own += cluster.block_rank() * teams.count;
     teams.count *= cluster.num_blocks();
     stage_query(group, arguments, query, shared + arguments.layout.query);
     if (cluster.block_rank() == 0) {
-        lead<kind>(arguments, group, teams, shared, &located_count, query);
+        lead<kind>(arguments, group, teams, shared, located_count, query);
     } else {
-        help<kind>(arguments, group, teams, shared, &located_count);
+        help<kind>(arguments, group, teams, shared, located_count);
     }
     // The leader's memory stays until all have read that there is no more.
     cluster.sync();

@@ -19,7 +19,8 @@ struct TraverseArguments {
     SharedLayout layout;
     const float* queries;
     const std::uint32_t* query_bits;
-    const std::uint32_t* starts;
+    const std::uint32_t* starts;  // none: all seeds are looked at
+    bool repeated_starts;
     const std::uint32_t* dead;
     std::uint32_t count;
     std::uint32_t* rows;
@@ -43,7 +44,8 @@ inline TraverseArguments arguments_of(const TraverseJob& job, std::uint32_t firs
     arguments.layout = shared_layout(job.shape.traversal, job.shape.visited_bits, query_bytes);
     if (job.queries != nullptr) arguments.queries = job.queries + std::size_t{first} * view.vectors.dimensions;
     if (job.query_bits != nullptr) arguments.query_bits = job.query_bits + std::size_t{first} * view.bits.words;
-    arguments.starts = job.starts + std::size_t{first} * job.shape.starts;
+    if (job.shape.offered > 0) arguments.starts = job.starts + std::size_t{first} * job.shape.offered;
+    arguments.repeated_starts = job.repeated_starts;
     arguments.dead = job.dead;
     arguments.count = count;
     arguments.rows = job.rows + std::size_t{first} * job.shape.wanted;
@@ -109,6 +111,15 @@ __device__ inline auto scores_of(const DeviceGroup& group, const Teams& teams, c
     }
 }
 
+__device__ inline TraversalStarts starts_of(const TraverseArguments& arguments, std::uint32_t query)
+{
+    const SearchShape& shape = arguments.shape;
+    const std::uint32_t* seeds = arguments.view.seed_rows;
+    if (arguments.starts == nullptr) return {seeds, shape.seeds, shape.starts, seeds[0], false};
+    return {arguments.starts + static_cast<std::size_t>(query) * shape.offered, shape.offered, shape.starts, seeds[0],
+            arguments.repeated_starts};
+}
+
 // The first rows of the queue that are not dead.
 __device__ inline void write_found(const DeviceGroup& group, const TraverseArguments& arguments,
                                    const TraversalMemory& memory, std::uint32_t query, const TraversalCounts& work)
@@ -146,8 +157,7 @@ __device__ inline void traverse_query(const TraverseArguments& arguments, unsign
                                        shape.visited_bits);
     Traversal<DeviceGroup, Visited<DeviceGroup>, decltype(scores)> traversal(group, shape.traversal, memory, visited,
                                                                              scores);
-    const TraversalCounts work = traversal.run(arguments.starts + static_cast<std::size_t>(query) * shape.starts,
-                                               shape.starts, arguments.view.neighbours);
+    const TraversalCounts work = traversal.run(starts_of(arguments, query), arguments.view.neighbours);
     write_found(group, arguments, memory, query, work);
 }
 

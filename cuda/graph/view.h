@@ -13,9 +13,8 @@ namespace pgwarp::cuda::graph
 
 // Rows as 1-bit random projections (SONG section 7).
 struct BitView {
-    const std::uint32_t* rows = nullptr;   // [rows][words]
-    const std::uint32_t* seeds = nullptr;  // [seeds][words], those of the seeds
-    const float* projection = nullptr;     // [32 * words][dimensions + 1]: directions, each with its threshold
+    const std::uint32_t* rows = nullptr;  // [rows][words]
+    const float* projection = nullptr;    // [32 * words][dimensions + 1]: directions, each with its threshold
     std::uint32_t words = 0;
 };
 

@@ -192,7 +192,7 @@ TEST(SearchShapes, AreWhatADeviceCanDo)
                 ParameterList settings;
                 for (const char* name :
                      {"multi_step", "visited", "visited_bits", "unbounded_queue", "selected_insertion",
-                      "visited_deletion", "multi_query", "seeds", "starts", "lanes", "team"}) {
+                      "visited_deletion", "multi_query", "routes", "seeds", "starts", "lanes", "team"}) {
                     settings.set(name, option);
                 }
                 const SearchShape shape = search_shape(settings, ef, 10, 300, ground_of(shared));

@@ -52,6 +52,8 @@ struct Setting {
     std::uint32_t threads;
 };
 
+constexpr std::uint32_t kept_starts = 7;
+
 struct Found {
     std::vector<std::uint32_t> rows;
     std::uint32_t scored = 0;
@@ -72,6 +74,12 @@ std::vector<std::uint32_t> plain_search(const Graph& graph, float query, const s
         if (queue.size() > ef) queue.resize(ef);
     };
     for (const std::uint32_t row : starts) offer(row);
+    cut();
+    if (queue.size() > kept_starts) queue.resize(kept_starts);
+    // What did not stay may come again.
+    visited.clear();
+    for (const Entry entry : queue) visited.insert(row_of(entry));
+    offer(0);
     cut();
     for (;;) {
         std::vector<std::uint32_t> parents;
@@ -117,8 +125,8 @@ Found search(const Graph& graph, float query, const std::vector<std::uint32_t>& 
         };
         Traversal<HostGroup, Visited<HostGroup>, decltype(scores)> traversal(
             group, shape, memory, Visited<HostGroup>(group, words.data(), setting.bits), scores);
-        const TraversalCounts counts =
-            traversal.run(starts.data(), static_cast<std::uint32_t>(starts.size()), graph.neighbours.data());
+        const TraversalCounts counts = traversal.run(
+            {starts.data(), static_cast<std::uint32_t>(starts.size()), kept_starts, 0, true}, graph.neighbours.data());
         if (group.rank() == 0) found.scored = counts.scored;
     });
     for (std::uint32_t i = 0; i < setting.ef; ++i) {

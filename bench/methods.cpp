@@ -34,6 +34,7 @@ std::vector<Method> all_methods(std::size_t rows, std::size_t k)
     const auto probes = [](std::size_t lists) { return Knob{"ivfflat.probes", 1, static_cast<int>(lists)}; };
     const Knob ivfadc_probes = {"pgwarp.ivfadc_probes", 1,
                                 static_cast<int>(std::max<std::size_t>(64, 4 * square_root))};
+    const Knob graph_ef_search = {"pgwarp.graph_ef_search", static_cast<int>(k), 4096};
     return {
         {"seqscan", Server::pgwarp, "", "", {}, {{}}, "", ""},
         {"exact", Server::pgwarp, "exact", "", {}, {{}}, "", ""},
@@ -41,6 +42,9 @@ std::vector<Method> all_methods(std::size_t rows, std::size_t k)
         {"ivfadc", Server::pgwarp, "ivfadc", "", {ivfadc_probes}, refine_variants(), "pgwarp.recall", ""},
         {"ivfadc-half", Server::pgwarp, "ivfadc", "codes = half", {ivfadc_probes}, {{}}, "pgwarp.recall", ""},
         {"ivfadc-int8", Server::pgwarp, "ivfadc", "codes = int8", {ivfadc_probes}, {{}}, "pgwarp.recall", ""},
+        {"graph", Server::pgwarp, "graph", "", {graph_ef_search}, {{}}, "pgwarp.recall", ""},
+        {"graph-half", Server::pgwarp, "graph", "vectors = half", {graph_ef_search}, {{}}, "pgwarp.recall", ""},
+        {"graph-bits", Server::pgwarp, "graph", "vectors = bits", {graph_ef_search}, {{}}, "pgwarp.recall", ""},
         {"pgvector-seqscan", Server::pgvector, "", "", {}, {{}}, "", ""},
         {"pgvector-hnsw", Server::pgvector, "hnsw", "m = 16, ef_construction = 64", {ef_search}, {{}}, "", ""},
         {"pgvector-ivfflat",

@@ -1,5 +1,5 @@
-// Exact search on the device: what src/index/exact/exact.h is on the CPU, with the same answers. Array: vectors f32
-// [rows][dimensions].
+// Exact search on the device: what src/index/exact/exact.h is on the CPU, with the same answers. Array: vectors
+// [rows][dimensions], f32 or f16.
 #pragma once
 
 #include <memory>

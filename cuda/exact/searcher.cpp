@@ -9,9 +9,11 @@
 #include "exact/exact.h"
 #include "exact/small_search.h"
 #include "exact/staging.h"
+#include "exact/unit_rows.h"
 #include "index/arrays.h"
 #include "index/bounds.h"
 #include "index/exact/exact.h"
+#include "numeric/distance.h"
 
 namespace pgwarp::cuda
 {
@@ -50,11 +52,12 @@ public:
         : context_(context),
           metric_(static_cast<Metric>(shape.metric)),
           dimensions_(shape.dimensions),
+          in_halves_(keeps_halves(shape)),
           loading_(context.lease(Priority::build))
     {
         const ArrayShape* vectors = find_array(arrays, "vectors");
         if (vectors == nullptr) return;
-        require_array(arrays, "vectors", ArrayType::f32, vectors->rows, dimensions_);
+        require_array(arrays, "vectors", in_halves_ ? ArrayType::f16 : ArrayType::f32, vectors->rows, dimensions_);
         count_ = static_cast<std::uint32_t>(vectors->rows);
         vectors_ = DeviceArray<float>(context.pool(), std::size_t{count_} * dimensions_, "exact vectors", loading_);
         loading_.stream().synchronize();
@@ -62,16 +65,24 @@ public:
 
     void write(const std::string&, std::uint64_t offset, std::span<const std::byte> bytes) override
     {
-        if (offset > vectors_.bytes() || bytes.size() > vectors_.bytes() - offset) {
+        // Halves become floats on the way.
+        const std::size_t growth = in_halves_ ? sizeof(float) / sizeof(half_bits) : 1;
+        const std::size_t stored_bytes = vectors_.bytes() / growth;
+        if (offset > stored_bytes || bytes.size() > stored_bytes - offset) {
             throw BadRequest("past the end of an array");
         }
+        if (in_halves_ && (offset % sizeof(half_bits) != 0 || bytes.size() % sizeof(half_bits) != 0)) {
+            throw BadRequest("part of an element");
+        }
         const Context::Lease stream = context_.lease(Priority::build);
-        auto staging = staging_.lease(std::min(bytes.size(), staging_bytes));
-        auto* to = reinterpret_cast<std::byte*>(vectors_.data()) + offset;
-        for (std::size_t done = 0; done < bytes.size(); done += staging_bytes) {
-            const std::size_t piece = std::min(staging_bytes, bytes.size() - done);
-            std::memcpy(staging.data(), bytes.data() + done, piece);
-            check(cudaMemcpyAsync(to + done, staging.data(), piece, cudaMemcpyHostToDevice, stream), "loading vectors");
+        auto staging = staging_.lease(std::min(bytes.size() * growth, staging_bytes));
+        auto* to = reinterpret_cast<std::byte*>(vectors_.data()) + offset * growth;
+        const std::size_t step = staging_bytes / growth;
+        for (std::size_t done = 0; done < bytes.size(); done += step) {
+            const std::size_t piece = std::min(step, bytes.size() - done);
+            stage(bytes.subspan(done, piece), staging.data());
+            check(cudaMemcpyAsync(to + done * growth, staging.data(), piece * growth, cudaMemcpyHostToDevice, stream),
+                  "loading vectors");
             stream.stream().synchronize();
         }
     }
@@ -79,6 +90,7 @@ public:
     void finish_load(ThreadPool&) override
     {
         check(cudaSetDevice(context_.device()), "choosing the device");
+        if (in_halves_ && metric_ == Metric::cosine) make_unit_rows(vectors_.data(), count_, dimensions_, loading_);
         rows_ = make_exact_rows(context_.pool(), metric_, vectors_.data(), count_, dimensions_, loading_);
         loading_.stream().synchronize();
     }
@@ -112,6 +124,16 @@ private:
     class Request;
     using Results = std::vector<std::vector<RowResult>>;
 
+    void stage(std::span<const std::byte> stored, std::byte* out) const
+    {
+        if (!in_halves_) {
+            std::memcpy(out, stored.data(), stored.size());
+            return;
+        }
+        from_half(reinterpret_cast<const half_bits*>(stored.data()), stored.size() / sizeof(half_bits),
+                  reinterpret_cast<float*>(out));
+    }
+
     // Numbers of the queries that it could not prove.
     std::vector<std::uint32_t> search_few(const SearchBatch& batch, const DeadRows& dead, Results& results) const;
     // Query i's result goes to results[numbers[i]], or [i] without numbers.
@@ -123,6 +145,7 @@ private:
     Context& context_;
     Metric metric_;
     std::uint32_t dimensions_;
+    bool in_halves_;  // what is loaded; resident are floats, for cosine of unit length
     std::uint32_t count_ = 0;
     Context::Lease loading_;  // what is resident is freed in its order
     DeviceArray<float> vectors_;

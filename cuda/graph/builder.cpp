@@ -56,7 +56,7 @@ public:
                                                                  std::size_t dimensions,
                                                                  const std::vector<std::uint32_t>& sample,
                                                                  ThreadPool& pool, const CancelToken* cancel) override;
-    std::vector<std::uint32_t> reach(const GraphEdges& edges, std::uint32_t from) override;
+    std::vector<std::uint32_t> reach(const GraphEdges& edges, std::span<const std::uint32_t> from) override;
     std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
                                             std::span<const ArrayShape> arrays) override;
 
@@ -216,7 +216,7 @@ std::optional<std::vector<std::vector<std::uint32_t>>> DeviceSteps::truth(Metric
     }
 }
 
-std::vector<std::uint32_t> DeviceSteps::reach(const GraphEdges& edges, std::uint32_t from)
+std::vector<std::uint32_t> DeviceSteps::reach(const GraphEdges& edges, std::span<const std::uint32_t> from)
 {
     if (edges.count() < fewest_rows) return {};
     try {

@@ -93,6 +93,15 @@ __global__ __launch_bounds__(threads) void join_kernel(const std::uint32_t* forw
                static_cast<std::uint32_t>(count < degree ? count : degree), degree, out + place);
 }
 
+__global__ void start_reaching(const std::uint32_t* from, std::uint32_t count, std::uint32_t* depths,
+                               std::uint32_t* parents)
+{
+    const std::uint32_t i = blockIdx.x * threads + threadIdx.x;
+    if (i >= count) return;
+    depths[from[i]] = 0;
+    parents[from[i]] = root_row;
+}
+
 __global__ void reach_kernel(const std::uint32_t* neighbours, std::uint32_t degree, const std::uint32_t* frontier,
                              std::uint32_t count, std::uint32_t depth, std::uint32_t* depths, std::uint32_t* parents,
                              std::uint32_t* next, std::uint32_t* next_count)
@@ -155,7 +164,7 @@ void draw_edges(Context& context, const std::uint32_t* nearest, std::uint32_t ro
 }
 
 std::vector<std::uint32_t> reach_rows(Context& context, const std::uint32_t* neighbours, std::uint32_t rows,
-                                      std::uint32_t degree, std::uint32_t from, cudaStream_t stream)
+                                      std::uint32_t degree, std::span<const std::uint32_t> from, cudaStream_t stream)
 {
     MemoryPool& pool = context.pool();
     DeviceArray<std::uint32_t> parents(pool, rows, "graph build", stream);
@@ -164,16 +173,13 @@ std::vector<std::uint32_t> reach_rows(Context& context, const std::uint32_t* nei
     std::uint32_t* const counter = frontiers.data() + 2 * std::size_t{rows};
     check(cudaMemsetAsync(parents.data(), 0xff, parents.bytes(), stream), "reaching rows");
     check(cudaMemsetAsync(depths.data(), 0xff, depths.bytes(), stream), "reaching rows");
-    const std::uint32_t zero = 0;
-    const auto put = [&](std::uint32_t* to, const std::uint32_t& value) {
-        check(cudaMemcpyAsync(to, &value, sizeof(value), cudaMemcpyHostToDevice, stream), "reaching rows");
-    };
-    put(depths.data() + from, zero);
-    put(parents.data() + from, root_row);
-    put(frontiers.data(), from);
     std::uint32_t* frontier = frontiers.data();
     std::uint32_t* next = frontiers.data() + rows;
-    std::uint32_t count = 1;
+    auto count = static_cast<std::uint32_t>(from.size());
+    check(cudaMemcpyAsync(frontier, from.data(), from.size_bytes(), cudaMemcpyHostToDevice, stream), "reaching rows");
+    start_reaching<<<(count + threads - 1) / threads, threads, 0, stream>>>(frontier, count, depths.data(),
+                                                                            parents.data());
+    check_launch("reaching rows");
     for (std::uint32_t depth = 1; count > 0; ++depth) {
         check(cudaMemsetAsync(counter, 0, sizeof(*counter), stream), "reaching rows");
         const std::size_t edges = std::size_t{count} * degree;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "device/context.h"
@@ -18,9 +19,10 @@ namespace pgwarp::cuda::graph
 void draw_edges(Context& context, const std::uint32_t* nearest, std::uint32_t rows, std::uint32_t width,
                 std::uint32_t degree, std::uint32_t* out, cudaStream_t stream);
 
-// A breadth-first search from `from` along neighbours (device, [rows][degree]): the row that each row was reached from,
-// of several the lowest; root_row for `from`, unreached_row for what cannot be reached. Waits for the device.
+// A breadth-first search along neighbours (device, [rows][degree]) from different rows, at least one: the row that each
+// was reached from, of several the lowest; root_row for those of `from`, unreached_row for what cannot be reached.
+// Waits for the device.
 std::vector<std::uint32_t> reach_rows(Context& context, const std::uint32_t* neighbours, std::uint32_t rows,
-                                      std::uint32_t degree, std::uint32_t from, cudaStream_t stream);
+                                      std::uint32_t degree, std::span<const std::uint32_t> from, cudaStream_t stream);
 
 }  // namespace pgwarp::cuda::graph

@@ -343,7 +343,8 @@ void IvfadcBuilder::make_bytes(Resident& device, ThreadPool& pool)
 void IvfadcBuilder::make_halves(Resident& device)
 {
     report("measuring half vectors", 0, rows_);
-    half_codec_ = train_half(context_, device.rows.data(), rows_, dimensions_, device.stream());
+    half_codec_ = are_halves(shape_) ? HalfCodec::identity(dimensions_)
+                                     : train_half(context_, device.rows.data(), rows_, dimensions_, device.stream());
     half_scale_[0] = half_codec_.scale;
     if (rows_ == 0) return;
     const auto mean = device.copy_of(std::span<const float>(half_codec_.mean));

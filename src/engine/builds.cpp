@@ -87,7 +87,12 @@ void Build::append(std::span<const Tid> tids, std::span<const float> vectors)
     // Checked where they lie for good: the sender may still write to a shared buffer.
     const std::span<float> rows = rows_.append(tids, vectors);
     try {
-        prepare_vectors(static_cast<Metric>(shape_.metric), rows, shape_.dimensions);
+        const auto metric = static_cast<Metric>(shape_.metric);
+        if (keeps_halves(shape_)) {
+            check_vectors(metric, rows, shape_.dimensions);
+        } else {
+            prepare_vectors(metric, rows, shape_.dimensions);
+        }
     } catch (...) {
         refused_ = true;
         throw;

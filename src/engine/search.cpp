@@ -36,6 +36,30 @@ SearchBatch make_batch(const SearchSettings& settings, std::span<const float> qu
     return batch;
 }
 
+void append_row(const Mirror& mirror, const RowResult& row, SearchAnswer& answer)
+{
+    answer.results.push_back({mirror.tid(row.row), ordered_distance(row.distance)});
+    answer.places.push_back(row.row);
+}
+
+void append_entry(const Found& entry, SearchAnswer& answer)
+{
+    answer.results.push_back({entry.tid, entry.distance});
+    answer.places.push_back(entry.ordinal);
+}
+
+// Appends k of two lists whose values don't compare, for somebody who ranks them by the rows themselves and so asks for
+// several times as many as are wanted. The delta's are known to be the nearest: a quarter of them is enough.
+void append_side_by_side(const Mirror& mirror, const std::vector<RowResult>& rows, const std::vector<Found>& delta,
+                         std::size_t k, SearchAnswer& answer)
+{
+    const std::size_t kept = std::min(delta.size(), std::max((k + 3) / 4, k - std::min(k, rows.size())));
+    const std::size_t others = std::min(rows.size(), k - kept);
+    for (std::size_t i = 0; i < kept; ++i) append_entry(delta[i], answer);
+    for (std::size_t i = 0; i < others; ++i) append_row(mirror, rows[i], answer);
+    answer.counts.push_back(static_cast<std::uint32_t>(kept + others));
+}
+
 // Appends the k nearest of two sorted lists to the answer.
 void append_merged(const Mirror& mirror, const std::vector<RowResult>& rows, const std::vector<Found>& delta,
                    std::size_t k, SearchAnswer& answer)
@@ -48,13 +72,9 @@ void append_merged(const Mirror& mirror, const std::vector<RowResult>& rows, con
         const bool take_row = entry == delta.size() ||
                               (row < rows.size() && ordered_distance(rows[row].distance) <= delta[entry].distance);
         if (take_row) {
-            answer.results.push_back({mirror.tid(rows[row].row), ordered_distance(rows[row].distance)});
-            answer.places.push_back(rows[row].row);
-            ++row;
+            append_row(mirror, rows[row++], answer);
         } else {
-            answer.results.push_back({delta[entry].tid, delta[entry].distance});
-            answer.places.push_back(delta[entry].ordinal);
-            ++entry;
+            append_entry(delta[entry++], answer);
         }
         ++count;
     }
@@ -183,8 +203,11 @@ void run_search(const SearchSettings& settings, std::span<const float> queries, 
     answer.results.clear();
     answer.places.clear();
     answer.bound_width = 0;
+    // Continuations need an order of all rows, whatever it is.
+    const bool compare = is_continuation || mirror.searcher().values_are_distances();
+    const auto append = compare ? append_merged : append_side_by_side;
     for (std::size_t i = 0; i < count; ++i) {
-        append_merged(mirror, work.rows[i], work.delta[i], settings.k, answer);
+        append(mirror, work.rows[i], work.delta[i], settings.k, answer);
         answer.bound_width =
             std::max(answer.bound_width, mirror.searcher().bound_width(queries.data() + i * dimensions));
     }

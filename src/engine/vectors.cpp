@@ -1,5 +1,6 @@
 #include "engine/vectors.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -17,6 +18,19 @@ bool all_finite(std::span<const float> values)
     for (float value : values)
         bad |= static_cast<std::uint32_t>((std::bit_cast<std::uint32_t>(value) & exponent) == exponent);
     return bad == 0;
+}
+
+void check_vectors(Metric metric, std::span<const float> vectors, std::size_t dimensions)
+{
+    if (!all_finite(vectors)) throw BadRequest("vector with NaN or infinity");
+    if (metric != Metric::cosine) return;
+    const auto is_zero = [](float value) { return value == 0; };
+    for (std::size_t at = 0; at + dimensions <= vectors.size(); at += dimensions) {
+        const auto row = vectors.subspan(at, dimensions);
+        if (std::all_of(row.begin(), row.end(), is_zero)) {
+            throw BadRequest("zero vector in an index by cosine distance");
+        }
+    }
 }
 
 void prepare_vectors(Metric metric, std::span<float> vectors, std::size_t dimensions)

@@ -12,6 +12,9 @@ namespace pgwarp
 // Whether all values are finite.
 bool all_finite(std::span<const float> values);
 
+// Refuses NaN and infinities, and zero vectors when the metric is cosine (BadRequest).
+void check_vectors(Metric metric, std::span<const float> vectors, std::size_t dimensions);
+
 // Refuses NaN and infinities; normalises rows when the metric is cosine, and refuses zero vectors there (BadRequest).
 void prepare_vectors(Metric metric, std::span<float> vectors, std::size_t dimensions);
 

@@ -11,6 +11,22 @@
 namespace pgwarp
 {
 
+namespace
+{
+
+// In order of scores by differences: those by products don't tell rows apart that are near each other and far out.
+std::vector<Candidate> by_difference(Metric metric, const float* rows, const float* query, std::size_t dimensions,
+                                     TopK& best)
+{
+    std::vector<Candidate> found = best.take_sorted();
+    for (Candidate& candidate : found)
+        candidate.score = score(metric, query, rows + candidate.row * dimensions, dimensions);
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+}  // namespace
+
 std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::span<const float> rows,
                                                           std::size_t dimensions,
                                                           const std::vector<std::uint32_t>& sample, ThreadPool& pool,
@@ -42,7 +58,8 @@ std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::sp
             }
         }
         for (std::size_t q = first; q < last; ++q) {
-            for (const Candidate& candidate : best[q - first].take_sorted()) {
+            for (const Candidate& candidate :
+                 by_difference(metric, rows.data(), queries.data() + q * dimensions, dimensions, best[q - first])) {
                 if (candidate.row != sample[q] && truth[q].size() + 1 <= Calibration::ks[3])
                     truth[q].push_back(candidate.row);
             }

@@ -31,6 +31,12 @@ struct BadRequest : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+// Whether the rows that a build gets are floats of halves: unit vectors are not.
+inline bool are_halves(const IndexShape& shape)
+{
+    return shape.element == ElementType::float16 && shape.metric != static_cast<std::uint8_t>(Metric::cosine);
+}
+
 struct BuildProgress {
     // phase is a static string ("training lists", "assigning rows", ...); called at least every 100 ms of work.
     std::function<void(const char* phase, std::uint64_t done, std::uint64_t total)> report;
@@ -77,7 +83,8 @@ public:
     {
         throw BadRequest("this build takes no arrays");
     }
-    // Trains, encodes, calibrates. `rows` is sorted by tid, normalised already if the metric is cosine, holds no NaN.
+    // Trains, encodes, calibrates. `rows` is sorted by tid, normalised already if the metric is cosine (but where
+    // keeps_halves()), holds no NaN.
     // It stays alive and is owned by the caller; the builder may compact it. Zero rows are legal.
     virtual void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) = 0;
     // After run(): all arrays in the order in which they are to be written and loaded (small ones first).
@@ -130,6 +137,9 @@ public:
     virtual std::uint64_t memory_bytes() const = 0;
     virtual Residence residence() const { return {}; }
     virtual ResultKind result_kind() const = 0;
+    // Whether values are distances, or estimates or bounds of them. Else they order rows of the index alone, and say
+    // nothing beside the distance of another row.
+    virtual bool values_are_distances() const { return true; }
     // Of lower bounds for this query: the operator's distance is at most so much more than the bound.
     virtual double bound_width(const float*) const { return 0; }
 

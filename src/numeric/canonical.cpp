@@ -12,6 +12,16 @@
 //
 #include <hwy/highway.h>
 
+#include "numeric/half-inl.h"
+
+#ifndef PGWARP_CANONICAL_SUM_KIND
+#define PGWARP_CANONICAL_SUM_KIND
+namespace pgwarp
+{
+enum class SumKind { l2_squared, dot, l1 };
+}  // namespace pgwarp
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace pgwarp::HWY_NAMESPACE
 {
@@ -22,6 +32,23 @@ using Doubles = hn::CappedTag<double, kAccumulators>;
 using Floats = hn::Rebind<float, Doubles>;
 constexpr std::size_t kLanes = hn::MaxLanes(Doubles());
 constexpr std::size_t kVectors = kAccumulators / kLanes;
+
+HWY_INLINE hn::Vec<Doubles> load(const float* values)
+{
+    return hn::PromoteTo(Doubles(), hn::LoadU(Floats(), values));
+}
+HWY_INLINE hn::Vec<Doubles> load(const half_bits* values)
+{
+    return hn::PromoteTo(Doubles(), half_to_float(Floats(), hn::LoadU(hn::Rebind<half_bits, Floats>(), values)));
+}
+HWY_INLINE double load_one(float value)
+{
+    return value;
+}
+HWY_INLINE double load_one(half_bits value)
+{
+    return float_of_half(value);
+}
 
 struct SquaredDifference {
     template <class V>
@@ -62,28 +89,28 @@ struct Sum {
     }
 
     // Add the terms of kAccumulators elements.
-    HWY_INLINE void add(const float* a, const float* b)
+    template <class A, class B>
+    HWY_INLINE void add(const A* a, const B* b)
     {
         for (std::size_t v = 0; v < kVectors; ++v) {
-            const auto left = hn::PromoteTo(Doubles(), hn::LoadU(Floats(), a + v * kLanes));
-            const auto right = hn::PromoteTo(Doubles(), hn::LoadU(Floats(), b + v * kLanes));
-            sums[v] = hn::Add(sums[v], Term::term(left, right));
+            sums[v] = hn::Add(sums[v], Term::term(load(a + v * kLanes), load(b + v * kLanes)));
         }
     }
 
     // Add the elements beyond the last whole step, then sum the accumulators pairwise.
-    HWY_INLINE double total(const float* a, const float* b, std::size_t rest) const
+    template <class A, class B>
+    HWY_INLINE double total(const A* a, const B* b, std::size_t rest) const
     {
         HWY_ALIGN double parts[kAccumulators];
         for (std::size_t v = 0; v < kVectors; ++v) hn::Store(sums[v], Doubles(), parts + v * kLanes);
-        for (std::size_t i = 0; i < rest; ++i) parts[i] += Term::scalar(a[i], b[i]);
+        for (std::size_t i = 0; i < rest; ++i) parts[i] += Term::scalar(load_one(a[i]), load_one(b[i]));
         return ((parts[0] + parts[4]) + (parts[1] + parts[5])) + ((parts[2] + parts[6]) + (parts[3] + parts[7]));
     }
 };
 
 // Sum Term over all elements in the fixed order.
-template <class Term>
-double accumulate(const float* a, const float* b, std::size_t dimensions)
+template <class Term, class A, class B>
+double accumulate(const A* a, const B* b, std::size_t dimensions)
 {
     Sum<Term> sum;
     std::size_t i = 0;
@@ -92,7 +119,8 @@ double accumulate(const float* a, const float* b, std::size_t dimensions)
 }
 
 // What a cosine needs, in one pass: a.b, a.a and b.b, each with the bits that dot() gives.
-void dots(const float* a, const float* b, std::size_t dimensions, double* result)
+template <class A, class B>
+void dots(const A* a, const B* b, std::size_t dimensions, double* result)
 {
     Sum<Product> ab;
     Sum<Product> aa;
@@ -109,17 +137,44 @@ void dots(const float* a, const float* b, std::size_t dimensions, double* result
     result[2] = bb.total(b + i, b + i, rest);
 }
 
-double l2_squared(const float* a, const float* b, std::size_t dimensions)
+template <class A, class B>
+HWY_INLINE double sum(SumKind kind, const A* a, const B* b, std::size_t dimensions)
 {
-    return accumulate<SquaredDifference>(a, b, dimensions);
+    switch (kind) {
+        case SumKind::l2_squared:
+            return accumulate<SquaredDifference>(a, b, dimensions);
+        case SumKind::dot:
+            return accumulate<Product>(a, b, dimensions);
+        case SumKind::l1:
+            return accumulate<AbsoluteDifference>(a, b, dimensions);
+    }
+    return 0;
 }
-double dot(const float* a, const float* b, std::size_t dimensions)
+
+// The entry points of a target; dispatch needs plain functions.
+double sum_floats(SumKind kind, const float* a, const float* b, std::size_t dimensions)
 {
-    return accumulate<Product>(a, b, dimensions);
+    return sum(kind, a, b, dimensions);
 }
-double l1(const float* a, const float* b, std::size_t dimensions)
+double sum_halves(SumKind kind, const half_bits* a, const half_bits* b, std::size_t dimensions)
 {
-    return accumulate<AbsoluteDifference>(a, b, dimensions);
+    return sum(kind, a, b, dimensions);
+}
+double sum_mixed(SumKind kind, const float* a, const half_bits* b, std::size_t dimensions)
+{
+    return sum(kind, a, b, dimensions);
+}
+void dots_floats(const float* a, const float* b, std::size_t dimensions, double* result)
+{
+    dots(a, b, dimensions, result);
+}
+void dots_halves(const half_bits* a, const half_bits* b, std::size_t dimensions, double* result)
+{
+    dots(a, b, dimensions, result);
+}
+void dots_mixed(const float* a, const half_bits* b, std::size_t dimensions, double* result)
+{
+    dots(a, b, dimensions, result);
 }
 
 }  // namespace pgwarp::HWY_NAMESPACE
@@ -129,55 +184,114 @@ HWY_AFTER_NAMESPACE();
 namespace pgwarp
 {
 
-HWY_EXPORT(l2_squared);
-HWY_EXPORT(dot);
-HWY_EXPORT(l1);
-HWY_EXPORT(dots);
+HWY_EXPORT(sum_floats);
+HWY_EXPORT(sum_halves);
+HWY_EXPORT(sum_mixed);
+HWY_EXPORT(dots_floats);
+HWY_EXPORT(dots_halves);
+HWY_EXPORT(dots_mixed);
 
-double canonical_l2_squared(const float* a, const float* b, std::size_t dimensions)
+namespace
 {
-    return HWY_DYNAMIC_DISPATCH(l2_squared)(a, b, dimensions);
+
+double sum(SumKind kind, const float* a, const float* b, std::size_t dimensions)
+{
+    return HWY_DYNAMIC_DISPATCH(sum_floats)(kind, a, b, dimensions);
 }
-
-double canonical_dot(const float* a, const float* b, std::size_t dimensions)
+double sum(SumKind kind, const half_bits* a, const half_bits* b, std::size_t dimensions)
 {
-    return HWY_DYNAMIC_DISPATCH(dot)(a, b, dimensions);
+    return HWY_DYNAMIC_DISPATCH(sum_halves)(kind, a, b, dimensions);
 }
-
-double canonical_l1(const float* a, const float* b, std::size_t dimensions)
+double sum(SumKind kind, const float* a, const half_bits* b, std::size_t dimensions)
 {
-    return HWY_DYNAMIC_DISPATCH(l1)(a, b, dimensions);
+    return HWY_DYNAMIC_DISPATCH(sum_mixed)(kind, a, b, dimensions);
 }
-
-double canonical_norm(const float* a, std::size_t dimensions)
+void dots(const float* a, const float* b, std::size_t dimensions, double* result)
 {
-    return std::sqrt(canonical_dot(a, a, dimensions));
+    HWY_DYNAMIC_DISPATCH(dots_floats)(a, b, dimensions, result);
+}
+void dots(const half_bits* a, const half_bits* b, std::size_t dimensions, double* result)
+{
+    HWY_DYNAMIC_DISPATCH(dots_halves)(a, b, dimensions, result);
+}
+void dots(const float* a, const half_bits* b, std::size_t dimensions, double* result)
+{
+    HWY_DYNAMIC_DISPATCH(dots_mixed)(a, b, dimensions, result);
 }
 
 // Clamp the cosine into [-1, 1], as rounding may leave it just outside.
-static double cosine_distance(const float* a, const float* b, std::size_t dimensions)
+template <class A, class B>
+double cosine_distance(const A* a, const B* b, std::size_t dimensions)
 {
     double products[3];
-    HWY_DYNAMIC_DISPATCH(dots)(a, b, dimensions, products);
+    dots(a, b, dimensions, products);
     const double similarity = products[0] / std::sqrt(products[1] * products[2]);
     if (similarity > 1) return 0;
     if (similarity < -1) return 2;
     return 1 - similarity;
 }
 
-double canonical_distance(Metric metric, const float* a, const float* b, std::size_t dimensions)
+template <class A, class B>
+double distance(Metric metric, const A* a, const B* b, std::size_t dimensions)
 {
     switch (metric) {
         case Metric::l2:
-            return std::sqrt(canonical_l2_squared(a, b, dimensions));
+            return std::sqrt(sum(SumKind::l2_squared, a, b, dimensions));
         case Metric::inner_product:
-            return -canonical_dot(a, b, dimensions);
+            return -sum(SumKind::dot, a, b, dimensions);
         case Metric::cosine:
             return cosine_distance(a, b, dimensions);
         case Metric::l1:
-            return canonical_l1(a, b, dimensions);
+            return sum(SumKind::l1, a, b, dimensions);
     }
     return 0;
+}
+
+}  // namespace
+
+double canonical_l2_squared(const float* a, const float* b, std::size_t dimensions)
+{
+    return sum(SumKind::l2_squared, a, b, dimensions);
+}
+double canonical_l2_squared(const half_bits* a, const half_bits* b, std::size_t dimensions)
+{
+    return sum(SumKind::l2_squared, a, b, dimensions);
+}
+
+double canonical_dot(const float* a, const float* b, std::size_t dimensions)
+{
+    return sum(SumKind::dot, a, b, dimensions);
+}
+double canonical_dot(const half_bits* a, const half_bits* b, std::size_t dimensions)
+{
+    return sum(SumKind::dot, a, b, dimensions);
+}
+
+double canonical_l1(const float* a, const float* b, std::size_t dimensions)
+{
+    return sum(SumKind::l1, a, b, dimensions);
+}
+
+double canonical_norm(const float* a, std::size_t dimensions)
+{
+    return std::sqrt(canonical_dot(a, a, dimensions));
+}
+double canonical_norm(const half_bits* a, std::size_t dimensions)
+{
+    return std::sqrt(canonical_dot(a, a, dimensions));
+}
+
+double canonical_distance(Metric metric, const float* a, const float* b, std::size_t dimensions)
+{
+    return distance(metric, a, b, dimensions);
+}
+double canonical_distance(Metric metric, const half_bits* a, const half_bits* b, std::size_t dimensions)
+{
+    return distance(metric, a, b, dimensions);
+}
+double canonical_distance(Metric metric, const float* a, const half_bits* b, std::size_t dimensions)
+{
+    return distance(metric, a, b, dimensions);
 }
 
 }  // namespace pgwarp

@@ -8,12 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "numeric/half.h"
 #include "numeric/metric.h"
 
 namespace pgwarp
 {
-
-using half_bits = std::uint16_t;  // an IEEE binary16 value
 
 float score(Metric metric, const float* a, const float* b, std::size_t dimensions);
 

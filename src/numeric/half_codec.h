@@ -18,6 +18,9 @@ struct HalfCodec {
     // Chooses mean and scale from rows [count][dimensions].
     static HalfCodec train(std::span<const float> rows, std::size_t dimensions);
 
+    // Stores halves as they are.
+    static HalfCodec identity(std::size_t dimensions) { return {std::vector<float>(dimensions, 0.0F), 1.0F}; }
+
     void encode(const float* row, half_bits* out) const;
     void decode(const half_bits* row, float* out) const;
 

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "numeric/half.h"
+
 namespace pgwarp
 {
 
@@ -25,5 +27,12 @@ double canonical_l2_squared(const float* a, const float* b, std::size_t dimensio
 double canonical_dot(const float* a, const float* b, std::size_t dimensions);
 double canonical_l1(const float* a, const float* b, std::size_t dimensions);
 double canonical_norm(const float* a, std::size_t dimensions);
+
+// Of halves: the bits that their values as floats give.
+double canonical_distance(Metric metric, const half_bits* a, const half_bits* b, std::size_t dimensions);
+double canonical_distance(Metric metric, const float* a, const half_bits* b, std::size_t dimensions);
+double canonical_l2_squared(const half_bits* a, const half_bits* b, std::size_t dimensions);
+double canonical_dot(const half_bits* a, const half_bits* b, std::size_t dimensions);
+double canonical_norm(const half_bits* a, std::size_t dimensions);
 
 }  // namespace pgwarp

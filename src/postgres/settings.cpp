@@ -20,6 +20,7 @@ int setting_engine_threads = 0;
 double setting_recall = 0.95;
 int setting_ivfadc_probes = 0;
 int setting_refine_factor = 0;
+int setting_graph_ef_search = 0;
 int setting_iterative = 0;
 bool setting_verify_results = false;
 int setting_merge_step_rows = 0;
@@ -89,6 +90,9 @@ static void define_search_settings()
                             "Candidates per wanted row that are ranked again by better vectors.",
                             "0 means as many as pgwarp.recall needs.", &setting_refine_factor, 0, 0, 10000, PGC_USERSET,
                             0, nullptr, nullptr, nullptr);
+    DefineCustomIntVariable("pgwarp.graph_ef_search", "Rows that a search of a graph index keeps as its best so far.",
+                            "0 means as many as pgwarp.recall needs.", &setting_graph_ef_search, 0, 0, 65536,
+                            PGC_USERSET, 0, nullptr, nullptr, nullptr);
     DefineCustomEnumVariable(
         "pgwarp.iterative", "Order of rows that a scan finds late.",
         "strict keeps a row that is nearer than one already returned to the end of the scan, relaxed "

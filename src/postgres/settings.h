@@ -19,6 +19,7 @@ extern int setting_engine_threads;     // pgwarp.engine_threads, SIGHUP, 0 = all
 extern double setting_recall;          // pgwarp.recall, USERSET, default 0.95
 extern int setting_ivfadc_probes;      // pgwarp.ivfadc_probes, USERSET, 0 = calibration
 extern int setting_refine_factor;      // pgwarp.refine_factor, USERSET, 0 = calibration
+extern int setting_graph_ef_search;    // pgwarp.graph_ef_search, USERSET, 0 = calibration
 extern int setting_iterative;          // pgwarp.iterative, USERSET, strict
 extern bool
     setting_verify_results;  // pgwarp.verify_results, USERSET, off: compare each emitted distance with the heap row's

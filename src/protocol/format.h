@@ -80,6 +80,13 @@ struct IndexShape {
 };
 static_assert(sizeof(IndexShape) == 16);
 
+// Whether the array "vectors" holds rows of halves as they came, whatever the metric; a build gets them so, and whoever
+// searches them makes unit vectors of them where it needs those.
+inline bool keeps_halves(const IndexShape& shape)
+{
+    return shape.method == Method::exact && shape.element == ElementType::float16;
+}
+
 // Array names that every method has: the rows' heap addresses in row order.
 inline constexpr char array_tid_block[] = "tid_block";    // u32 [rows][1]
 inline constexpr char array_tid_offset[] = "tid_offset";  // u16 [rows][1]

@@ -93,6 +93,27 @@ std::unique_ptr<Searcher> load(Metric metric, const Data& data)
     return searcher;
 }
 
+// The same rows from halves, which they must be: as they are, before cosine makes unit vectors of them.
+std::unique_ptr<Searcher> load_halves(Metric metric, const Data& data)
+{
+    IndexShape shape{};
+    shape.method = Method::exact;
+    shape.element = ElementType::float16;
+    shape.metric = static_cast<std::uint8_t>(metric);
+    shape.dimensions = data.dimensions;
+    std::vector<half_bits> halves;
+    for (const float value : data.rows) halves.push_back(half_of_float(value));
+    const ArrayShape array = make_array_shape("vectors", ArrayType::f16, data.count(), data.dimensions);
+    auto searcher = make_exact_searcher(device(), shape, {&array, 1});
+    const auto bytes = std::as_bytes(std::span(halves));
+    const std::size_t part = bytes.size() / 6 * 2;
+    searcher->write("vectors", part, bytes.subspan(part));
+    searcher->write("vectors", 0, bytes.first(part));
+    ThreadPool pool(1);
+    searcher->finish_load(pool);
+    return searcher;
+}
+
 void expect_same(const std::vector<RowResult>& actual, const std::vector<RowResult>& expected, std::uint32_t query)
 {
     ASSERT_EQ(actual.size(), expected.size()) << "query " << query;
@@ -176,6 +197,34 @@ TEST(ExactSearch, RandomRows)
         check_search(metric, random_data(20000, 300, 128), 10);
         check_search(metric, random_data(50000, 70, 96, 20.0F, 5.0F), 100);
         check_search(metric, random_data(40000, 3, 64), 10);
+    }
+}
+
+TEST(ExactSearch, RowsInHalves)
+{
+    for (const Metric metric : metrics) {
+        for (const std::uint32_t dimensions : {1U, 100U, 384U}) {
+            Data data = random_data(5000, 40, dimensions);
+            for (std::size_t i = 0; i < data.rows.size(); ++i) {
+                const int exponent = metric == Metric::cosine ? static_cast<int>(i / dimensions % 30) - 20 : 0;
+                data.rows[i] = float_of_half(half_of_float(std::ldexp(data.rows[i], exponent)));
+                if (data.rows[i] == 0) data.rows[i] = 0x1p-24F;
+            }
+            if (metric == Metric::cosine) normalise(data.queries, dimensions);
+            const auto searcher = load_halves(metric, data);
+            if (metric == Metric::cosine) normalise(data.rows, dimensions);
+            SearchBatch batch;
+            batch.queries = data.queries;
+            batch.count = data.asked();
+            batch.k = 10;
+            std::vector<std::vector<RowResult>> results;
+            ThreadPool pool(1);
+            searcher->search(batch, results, pool);
+            for (std::uint32_t q = 0; q < data.asked(); ++q) {
+                expect_same(results[q], brute_force(metric, data, q, 10, {}), q);
+                if (testing::Test::HasFatalFailure()) return;
+            }
+        }
     }
 }
 

@@ -90,7 +90,8 @@ TEST(DeviceGraphBuild, ReachesWhatCanBeReached)
     const GraphEdges edges = draw_edges(nearest, 6, all_rows(30000), quiet, pool);
     const auto neighbours = copy_in(std::span<const std::uint32_t>(edges.neighbours), stream);
     const auto reach = [&] {
-        return cuda::graph::reach_rows(graph_context(), neighbours.data(), 30000, 6, 17, stream);
+        const std::vector<std::uint32_t> from{17};
+        return cuda::graph::reach_rows(graph_context(), neighbours.data(), 30000, 6, from, stream);
     };
     const std::vector<std::uint32_t> parents = reach();
     EXPECT_EQ(parents[17], root_row);

@@ -113,6 +113,18 @@ SELECT method, rows = (SELECT count(*) FROM items) AS all_rows, delta_rows, dead
 	jsonb_array_length(calibration->'curve') > 0 AS calibrated, (attainable_recall->>'10')::float > 0.9 AS attains
 	FROM pgwarp_index_info('items_index');
 SELECT pgwarp_recall('items_index', 10, 50) >= 0.9 AS recall;
+-- it is measured with the effort of a LIMIT 10, which is less than that of a LIMIT 11
+SET pgwarp.recall = 0.8;
+CREATE TABLE efforts AS SELECT min((p->>'effort')::int) FILTER (WHERE (p->'recall'->>'10')::float >= 0.8) AS for_10,
+	min((p->>'effort')::int) FILTER (WHERE (p->'recall'->>'100')::float >= 0.8) AS for_100
+	FROM pgwarp_index_info('items_index'), jsonb_array_elements(calibration->'curve') p;
+SELECT for_10 < for_100 AS less FROM efforts;
+CREATE TABLE recalls AS SELECT pgwarp_recall('items_index', 10, 100) AS recall;
+SELECT set_config('pgwarp.ivfadc_probes', for_10::text, false) <> '' AS set FROM efforts;
+SELECT recall = pgwarp_recall('items_index', 10, 100) AS same FROM recalls;
+RESET pgwarp.ivfadc_probes;
+RESET pgwarp.recall;
+DROP TABLE efforts, recalls;
 
 DROP TABLE items;
 DROP FUNCTION found_share;

@@ -25,7 +25,7 @@ SELECT '[16777216,1]'::vector <+> '[0,0]' AS l1, '[3e38]'::vector <-> '[-3e38]' 
 SELECT '[0,0]'::vector <=> '[1,2]' AS left, '[1,2]'::vector <=> '[0,0]' AS right, '[0,0]'::vector <=> '[0,0]' AS both;
 
 -- NULL
-SELECT '[1]'::vector <-> NULL AS l2, NULL::vector <#> '[1]' AS inner_product, vector_dims(NULL) AS dims, NULL::vector || '[1]' AS concatenation, NULL::vector = '[1]' AS equal;
+SELECT '[1]'::vector <-> NULL AS l2, NULL::vector <#> '[1]' AS inner_product, vector_dims(NULL::vector) AS dims, NULL::vector || '[1]' AS concatenation, NULL::vector = '[1]' AS equal;
 
 -- dimensions must agree
 SELECT l2_distance('[1,2]'::vector, '[3]');

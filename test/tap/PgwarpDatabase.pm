@@ -16,9 +16,10 @@ my %searches = (
 	items_exact => [ 'true', '<->' ],
 	items_partial => [ 'id % 2 = 0', '<+>' ],
 	items_ivfadc => [ 'true', '<=>' ],
-	items_codes => [ 'true', '<#>' ]);
+	items_codes => [ 'true', '<#>' ],
+	items_graph => [ 'id % 2 = 1', '<+>' ]);
 my @exact = ('items_exact', 'items_partial');
-my @approximate = ('items_ivfadc', 'items_codes');
+my @approximate = ('items_ivfadc', 'items_codes', 'items_graph');
 
 # Rows number $from to $to of `items`, as a query.
 sub row_values
@@ -42,6 +43,7 @@ sub fill_database
 		CREATE INDEX items_partial ON items USING exact (v vector_l1_ops) WHERE id % 2 = 0;
 		CREATE INDEX items_ivfadc ON items USING ivfadc (v vector_cosine_ops) INCLUDE (id, note) WITH (codes = half, lists = 20);
 		CREATE INDEX items_codes ON items USING ivfadc (v vector_ip_ops) WITH (refine = none, subquantizers = 16, opq = on);
+		CREATE INDEX items_graph ON items USING graph (v vector_l1_ops) WHERE id % 2 = 1;
 		DELETE FROM items WHERE id % 50 = 0;
 		VACUUM (INDEX_CLEANUP ON) items;
 		INSERT INTO items @{[ row_values(2001, 2100) ]}};
@@ -89,7 +91,7 @@ sub mean_recall
 {
 	my ($node, $db) = @_;
 	my ($common, $all) = (0, 0);
-	my @lines = map { [ split /[ \n]/, found($node, $db, 10, $_, @approximate) ] } 'SET enable_indexscan = off', 'SET enable_seqscan = off';
+	my @lines = map { [ split /[ \n]/, found($node, $db, 10, $_, @approximate) ] } 'SET enable_indexscan = off; SET enable_indexonlyscan = off', 'SET enable_seqscan = off';
 	for my $i (0 .. $#{ $lines[0] })
 	{
 		next if $lines[0][$i] !~ /:/;
@@ -107,7 +109,7 @@ sub whole
 	my $checks = $node->safe_psql($db, q{
 		SELECT string_agg(c.relname || CASE WHEN i.indpred IS NULL AND k.live_rows < (SELECT count(*) FROM items) THEN ' lacks rows' ELSE '' END, ' ' ORDER BY c.relname)
 		FROM pg_class c JOIN pg_am a ON a.oid = c.relam JOIN pg_index i ON i.indexrelid = c.oid, pgwarp_check(c.oid::regclass, true) k
-		WHERE a.amname IN ('exact', 'ivfadc') AND c.relkind = 'i' AND i.indrelid = 'items'::regclass});
+		WHERE a.amname IN ('exact', 'ivfadc', 'graph') AND c.relkind = 'i' AND i.indrelid = 'items'::regclass});
 	is($checks, join(' ', sort keys %searches), "$name: pgwarp_check");
 	ok(uses_indexes($node, $db), "$name: plans");
 	is(found($node, $db, 20, 'SET enable_seqscan = off; SET enable_sort = off', @exact),

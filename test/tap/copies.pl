@@ -26,6 +26,7 @@ my $upkeep = $primary->basedir . '/upkeep.sql';
 append_to_file($upkeep, qq{CALL pgwarp_merge('items_exact');
 VACUUM (INDEX_CLEANUP ON) items;
 CALL pgwarp_merge('items_ivfadc');
+CALL pgwarp_merge('items_graph');
 });
 # Run something under this load on a node, which has to go on without an error.
 sub under_load
@@ -35,7 +36,7 @@ sub under_load
 	my @running = map { IPC::Run::start([ 'pgbench', '-n', '-c', $_->[1], '-t', $_->[2], '-f', $_->[0], $node->connstr('postgres') ], '>', $_->[3], '2>&1') }
 		([ $load, 2, 1_000_000, \$printed[0] ], [ $upkeep, 1, 1_000_000, \$printed[1] ]);
 	$action->();
-	$_->signal('INT') for @running;
+	$_->signal('TERM') for @running;
 	$_->finish for @running;
 	unlike("@printed", qr/ERROR|FATAL|PANIC/, "$name: the load has no error") or diag "@printed";
 	return;

@@ -91,10 +91,11 @@ if (!list_points('fault', 'INSERT INTO items TABLE items LIMIT 1'))
 sub insert { my ($from, $to) = @_; sql("INSERT INTO items SELECT i, $vector FROM generate_series($from, $to) i"); return }
 my $next = 5_000_000;
 # Merged before, so that nothing but the new rows is left to do.
-sub add_few { sql("CALL pgwarp_merge('$_')") for 'items_exact', 'items_half', 'items_pq'; insert($next, $next + 39); $next += 40; return }
+sub add_few { sql("CALL pgwarp_merge('$_')") for 'items_exact', 'items_half', 'items_pq', 'items_graph'; insert($next, $next + 39); $next += 40; return }
 crash_at_points('items_exact', 'append (exact)', \&add_few, "CALL pgwarp_merge('items_exact')");
 crash_at_points('items_pq', 'append (ivfadc, without vectors)', \&add_few, "CALL pgwarp_merge('items_pq')");
 crash_at_points('items_half', 'append (ivfadc, included columns)', \&add_few, "CALL pgwarp_merge('items_half')");
+crash_at_points('items_graph', 'rebuild (graph)', \&add_few, "CALL pgwarp_merge('items_graph')");
 crash_at_points('items_half', 'compact', sub {
 	add_few();
 	sql('DELETE FROM items WHERE ctid IN (SELECT ctid FROM items LIMIT (SELECT count(*) * 3 / 10 FROM items)); VACUUM (INDEX_CLEANUP ON) items');
@@ -120,7 +121,7 @@ crash_at_points('wide_v', 'INSERT into free pages', sub {
 sql('INSERT INTO wide SELECT i, array_fill(i, ARRAY[3000])::vector FROM generate_series(1, 100) i');
 crash_at_points('wide_v', 'REINDEX', sub { }, 'REINDEX INDEX wide_v');
 crash_at_points('items_exact', 'CREATE INDEX', sub { }, 'CREATE INDEX extra ON items USING ivfadc (v) INCLUDE (id); DROP INDEX extra');
-for my $index ('items_exact', 'items_half', 'items_pq', 'cleared_v', 'wide_v')
+for my $index ('items_exact', 'items_half', 'items_pq', 'items_graph', 'cleared_v', 'wide_v')
 {
 	my ($rc, $out, $err) = $node->psql('postgres', "SELECT count(*) FROM pgwarp_check('$index', true)");
 	is($rc, 0, "$index: whole in the end") or diag $err;
@@ -137,6 +138,7 @@ sql('CREATE TABLE queries AS SELECT id, v FROM items ORDER BY id LIMIT 20');
 my @talks = (
 	[ 'search after a load', "SELECT FROM pgwarp_release('items_exact'); SET enable_seqscan = off; $near" ],
 	[ 'search of an ivfadc index', "SELECT FROM pgwarp_release('items_half'); SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM items ORDER BY v <=> array_fill(4, ARRAY[16])::vector LIMIT 7) s" ],
+	[ 'search of a graph index', "SELECT FROM pgwarp_release('items_graph'); SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM items ORDER BY v <+> array_fill(4, ARRAY[16])::vector LIMIT 7) s" ],
 	[ 'every row', "SET enable_seqscan = off; SET enable_sort = off; SELECT count(*) FROM (SELECT id FROM items ORDER BY v <-> array_fill(4, ARRAY[16])::vector) s" ],
 	[ 'rows from the log', "BEGIN; INSERT INTO items SELECT -1, array_fill(4, ARRAY[16])::vector; SET LOCAL enable_seqscan = off; $near; ROLLBACK" ],
 	[ 'join', "SET enable_seqscan = off; SELECT sum(n.id) FROM queries q CROSS JOIN LATERAL (SELECT id FROM items ORDER BY v <-> q.v LIMIT 3) n" ],
@@ -181,7 +183,7 @@ note "$told steps of conversations, " . scalar(keys %types) . " kinds; the engin
 
 # The session killed instead: the engine forgets what it had begun.
 my $sessions = 0;
-for my $talk ($talks[0], $talks[8])
+for my $talk ($talks[0], $talks[9])
 {
 	my ($name, $statement) = @$talk;
 	my @points = list_points('message', $statement);

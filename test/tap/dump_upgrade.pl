@@ -31,11 +31,12 @@ sql('postgres', q{
 	CREATE UNLOGGED TABLE unlogged (v vector(2)); CREATE INDEX unlogged_v ON unlogged USING exact (v);
 	INSERT INTO unlogged VALUES ('[1,2]');
 	CREATE MATERIALIZED VIEW viewed AS SELECT id, v FROM items; CREATE INDEX viewed_v ON viewed USING exact (v);
+	CREATE INDEX viewed_graph ON viewed USING graph (v vector_ip_ops) INCLUDE (id) WITH (vectors = bits, bits = 64, degree = 8);
 	CREATE TABLE empty (v vector(4)); CREATE INDEX empty_v ON empty USING ivfadc (v)});
 my $definitions = q{SELECT string_agg(pg_get_indexdef(i.oid) || coalesce(' ' || array_to_string(i.reloptions, ','), ''), E'\n' ORDER BY i.relname COLLATE "C")
-	FROM pg_class i JOIN pg_am a ON a.oid = i.relam WHERE a.amname IN ('exact', 'ivfadc')};
+	FROM pg_class i JOIN pg_am a ON a.oid = i.relam WHERE a.amname IN ('exact', 'ivfadc', 'graph')};
 my $expected = sql('postgres', $definitions);
-is(scalar(() = $expected =~ /^CREATE/mg), 14, 'indexes to be dumped');
+is(scalar(() = $expected =~ /^CREATE/mg), 16, 'indexes to be dumped');
 
 # The answers of the other tables, by their indexes.
 sub others
@@ -52,8 +53,8 @@ my $others = others($old, 'postgres');
 sub all_checked
 {
 	my ($node, $db, $name) = @_;
-	is($node->safe_psql($db, q{SELECT count(*) FROM pg_class i JOIN pg_am a ON a.oid = i.relam, pgwarp_check(i.oid, true) WHERE a.amname IN ('exact', 'ivfadc') AND i.relkind = 'i'}),
-		12, "$name: every index is whole");
+	is($node->safe_psql($db, q{SELECT count(*) FROM pg_class i JOIN pg_am a ON a.oid = i.relam, pgwarp_check(i.oid, true) WHERE a.amname IN ('exact', 'ivfadc', 'graph') AND i.relkind = 'i'}),
+		14, "$name: every index is whole");
 	return;
 }
 whole($old, 'postgres', 'old');
@@ -85,7 +86,7 @@ sql('postgres', "DROP DATABASE $_") for 'plain', 'custom', 'directory', 'schema_
 
 # pg_upgrade: the files of indexes are taken as they are, so that all answers stay the same.
 my $answers = answers($old, 'postgres');
-my $generations = "SELECT string_agg(i.relname || pgwarp_index_info(i.oid)::text, E'\n' ORDER BY i.relname) FROM pg_class i JOIN pg_am a ON a.oid = i.relam WHERE a.amname IN ('exact', 'ivfadc') AND i.relkind = 'i' AND i.relpersistence = 'p'";
+my $generations = "SELECT string_agg(i.relname || pgwarp_index_info(i.oid)::text, E'\n' ORDER BY i.relname) FROM pg_class i JOIN pg_am a ON a.oid = i.relam WHERE a.amname IN ('exact', 'ivfadc', 'graph') AND i.relkind = 'i' AND i.relpersistence = 'p'";
 my $info = sql('postgres', $generations);
 $old->stop;
 for my $mode ('copy', 'link')
@@ -106,7 +107,7 @@ for my $mode ('copy', 'link')
 	all_checked($new, 'postgres', $mode);
 	is(others($new, 'postgres'), $others, "$mode: other tables' answers");
 	is($new->safe_psql('postgres', $definitions), $expected, "$mode: definitions");
-	$new->safe_psql('postgres', 'DELETE FROM items WHERE id % 7 = 3; VACUUM (INDEX_CLEANUP ON) items; INSERT INTO items ' . row_values(3001, 3300) . "; CALL pgwarp_merge('items_codes'); CALL pgwarp_merge('items_ivfadc'); REINDEX TABLE others; INSERT INTO empty SELECT ARRAY[i, 1, 1, 1]::vector FROM generate_series(1, 10) i");
+	$new->safe_psql('postgres', 'DELETE FROM items WHERE id % 7 = 3; VACUUM (INDEX_CLEANUP ON) items; INSERT INTO items ' . row_values(3001, 3300) . "; CALL pgwarp_merge('items_codes'); CALL pgwarp_merge('items_ivfadc'); CALL pgwarp_merge('items_graph'); REINDEX TABLE others; INSERT INTO empty SELECT ARRAY[i, 1, 1, 1]::vector FROM generate_series(1, 10) i");
 	whole($new, 'postgres', "$mode, changed");
 	all_checked($new, 'postgres', "$mode, changed");
 	$new->stop;

@@ -17,7 +17,7 @@ my $node = new_cluster('isolation', 'autovacuum' => 'on', 'autovacuum_naptime' =
 
 sub sql { return $node->safe_psql('postgres', @_) }
 
-my @indexes = ('items_exact', 'items_ivfadc', 'items_included');
+my @indexes = ('items_exact', 'items_ivfadc', 'items_graph', 'items_included');
 
 sub is_whole
 {
@@ -31,6 +31,7 @@ load_grid($node, 'items', 3000);
 sql(q{
 	CREATE INDEX items_exact ON items USING exact (v);
 	CREATE INDEX items_ivfadc ON items USING ivfadc (v vector_cosine_ops);
+	CREATE INDEX items_graph ON items USING graph (v vector_l1_ops);
 	CREATE INDEX items_included ON items USING exact (v vector_ip_ops) INCLUDE (id);
 	CREATE SEQUENCE ids START 10001;
 	CREATE FUNCTION draw(i bigint) RETURNS vector LANGUAGE sql VOLATILE AS
@@ -88,6 +89,7 @@ my @scripts = (
 	[ 'search', 40, q{
 		SELECT count(*) FROM (SELECT id FROM items ORDER BY v <=> (SELECT draw(1)) LIMIT 20) s;
 		SELECT count(*) FROM (SELECT id FROM items ORDER BY v <-> (SELECT draw(1)) LIMIT 20) s;
+		SELECT count(*) FROM (SELECT id FROM items ORDER BY v <+> (SELECT draw(1)) LIMIT 20) s;
 	} ],
 	[ 'join', 10, q{
 		SELECT count(*) FROM (SELECT draw(i) v FROM generate_series(1, 30) i OFFSET 0) q, LATERAL (SELECT id FROM items ORDER BY items.v <-> q.v LIMIT 5) n;
@@ -104,11 +106,13 @@ my @scripts = (
 	} ],
 	[ 'vacuum', 2, "VACUUM (INDEX_CLEANUP ON) items;\n" ],
 	[ 'merge', 6, q{
-		\set which random(1, 3)
+		\set which random(1, 4)
 		\if :which = 1
 		CALL pgwarp_merge('items_exact');
 		\elif :which = 2
 		CALL pgwarp_merge('items_ivfadc');
+		\elif :which = 3
+		CALL pgwarp_merge('items_graph');
 		\else
 		CALL pgwarp_merge('items_included');
 		\endif

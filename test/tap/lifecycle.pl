@@ -13,7 +13,7 @@ my $node = new_cluster('lifecycle');
 
 sub sql { return $node->safe_psql('postgres', @_) }
 
-for my $method ('exact', 'ivfadc')
+for my $method ('exact', 'ivfadc', 'graph')
 {
 	my $t = "items_$method";
 	load_grid($node, $t, 3000);
@@ -83,7 +83,8 @@ for my $method ('exact', 'ivfadc')
 # Dump and restore.
 load_grid($node, 'dumped', 1000);
 sql("CREATE INDEX dumped_exact ON dumped USING exact (v vector_cosine_ops) WITH (vectors = half);
-	CREATE INDEX dumped_ivfadc ON dumped USING ivfadc (v) WITH (lists = 20, refine = full)");
+	CREATE INDEX dumped_ivfadc ON dumped USING ivfadc (v) WITH (lists = 20, refine = full);
+	CREATE INDEX dumped_graph ON dumped USING graph (v vector_ip_ops) WITH (degree = 16, vectors = half)");
 my $dump = $node->basedir . '/dump.sql';
 $node->command_ok([ 'pg_dump', '-f', $dump, '-t', 'dumped', $node->connstr('postgres') ], 'pg_dump');
 sql('CREATE DATABASE restored');

@@ -20,8 +20,8 @@ my $node = new_cluster('memory', 'jit' => 'off', 'autovacuum' => 'off');
 
 sub sql { return $node->safe_psql('postgres', @_) }
 
-# Two tables, with rows that came after their indexes: so that fresh rows are searched too.
-for my $method ('exact', 'ivfadc')
+# Tables with rows that came after their indexes: so that fresh rows are searched too.
+for my $method ('exact', 'ivfadc', 'graph')
 {
 	load_grid($node, "items_$method", 4000);
 	sql(qq{
@@ -34,7 +34,7 @@ my $script = $node->basedir . '/search.sql';
 append_to_file($script, join '', map { qq{
 	\\set row random(1, 7000)
 	SELECT id FROM items_$_ ORDER BY v <-> (SELECT v FROM items_$_ WHERE id = :row) LIMIT 10;
-} } 'exact', 'ivfadc');
+} } 'exact', 'ivfadc', 'graph');
 
 # Memory of its own, without the buffer pool, and open descriptors.
 sub footprint
@@ -54,7 +54,7 @@ sub flat
 	return;
 }
 
-# pgbench with its options; each transaction makes two searches.
+# pgbench with its options; each transaction makes three searches.
 sub start_searches
 {
 	my ($transactions, @options) = @_;

@@ -16,7 +16,7 @@ my $primary = new_cluster('merge', 'autovacuum' => 'off', 'max_wal_senders' => 4
 
 sub sql { return $primary->safe_psql('postgres', @_) }
 
-my @indexes = ('items_exact', 'items_half', 'items_pq');
+my @indexes = ('items_exact', 'items_half', 'items_pq', 'items_graph');
 my $vector = "ARRAY(SELECT (hashint8(i::bigint * 31 + d) % 1000)::real / 100 FROM generate_series(1, 16) d)::vector(16)";
 
 # Insert rows with these numbers.
@@ -44,7 +44,7 @@ sub healthy
 		my ($rc, $out, $err) = $node->psql('postgres', "SELECT live_rows >= $rows FROM pgwarp_check('$index', true)");
 		push @live, $rc == 0 ? $out : $err;
 	}
-	is("@live", 't t t', "$name: indexes are whole");
+	is("@live", 't t t t', "$name: indexes are whole");
 	return;
 }
 
@@ -89,6 +89,7 @@ DELETE FROM items WHERE ctid = (SELECT ctid FROM items OFFSET :n % 500 LIMIT 1);
 my $maintain = $primary->basedir . '/maintain.sql';
 append_to_file($maintain, qq{CALL pgwarp_merge('items_exact');
 CALL pgwarp_merge('items_half');
+CALL pgwarp_merge('items_graph');
 VACUUM (INDEX_CLEANUP ON) items;
 CALL pgwarp_merge('items_pq');
 });
@@ -131,13 +132,14 @@ cmp_ok($cancelled, '>', 0, "$cancelled merges were cancelled");
 healthy($primary, 'cancelled');
 merge_all() for 1 .. 3;
 is(sql("SELECT string_agg(unused_pages::text, ' ') FROM (VALUES " . join(', ', map { "('$_'::regclass)" } @indexes) . ') v (i), pgwarp_check(i)'),
-	'0 0 0', 'no page is lost');
+	'0 0 0 0', 'no page is lost');
 same_rows($primary, 'items', 'cancelled: exact answers');
 
 # Size under delete-all, vacuum, reinsert.
 sql('CREATE TABLE cycled (id int, v vector(64)); CREATE TABLE source AS SELECT i id, ARRAY(SELECT (hashint8(i::bigint * 31 + d) % 1000)::real / 100 FROM generate_series(1, 64) d)::vector(64) v FROM generate_series(1, 4000) i;
-	INSERT INTO cycled TABLE source; CREATE INDEX cycled_exact ON cycled USING exact (v); CREATE INDEX cycled_ivfadc ON cycled USING ivfadc (v)');
-my @cycled = ('cycled_exact', 'cycled_ivfadc');
+	INSERT INTO cycled TABLE source; CREATE INDEX cycled_exact ON cycled USING exact (v); CREATE INDEX cycled_ivfadc ON cycled USING ivfadc (v);
+	CREATE INDEX cycled_graph ON cycled USING graph (v)');
+my @cycled = ('cycled_exact', 'cycled_ivfadc', 'cycled_graph');
 my %fresh = map { $_ => sql("SELECT pg_relation_size('$_')") } @cycled;
 my %sizes;
 for my $cycle (1 .. 10)

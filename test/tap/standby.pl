@@ -18,10 +18,12 @@ $standby->init_from_backup($primary, $backup, has_streaming => 1);
 $standby->start;
 
 load_grid($primary, 'items', 2000);
-$primary->safe_psql('postgres', "CREATE INDEX items_exact ON items USING exact (v); CREATE INDEX items_ivfadc ON items USING ivfadc (v vector_cosine_ops)");
+$primary->safe_psql('postgres', "CREATE INDEX items_exact ON items USING exact (v); CREATE INDEX items_ivfadc ON items USING ivfadc (v vector_cosine_ops);
+	CREATE INDEX items_graph ON items USING graph (v vector_l1_ops)");
 
 my %queries = (
 	exact => "SET enable_seqscan = off; SELECT id, v <-> (SELECT v FROM items ORDER BY id LIMIT 1) FROM items ORDER BY v <-> (SELECT v FROM items ORDER BY id LIMIT 1) LIMIT 30",
+	graph => "SET enable_seqscan = off; SELECT id FROM items ORDER BY v <+> (SELECT v FROM items ORDER BY id LIMIT 1) LIMIT 30",
 	ivfadc => "SET enable_seqscan = off; SELECT id FROM items ORDER BY v <=> (SELECT v FROM items ORDER BY id LIMIT 1) LIMIT 30");
 
 for my $cycle (1 .. 5)

@@ -50,10 +50,10 @@ sql("CREATE TABLE items (id int, v vector(16), note text);
 
 # Torn by the crash: whatever was changed since the last checkpoint.
 {
-	my @all = ('t_exact', 't_half', 't_pq');
+	my @all = ('t_exact', 't_half', 't_pq', 't_graph');
 	sql("CREATE INDEX t_half ON items USING ivfadc (v) INCLUDE (note); CHECKPOINT;
 		CREATE INDEX t_exact ON items USING exact (v) INCLUDE (id); CREATE INDEX t_pq ON items USING ivfadc (v) WITH (refine = none);
-		REINDEX INDEX t_half");
+		CREATE INDEX t_graph ON items USING graph (v vector_l1_ops) INCLUDE (note); REINDEX INDEX t_half");
 	my %truth;
 	for my $round (1 .. torture_size(2, 8))
 	{
@@ -97,11 +97,14 @@ my %layouts = (
 	'ivfadc of halves' => 'ivfadc (v) INCLUDE (note) WITH (codes = half)',
 	'ivfadc, without vectors' => 'ivfadc (v) WITH (refine = none)',
 	'ivfadc, with vectors' => 'ivfadc (v vector_cosine_ops) INCLUDE (id) WITH (refine = full)',
+	'graph' => 'graph (v) INCLUDE (id)',
+	'graph of halves' => 'graph (v vector_ip_ops) INCLUDE (note) WITH (vectors = half)',
+	'graph of bits' => 'graph (v vector_cosine_ops) INCLUDE (note) WITH (vectors = bits)',
 	'ivfadc of bytes' => 'ivfadc (v vector_ip_ops) WITH (codes = int8)');
 my ($altered, $refused, %kinds) = (0, 0);
 sub search { my ($index) = @_; return "SELECT md5(string_agg(query || '.' || tid::text || '.' || distance, ' ' ORDER BY query, distance, tid)) FROM knn_search('$index', (SELECT array_agg(v ORDER BY id) FROM queries), 10)" }
 sql('CREATE TABLE queries AS SELECT id, v FROM items ORDER BY id LIMIT 5');
-for my $layout ((shuffle(sort keys %layouts))[ 0 .. torture_size(2, 6) - 1 ])
+for my $layout ((shuffle(sort keys %layouts))[ 0 .. torture_size(2, 9) - 1 ])
 {
 	sql("CREATE INDEX intact ON items USING $layouts{$layout}");
 	my $pages = (-s file_of('intact')) / $page;

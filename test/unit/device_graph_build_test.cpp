@@ -128,11 +128,11 @@ TEST(ConnectedRows, TakeASearchThatWasMade)
     }
     ASSERT_LT(count_reachable(edges, 5), 3000);
     std::size_t asked = 0;
-    const auto reach = [&](const GraphEdges& from_edges, std::uint32_t from) {
+    const auto reach = [&](const GraphEdges& from_edges, std::span<const std::uint32_t> from) {
         ++asked;
         std::vector<std::uint32_t> parents(from_edges.count(), unreached_row);
-        std::vector<std::uint32_t> level{from};
-        parents[from] = root_row;
+        std::vector<std::uint32_t> level(from.begin(), from.end());
+        for (const std::uint32_t row : from) parents[row] = root_row;
         for (std::size_t i = 0; i < level.size(); ++i) {
             for (const std::uint32_t to : from_edges.of(level[i])) {
                 if (to == no_neighbour || parents[to] != unreached_row) continue;

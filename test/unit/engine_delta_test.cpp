@@ -134,6 +134,30 @@ TEST(DeltaRows, ComeInTimeBesideLowerBounds)
     EXPECT_GE(fresh.recall(fresh.search(fresh.mirror, queries, 10), queries, 10), 0.999);
 }
 
+// Numbers of differing bits are larger than cosine distances and smaller than these of L1: who ranks the answer by the
+// rows gets both kinds.
+TEST(DeltaRows, AreThereBesideValuesThatAreNoDistances)
+{
+    for (const Metric metric : {Metric::cosine, Metric::l1}) {
+        Fresh fresh(Method::graph, metric, 4000, 300, make_list({{"vectors", 2}, {"bits", 256}}));
+        fresh.append(*fresh.mirror, fresh.indexed(), fresh.rows());
+        const std::vector<float> queries = fresh.queries(100);
+        const SearchAnswer answer = fresh.search(fresh.mirror, queries, 64, 64);
+        ASSERT_EQ(answer.results.size(), 64U * 100);
+        std::size_t fresh_missed = 0;
+        std::size_t missed = 0;
+        for (std::size_t q = 0; q < 100; ++q) {
+            std::set<std::size_t> found;
+            for (std::size_t i = 0; i < 64; ++i) found.insert(row_of(answer.results[q * 64 + i].tid));
+            for (const std::size_t row : fresh.truth(queries.data() + q * dimensions, 10)) {
+                if (!found.contains(row)) ++(row < fresh.indexed() ? missed : fresh_missed);
+            }
+        }
+        EXPECT_EQ(fresh_missed, 0U);
+        EXPECT_LT(missed, 400U);
+    }
+}
+
 TEST(DeltaParts, KeepTheListsThatRowsHave)
 {
     Fresh fresh(Method::ivfadc, Metric::l2, 2000, 1500, make_list({{"lists", 40}}));

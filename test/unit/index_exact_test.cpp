@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
+#include "index/bounds.h"
 #include "index_fixture.h"
 
 namespace pgwarp::test
@@ -62,6 +64,47 @@ INSTANTIATE_TEST_SUITE_P(Metrics, ExactAnswers,
                                          Case{Metric::cosine, false, 32}, Case{Metric::cosine, true, 32},
                                          Case{Metric::l1, false, 32}, Case{Metric::l1, true, 32},
                                          Case{Metric::l2, false, 1}, Case{Metric::l2, true, 3}));
+
+// Rows of halves are kept as they came: for cosine of any length, subnormal ones among them.
+TEST(Exact, RowsInHalves)
+{
+    ThreadPool pool(3);
+    for (const std::size_t dimensions : {1, 7, 32, 300}) {
+        for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1}) {
+            std::vector<float> rows = random_rows(3000, dimensions, 1);
+            const std::size_t count = rows.size() / dimensions;
+            for (std::size_t i = 0; i < rows.size(); ++i) {
+                const float scale = std::ldexp(1.0F, static_cast<int>(i / dimensions % 30) - 23);
+                rows[i] = float_of_half(half_of_float(metric == Metric::cosine ? rows[i] * scale : rows[i]));
+            }
+            // No zero vectors: cosine has none.
+            for (std::size_t i = 0; i < count; ++i) rows[i * dimensions] += rows[i * dimensions] == 0 ? 0x1p-24F : 0.0F;
+            std::vector<float> queries = random_rows(20, dimensions, 2);
+            std::vector<float> units = rows;
+            if (metric == Metric::cosine) normalise_rows(queries, dimensions);
+            if (metric == Metric::cosine) normalise_rows(units, dimensions);
+            const Index index(Method::exact, metric, dimensions, rows, vectors_option(dimensions == 7), pool,
+                              ElementType::float16);
+            ASSERT_EQ(index.builder->arrays()[0].type, ArrayType::f16);
+            EXPECT_LT(index.searcher->memory_bytes(), rows.size() * 2 + count * 8 + 1);
+            const auto together = index.search(queries, 10, pool);
+            for (std::size_t q = 0; q < 20; ++q) {
+                const float* query = queries.data() + q * dimensions;
+                // Distances are those of the unit vectors that rows in floats are.
+                const auto expected = brute_force(metric, query, units, dimensions, 10);
+                const auto alone = index.search({query, query + dimensions}, 10, pool)[0];
+                ASSERT_EQ(ids(together[q]), ids(expected)) << dimensions << " " << static_cast<int>(metric) << " " << q;
+                ASSERT_EQ(ids(alone), ids(expected)) << dimensions << " " << static_cast<int>(metric) << " " << q;
+                for (std::size_t i = 0; i < 10; ++i) {
+                    ASSERT_EQ(alone[i].distance, together[q][i].distance);
+                    ASSERT_EQ(alone[i].distance, metric == Metric::cosine
+                                                     ? lower_bound(metric, expected[i].distance, 0, 1)
+                                                     : expected[i].distance);
+                }
+            }
+        }
+    }
+}
 
 TEST(Exact, TiesAreBrokenByRow)
 {

@@ -51,11 +51,11 @@ struct Index {
     std::unique_ptr<Searcher> searcher;
 
     Index(Method method, Metric metric, std::size_t dimensions, const std::vector<float>& vectors,
-          const ParameterList& options, ThreadPool& pool)
+          const ParameterList& options, ThreadPool& pool, ElementType element = ElementType::float32)
         : rows(dimensions)
     {
         shape.method = method;
-        shape.element = ElementType::float32;
+        shape.element = element;
         shape.metric = static_cast<std::uint8_t>(metric);
         shape.dimensions = static_cast<std::uint32_t>(dimensions);
         const MethodDescriptor* descriptor = find_method(method);

@@ -4,13 +4,18 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <set>
 
 #include "index/arrays.h"
+#include "index/graph/byte_rows.h"
 #include "index/graph/edges.h"
 #include "index/graph/graph.h"
+#include "index/graph/nearest_rows.h"
+#include "index/graph/row_groups.h"
 #include "index/ordered_scan.h"
 #include "index_fixture.h"
+#include "numeric/distance.h"
 #include "protocol/calibration.h"
 
 namespace pgwarp::test
@@ -133,7 +138,7 @@ TEST_P(GraphAnswers, FindNearlyAllAndKeepTheirPromise)
         }
         total += recall(found[q], brute_force(metric, query, rows, dimensions, 10));
     }
-    EXPECT_GE(total / static_cast<double>(found.size()), vectors == bits ? 0.85 : 0.98);
+    EXPECT_GE(total / static_cast<double>(found.size()), vectors == bits ? 0.9 : 0.98);
 }
 
 TEST_P(GraphAnswers, FindEveryRowWhereAsManyAreAskedFor)
@@ -174,7 +179,7 @@ TEST(Graph, FindsTheLargestProductsOfRowsOfManyLengths)
     double total = 0;
     for (std::size_t q = 0; q < found.size(); ++q)
         total += recall(found[q], brute_force(Metric::inner_product, queries.data() + q * 16, rows, 16, 10));
-    EXPECT_GE(total / static_cast<double>(found.size()), 0.9);
+    EXPECT_GE(total / static_cast<double>(found.size()), 0.98);
 }
 
 TEST(Graph, AnswersSmallTables)
@@ -243,15 +248,15 @@ TEST(Graph, PassesThroughDeadRows)
     const std::vector<float> rows = random_rows(3000, 8, 3);
     const Index index(Method::graph, Metric::l2, 8, rows, {}, pool);
     const std::vector<float> query = random_rows(1, 8, 3);
-    // The nearest are dead, and then two of three rows.
-    auto dead = dead_rows(3000, ids(brute_force(Metric::l2, query.data(), rows, 8, 50)));
+    // The nearest are dead, and then 95 of 100 rows.
+    auto dead = dead_rows(3000, ids(brute_force(Metric::l2, query.data(), rows, 8, 200)));
     for (int round = 0; round < 2; ++round) {
         const auto found = index.search(query, 10, pool, ef(40), dead)[0];
         ASSERT_EQ(found.size(), 10U);
         for (const RowResult& result : found) EXPECT_FALSE(bit_is_set(dead, result.row));
         EXPECT_GE(recall(found, brute_force(Metric::l2, query.data(), rows, 8, 10, dead)), 0.9);
         for (std::uint32_t row = 0; row < 3000; ++row)
-            if (row % 3 != 1) dead[row / 64] |= std::uint64_t{1} << (row % 64);
+            if (row % 20 != 1) dead[row / 64] |= std::uint64_t{1} << (row % 64);
     }
     EXPECT_EQ(index.search(query, 3000, pool, {}, dead)[0].size(),
               brute_force(Metric::l2, query.data(), rows, 8, 3000, dead).size());
@@ -297,7 +302,8 @@ TEST(Graph, AnswersAloneAsInABatch)
 
 TEST(Graph, BuildsTheSameOnAnyNumberOfThreads)
 {
-    const std::vector<float> rows = random_rows(3000, 20, 7);
+    // So many that not all are compared with all.
+    const std::vector<float> rows = random_rows(9000, 20, 7);
     ThreadPool one(1);
     ThreadPool three(3);
     const Index a(Method::graph, Metric::l2, 20, rows, {}, one);
@@ -329,6 +335,175 @@ TEST(Graph, ReachesTheRecallItPromises)
     EXPECT_EQ(index.searcher->resolved_settings(batch).get("ef_search", 0), 77);
     batch.settings.set("ef_search", 33);
     EXPECT_EQ(index.searcher->resolved_settings(batch).get("ef_search", 0), 33);
+}
+
+// A searcher of an index with other edges.
+std::unique_ptr<Searcher> with_edges(const Index& index, const GraphEdges& edges, ThreadPool& pool)
+{
+    const std::vector<ArrayShape> arrays = index.builder->arrays();
+    auto searcher = make_graph_searcher(index.shape, index.builder->effective_options(), arrays);
+    for (const ArrayShape& array : arrays) {
+        if (std::strcmp(array.name, array_neighbours) == 0) {
+            searcher->write(array.name, 0, std::as_bytes(std::span(edges.neighbours)));
+        } else {
+            searcher->write(array.name, 0, index.contents(array));
+        }
+    }
+    searcher->finish_load(pool);
+    return searcher;
+}
+
+struct Truth {
+    Truth(const std::vector<float>& given, const std::vector<float>& rows, std::size_t dimensions) : queries(given)
+    {
+        for (std::size_t q = 0; q < queries.size(); q += dimensions)
+            nearest.push_back(brute_force(Metric::l2, queries.data() + q, rows, dimensions, 10));
+    }
+    double recall_of(const Searcher& searcher, const ParameterList& settings, ThreadPool& pool) const
+    {
+        SearchBatch batch;
+        batch.queries = queries;
+        batch.count = nearest.size();
+        batch.k = 10;
+        batch.settings = settings;
+        std::vector<std::vector<RowResult>> found;
+        searcher.search(batch, found, pool);
+        double total = 0;
+        for (std::size_t q = 0; q < batch.count; ++q) total += recall(found[q], nearest[q]);
+        return total / static_cast<double>(batch.count);
+    }
+    std::vector<float> queries;
+    std::vector<std::vector<RowResult>> nearest;
+};
+
+TEST(Graph, BuiltByGroupsIsAsGoodAsByComparingAll)
+{
+    ThreadPool pool(2);
+    constexpr std::size_t dimensions = 24;
+    // One cloud: rows at the border of a group are the hard ones, and most are.
+    std::mt19937 generator(41);
+    std::normal_distribution<float> normal;
+    std::vector<float> all(12300 * dimensions);
+    for (float& value : all) value = normal(generator);
+    const std::vector<float> queries(all.begin(), all.begin() + 300 * dimensions);
+    const std::vector<float> rows(all.begin() + 300 * dimensions, all.end());
+    const BuildProgress progress{[](const char*, std::uint64_t, std::uint64_t) {}, nullptr};
+    const Index index(Method::graph, Metric::l2, dimensions, rows, {}, pool);
+    const auto seeds = array_of<std::uint32_t>(index, array_seeds);
+    const GraphSpace space(Metric::l2, rows, dimensions, pool);
+    const RowGroups groups = group_rows(space, seed_count(12000), {}, progress, pool);
+    const NearestRows exact = exact_nearest_rows(space, 64, {}, progress, pool);
+    GraphEdges edges = draw_edges(exact, 32, groups.rows, progress, pool);
+    connect_rows(edges, seeds, {}, progress);
+    const auto reference = with_edges(index, edges, pool);
+    const Truth truth(queries, rows, dimensions);
+    for (const std::int64_t kept : {20, 60}) {
+        EXPECT_GE(truth.recall_of(*index.searcher, ef(kept), pool), truth.recall_of(*reference, ef(kept), pool) - 0.005)
+            << kept;
+    }
+}
+
+TEST(Graph, GroupsOfEqualRowsTakeNoLonger)
+{
+    ThreadPool pool(2);
+    // Were each compared with its whole group, this would take minutes.
+    std::vector<float> rows(60000 * 8, 2.5F);
+    for (std::size_t i = 0; i < 8 * 3000; ++i) rows[i] = static_cast<float>(i % 1009);
+    const Index index(Method::graph, Metric::l2, 8, rows, {}, pool);
+    expect_sound(index);
+    const std::vector<float> query(rows.begin() + 8 * 500, rows.begin() + 8 * 501);
+    const auto found = index.search(query, 1, pool, ef(50))[0];
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].distance, 0);
+}
+
+// Small clusters far apart: a search that begins in the wrong one does not leave it.
+TEST(Graph, ReachesWhatItPromisesOfManyTightClusters)
+{
+    ThreadPool pool(2);
+    for (const std::size_t clusters : {40U, 120U, 400U}) {
+        constexpr std::size_t dimensions = 32;
+        constexpr std::size_t count = 12300;
+        std::mt19937 generator(51);
+        std::normal_distribution<float> normal;
+        std::vector<float> centres(clusters * dimensions);
+        for (float& value : centres) value = 100 * normal(generator);
+        std::vector<float> all(count * dimensions);
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::size_t cluster = generator() % clusters;
+            for (std::size_t d = 0; d < dimensions; ++d)
+                all[i * dimensions + d] = centres[cluster * dimensions + d] + 0.05F * normal(generator);
+        }
+        const std::vector<float> queries(all.begin(), all.begin() + 300 * dimensions);
+        const std::vector<float> rows(all.begin() + 300 * dimensions, all.end());
+        const Index index(Method::graph, Metric::l2, dimensions, rows, {}, pool);
+        expect_sound(index);
+        const Truth truth(queries, rows, dimensions);
+        for (const double asked : {0.9, 0.95, 0.99}) {
+            const EffortChoice choice = choose_effort(index.builder->calibration(), 10, asked);
+            ASSERT_TRUE(choice.reached);
+            EXPECT_GE(truth.recall_of(*index.searcher, ef(choice.effort), pool), asked - 0.01) << clusters;
+        }
+    }
+}
+
+TEST(Graph, BytesScoreAsTheRowsDo)
+{
+    ThreadPool pool(2);
+    for (const std::size_t dimensions : {32U, 100U, 128U, 700U}) {
+        const std::vector<float> rows = random_rows(301, dimensions, 61);
+        const std::vector<float> query = random_rows(1, dimensions, 62);
+        std::vector<std::uint32_t> numbers(301);
+        for (std::uint32_t i = 0; i < 301; ++i) numbers[i] = i;
+        GraphEdges edges{4, {}};
+        for (std::uint32_t i = 0; i < 301; ++i)
+            for (std::uint32_t n = 1; n <= 4; ++n) edges.neighbours.push_back((i + n) % 301);
+        const auto row_of = [&](std::uint32_t row, float* out) {
+            std::copy_n(rows.data() + row * dimensions, dimensions, out);
+        };
+        for (const Metric metric : {Metric::l2, Metric::inner_product}) {
+            ByteRows bytes;
+            bytes.build(metric, dimensions, numbers, edges, row_of, pool);
+            ASSERT_FALSE(bytes.empty());
+            GraphByteQuery prepared;
+            bytes.prepare(query.data(), prepared);
+            std::vector<float> found(320);
+            std::vector<float> seeds(320);
+            bytes.scores(prepared, numbers, found.data());
+            bytes.seed_scores(prepared, seeds.data());
+            std::vector<float> exact(301);
+            scores(metric, query.data(), rows.data(), 301, dimensions, exact.data());
+            double squares = 0;
+            double mean = 0;
+            double off = 0;
+            for (std::size_t i = 0; i < 301; ++i) {
+                ASSERT_NEAR(found[i], seeds[i], 1e-5 * (1 + std::fabs(exact[i])));
+                mean += exact[i] / 301;
+                off += (exact[i] - found[i]) / 301;
+            }
+            double errors = 0;
+            for (std::size_t i = 0; i < 301; ++i) {
+                squares += std::pow(exact[i] - mean, 2);
+                errors += std::pow(exact[i] - found[i] - off, 2);
+            }
+            EXPECT_LT(errors, 0.001 * squares) << dimensions;
+        }
+    }
+}
+
+TEST(Graph, KeepsNoBytesThatTellNothing)
+{
+    ThreadPool pool(2);
+    constexpr std::size_t dimensions = 64;
+    std::vector<float> rows = random_rows(2000, dimensions, 63, 0.001F);
+    // Two clusters, far apart.
+    for (std::size_t i = 0; i < rows.size() / 2; ++i) rows[i] += 1000;
+    const Index index(Method::graph, Metric::l2, dimensions, rows, {}, pool);
+    const std::uint64_t least = 2000 * (dimensions * sizeof(float) + 32 * sizeof(std::uint32_t));
+    EXPECT_LT(index.searcher->memory_bytes(), least + 2000 * dimensions);
+    const std::vector<float> query(rows.begin(), rows.begin() + dimensions);
+    const auto found = index.search(query, 10, pool, ef(50))[0];
+    EXPECT_GE(recall(found, brute_force(Metric::l2, query.data(), rows, dimensions, 10)), 0.9);
 }
 
 TEST(Graph, RefusesWhatMakesNoSense)

@@ -369,5 +369,27 @@ TEST(Ivfadc, StopsWhenCancelled)
     EXPECT_THROW(index.searcher->search(batch, results, pool), Cancelled);
 }
 
+// Halfvecs are halves already: those that are kept to rank candidates again lose nothing.
+TEST(Ivfadc, HalvesOfHalvesAreExact)
+{
+    ThreadPool pool(2);
+    std::vector<float> rows = random_rows(4000, 24, 1);
+    for (float& value : rows) value = float_of_half(half_of_float(value + 100));
+    const std::vector<float> queries(rows.begin(), rows.begin() + 24 * 8);
+    for (const Metric metric : {Metric::l2, Metric::inner_product}) {
+        const Index index(Method::ivfadc, metric, 24, rows, make_list({{"lists", 20}, {"refine", 1}}), pool,
+                          ElementType::float16);
+        EXPECT_LT(index.searcher->bound_width(queries.data()), 1e-6);
+        const auto found = index.search(queries, 5, pool, make_list({{"probes", 20}, {"refine_factor", 50}}));
+        for (std::size_t q = 0; q < 8; ++q) {
+            const auto expected = brute_force(metric, queries.data() + q * 24, rows, 24, 5);
+            ASSERT_EQ(ids(found[q]), ids(expected)) << q;
+            for (std::size_t i = 0; i < 5; ++i) {
+                EXPECT_NEAR(found[q][i].distance, expected[i].distance, 1e-6) << q;
+            }
+        }
+    }
+}
+
 }  // namespace
 }  // namespace pgwarp::test

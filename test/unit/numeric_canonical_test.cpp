@@ -120,6 +120,54 @@ TEST(Canonical, SameBitsOnEveryTarget)
     }
 }
 
+// Half of the values subnormal or large.
+std::vector<half_bits> random_halves(std::size_t dimensions, std::mt19937& generator)
+{
+    std::vector<half_bits> result(dimensions);
+    for (half_bits& half : result) {
+        do {
+            half = static_cast<half_bits>(generator());
+            if (generator() % 4 == 0) half &= 0x83FF;
+        } while ((half & 0x7C00) == 0x7C00);
+    }
+    return result;
+}
+
+std::vector<float> widened(const std::vector<half_bits>& halves)
+{
+    std::vector<float> result;
+    for (const half_bits half : halves) result.push_back(float_of_half(half));
+    return result;
+}
+
+TEST(Canonical, HalvesGiveTheBitsOfTheirValuesOnEveryTarget)
+{
+    for (std::int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {
+        const std::int64_t target = left & -left;
+        const Target chosen(target);
+        std::mt19937 generator(4);
+        for (const std::size_t dimensions : {1, 2, 7, 8, 9, 31, 128, 1537, 16000}) {
+            const std::vector<half_bits> a = random_halves(dimensions, generator);
+            const std::vector<half_bits> b = random_halves(dimensions, generator);
+            const std::vector<float> x = widened(a);
+            const std::vector<float> y = widened(b);
+            for (const Metric metric : kMetrics) {
+                const double expected = canonical_distance(metric, x.data(), y.data(), dimensions);
+                expect_same_bits(canonical_distance(metric, a.data(), b.data(), dimensions), expected, "halves", target,
+                                 dimensions);
+                expect_same_bits(canonical_distance(metric, x.data(), b.data(), dimensions), expected, "mixed", target,
+                                 dimensions);
+            }
+            expect_same_bits(canonical_l2_squared(a.data(), b.data(), dimensions),
+                             canonical_l2_squared(x.data(), y.data(), dimensions), "l2 squared", target, dimensions);
+            expect_same_bits(canonical_dot(a.data(), b.data(), dimensions),
+                             canonical_dot(x.data(), y.data(), dimensions), "dot", target, dimensions);
+            expect_same_bits(canonical_norm(a.data(), dimensions), canonical_norm(x.data(), dimensions), "norm", target,
+                             dimensions);
+        }
+    }
+}
+
 TEST(Canonical, UnalignedRows)
 {
     std::mt19937 generator(2);

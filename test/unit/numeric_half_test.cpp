@@ -99,6 +99,25 @@ TEST(Half, RoundsToNearestEvenOnEveryTarget)
     });
 }
 
+TEST(Half, OneAtATimeConvertsToTheSame)
+{
+    for (int i = 0; i < 65536; ++i) {
+        const auto bits = static_cast<half_bits>(i);
+        const float expected = half_value(bits);
+        const float found = float_of_half(bits);
+        if (std::isnan(expected)) {
+            EXPECT_TRUE(std::isnan(found)) << i;
+            EXPECT_GT(half_of_float(found) & 0x7FFF, 0x7C00) << i;
+        } else {
+            EXPECT_EQ(std::bit_cast<std::uint32_t>(found), std::bit_cast<std::uint32_t>(expected)) << i;
+            EXPECT_EQ(half_of_float(found), bits);
+        }
+    }
+    std::size_t wrong = 0;
+    for (const float value : telling_floats()) wrong += half_of_float(value) != nearest_half(value) ? 1 : 0;
+    EXPECT_EQ(wrong, 0U);
+}
+
 TEST(Half, NotANumberAndInfinityOnEveryTarget)
 {
     reference::for_each_target([](const char* target) {

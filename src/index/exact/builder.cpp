@@ -1,5 +1,6 @@
 #include "index/arrays.h"
 #include "index/exact/exact.h"
+#include "numeric/distance.h"
 
 namespace pgwarp
 {
@@ -7,27 +8,33 @@ namespace pgwarp
 namespace
 {
 
-// Stores the rows as they are.
+// Stores the rows as they are: in floats, or in halves that they came from.
 class ExactBuilder : public Builder
 {
 public:
     ExactBuilder(const IndexShape& shape, const ParameterList& options)
-        : dimensions_(shape.dimensions), options_(options)
+        : dimensions_(shape.dimensions), in_halves_(keeps_halves(shape)), options_(options)
     {
     }
 
     void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool&) override
     {
         progress.report("writing rows", 0, rows.size());
-        vectors_ = rows.vectors();
         rows_ = rows.size();
+        if (in_halves_) {
+            halves_ =
+                rows.compact_to_half([this](const float* row, std::uint16_t* out) { to_half(row, dimensions_, out); });
+        } else {
+            vectors_ = rows.vectors();
+        }
     }
     std::vector<ArrayShape> arrays() const override
     {
-        return {make_array_shape("vectors", ArrayType::f32, rows_, dimensions_)};
+        return {make_array_shape("vectors", in_halves_ ? ArrayType::f16 : ArrayType::f32, rows_, dimensions_)};
     }
     void read(const std::string&, std::uint64_t offset, std::span<std::byte> out) const override
     {
+        if (in_halves_) return read_piece(halves_, offset, out);
         read_piece(std::span<const float>(vectors_), offset, out);
     }
     Calibration calibration() const override
@@ -41,8 +48,10 @@ public:
 
 private:
     std::size_t dimensions_;
+    bool in_halves_;
     ParameterList options_;
     std::span<float> vectors_;
+    std::span<const half_bits> halves_;
     std::size_t rows_ = 0;
 };
 

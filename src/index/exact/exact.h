@@ -1,4 +1,5 @@
-// Exact search over resident vectors (Faiss paper, section 5.1, on the CPU). Array: vectors f32 [rows][dimensions].
+// Exact search over resident vectors (Faiss paper, section 5.1, on the CPU). Array: vectors [rows][dimensions], f32, or
+// f16 of rows as they came where keeps_halves() (protocol/format.h).
 #pragma once
 
 #include <memory>

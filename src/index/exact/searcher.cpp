@@ -20,6 +20,8 @@ namespace
 constexpr std::size_t block_rows = 512;
 constexpr std::size_t piece_rows = 8192;
 constexpr std::size_t tile_queries = 16;
+constexpr std::size_t widened_floats = std::size_t{1} << 18;  // of a tile's rows, when they lie in halves
+constexpr std::size_t fewest_widened = 16;
 constexpr std::size_t tile_threshold = 8;  // queries from which a matrix product beats scanning for each
 
 // Proposes by fast scores, proves by their error bound that no better row was left out, and answers with canonical
@@ -30,23 +32,32 @@ public:
     ExactSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays)
         : metric_(static_cast<Metric>(shape.metric)),
           dimensions_(shape.dimensions),
-          use_half_(options.get("vectors", 0) == 1 && metric_ != Metric::l1)
+          in_halves_(keeps_halves(shape)),
+          use_half_(options.get("vectors", 0) == 1 && metric_ != Metric::l1 && !in_halves_)
     {
         const ArrayShape* vectors = find_array(arrays, "vectors");
         rows_ = vectors != nullptr ? vectors->rows : 0;
-        if (vectors != nullptr) require_array(arrays, "vectors", ArrayType::f32, rows_, dimensions_);
-        vectors_.resize(rows_ * dimensions_);
+        const ArrayType type = in_halves_ ? ArrayType::f16 : ArrayType::f32;
+        if (vectors != nullptr) require_array(arrays, "vectors", type, rows_, dimensions_);
+        if (in_halves_) {
+            halves_.resize(rows_ * dimensions_);
+        } else {
+            vectors_.resize(rows_ * dimensions_);
+        }
     }
 
     void write(const std::string&, std::uint64_t offset, std::span<const std::byte> bytes) override
     {
+        if (in_halves_) return write_piece(std::span<half_bits>(halves_), offset, bytes);
         write_piece(std::span<float>(vectors_), offset, bytes);
     }
 
     void finish_load(ThreadPool& pool) override
     {
         norms_.resize(rows_);
+        if (in_halves_ && metric_ == Metric::cosine) inverse_norms_.resize(rows_);
         pool.parallel_for(rows_, piece_rows, [&](std::size_t begin, std::size_t end) {
+            if (in_halves_) return measure_halves(begin, end);
             squared_norms(row(begin), end - begin, dimensions_, norms_.data() + begin);
         });
         for (const float norm : norms_) largest_norm_ = std::max(largest_norm_, std::sqrt(norm) * (1 + 1e-5F));
@@ -56,7 +67,8 @@ public:
 
     std::uint64_t memory_bytes() const override
     {
-        return vectors_.size() * sizeof(float) + norms_.size() * sizeof(float) + halves_.size() * sizeof(half_bits);
+        return (vectors_.size() + norms_.size() + inverse_norms_.size()) * sizeof(float) +
+               halves_.size() * sizeof(half_bits);
     }
     double bound_width(const float*) const override
     {
@@ -88,15 +100,21 @@ public:
 
 private:
     const float* row(std::size_t i) const { return vectors_.data() + i * dimensions_; }
+    const half_bits* half_row(std::size_t i) const { return halves_.data() + i * dimensions_; }
 
     // What is emitted for a row.
     double value(const float* query, std::size_t i) const
     {
-        const double distance = canonical_distance(metric_, query, row(i), dimensions_);
+        const double distance =
+            in_halves_ ? distance_to_halves(query, i) : canonical_distance(metric_, query, row(i), dimensions_);
         return metric_ == Metric::cosine ? lower_bound(metric_, distance, 0, 1) : distance;
     }
 
     void make_halves(ThreadPool& pool);
+    void measure_halves(std::size_t begin, std::size_t end);
+    double distance_to_halves(const float* query, std::size_t i) const;
+    void widen(std::size_t first, std::size_t count, float* out) const;
+    void score_rows(const float* query, std::size_t first, std::size_t count, float* out) const;
     float proof_threshold(float score, float query_norm) const;
     float query_norm(const float* query) const;
     std::vector<Candidate> propose(const SearchBatch& batch, const float* query, std::size_t count,
@@ -109,13 +127,15 @@ private:
 
     Metric metric_;
     std::size_t dimensions_;
-    bool use_half_;
+    bool in_halves_;  // the rows themselves: for cosine of any length
+    bool use_half_;   // for proposals, of rows in floats
     std::size_t rows_ = 0;
     BulkVector<float> vectors_;
-    std::vector<float> norms_;  // squared L2
-    float largest_norm_ = 0;    // L2, or a bound of the L1 norm for l1
+    std::vector<float> norms_;          // squared L2
+    std::vector<float> inverse_norms_;  // of rows in halves, for cosine
+    float largest_norm_ = 0;            // L2, or a bound of the L1 norm for l1
     HalfCodec codec_;
-    BulkVector<half_bits> halves_;
+    BulkVector<half_bits> halves_;  // the rows, or what proposes them
     float half_error_ = 0;
 };
 
@@ -133,6 +153,52 @@ void ExactSearcher::make_halves(ThreadPool& pool)
         const std::lock_guard lock(mutex);
         half_error_ = std::max(half_error_, worst);
     });
+}
+
+// Norms of rows in halves, of those that are scored.
+void ExactSearcher::measure_halves(std::size_t begin, std::size_t end)
+{
+    std::vector<float> values(dimensions_);
+    for (std::size_t i = begin; i < end; ++i) {
+        if (metric_ == Metric::cosine) {
+            inverse_norms_[i] = static_cast<float>(1 / canonical_norm(half_row(i), dimensions_));
+            norms_[i] = 1;
+        } else {
+            widen(i, 1, values.data());
+            norms_[i] = squared_norm(values.data(), dimensions_);
+        }
+    }
+}
+
+// Of unit vectors in floats for cosine, as rows in floats are kept and devices keep these: the same bits everywhere.
+double ExactSearcher::distance_to_halves(const float* query, std::size_t i) const
+{
+    if (metric_ != Metric::cosine) return canonical_distance(metric_, query, half_row(i), dimensions_);
+    float unit[max_dimensions];
+    const double norm = canonical_norm(half_row(i), dimensions_);
+    from_half(half_row(i), dimensions_, unit);
+    for (std::size_t d = 0; d < dimensions_; ++d) unit[d] = static_cast<float>(unit[d] / norm);
+    return canonical_distance(metric_, query, unit, dimensions_);
+}
+
+// Rows in halves as they are scored: for cosine of unit length.
+void ExactSearcher::widen(std::size_t first, std::size_t count, float* out) const
+{
+    from_half(half_row(first), count * dimensions_, out);
+    if (metric_ != Metric::cosine) return;
+    for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t d = 0; d < dimensions_; ++d) out[i * dimensions_ + d] *= inverse_norms_[first + i];
+    }
+}
+
+// Scores of some rows, as they are kept. The inverse norms of halves add two roundings, of which score_error_bound()
+// leaves four.
+void ExactSearcher::score_rows(const float* query, std::size_t first, std::size_t count, float* out) const
+{
+    if (!in_halves_) return scores(metric_, query, row(first), count, dimensions_, out);
+    half_scores(metric_, query, half_row(first), count, dimensions_, out);
+    if (metric_ != Metric::cosine) return;
+    for (std::size_t i = 0; i < count; ++i) out[i] *= inverse_norms_[first + i];
 }
 
 float ExactSearcher::query_norm(const float* query) const
@@ -200,7 +266,7 @@ std::vector<Candidate> ExactSearcher::propose(const SearchBatch& batch, const fl
                 half_scores(metric_, moved.data(), halves_.data() + first * dimensions_, width, dimensions_, block);
                 for (std::size_t i = 0; i < width; ++i) block[i] = block[i] * factor + shift;
             } else {
-                scores(metric_, query, row(first), width, dimensions_, block);
+                score_rows(query, first, width, block);
             }
             push_scores(batch, block, width, first, local);
         }
@@ -241,11 +307,15 @@ void ExactSearcher::propose_tile(const SearchBatch& batch, std::size_t first, st
                                  std::vector<TopK>& best) const
 {
     std::vector<float> tile(queries * block_rows);
-    for (std::size_t begin = 0; begin < rows_; begin += block_rows) {
+    const std::size_t step =
+        in_halves_ ? std::clamp(widened_floats / dimensions_, fewest_widened, block_rows) : block_rows;
+    std::vector<float> widened(in_halves_ ? step * dimensions_ : 0);
+    for (std::size_t begin = 0; begin < rows_; begin += step) {
         if (batch.cancel != nullptr) batch.cancel->check();
-        const std::size_t width = std::min(block_rows, rows_ - begin);
-        score_tile(metric_, batch.queries.data() + first * dimensions_, queries, row(begin), norms_.data() + begin,
-                   width, dimensions_, tile.data());
+        const std::size_t width = std::min(step, rows_ - begin);
+        if (in_halves_) widen(begin, width, widened.data());
+        score_tile(metric_, batch.queries.data() + first * dimensions_, queries,
+                   in_halves_ ? widened.data() : row(begin), norms_.data() + begin, width, dimensions_, tile.data());
         for (std::size_t q = 0; q < queries; ++q) push_scores(batch, tile.data() + q * width, width, begin, best[q]);
     }
 }

@@ -32,7 +32,7 @@ public:
                                                                          ThreadPool& pool,
                                                                          const CancelToken* cancel) = 0;
     // As ReachRows (index/graph/edges.h).
-    virtual std::vector<std::uint32_t> reach(const GraphEdges& edges, std::uint32_t from) = 0;
+    virtual std::vector<std::uint32_t> reach(const GraphEdges& edges, std::span<const std::uint32_t> from) = 0;
     // Of the device, or null.
     virtual std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
                                                     std::span<const ArrayShape> arrays) = 0;

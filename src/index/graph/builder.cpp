@@ -9,6 +9,7 @@
 #include "index/graph/calibration.h"
 #include "index/graph/edges.h"
 #include "index/graph/graph.h"
+#include "index/graph/lent_searcher.h"
 #include "index/graph/nearest_rows.h"
 #include "index/graph/space.h"
 #include "index/graph/stored_rows.h"
@@ -26,6 +27,13 @@ constexpr std::uint64_t build_seed = 0x67726170;
 constexpr std::size_t piece_rows = 4096;
 constexpr std::size_t compared_rows = 4096;  // with each row, where not all are
 constexpr std::size_t most_compared_with_all = 2 * compared_rows;
+
+// Takes from a vector its share of a direction of length 1.
+void make_orthogonal(float* vector, const float* direction, std::size_t dimensions)
+{
+    const double product = canonical_dot(vector, direction, dimensions);
+    for (std::size_t d = 0; d < dimensions; ++d) vector[d] = static_cast<float>(vector[d] - product * direction[d]);
+}
 
 class GraphBuilder : public Builder
 {
@@ -50,6 +58,7 @@ public:
 private:
     void hold_out();
     void draw_graph(const GraphSpace& space, ThreadPool& pool);
+    ReachRows reach() const;
     void connect(RowBitmap left_out);
     std::vector<std::vector<std::uint32_t>> nearest_of_held_out(Metric metric, std::span<const float> rows,
                                                                 std::size_t dimensions, ThreadPool& pool);
@@ -112,24 +121,32 @@ void GraphBuilder::hold_out()
 
 void GraphBuilder::draw_graph(const GraphSpace& space, ThreadPool& pool)
 {
-    if (steps_ != nullptr && steps_->draw(space, options_, held_out_bits_, *progress_, pool, seeds_, edges_))
+    if (steps_ != nullptr && steps_->draw(space, options_, held_out_bits_, *progress_, pool, seeds_, edges_)) {
+        std::vector<std::uint32_t> drawn;
+        for (std::uint32_t row = 0; row < rows_; ++row) {
+            if (!bit_is_set(held_out_bits_, row)) drawn.push_back(row);
+        }
+        add_seeds(edges_, drawn, most_seeds(rows_), seeds_, reach());
         return connect(held_out_bits_);
+    }
     const RowGroups groups = group_rows(space, seed_count(rows_), held_out_bits_, *progress_, pool);
     seeds_ = central_rows(space, groups, pool);
-    const NearestRows nearest =
-        rows_ <= most_compared_with_all
-            ? exact_nearest_rows(space, options_.build_degree, held_out_bits_, *progress_, pool)
-            : grouped_nearest_rows(space, groups, options_.build_degree, compared_rows, *progress_, pool);
+    const std::size_t compared = rows_ <= most_compared_with_all ? rows_ : compared_rows;
+    const NearestRows nearest = grouped_nearest_rows(space, groups, options_.build_degree, compared, *progress_, pool);
     edges_ = draw_edges(nearest, options_.degree, groups.rows, *progress_, pool);
+    add_seeds(edges_, groups.rows, most_seeds(rows_), seeds_);
     connect(held_out_bits_);
+}
+
+ReachRows GraphBuilder::reach() const
+{
+    if (steps_ == nullptr) return {};
+    return [this](const GraphEdges& edges, std::span<const std::uint32_t> from) { return steps_->reach(edges, from); };
 }
 
 void GraphBuilder::connect(RowBitmap left_out)
 {
-    ReachRows reach;
-    if (steps_ != nullptr)
-        reach = [this](const GraphEdges& edges, std::uint32_t from) { return steps_->reach(edges, from); };
-    connect_rows(edges_, seeds_, left_out, *progress_, reach);
+    connect_rows(edges_, seeds_, left_out, *progress_, reach());
 }
 
 std::vector<std::vector<std::uint32_t>> GraphBuilder::nearest_of_held_out(Metric metric, std::span<const float> rows,
@@ -174,28 +191,35 @@ void GraphBuilder::train_half(std::span<const float> vectors, ThreadPool& pool)
     half_scale_[1] = worst;
 }
 
-// Thresholds are the mean row's products, so that bits tell rows apart that lie far from the origin. A product with a
-// query does not change its order with the query's length: there the thresholds are 0, so that bits don't either.
+// Directions are orthogonal in runs of as many as there are dimensions: they say less twice (super-bits: Ji, Li, Yan,
+// Zhang, Tian, NIPS 2012). Thresholds of l2 are the products of rows drawn by lot, so that there are more where rows
+// are; those of a cosine the mean row's. A product with a query does not change its order with the query's length:
+// there the thresholds are 0, so that bits don't either.
 void GraphBuilder::project(std::span<const float> vectors, ThreadPool& pool)
 {
     progress_->report("projecting rows", 0, rows_);
     std::mt19937_64 generator(build_seed);
     std::normal_distribution<float> normal;
-    std::vector<double> mean(dimensions_, 0.0);
     const std::vector<std::uint32_t> sample = sample_rows(rows_, 10000, build_seed + 2);
+    std::vector<float> mean(dimensions_, 0);
     for (const std::uint32_t row : sample) {
-        for (std::size_t d = 0; d < dimensions_; ++d) mean[d] += vectors[row * dimensions_ + d];
+        for (std::size_t d = 0; d < dimensions_; ++d)
+            mean[d] += vectors[row * dimensions_ + d] / static_cast<float>(sample.size());
     }
     projection_.resize(options_.bits * (dimensions_ + 1));
     for (std::size_t b = 0; b < options_.bits; ++b) {
         float* direction = projection_.data() + b * (dimensions_ + 1);
-        double threshold = 0;
-        for (std::size_t d = 0; d < dimensions_; ++d) {
-            direction[d] = normal(generator);
-            threshold += direction[d] * mean[d];
-        }
-        const bool centred = metric_ != Metric::inner_product && !sample.empty();
-        direction[dimensions_] = centred ? static_cast<float>(threshold / static_cast<double>(sample.size())) : 0;
+        for (std::size_t d = 0; d < dimensions_; ++d) direction[d] = normal(generator);
+        for (std::size_t earlier = b / dimensions_ * dimensions_; earlier < b; ++earlier)
+            make_orthogonal(direction, projection_.data() + earlier * (dimensions_ + 1), dimensions_);
+        const double norm = canonical_norm(direction, dimensions_);
+        for (std::size_t d = 0; d < dimensions_ && norm > 0; ++d)
+            direction[d] = static_cast<float>(direction[d] / norm);
+        const float* threshold = mean.data();
+        if (metric_ == Metric::l2 && !sample.empty())
+            threshold = vectors.data() + std::size_t{sample[generator() % sample.size()]} * dimensions_;
+        direction[dimensions_] =
+            metric_ == Metric::inner_product ? 0 : static_cast<float>(canonical_dot(direction, threshold, dimensions_));
     }
     const std::size_t words = options_.bits / 32;
     bits_.resize(rows_ * words);
@@ -225,11 +249,13 @@ void GraphBuilder::keep_rows(RowBuffer& rows, ThreadPool& pool)
 
 void GraphBuilder::calibrate(ThreadPool& pool)
 {
-    const std::vector<ArrayShape> shapes = arrays();
     std::unique_ptr<Searcher> searcher;
-    if (steps_ != nullptr) searcher = steps_->make_searcher(shape_, effective_options(), shapes);
-    if (searcher == nullptr) searcher = make_graph_searcher(shape_, effective_options(), shapes);
-    feed_searcher(*this, *searcher, pool);
+    if (steps_ != nullptr) {
+        searcher = steps_->make_searcher(shape_, effective_options(), arrays());
+        if (searcher != nullptr) feed_searcher(*this, *searcher, pool);
+    }
+    if (searcher == nullptr)
+        searcher = make_lent_graph_searcher(shape_, *this, {edges_, vectors_, halves_, bits_}, pool);
     const GraphCalibration calibration{*searcher, rows_ - held_out_.size(), dimensions_, metric_, queries_, truth_};
     calibration_ = calibration.run(*progress_, pool);
 }

@@ -5,6 +5,7 @@
 
 #include "index/graph/edges.h"
 #include "index/graph/graph.h"
+#include "numeric/kmeans_rules.h"
 
 namespace pgwarp
 {
@@ -12,6 +13,7 @@ namespace pgwarp
 namespace
 {
 
+constexpr std::uint64_t order_seed = 0x73656564;
 constexpr std::uint32_t unreached = unreached_row;
 constexpr std::uint32_t root = root_row;
 
@@ -94,12 +96,44 @@ private:
 
 }  // namespace
 
+void add_seeds(const GraphEdges& edges, std::span<const std::uint32_t> rows, std::size_t most,
+               std::vector<std::uint32_t>& seeds, const ReachRows& reach)
+{
+    std::vector<bool> seen(edges.count(), false);
+    const std::vector<std::uint32_t> parents = reach ? reach(edges, seeds) : std::vector<std::uint32_t>();
+    for (std::size_t row = 0; row < parents.size(); ++row) seen[row] = parents[row] != unreached;
+    std::vector<std::uint32_t> queue;
+    const auto reach_from = [&](std::uint32_t row) {
+        seen[row] = true;
+        queue.assign(1, row);
+        for (std::size_t i = 0; i < queue.size(); ++i) {
+            for (const std::uint32_t to : edges.of(queue[i])) {
+                if (to == no_neighbour || seen[to]) continue;
+                seen[to] = true;
+                queue.push_back(to);
+            }
+        }
+    };
+    for (const std::uint32_t seed : seeds)
+        if (!seen[seed]) reach_from(seed);
+    const std::size_t before = seeds.size();
+    for (const std::uint32_t row : rows) {
+        if (seen[row] || seeds.size() >= most) continue;
+        seeds.push_back(row);
+        reach_from(row);
+    }
+    if (seeds.size() == before) return;
+    std::vector<std::uint32_t> drawn;
+    for (const std::uint32_t place : draw_rows(seeds.size(), seeds.size(), order_seed)) drawn.push_back(seeds[place]);
+    seeds = std::move(drawn);
+}
+
 void connect_rows(GraphEdges& edges, std::span<const std::uint32_t> seeds, RowBitmap left_out,
                   const BuildProgress& progress, const ReachRows& reach)
 {
     progress.report("connecting rows", 0, edges.count());
     std::vector<std::uint32_t> parents;
-    if (reach) parents = reach(edges, seeds[0]);
+    if (reach) parents = reach(edges, seeds.first(1));
     const bool searched = !parents.empty();
     Connector connector = searched ? Connector(edges, std::move(parents)) : Connector(edges);
     if (!searched) connector.reach_from(seeds[0], root);

@@ -40,7 +40,7 @@ enum class GraphVectors { full = 0, half = 1, bits = 2 };
 // Options with every 0 resolved to a number.
 struct GraphOptions {
     std::size_t degree = 32;        // out-edges of a row
-    std::size_t build_degree = 64;  // neighbours of a row in the k-NN graph that is pruned
+    std::size_t build_degree = 48;  // neighbours of a row in the k-NN graph that is pruned
     GraphVectors vectors = GraphVectors::full;
     std::size_t bits = 0;  // of a row where vectors = bits, a multiple of 32
 
@@ -49,8 +49,9 @@ struct GraphOptions {
     ParameterList as_parameters() const;
 };
 
-// How many seeds an index of so many rows has.
+// How many seeds an index of so many rows has, as a rule, and where many clusters lie apart at most.
 std::size_t seed_count(std::size_t rows);
+std::size_t most_seeds(std::size_t rows);
 
 // Values of ef_search worth measuring, in growing order, for an index of so many rows.
 std::vector<std::int64_t> ef_search_schedule(std::size_t rows);

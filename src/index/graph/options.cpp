@@ -17,7 +17,7 @@ constexpr std::int64_t most_bits = 512;
 // Enough bits that few candidates more than asked for hold the neighbours.
 std::size_t choose_bits(std::size_t dimensions)
 {
-    return std::clamp<std::size_t>((dimensions + 31) / 32 * 64, 128, 512);
+    return std::clamp<std::size_t>((dimensions + 3) / 4 * 32, 128, 512);
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ GraphOptions GraphOptions::resolve(const ParameterList& options, std::size_t, st
         throw BadRequest("bits must be 0 or a multiple of 32 up to 512");
     if (degree != 0) resolved.degree = static_cast<std::size_t>(degree);
     // No less is looked at than is kept.
-    resolved.build_degree = build_degree != 0 ? static_cast<std::size_t>(build_degree) : 2 * resolved.degree;
+    resolved.build_degree = build_degree != 0 ? static_cast<std::size_t>(build_degree) : resolved.degree * 3 / 2;
     resolved.build_degree =
         std::clamp<std::size_t>(resolved.build_degree, resolved.degree, static_cast<std::size_t>(most_edges));
     resolved.vectors = static_cast<GraphVectors>(vectors);
@@ -61,6 +61,11 @@ std::size_t seed_count(std::size_t rows)
 {
     const auto wanted = static_cast<std::size_t>(2.5 * std::sqrt(static_cast<double>(rows)));
     return std::clamp<std::size_t>(wanted, std::min<std::size_t>(rows, 32), 16384);
+}
+
+std::size_t most_seeds(std::size_t rows)
+{
+    return std::max(seed_count(rows), std::min<std::size_t>(rows / 16, 65536));
 }
 
 std::vector<std::int64_t> ef_search_schedule(std::size_t rows)

@@ -1,9 +1,13 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 
 #include "index/arrays.h"
 #include "index/graph/edges.h"
 #include "index/graph/graph.h"
+#include "index/graph/kept_array.h"
+#include "index/graph/lent_searcher.h"
 #include "index/graph/stored_rows.h"
 #include "index/graph/traversal.h"
 #include "index/ordered_scan.h"
@@ -15,6 +19,9 @@ namespace
 {
 
 constexpr std::size_t default_ef = 64;  // of an index without calibration
+constexpr std::size_t worth_comparing =
+    8;                               // times as many rows as a search has compared, where it found mostly dead ones
+constexpr double fresh_share = 0.4;  // of the neighbours of a row kept, those not seen before, about
 
 class GraphSearcher : public Searcher
 {
@@ -26,18 +33,20 @@ public:
         if (array == array_seeds) {
             write_piece(std::span<std::uint32_t>(seeds_), offset, bytes);
         } else if (array == array_neighbours) {
-            write_piece(std::span<std::uint32_t>(edges_.neighbours), offset, bytes);
+            write_piece(neighbours_.room(rows_ * options_.degree), offset, bytes);
         } else {
             // What this device has no use for is left out.
             stored_->write(array, offset, bytes);
         }
     }
+    void lend(const LentArrays& lent);
     void finish_load(ThreadPool& pool) override;
     std::uint64_t memory_bytes() const override
     {
-        return stored_->memory_bytes() + (seeds_.size() + edges_.neighbours.size()) * sizeof(std::uint32_t);
+        return stored_->memory_bytes() + neighbours_.memory_bytes() + seeds_.size() * sizeof(std::uint32_t);
     }
     ResultKind result_kind() const override { return stored_->result_kind(); }
+    bool values_are_distances() const override { return options_.vectors != GraphVectors::bits; }
     double bound_width(const float* query) const override { return stored_->bound_width(query); }
     double search_cost(const SearchBatch& batch) const override;
     ParameterList resolved_settings(const SearchBatch& batch) const override
@@ -53,14 +62,18 @@ public:
 
 private:
     std::size_t ef_of(const SearchBatch& batch) const;
-    std::vector<RowResult> search_one(const SearchBatch& batch, std::size_t number) const;
+    std::size_t count_dead(RowBitmap dead) const;
+    bool few_are_alive(const SearchBatch& batch, std::size_t dead) const;
+    void compare_all(const SearchBatch& batch, const GraphQuery& query, std::vector<Candidate>& found) const;
+    std::vector<RowResult> search_one(const SearchBatch& batch, std::size_t number, std::size_t dead) const;
 
     Metric metric_;
     std::size_t dimensions_;
     std::size_t rows_ = 0;
     GraphOptions options_;
     std::vector<std::uint32_t> seeds_;
-    GraphEdges edges_;
+    KeptArray<std::uint32_t> neighbours_;
+    EdgeView edges_;
     std::unique_ptr<StoredRows> stored_;
 };
 
@@ -78,12 +91,20 @@ GraphSearcher::GraphSearcher(const IndexShape& shape, const ParameterList& optio
     require_array(arrays, array_seeds, ArrayType::u32, seeds->rows, 1);
     seeds_.resize(seeds->rows);
     edges_.degree = options_.degree;
-    edges_.neighbours.resize(rows_ * options_.degree);
+}
+
+void GraphSearcher::lend(const LentArrays& lent)
+{
+    neighbours_.borrow(lent.edges.neighbours);
+    stored_->lend(lent.vectors);
+    stored_->lend(lent.halves);
+    stored_->lend(lent.bits);
 }
 
 void GraphSearcher::finish_load(ThreadPool& pool)
 {
     if (rows_ == 0) return;
+    edges_.neighbours = neighbours_.all(rows_ * options_.degree);
     const auto exists = [this](std::uint32_t row) { return row < rows_; };
     if (!std::all_of(seeds_.begin(), seeds_.end(), exists)) throw BadRequest("a seed is no row of its index");
     pool.parallel_for(rows_, 65536, [&](std::size_t begin, std::size_t end) {
@@ -107,30 +128,82 @@ std::size_t GraphSearcher::ef_of(const SearchBatch& batch) const
 
 double GraphSearcher::search_cost(const SearchBatch& batch) const
 {
-    // Each row kept has about so many neighbours that were not seen before.
-    const double fresh = 0.4 * static_cast<double>(options_.degree);
+    const double fresh = fresh_share * static_cast<double>(options_.degree);
     const double compared = static_cast<double>(seeds_.size()) + fresh * static_cast<double>(ef_of(batch));
     return 2 * static_cast<double>(batch.count) * std::min(compared, static_cast<double>(rows_)) *
            static_cast<double>(dimensions_);
 }
 
-std::vector<RowResult> GraphSearcher::search_one(const SearchBatch& batch, std::size_t number) const
+std::size_t GraphSearcher::count_dead(RowBitmap dead) const
+{
+    if (dead.empty()) return 0;
+    std::size_t count = 0;
+    for (std::size_t word = 0; word < rows_ / 64; ++word) count += static_cast<std::size_t>(std::popcount(dead[word]));
+    for (std::size_t row = rows_ / 64 * 64; row < rows_; ++row) count += bit_is_set(dead, row) ? 1 : 0;
+    return count;
+}
+
+// A search that finds as many live rows as it is to keep passes through the dead ones among them: it compares the more
+// rows the fewer are alive, up to where comparing the live rows alone takes no longer.
+bool GraphSearcher::few_are_alive(const SearchBatch& batch, std::size_t dead) const
+{
+    if (dead == 0) return false;
+    const auto alive = static_cast<double>(rows_ - dead);
+    const double expanded = static_cast<double>(ef_of(batch)) * static_cast<double>(rows_) / std::max(alive, 1.0);
+    return alive <= static_cast<double>(seeds_.size()) + fresh_share * static_cast<double>(options_.degree) * expanded;
+}
+
+void GraphSearcher::compare_all(const SearchBatch& batch, const GraphQuery& query, std::vector<Candidate>& found) const
+{
+    constexpr std::size_t step = 512;
+    constexpr float most = std::numeric_limits<float>::max();  // infinities and NaN too
+    TopK best(ef_of(batch));
+    std::vector<std::uint32_t> rows;
+    std::vector<float> compared(step);
+    const auto compare = [&] {
+        if (batch.cancel != nullptr) batch.cancel->check();
+        stored_->scores(query, rows, compared.data());
+        for (std::size_t i = 0; i < rows.size(); ++i) best.push(compared[i] < most ? compared[i] : most, rows[i]);
+        rows.clear();
+    };
+    for (std::uint32_t row = 0; row < rows_; ++row) {
+        if (row % 64 == 0 && batch.dead[row / 64] == ~std::uint64_t{0}) {
+            row += 63;
+            continue;
+        }
+        if (!bit_is_set(batch.dead, row)) rows.push_back(row);
+        if (rows.size() == step) compare();
+    }
+    compare();
+    found = best.take_sorted();
+}
+
+std::vector<RowResult> GraphSearcher::search_one(const SearchBatch& batch, std::size_t number, std::size_t dead) const
 {
     thread_local TraversalScratch scratch;
     thread_local GraphQuery query;
+    thread_local std::vector<Candidate> found;
     stored_->prepare(batch.queries.data() + number * dimensions_, query);
-    traverse(edges_, seeds_, ef_of(batch), batch.dead, StoredScorer(*stored_, query), batch.cancel, scratch);
+    found.clear();
+    if (few_are_alive(batch, dead)) {
+        compare_all(batch, query, found);
+    } else {
+        traverse(edges_, seeds_, ef_of(batch), {batch.dead, dead}, StoredScorer(*stored_, query), batch.cancel,
+                 scratch);
+        for (const BestRows::Entry& entry : scratch.best.entries())
+            if (!entry.dead) found.push_back({entry.score, entry.row});
+        // What lies behind a region of dead rows may be in any direction.
+        if (scratch.best.excess_dead() > ef_of(batch) && rows_ - dead <= worth_comparing * scratch.compared)
+            compare_all(batch, query, found);
+    }
     if (batch.proposals_will_do) {
         std::vector<RowResult> proposed;
-        for (const BestRows::Entry& entry : scratch.best.entries()) {
-            if (!entry.dead && proposed.size() < batch.k) proposed.push_back({entry.score, entry.row});
-        }
+        for (const Candidate& candidate : std::span(found).first(std::min<std::size_t>(found.size(), batch.k)))
+            proposed.push_back({candidate.score, candidate.row});
         return proposed;
     }
     FirstRows first(batch.k);
-    for (const BestRows::Entry& entry : scratch.best.entries()) {
-        if (!entry.dead) first.offer({stored_->value(query, entry.row), entry.row});
-    }
+    for (const Candidate& candidate : found) first.offer({stored_->value(query, candidate.row), candidate.row});
     return first.take_sorted();
 }
 
@@ -139,10 +212,11 @@ void GraphSearcher::search(const SearchBatch& batch, std::vector<std::vector<Row
 {
     results.assign(batch.count, {});
     if (rows_ == 0 || batch.k == 0) return;
+    const std::size_t dead = count_dead(batch.dead);
     pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t q = begin; q < end; ++q) {
             if (batch.cancel != nullptr) batch.cancel->check();
-            results[q] = search_one(batch, q);
+            results[q] = search_one(batch, q, dead);
         }
     });
 }
@@ -161,6 +235,22 @@ void GraphSearcher::search_exact(const SearchBatch& batch, double after_distance
 }
 
 }  // namespace
+
+std::unique_ptr<Searcher> make_lent_graph_searcher(const IndexShape& shape, const Builder& builder,
+                                                   const LentArrays& lent, ThreadPool& pool)
+{
+    const std::vector<ArrayShape> arrays = builder.arrays();
+    auto searcher = std::make_unique<GraphSearcher>(shape, builder.effective_options(), arrays);
+    searcher->lend(lent);
+    for (const ArrayShape& array : arrays) {
+        if (std::string(array.name) == array_neighbours) break;  // from there on all are large
+        std::vector<std::byte> bytes(array.bytes());
+        builder.read(array.name, 0, bytes);
+        searcher->write(array.name, 0, bytes);
+    }
+    searcher->finish_load(pool);
+    return searcher;
+}
 
 std::unique_ptr<Searcher> make_graph_searcher(const IndexShape& shape, const ParameterList& options,
                                               std::span<const ArrayShape> arrays)

@@ -2,11 +2,10 @@
 
 #include <bit>
 #include <cmath>
-#include <mutex>
 
 #include "index/arrays.h"
 #include "index/bounds.h"
-#include "index/bulk_memory.h"
+#include "index/graph/kept_array.h"
 #include "index/ivfadc/ivfadc.h"
 #include "numeric/distance.h"
 
@@ -15,27 +14,6 @@ namespace pgwarp
 
 namespace
 {
-
-// An array that is written here or lent.
-template <class Element>
-class Kept
-{
-public:
-    void borrow(std::span<const Element> lent) { lent_ = lent; }
-    // Pieces are written by several threads.
-    std::span<Element> room(std::size_t count)
-    {
-        std::call_once(once_, [&] { own_.resize(count); });
-        return own_;
-    }
-    std::span<const Element> all(std::size_t count) { return lent_.data() != nullptr ? lent_ : room(count); }
-    std::uint64_t memory_bytes() const { return own_.size() * sizeof(Element); }
-
-private:
-    std::once_flag once_;
-    BulkVector<Element> own_;
-    std::span<const Element> lent_;
-};
 
 class FullRows : public StoredRows
 {
@@ -94,7 +72,7 @@ private:
     Metric metric_;
     std::size_t dimensions_;
     std::size_t rows_;
-    Kept<float> kept_;
+    KeptArray<float> kept_;
     const float* vectors_ = nullptr;
     ByteRows bytes_;
 };
@@ -191,7 +169,7 @@ private:
     float scale_[2] = {1, 0};  // scale, largest error of a row
     double error_ = 0;
     std::size_t rows_;
-    Kept<half_bits> kept_;
+    KeptArray<half_bits> kept_;
     const half_bits* halves_ = nullptr;
     ByteRows bytes_;
 };
@@ -243,7 +221,7 @@ private:
     std::size_t words_;
     std::vector<float> projection_;
     std::size_t rows_;
-    Kept<std::uint32_t> kept_;
+    KeptArray<std::uint32_t> kept_;
     const std::uint32_t* bits_ = nullptr;
 };
 

@@ -36,7 +36,7 @@ void BestRows::insert(float score, std::uint32_t row, bool dead)
     entries_.insert(place, entry);
     counted_ += dead ? 0 : 1;
     // Nothing lies behind the last that counts, once they are as many as asked for.
-    while (counted_ > limit_ || (counted_ == limit_ && entries_.back().dead)) {
+    while (counted_ > limit() || (counted_ == limit() && entries_.back().dead)) {
         counted_ -= entries_.back().dead ? 0 : 1;
         entries_.pop_back();
     }
@@ -50,40 +50,47 @@ const BestRows::Entry* BestRows::expand_next()
     return &entries_[next_];
 }
 
-void traverse(EdgeView edges, std::span<const std::uint32_t> seeds, std::size_t ef, RowBitmap dead,
-              const Scorer& scorer, const CancelToken* cancel, TraversalScratch& scratch)
+void traverse(EdgeView edges, std::span<const std::uint32_t> seeds, std::size_t ef, DeadRows dead, const Scorer& scorer,
+              const CancelToken* cancel, TraversalScratch& scratch)
 {
     scratch.visited.begin(edges.count());
-    scratch.best.begin(ef);
+    // Twice as many as a share of the dead like that of all rows.
+    const std::size_t alive = edges.count() - std::min(dead.count, edges.count());
+    scratch.best.begin(ef, alive == 0 ? 0 : 2 * ef * dead.count / alive);
     const auto insert = [&](float score, std::uint32_t row) {
-        scratch.best.insert(score, row, bit_is_set(dead, row));
+        scratch.best.insert(score, row, bit_is_set(dead.bitmap, row));
         // It will be read soon, if it stays.
         const std::span<const std::uint32_t> next = edges.of(row);
         for (std::size_t i = 0; i < next.size(); i += line_rows) __builtin_prefetch(next.data() + i);
     };
     scratch.scores.resize(std::max((seeds.size() + 15) / 16 * 16, edges.degree));
     scorer.seed_scores(seeds, scratch.scores.data());
-    TopK entered(std::max(ef, entered_seeds));
+    // Among dead rows more are kept than at first.
+    TopK entered((dead.count > 0 ? BestRows::most_widened : 1) * std::max(ef, entered_seeds));
     entered.push_block(scratch.scores.data(), seeds.size(), 0);
     // All rows can be reached from the first seed, so that as many are found as there are.
     scratch.visited.visit(seeds[0]);
     insert(scratch.scores[0], seeds[0]);
-    for (const Candidate& candidate : entered.take_sorted()) {
-        const std::uint32_t seed = seeds[candidate.row];
-        if (scratch.best.takes(candidate.score) && scratch.visited.visit(seed)) insert(candidate.score, seed);
-    }
     std::size_t expanded = 0;
-    while (const BestRows::Entry* entry = scratch.best.expand_next()) {
-        if (cancel != nullptr && ++expanded % check_interval == 0) cancel->check();
-        scratch.rows.clear();
-        for (const std::uint32_t row : edges.of(entry->row)) {
-            if (row == no_neighbour) break;
-            if (scratch.visited.visit(row)) scratch.rows.push_back(row);
+    scratch.compared = seeds.size();
+    const std::vector<Candidate> entries = entered.take_sorted();
+    auto next = entries.begin();
+    do {
+        for (; next != entries.end() && scratch.best.takes(next->score); ++next)
+            if (scratch.visited.visit(seeds[next->row])) insert(next->score, seeds[next->row]);
+        while (const BestRows::Entry* entry = scratch.best.expand_next()) {
+            if (cancel != nullptr && ++expanded % check_interval == 0) cancel->check();
+            scratch.rows.clear();
+            for (const std::uint32_t row : edges.of(entry->row)) {
+                if (row == no_neighbour) break;
+                if (scratch.visited.visit(row)) scratch.rows.push_back(row);
+            }
+            scorer.scores(scratch.rows, scratch.scores.data());
+            scratch.compared += scratch.rows.size();
+            for (std::size_t i = 0; i < scratch.rows.size(); ++i)
+                if (scratch.best.takes(scratch.scores[i])) insert(scratch.scores[i], scratch.rows[i]);
         }
-        scorer.scores(scratch.rows, scratch.scores.data());
-        for (std::size_t i = 0; i < scratch.rows.size(); ++i)
-            if (scratch.best.takes(scratch.scores[i])) insert(scratch.scores[i], scratch.rows[i]);
-    }
+    } while (next != entries.end() && scratch.best.takes(next->score));
 }
 
 }  // namespace pgwarp

@@ -2,6 +2,7 @@
 // until the best `ef` rows seen have all been expanded.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -35,11 +36,13 @@ private:
     std::vector<std::uint32_t> touched_;
 };
 
-// The best rows of a search in order of (score, row). Those that count are at most `limit`; dead rows among them are
-// kept to go on from, and don't count.
+// The best rows of a search in order of (score, row). Those that count are at most `limit`, more only among many dead
+// rows; dead rows are kept to go on from, and don't count.
 class BestRows
 {
 public:
+    static constexpr std::size_t most_widened = 4;  // times as many are kept among dead rows, at most
+
     struct Entry {
         float score;
         std::uint32_t row;
@@ -47,22 +50,33 @@ public:
         bool dead;
     };
 
-    void begin(std::size_t limit)
+    // expected_dead: dead rows among so many, were they anywhere. Where there are more of them, what lies behind them
+    // may be in other directions: for each one row more is kept, up to four times as many.
+    void begin(std::size_t limit, std::size_t expected_dead)
     {
         limit_ = limit;
+        expected_dead_ = expected_dead;
         counted_ = 0;
         next_ = 0;
         entries_.clear();
     }
     // What has no better score is not taken any more.
-    bool takes(float score) const { return counted_ < limit_ || score < entries_.back().score; }
+    bool takes(float score) const { return counted_ < limit() || score < entries_.back().score; }
     void insert(float score, std::uint32_t row, bool dead);
     // The nearest entry not expanded yet, then marked as such; null when there is none. Valid until the next insertion.
     const Entry* expand_next();
     const std::vector<Entry>& entries() const { return entries_; }
+    // How many more dead rows there are than expected.
+    std::size_t excess_dead() const
+    {
+        const std::size_t dead = entries_.size() - counted_;
+        return dead - std::min(dead, expected_dead_);
+    }
 
 private:
+    std::size_t limit() const { return limit_ + std::min(excess_dead(), (most_widened - 1) * limit_); }
     std::size_t limit_ = 0;
+    std::size_t expected_dead_ = 0;
     std::size_t counted_ = 0;
     std::size_t next_ = 0;  // all before are expanded
     std::vector<Entry> entries_;
@@ -79,15 +93,21 @@ public:
     virtual void seed_scores(std::span<const std::uint32_t> seeds, float* out) const { scores(seeds, out); }
 };
 
+struct DeadRows {
+    RowBitmap bitmap;
+    std::size_t count = 0;
+};
+
 struct TraversalScratch {
     VisitedRows visited;
     BestRows best;
     std::vector<std::uint32_t> rows;
     std::vector<float> scores;
+    std::size_t compared = 0;  // rows
 };
 
 // Finds the `ef` best rows that are not dead, or all that there are, into scratch.best, from the best of the seeds.
-void traverse(EdgeView edges, std::span<const std::uint32_t> seeds, std::size_t ef, RowBitmap dead,
-              const Scorer& scorer, const CancelToken* cancel, TraversalScratch& scratch);
+void traverse(EdgeView edges, std::span<const std::uint32_t> seeds, std::size_t ef, DeadRows dead, const Scorer& scorer,
+              const CancelToken* cancel, TraversalScratch& scratch);
 
 }  // namespace pgwarp

@@ -142,7 +142,7 @@ void collect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bo
         MemoryContextSwitchTo(row);
     }
     MemoryContext outer = MemoryContextSwitchTo(collector->row_context);
-    const bool indexed = index_row_value(index, collector->build->shape, values[0], next_row(collector->sink));
+    const bool indexed = index_row_value(collector->build->shape, values[0], next_row(collector->sink));
     MemoryContextSwitchTo(outer);
     MemoryContextReset(collector->row_context);
     if (!indexed) return;

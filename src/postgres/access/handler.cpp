@@ -10,6 +10,7 @@ extern "C" {
 
 PG_FUNCTION_INFO_V1(pgwarp_exact_handler);
 PG_FUNCTION_INFO_V1(pgwarp_ivfadc_handler);
+PG_FUNCTION_INFO_V1(pgwarp_graph_handler);
 PG_FUNCTION_INFO_V1(pgwarp_metric_l2);
 PG_FUNCTION_INFO_V1(pgwarp_metric_inner_product);
 PG_FUNCTION_INFO_V1(pgwarp_metric_cosine);
@@ -72,6 +73,11 @@ Datum pgwarp_exact_handler(PG_FUNCTION_ARGS)
 Datum pgwarp_ivfadc_handler(PG_FUNCTION_ARGS)
 {
     PG_RETURN_POINTER(pgwarp::make_routine(pgwarp::Method::ivfadc));
+}
+
+Datum pgwarp_graph_handler(PG_FUNCTION_ARGS)
+{
+    PG_RETURN_POINTER(pgwarp::make_routine(pgwarp::Method::graph));
 }
 
 // The support functions of the operator classes: which metric one stands for.

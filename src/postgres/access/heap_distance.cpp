@@ -1,6 +1,6 @@
 #include "postgres/access/heap_distance.h"
 
-#include "postgres/types/vector.h"
+#include "postgres/types/any_vector.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -14,6 +14,7 @@ HeapReader* open_heap_reader(Relation heap, Relation index, Snapshot snapshot)
     auto* reader = static_cast<HeapReader*>(palloc0(sizeof(HeapReader)));
     reader->heap = heap;
     reader->snapshot = snapshot;
+    reader->element = index_element_type(index);
     reader->info = BuildIndexInfo(index);
     reader->estate = CreateExecutorState();
     reader->slot = table_slot_create(heap, nullptr);
@@ -48,10 +49,10 @@ const float* slot_vector(HeapReader* reader, TupleTableSlot* slot, uint32 dimens
     slot_values(reader, slot, values, nulls);
     if (nulls[0]) return nullptr;
     MemoryContext outer = MemoryContextSwitchTo(reader->row_context);
-    const Vector* vector = datum_get_vector(values[0]);
+    const AnyVector vector = read_any_vector(reader->element, values[0]);
+    const float* floats = static_cast<uint32>(vector.dim) == dimensions ? floats_of(vector) : nullptr;
     MemoryContextSwitchTo(outer);
-    if (static_cast<uint32>(vector->dim) != dimensions) return nullptr;
-    return vector->x;
+    return floats;
 }
 
 // Put the row that is visible at `tid` into the reader's slot; false when there is none.

@@ -18,6 +18,7 @@ namespace pgwarp
 struct HeapReader {
     Relation heap;
     Snapshot snapshot;
+    ElementType element;
     IndexInfo* info;
     EState* estate;
     TupleTableSlot* slot;

@@ -1,5 +1,7 @@
 #include "postgres/access/index_options.h"
 
+#include "postgres/types/any_vector.h"
+
 namespace pgwarp
 {
 
@@ -90,14 +92,16 @@ Metric index_metric(Relation index)
 IndexShape index_shape(Relation index)
 {
     const Form_pg_attribute column = TupleDescAttr(RelationGetDescr(index), 0);
+    const ElementType element = index_element_type(index);
     if (column->atttypmod < 1) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("column does not have dimensions"),
-                        errhint("Give the column a fixed number of dimensions, such as vector(128), or index an "
-                                "expression with a cast to one.")));
+                        errhint("Give the column a fixed number of dimensions, such as %s(128), or index an "
+                                "expression with a cast to one.",
+                                element_type_name(element))));
     }
     IndexShape shape = {};
     shape.method = access_method_of(index).method;
-    shape.element = ElementType::float32;
+    shape.element = element;
     shape.metric = static_cast<uint8>(index_metric(index));
     shape.dimensions = static_cast<uint32>(column->atttypmod);
     return shape;

@@ -3,6 +3,7 @@
 #include "postgres/access/row_value.h"
 #include "postgres/maintenance/merge_worker.h"
 #include "postgres/storage/included_tuple.h"
+#include "postgres/storage/stored_value.h"
 
 namespace pgwarp
 {
@@ -29,10 +30,10 @@ bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer t
 {
     if (is_null[0]) return false;
     const MetaPage meta = read_metapage(index);
-    const uint32 vector_bytes = meta.shape.dimensions * static_cast<uint32>(sizeof(float));
+    const uint32 vector_bytes = stored_value_bytes(meta.shape);
     const bool has_included = has_included_columns(index);
     char* value = static_cast<char*>(palloc(vector_bytes + (has_included ? max_included_bytes : 0)));
-    if (index_row_value(index, meta.shape, values[0], reinterpret_cast<float*>(value))) {
+    if (index_stored_value(meta.shape, values[0], value)) {
         uint32 bytes = vector_bytes;
         if (has_included) {
             IndexTuple included = form_included(kept_descriptor(index, info), tid, values, is_null);

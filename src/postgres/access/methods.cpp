@@ -101,17 +101,90 @@ double ivfadc_compared_rows(const SearchCostInput& input)
     return lists + 0.5 * input.rows * Min(1.0, probes / lists);
 }
 
+// --- graph ---
+
+constexpr double usual_ef_search = 64;  // what the usual recall takes, about
+constexpr double usual_degree = 32;
+constexpr int fewest_degree = 4;
+constexpr int most_degree = 256;
+
+const char* const graph_vectors[] = {"full", "half", "bits", nullptr};
+const MethodOption graph_options[] = {
+    {"degree", "Neighbours of a row in the graph, 0 = usual", OptionKind::integer, 0, 0, most_degree, nullptr, nullptr},
+    {"build_degree", "Nearest neighbours of a row that those of the graph are chosen from, 0 = usual",
+     OptionKind::integer, 0, 0, most_degree, nullptr, nullptr},
+    {"vectors", "What the index keeps of a row's vector", OptionKind::choice, 0, 0, 0, graph_vectors,
+     "Valid values are \"full\", \"half\" and \"bits\"."},
+    {"bits", "Random projections of a row where vectors = bits, 0 = chosen from the dimensions", OptionKind::integer, 0,
+     0, 512, nullptr, nullptr},
+};
+
+[[noreturn]] void refuse_graph_options(const char* message, const char* hint)
+{
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s", message), errhint("%s", hint)));
+}
+
+void graph_check_options(const ParameterList& options, uint32)
+{
+    const int64 degree = options.get("degree", 0);
+    const int64 build_degree = options.get("build_degree", 0);
+    const int64 bits = options.get("bits", 0);
+    if (degree != 0 && degree < fewest_degree) {
+        refuse_graph_options("degree must be 0 or at least 4", "With fewer neighbours, searches lose their way.");
+    }
+    if (bits % 32 != 0) refuse_graph_options("bits must be a multiple of 32", "Usual are 128, 256 and 512.");
+    if (bits != 0 && options.get("vectors", 0) != 2) {
+        refuse_graph_options("bits are of no use without vectors = bits", "Set both, or neither.");
+    }
+    if (build_degree != 0 && build_degree < Max(degree, fewest_degree)) {
+        refuse_graph_options("build_degree must be 0 or at least 4, and not less than degree",
+                             "The neighbours of a row are chosen from the build_degree nearest ones.");
+    }
+}
+
+void graph_add_settings(ParameterList* settings)
+{
+    if (setting_graph_ef_search > 0) settings->set("ef_search", setting_graph_ef_search);
+}
+
+ResultKind graph_result_kind(const ParameterList& options)
+{
+    switch (options.get("vectors", 0)) {
+        case 0:
+            return ResultKind::exact;
+        case 1:
+            return ResultKind::lower_bound;
+        default:
+            return ResultKind::approximate;
+    }
+}
+
+// About half of the neighbours looked at were seen before; rows from all over memory cost twice as much as a block.
+double graph_compared_rows(const SearchCostInput& input)
+{
+    double degree = static_cast<double>(input.options.get("degree", 0));
+    if (degree <= 0) degree = usual_degree;
+    double ef_search = input.any_session ? 0 : setting_graph_ef_search;
+    if (ef_search <= 0) ef_search = usual_ef_search;
+    return Min(input.rows, ef_search * degree);
+}
+
 const char* const exact_row_arrays[] = {"vectors", nullptr};
 const char* const ivfadc_row_arrays[] = {"list_of_row", "code_scale", "codes", "half", "vectors", nullptr};
+const char* const graph_row_arrays[] = {"neighbours", "bits", "half", "vectors", nullptr};
 
 }  // namespace
 
 const AccessMethod access_methods[] = {
     {Method::exact, "exact", exact_options, lengthof(exact_options), no_checks, no_settings, exact_result_kind,
-     exact_compared_rows, true, exact_row_arrays, true, parse_options<Method::exact>, estimate_cost<Method::exact>},
+     exact_compared_rows, true, exact_row_arrays, true, true, parse_options<Method::exact>,
+     estimate_cost<Method::exact>},
     {Method::ivfadc, "ivfadc", ivfadc_options, lengthof(ivfadc_options), ivfadc_check_options, ivfadc_add_settings,
-     ivfadc_result_kind, ivfadc_compared_rows, false, ivfadc_row_arrays, false, parse_options<Method::ivfadc>,
+     ivfadc_result_kind, ivfadc_compared_rows, false, ivfadc_row_arrays, false, true, parse_options<Method::ivfadc>,
      estimate_cost<Method::ivfadc>},
+    {Method::graph, "graph", graph_options, lengthof(graph_options), graph_check_options, graph_add_settings,
+     graph_result_kind, graph_compared_rows, false, graph_row_arrays, false, false, parse_options<Method::graph>,
+     estimate_cost<Method::graph>},
 };
 const int access_method_count = lengthof(access_methods);
 

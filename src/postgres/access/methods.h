@@ -54,6 +54,8 @@ struct AccessMethod {
     const char* const* row_arrays;
     // The rows are stored as they come (array "vectors"): a merge needs no engine.
     bool stores_vectors;
+    // A merge can add rows to what is there; else it builds anew with all of them.
+    bool grows;
     // PostgreSQL passes these two no index: each method has its own.
     amoptions_function parse_options;
     amcostestimate_function estimate_cost;

@@ -1,18 +1,17 @@
 #include "postgres/access/query_value.h"
 
-#include "postgres/types/vector.h"
+#include "postgres/types/any_vector.h"
 
 namespace pgwarp
 {
 
-void copy_query(Datum vector, uint32 dimensions, float* query)
+void copy_query(ElementType element, Datum vector, uint32 dimensions, float* query)
 {
-    const Vector* value = datum_get_vector(vector);
-    if (static_cast<uint32>(value->dim) != dimensions) {
-        ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
-                        errmsg("different vector dimensions %d and %d", static_cast<int>(dimensions), value->dim)));
+    const AnyVector value = read_any_vector(element, vector);
+    if (static_cast<uint32>(value.dim) != dimensions) {
+        refuse_different_dims(element_type_name(element), static_cast<int>(dimensions), value.dim);
     }
-    memcpy(query, value->x, sizeof(float) * dimensions);
+    copy_floats(value, query);
 }
 
 bool prepare_query(Metric metric, const float* query, uint32 dimensions, float* sent)

@@ -4,12 +4,13 @@
 #include "postgres/postgres_headers.h"
 
 #include "numeric/metric.h"
+#include "protocol/format.h"
 
 namespace pgwarp
 {
 
 // Copies a vector of `dimensions` into query[dimensions]; an error when it has others.
-void copy_query(Datum vector, uint32 dimensions, float* query);
+void copy_query(ElementType element, Datum vector, uint32 dimensions, float* query);
 
 // The form that the engine gets, in sent[dimensions]. False when no order of rows is better than another (a zero vector
 // under cosine): then `sent` is some vector.

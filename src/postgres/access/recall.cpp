@@ -112,11 +112,14 @@ void search_ranked(RecallRun* run, const IndexState& state, SearchRequest* reque
     keep_nearest(found, k);
 }
 
-// What a query with LIMIT k gets.
+// What a query with LIMIT run->k gets, and one row more: the query's own is no reason to look farther.
 void search_as_scan(RecallRun* run, const IndexState& state, const float* query, uint32 k, CandidateList* found)
 {
+    SearchRequest effort = {};
+    plan_normal_search(run->index, state, run->k, &effort);
     SearchRequest request = {};
     plan_normal_search(run->index, state, k, &request);
+    request.effort = effort.effort;
     search_ranked(run, state, &request, query, k, found);
 }
 

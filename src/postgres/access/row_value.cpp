@@ -1,27 +1,47 @@
 #include "postgres/access/row_value.h"
 
 #include "numeric/metric.h"
-#include "postgres/types/vector.h"
+#include "postgres/storage/stored_value.h"
+#include "postgres/types/any_vector.h"
 
 namespace pgwarp
 {
 
-bool normalise(float* vector, uint32 dimensions)
+namespace
 {
-    const double norm = canonical_norm(vector, dimensions);
-    if (norm == 0) return false;
-    for (uint32 i = 0; i < dimensions; ++i) vector[i] = static_cast<float>(vector[i] / norm);
+
+bool is_zero(const AnyVector& vector)
+{
+    const auto* halves = static_cast<const half_bits*>(vector.x);
+    for (int i = 0; i < vector.dim; ++i) {
+        if (float_of_half(halves[i]) != 0) return false;
+    }
     return true;
 }
 
-bool index_row_value(Relation index, const IndexShape& shape, Datum value, float* out)
+}  // namespace
+
+bool index_row_value(const IndexShape& shape, Datum value, float* out)
 {
-    (void)index;
-    Vector* vector = datum_get_vector(value);
-    check_expected_dim(static_cast<int32>(shape.dimensions), vector->dim);
-    memcpy(out, vector->x, shape.dimensions * sizeof(float));
-    if (reinterpret_cast<Pointer>(vector) != DatumGetPointer(value)) pfree(vector);
-    return shape.metric != static_cast<uint8>(Metric::cosine) || normalise(out, shape.dimensions);
+    const AnyVector vector = read_any_vector(shape.element, value);
+    check_expected_dim(static_cast<int32>(shape.dimensions), vector.dim);
+    copy_floats(vector, out);
+    const bool raw = keeps_halves(shape);
+    const bool zero = raw && is_zero(vector);
+    free_any_vector(vector);
+    if (shape.metric != static_cast<uint8>(Metric::cosine)) return true;
+    return raw ? !zero : normalise(out, shape.dimensions);
+}
+
+bool index_stored_value(const IndexShape& shape, Datum value, char* out)
+{
+    if (shape.element != ElementType::float16) return index_row_value(shape, value, reinterpret_cast<float*>(out));
+    const AnyVector vector = read_any_vector(shape.element, value);
+    check_expected_dim(static_cast<int32>(shape.dimensions), vector.dim);
+    memcpy(out, vector.x, stored_value_bytes(shape));
+    const bool indexed = shape.metric != static_cast<uint8>(Metric::cosine) || !is_zero(vector);
+    free_any_vector(vector);
+    return indexed;
 }
 
 }  // namespace pgwarp

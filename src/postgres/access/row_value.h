@@ -8,12 +8,12 @@
 namespace pgwarp
 {
 
-// Writes the row's vector, as the index keeps it, to out[shape.dimensions]: normalised for cosine. False when such a
-// row isn't indexed (a zero vector under cosine). Raises 22000 "expected %d dimensions, not %d". NULLs are the
-// caller's.
-bool index_row_value(Relation index, const IndexShape& shape, Datum value, float* out);
+// Writes the row's vector, as a build wants it, to out[shape.dimensions]: of unit length for cosine, but where the
+// index keeps halves as they came. False when such a row isn't indexed (a zero vector under cosine). Raises 22000
+// "expected %d dimensions, not %d". NULLs are the caller's.
+bool index_row_value(const IndexShape& shape, Datum value, float* out);
 
-// Scales to unit length in float64. False for the zero vector, which is left alone.
-bool normalise(float* vector, uint32 dimensions);
+// The same as it lies in the logs, to out[stored_value_bytes()].
+bool index_stored_value(const IndexShape& shape, Datum value, char* out);
 
 }  // namespace pgwarp

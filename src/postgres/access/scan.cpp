@@ -6,6 +6,7 @@
 #include "postgres/access/query_value.h"
 #include "postgres/executor/partition_search.h"
 #include "postgres/settings.h"
+#include "postgres/types/any_vector.h"
 
 extern "C" {
 #include "pgstat.h"
@@ -35,13 +36,13 @@ void check_scan(IndexScanDesc scan)
 }
 
 // Copy the query, and the form of it that the engine gets.
-void take_query(Progress* now, const ScanKeyData& key)
+void take_query(Progress* now, ElementType element, const ScanKeyData& key)
 {
     const size_t bytes = sizeof(float) * now->dimensions;
     now->query = static_cast<float*>(palloc0(bytes));
     now->sent = static_cast<float*>(palloc0(bytes));
     now->null_query = (key.sk_flags & SK_ISNULL) != 0;
-    if (!now->null_query) copy_query(key.sk_argument, now->dimensions, now->query);
+    if (!now->null_query) copy_query(element, key.sk_argument, now->dimensions, now->query);
     const bool ordered = prepare_query(now->metric, now->query, now->dimensions, now->sent);
     now->arbitrary = now->null_query || !ordered;
 }
@@ -71,7 +72,7 @@ void start(IndexScanDesc scan)
     if (scan->instrument != nullptr) scan->instrument->nsearches++;
 #endif
     learn_shape(scan);
-    take_query(&state->now, scan->orderByData[0]);
+    take_query(&state->now, state->element, scan->orderByData[0]);
 }
 
 // Hand one row to the executor.
@@ -115,6 +116,7 @@ IndexScanDesc begin_scan(Relation index, int key_count, int order_by_count)
     state->scan_context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp scan", ALLOCSET_SMALL_SIZES);
     state->context = AllocSetContextCreate(state->scan_context, "pgwarp rescan", ALLOCSET_DEFAULT_SIZES);
     state->hint = take_limit_hint(RelationGetRelid(index));
+    state->element = index_element_type(index);
     scan->opaque = state;
     // PostgreSQL leaves these to the access method.
     scan->xs_orderbyvals = static_cast<Datum*>(palloc0(sizeof(Datum) * Max(1, order_by_count)));

@@ -68,6 +68,7 @@ struct ScanState {
     MemoryContext scan_context;  // of the whole scan
     MemoryContext context;       // reset by every rescan
     LimitHint hint;
+    ElementType element;       // of the query
     HeapReader* heap;          // opened when needed
     IncludedReturn* included;  // of an index-only scan
     Progress now;

@@ -6,12 +6,13 @@
 #include "postgres/executor/custom_scan.h"
 #include "postgres/executor/knn_cache.h"
 #include "postgres/settings.h"
-#include "postgres/types/vector.h"
+#include "postgres/types/any_vector.h"
 
 extern "C" {
 #include "access/xact.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
 #include "storage/predicate.h"
 #include "utils/resowner.h"
 #if PG_VERSION_NUM >= 180000
@@ -50,6 +51,7 @@ struct KnnBatchState {
     KnnBatchPlan plan;
     PlanState* child;
     ExprState* query;
+    ElementType element;  // of the query
     ExprState* limit;
     ExprState* offset;
     bool plain_column;  // the query is a column: evaluating it raises no error
@@ -106,6 +108,8 @@ void begin(CustomScanState* node, EState* executor, int flags)
     node->custom_ps = list_make1(state->child);
     use_minimal_slot(state, executor);
     state->query = ExecInitExpr(state->plan.query, &node->ss.ps);
+    const Oid type = exprType(reinterpret_cast<Node*>(state->plan.query));
+    if (!find_element_type(type, &state->element)) elog(ERROR, "KnnBatch cannot take queries of type %u", type);
     state->limit = ExecInitExpr(state->plan.limit, &node->ss.ps);
     state->offset = ExecInitExpr(state->plan.offset, &node->ss.ps);
     state->plain_column = IsA(state->plan.query, Var);
@@ -219,12 +223,13 @@ void take_row_query(KnnBatchState* state, RowBatch* batch, BatchRow* row)
     bool is_null = false;
     const Datum value = ExecEvalExpr(state->query, context, &is_null);
     if (!is_null) {
-        const Vector* vector = datum_get_vector(value);
-        if (static_cast<uint32>(vector->dim) == state->caches[0].dimensions) {
+        const AnyVector vector = read_any_vector(state->element, value);
+        if (static_cast<uint32>(vector.dim) == state->caches[0].dimensions) {
+            const float* query = floats_of(vector);
             for (uint32 i = 0; i < state->cache_count; ++i) {
                 const KnnCache& cache = state->caches[i];
                 float* sent = batch->queries[i] + uint64{batch->query_count} * cache.dimensions;
-                if (prepare_query(cache.metric, vector->x, cache.dimensions, sent)) row->query = batch->query_count;
+                if (prepare_query(cache.metric, query, cache.dimensions, sent)) row->query = batch->query_count;
             }
             if (row->query != no_query) batch->query_count++;
         }

@@ -55,18 +55,19 @@ struct SearchInput {
 void fill_batch(QueryBatch* batch, void* state)
 {
     auto* input = static_cast<SearchInput*>(state);
-    const Vector* vector = nullptr;
+    SourceVector vector = {};
     while (!input->ended && batch->count < batch->capacity) {
         input->ended = !next_vector(input->source, &vector);
-        if (input->ended || vector == nullptr) continue;
-        check_query_dimensions(input->target, vector->dim);
-        add_query(batch, input->target, input->source->number, vector->x);
+        if (input->ended || vector.values == nullptr) continue;
+        check_query_dimensions(input->target, vector.dim);
+        add_query(batch, input->target, input->source->number, vector.values);
     }
 }
 
 void search_all(SearchTarget* target, VectorSource* source, uint32 k, ResultRows rows)
 {
     SearchInput input = {target, source, false};
+    source->wanted = target->reader->element;
     BatchPipeline* pipeline = make_pipeline(target, k, false, fill_batch, &input);
     while (const QueryBatch* batch = next_answers(pipeline)) put_answers(batch, rows);
 }

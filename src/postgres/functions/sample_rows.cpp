@@ -4,7 +4,7 @@
 
 #include "numeric/hash.h"
 #include "postgres/functions/search_target.h"
-#include "postgres/types/vector.h"
+#include "postgres/types/any_vector.h"
 
 extern "C" {
 #include "access/sysattr.h"
@@ -32,7 +32,7 @@ bool has_rows(Relation table)
     return kind == RELKIND_RELATION || kind == RELKIND_MATVIEW || kind == RELKIND_PARTITIONED_TABLE;
 }
 
-AttrNumber column_of(const SampledColumn* sampled, Relation table)
+AttrNumber column_of(SampledColumn* sampled, Relation table)
 {
     const AttrNumber number = get_attnum(RelationGetRelid(table), sampled->column);
     if (number == InvalidAttrNumber) {
@@ -41,7 +41,7 @@ AttrNumber column_of(const SampledColumn* sampled, Relation table)
     }
     const Oid type =
         number > 0 ? getBaseType(TupleDescAttr(RelationGetDescr(table), number - 1)->atttypid) : InvalidOid;
-    if (type != sampled->type) {
+    if (type == InvalidOid || !find_element_type(type, &sampled->element)) {
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                         errmsg("column \"%s\" of relation \"%s\" is not of type %s", sampled->column,
                                RelationGetRelationName(table), format_type_be(sampled->type))));
@@ -100,10 +100,10 @@ void begin_build(SampledColumn* sampled, int dimensions)
 void send_row(SampledColumn* sampled, Datum value)
 {
     MemoryContext outer = MemoryContextSwitchTo(sampled->row_context);
-    const Vector* vector = datum_get_vector(value);
-    if (sampled->sink == nullptr) begin_build(sampled, vector->dim);
-    check_expected_dim(static_cast<int32>(sampled->sink->dimensions), vector->dim);
-    memcpy(next_row(sampled->sink), vector->x, sizeof(float) * sampled->sink->dimensions);
+    const AnyVector vector = read_any_vector(sampled->element, value);
+    if (sampled->sink == nullptr) begin_build(sampled, vector.dim);
+    check_expected_dim(static_cast<int32>(sampled->sink->dimensions), vector.dim);
+    copy_floats(vector, next_row(sampled->sink));
     // Rows keep their order in the engine by addresses, which those of several tables are not: a running number is.
     ItemPointerData order;
     ItemPointerSet(&order, static_cast<BlockNumber>(sampled->sent / 1024),

@@ -13,8 +13,9 @@ namespace pgwarp
 struct SampledColumn {
     Oid table;
     const char* column;
-    Oid type;      // that the column must have
-    List* tables;  // of Oids: the table with its partitions and children, locked
+    Oid type;             // that the column must have; any other of the vector types does as well
+    ElementType element;  // of the table at hand
+    List* tables;         // of Oids: the table with its partitions and children, locked
     uint64 seed;
     uint64 wanted;       // rows
     EngineBuild* build;  // begun with the first row; shape.dimensions is 0 until they are known

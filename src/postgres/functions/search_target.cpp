@@ -2,6 +2,7 @@
 
 #include "postgres/access/methods.h"
 #include "postgres/engine/loader.h"
+#include "postgres/types/any_vector.h"
 
 extern "C" {
 #include "access/sysattr.h"
@@ -123,8 +124,7 @@ SearchTarget* open_search_target(Oid index_oid, uint64 expected_rows)
 void check_query_dimensions(const SearchTarget* target, int dimensions)
 {
     if (static_cast<uint32>(dimensions) == target->dimensions) return;
-    ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION),
-                    errmsg("different vector dimensions %d and %d", static_cast<int>(target->dimensions), dimensions)));
+    refuse_different_dims(element_type_name(target->reader->element), static_cast<int>(target->dimensions), dimensions);
 }
 
 void close_search_target(SearchTarget* target)

@@ -19,14 +19,15 @@ VectorSource make_source()
     return source;
 }
 
-void check_one_vector_column(TupleDesc columns, Oid type)
+ElementType element_of_one_column(TupleDesc columns, Oid type)
 {
     if (columns == nullptr || columns->natts != 1) {
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("the query must return one column"),
                         errdetail("It returns %d.", columns == nullptr ? 0 : columns->natts)));
     }
     const Oid found = getBaseType(TupleDescAttr(columns, 0)->atttypid);
-    if (found == type) return;
+    ElementType element = ElementType::float32;
+    if (find_element_type(found, &element)) return element;
     ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                     errmsg("the query must return type %s, not %s", format_type_be(type), format_type_be(found))));
 }
@@ -67,6 +68,10 @@ VectorSource open_array_source(::ArrayType* array)
     get_typlenbyvalalign(ARR_ELEMTYPE(array), &length, &by_value, &alignment);
     deconstruct_array(array, ARR_ELEMTYPE(array), length, by_value, alignment, &source.values, &source.nulls, &count);
     source.count = static_cast<uint64>(count);
+    if (!find_element_type(ARR_ELEMTYPE(array), &source.element)) {
+        elog(ERROR, "queries cannot be of type %s", format_type_be(ARR_ELEMTYPE(array)));
+    }
+    source.wanted = source.element;
     return source;
 }
 
@@ -76,22 +81,31 @@ VectorSource open_text_source(const char* query, Oid type)
     SPIPlanPtr plan = SPI_prepare(query, 0, nullptr);
     if (plan == nullptr) elog(ERROR, "cannot prepare the query: %s", SPI_result_code_string(SPI_result));
     source.portal = SPI_cursor_open(nullptr, plan, nullptr, nullptr, true);
-    check_one_vector_column(source.portal->tupDesc, type);
+    source.element = element_of_one_column(source.portal->tupDesc, type);
+    source.wanted = source.element;
     SPI_tuptable = nullptr;
     return source;
 }
 
-bool next_vector(VectorSource* source, const Vector** vector)
+bool next_vector(VectorSource* source, SourceVector* vector)
 {
     Datum value;
     bool null;
     if (!next_value(source, &value, &null)) return false;
     ++source->number;
-    *vector = nullptr;
+    *vector = {0, nullptr};
     if (null) return true;
     MemoryContextReset(source->detoasted);
     MemoryContext outer = MemoryContextSwitchTo(source->detoasted);
-    *vector = datum_get_vector(value);
+    const AnyVector any = read_any_vector(source->element, value);
+    if (source->wanted == ElementType::float16 && source->element != source->wanted) {
+        auto* rounded = static_cast<float*>(palloc(sizeof(float) * static_cast<Size>(any.dim)));
+        copy_floats(any, rounded);
+        round_to_element(source->wanted, rounded, any.dim);
+        *vector = {any.dim, rounded};
+    } else {
+        *vector = {any.dim, floats_of(any)};
+    }
     MemoryContextSwitchTo(outer);
     return true;
 }

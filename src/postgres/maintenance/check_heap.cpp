@@ -87,7 +87,7 @@ void expect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, boo
     auto* heap = static_cast<HeapCheck*>(state);
     if (nulls[0]) return;
     MemoryContext outer = MemoryContextSwitchTo(heap->row_context);
-    const bool indexed = index_row_value(index, heap->check->meta.shape, values[0], heap->vector);
+    const bool indexed = index_row_value(heap->check->meta.shape, values[0], heap->vector);
     MemoryContextSwitchTo(outer);
     MemoryContextReset(heap->row_context);
     if (!indexed) return;

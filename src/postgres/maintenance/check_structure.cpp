@@ -1,5 +1,6 @@
 #include "postgres/access/methods.h"
 #include "postgres/maintenance/check.h"
+#include "postgres/maintenance/graph_structure.h"
 #include "postgres/maintenance/merge_run.h"
 #include "postgres/storage/array_stream.h"
 #include "postgres/storage/delta_pages.h"
@@ -93,6 +94,15 @@ bool check_included(const IndexCheck& check)
     return same;
 }
 
+// The links of a graph lead to rows.
+bool check_links(const IndexCheck& check)
+{
+    GraphFault fault;
+    if (find_graph_fault(check.index, *check.directory, &fault) == ReadResult::recycled) return false;
+    if (fault.what != nullptr) report_corruption(check.index, fault.block, fault.what);
+    return true;
+}
+
 // No bit is set past the last row.
 bool check_tombstones(const IndexCheck& check)
 {
@@ -139,7 +149,7 @@ bool check_structure(IndexCheck* check)
     if (check->directory == nullptr) return false;
     read_delta_ends(check->index, check->meta, check->ends);
     check_shapes(*check);
-    if (!check_arrays(*check) || !check_included(*check)) return false;
+    if (!check_arrays(*check) || !check_included(*check) || !check_links(*check)) return false;
     if (!check_tombstones(*check) || !check_logs(*check)) return false;
     if (count_rows(check->index, check->meta, *check->directory, check->ends, &check->counts) == ReadResult::recycled) {
         return false;

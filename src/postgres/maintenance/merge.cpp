@@ -127,10 +127,10 @@ void carry_arrays(MergeRun* merge)
         carry_array(merge, directory.arrays[i]);
     }
     if (directory.array_count > 0) return;
-    const ArrayShape shapes[] = {
-        make_array_shape(array_tid_block, ArrayType::u32, merge->new_rows(), 1),
-        make_array_shape(array_tid_offset, ArrayType::u16, merge->new_rows(), 1),
-        make_array_shape("vectors", ArrayType::f32, merge->new_rows(), merge->meta.shape.dimensions)};
+    const ArrayType element = keeps_halves(merge->meta.shape) ? ArrayType::f16 : ArrayType::f32;
+    const ArrayShape shapes[] = {make_array_shape(array_tid_block, ArrayType::u32, merge->new_rows(), 1),
+                                 make_array_shape(array_tid_offset, ArrayType::u16, merge->new_rows(), 1),
+                                 make_array_shape("vectors", element, merge->new_rows(), merge->meta.shape.dimensions)};
     for (const ArrayShape& shape : shapes) {
         ArrayWriter* writer = begin_array(&merge->pages, PageKind::array, merge->next.segment_id, shape);
         write_delta_rows(merge, shape.name, writer);

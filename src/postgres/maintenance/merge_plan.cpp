@@ -15,6 +15,7 @@ constexpr double dead_share = 0.2;             // of the rows that may be dead
 constexpr uint64 few_rows = 1000;              // not worth a merge by themselves
 constexpr uint64 fewest_step_rows = 1U << 17;  // that a merge takes at a time
 constexpr uint64 steps = 8;                    // or such a part of the index's
+constexpr double rebuild_share = 0.125;        // of the rows, in the logs, before all are built anew for them
 constexpr uint64 growth = 2;  // of the rows since the quantizers were trained, then they are trained again
 
 // What VACUUM asks itself.
@@ -46,12 +47,31 @@ void report_drift(const MergeRun* merge)
              errhint("REINDEX it.")));
 }
 
+// Say that an index can't be built again out of what it keeps.
+void report_stuck(const MergeRun* merge)
+{
+    ereport(WARNING, (errmsg("index \"%s\" cannot be merged", RelationGetRelationName(merge->index)),
+                      errdetail("It keeps no vectors to build its graph from. Searches compare the rows that were "
+                                "inserted since it was built one by one."),
+                      errhint("REINDEX it.")));
+}
+
+// Where rows cannot be added to what is there.
+MergeKind choose_rebuild(const MergeRun* merge)
+{
+    if (merge->counts.delta == 0 && !many_are_dead(merge->counts)) return MergeKind::none;
+    if (merge->old_rows() == 0 || can_retrain(merge)) return MergeKind::rebuild;
+    report_stuck(merge);
+    return MergeKind::none;
+}
+
 MergeKind choose_kind(MergeRun* merge)
 {
     const RowCounts& counts = merge->counts;
     if (counts.delta == 0 && counts.dead_rows == 0) return MergeKind::none;
     if (merge->reason == MergeReason::vacuum && !costs_too_much(merge)) return MergeKind::none;
     if (counts.live() == 0) return MergeKind::clear;
+    if (!merge->method->grows) return choose_rebuild(merge);
     if (!merge->method->stores_vectors) {
         if (merge->old_rows() == 0) return MergeKind::rebuild;
         if (can_retrain(merge) && has_outgrown(merge)) return MergeKind::rebuild;
@@ -102,7 +122,8 @@ bool needs_engine(const MergeRun* merge)
 bool logs_cost_too_much(const AccessMethod& method, const Directory& directory, uint64 entries)
 {
     const SearchCostInput input = {Max(1.0, static_cast<double>(directory.rows)), directory.options, true};
-    return entries > few_rows && static_cast<double>(entries) > delta_share * method.compared_rows(input);
+    const double most = method.grows ? delta_share * method.compared_rows(input) : rebuild_share * input.rows;
+    return entries > few_rows && static_cast<double>(entries) > most;
 }
 
 void plan_merge(MergeRun* merge, const uint64* goal)

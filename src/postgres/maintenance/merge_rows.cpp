@@ -1,5 +1,6 @@
 // The rows of a merge that stay as they are.
 #include "postgres/maintenance/merge_run.h"
+#include "postgres/storage/stored_value.h"
 
 namespace pgwarp
 {
@@ -32,40 +33,43 @@ void write_live_bytes(const MergeRun* merge, uint64 row_bytes, uint64 offset, co
     if (at > kept_from) write_array(writer, piece + kept_from, at - kept_from);
 }
 
-void visit_log(MergeRun* merge, uint32 log, float* vector, DeltaVisit visit, void* state)
+// Visit the live rows of a log: visit(reader, entry).
+template <class Visit>
+void visit_log(MergeRun* merge, uint32 log, float* vector, Visit visit)
 {
     DeltaReader* reader =
         begin_delta_read(merge->index, merge->meta, log, merge->meta.logs[log].start, merge->ends[log]);
     DeltaEntry entry;
     for (uint64 count = 0; next_delta(reader, &entry, vector); ++count) {
         if (count % rows_between_delays == 0) merge_delay_point();
-        if ((entry.flags & delta_dead) == 0) visit(state, entry, vector);
+        if ((entry.flags & delta_dead) == 0) visit(reader, entry);
     }
     if (end_delta_read(reader) == ReadResult::recycled) {
         elog(ERROR, "index \"%s\" was changed during a merge", RelationGetRelationName(merge->index));
     }
 }
 
-// Rows of the logs on their way into an array.
-struct DeltaRows {
-    ArrayWriter* writer;
-    uint64 vector_bytes;
-};
-
-void write_block(void* state, const DeltaEntry& entry, const float*)
+void write_block(void* writer, const DeltaEntry& entry, const float*)
 {
-    write_array(static_cast<DeltaRows*>(state)->writer, &entry.block, sizeof(entry.block));
+    write_array(static_cast<ArrayWriter*>(writer), &entry.block, sizeof(entry.block));
 }
 
-void write_offset(void* state, const DeltaEntry& entry, const float*)
+void write_offset(void* writer, const DeltaEntry& entry, const float*)
 {
-    write_array(static_cast<DeltaRows*>(state)->writer, &entry.offset, sizeof(entry.offset));
+    write_array(static_cast<ArrayWriter*>(writer), &entry.offset, sizeof(entry.offset));
 }
 
-void write_vector(void* state, const DeltaEntry&, const float* vector)
+// Write the rows' vectors as they lie in the logs.
+void write_vectors(MergeRun* merge, ArrayWriter* writer)
 {
-    auto* rows = static_cast<DeltaRows*>(state);
-    write_array(rows->writer, vector, rows->vector_bytes);
+    const uint32 bytes = stored_value_bytes(merge->meta.shape);
+    auto* vector = static_cast<float*>(palloc(sizeof(float) * merge->meta.shape.dimensions));
+    for (uint32 log = 0; log < delta_log_count; ++log) {
+        visit_log(merge, log, vector, [writer, bytes](const DeltaReader* reader, const DeltaEntry&) {
+            write_array(writer, delta_stored_value(reader), bytes);
+        });
+    }
+    pfree(vector);
 }
 
 }  // namespace
@@ -82,7 +86,10 @@ bool is_row_array(const AccessMethod& method, const char* name)
 void visit_delta(MergeRun* merge, bool want_vectors, DeltaVisit visit, void* state)
 {
     float* vector = want_vectors ? static_cast<float*>(palloc(sizeof(float) * merge->meta.shape.dimensions)) : nullptr;
-    for (uint32 log = 0; log < delta_log_count; ++log) visit_log(merge, log, vector, visit, state);
+    for (uint32 log = 0; log < delta_log_count; ++log) {
+        visit_log(merge, log, vector,
+                  [=](const DeltaReader*, const DeltaEntry& entry) { visit(state, entry, vector); });
+    }
     if (vector != nullptr) pfree(vector);
 }
 
@@ -105,13 +112,12 @@ void copy_live_rows(MergeRun* merge, const StoredArray& array, ArrayWriter* writ
 
 void write_delta_rows(MergeRun* merge, const char* array, ArrayWriter* writer)
 {
-    DeltaRows rows = {writer, sizeof(float) * merge->meta.shape.dimensions};
     if (strcmp(array, array_tid_block) == 0) {
-        visit_delta(merge, false, write_block, &rows);
+        visit_delta(merge, false, write_block, writer);
     } else if (strcmp(array, array_tid_offset) == 0) {
-        visit_delta(merge, false, write_offset, &rows);
+        visit_delta(merge, false, write_offset, writer);
     } else {
-        visit_delta(merge, true, write_vector, &rows);
+        write_vectors(merge, writer);
     }
 }
 

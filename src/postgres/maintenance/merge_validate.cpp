@@ -1,6 +1,7 @@
 // What the engine made of new rows is checked on a sample, as it lies in the pages, before the index depends on it.
 #include <cmath>
 
+#include "postgres/maintenance/graph_structure.h"
 #include "postgres/maintenance/stored_vectors.h"
 
 namespace pgwarp
@@ -80,6 +81,7 @@ void locate_rows(MergeRun* merge, Sample* sample)
 // Each lies in the list whose centroid is nearest, but for rounding.
 void check_lists(MergeRun* merge, const Sample& sample)
 {
+    if (!is_row_array(*merge->method, "list_of_row")) return;
     const IndexShape& shape = merge->meta.shape;
     NearestList nearest[sample_rows] = {};
     find_nearest_lists(merge->index, shape, merge->next, sample.vectors, sample.count, nearest);
@@ -124,11 +126,21 @@ void check_vectors(MergeRun* merge, const Sample& sample)
     pfree(stored);
 }
 
+// Links are checked all: a wrong one would send searches anywhere.
+void check_graph(MergeRun* merge)
+{
+    GraphFault fault;
+    find_graph_fault(merge->index, merge->next, &fault);
+    if (fault.what != nullptr) report_wrong(merge, psprintf("Of its graph, %s.", fault.what));
+}
+
 }  // namespace
 
 void validate_merge(MergeRun* merge)
 {
-    if (merge->built == nullptr || merge->new_rows() == 0) return;
+    if (merge->built == nullptr) return;
+    check_graph(merge);
+    if (merge->new_rows() == 0) return;
     Sample sample = {};
     sample.stride = Max(uint64{1}, merge->new_rows() / sample_rows);
     sample.dimensions = merge->meta.shape.dimensions;

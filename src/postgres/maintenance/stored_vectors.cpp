@@ -1,5 +1,7 @@
 #include "postgres/maintenance/stored_vectors.h"
 
+#include "numeric/half.h"
+
 namespace pgwarp
 {
 
@@ -20,26 +22,6 @@ void read_part(Relation index, const Directory& directory, const char* name, uin
     }
 }
 
-// IEEE 754 binary16 to binary32.
-float half_to_float(uint16 half)
-{
-    const uint32 sign = static_cast<uint32>(half & 0x8000U) << 16;
-    uint32 exponent = (half >> 10) & 0x1FU;
-    uint32 fraction = half & 0x3FFU;
-    uint32 bits = sign;
-    if (exponent == 0x1F) {
-        bits |= 0x7F800000U | fraction << 13;
-    } else if (exponent != 0) {
-        bits |= (exponent + 112) << 23 | fraction << 13;
-    } else if (fraction != 0) {
-        for (exponent = 113; (fraction & 0x400U) == 0; --exponent) fraction <<= 1;
-        bits |= exponent << 23 | (fraction & 0x3FFU) << 13;
-    }
-    float value;
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
 void decode_halves(Relation index, const Directory& directory, uint32 dimensions, uint64 first, uint64 count,
                    float* out)
 {
@@ -50,7 +32,7 @@ void decode_halves(Relation index, const Directory& directory, uint32 dimensions
     read_part(index, directory, "half_scale", 0, sizeof(scale), scale);
     read_part(index, directory, "half_mean", 0, sizeof(float) * dimensions, mean);
     read_part(index, directory, "half", first * row_bytes, count * row_bytes, halves);
-    for (uint64 i = 0; i < count * dimensions; ++i) out[i] = half_to_float(halves[i]) / scale[0] + mean[i % dimensions];
+    for (uint64 i = 0; i < count * dimensions; ++i) out[i] = float_of_half(halves[i]) / scale[0] + mean[i % dimensions];
     pfree(halves);
     pfree(mean);
 }

@@ -43,6 +43,8 @@ LogStart move_log_start(Relation index, const MetaPage& meta, uint32 log, uint64
 struct DeltaReader;
 DeltaReader* begin_delta_read(Relation index, const MetaPage& meta, uint32 log, uint64 first, uint64 end);
 bool next_delta(DeltaReader* reader, DeltaEntry* entry, float* vector);
+// That vector as it lies in the log, stored_value_bytes(): valid until the next one is read.
+const char* delta_stored_value(const DeltaReader* reader);
 // The included tuple that came with the vector read last: valid until the next one is read; null and 0 without one.
 const char* delta_included(const DeltaReader* reader, uint32* length);
 ReadResult end_delta_read(DeltaReader* reader);

@@ -3,6 +3,7 @@
 #include "postgres/storage/delta_log.h"
 #include "postgres/storage/delta_pages.h"
 #include "postgres/storage/included_tuple.h"
+#include "postgres/storage/stored_value.h"
 
 namespace pgwarp
 {
@@ -30,7 +31,8 @@ struct DeltaReader {
     uint64 segment_id;
     uint32 vector_bytes;  // every value of this index begins with a vector
     uint32 most_bytes;    // of a value
-    char* value;          // the last one read
+    char* value;          // the last one read, unless it is no more than the vector as the caller wants it
+    const char* stored;   // the last vector read
     uint32 length;
     BufferAccessStrategy strategy;
     LogHead head;
@@ -75,7 +77,7 @@ DeltaReader* begin_delta_read(Relation index, const MetaPage& meta, uint32 log, 
     reader->log = log;
     reader->result = ReadResult::done;
     reader->segment_id = log_segment_id(meta, log);
-    reader->vector_bytes = meta.shape.dimensions * static_cast<uint32>(sizeof(float));
+    reader->vector_bytes = stored_value_bytes(meta.shape);
     reader->most_bytes = reader->vector_bytes + (has_included_columns(index) ? max_included_bytes : 0);
     reader->head = read_log_head(index, meta, log);
     reader->next = first;
@@ -113,12 +115,14 @@ static bool read_value(DeltaReader* reader, const DeltaEntry& entry, char* out)
     return true;
 }
 
-// Read a value that holds an included tuple too: into memory of the reader, and its vector from there.
-static bool read_long_value(DeltaReader* reader, const DeltaEntry& entry, char* vector)
+// Read a value that holds more than the vector as the caller wants it: into memory of the reader, and its vector from
+// there.
+static bool read_other_value(DeltaReader* reader, const DeltaEntry& entry, float* vector)
 {
     if (reader->value == nullptr) reader->value = static_cast<char*>(palloc(reader->most_bytes));
     if (!read_value(reader, entry, reader->value)) return false;
-    memcpy(vector, reader->value, reader->vector_bytes);
+    decode_stored_value(reader->meta.shape, reader->value, vector);
+    reader->stored = reader->value;
     return true;
 }
 
@@ -141,9 +145,16 @@ bool next_delta(DeltaReader* reader, DeltaEntry* entry, float* vector)
         report_corruption(reader->index, reader->entries.block, "a delta entry has an impossible value");
     }
     char* const out = reinterpret_cast<char*>(vector);
-    if (!(has_included ? read_long_value(reader, *entry, out) : read_value(reader, *entry, out))) return false;
+    const bool as_wanted = !has_included && reader->meta.shape.element != ElementType::float16;
+    if (!(as_wanted ? read_value(reader, *entry, out) : read_other_value(reader, *entry, vector))) return false;
+    if (as_wanted) reader->stored = out;
     reader->length = entry->length;
     return true;
+}
+
+const char* delta_stored_value(const DeltaReader* reader)
+{
+    return reader->stored;
 }
 
 const char* delta_included(const DeltaReader* reader, uint32* length)

@@ -1,8 +1,9 @@
-// avg(vector). Its transition state is a float8[]: {count, sum of each element}, {0} when empty.
+// avg(vector) and avg(halfvec). The transition state is a float8[]: {count, sum of each element}, {0} when empty.
 #include "postgres/fmgr_cpp.h"
 #include "postgres/types/vector.h"
 
 #include <cmath>
+#include <type_traits>
 
 extern "C" {
 #include "catalog/pg_type.h"
@@ -11,10 +12,13 @@ extern "C" {
 }
 
 using pgwarp::check_dim;
-using pgwarp::check_element;
 using pgwarp::check_expected_dim;
+using pgwarp::checked_element;
+using pgwarp::datum_get_vector;
+using pgwarp::element_value;
+using pgwarp::half_bits;
 using pgwarp::make_vector;
-using pgwarp::Vector;
+using pgwarp::VectorOf;
 
 namespace
 {
@@ -56,25 +60,34 @@ State make_state(int dim)
     return view_state(array);
 }
 
+template <class Value>
+double term(Value value)
+{
+    if constexpr (std::is_same_v<Value, double>) {
+        return value;
+    } else {
+        return element_value(value);
+    }
+}
+
 // Set sums = a + b; an overflow is an error.
 template <class Value>
 void add_sums(double* sums, const double* a, const Value* b, int dim)
 {
     bool overflow = false;
     for (int i = 0; i < dim; ++i) {
-        sums[i] = a[i] + b[i];
+        sums[i] = a[i] + term(b[i]);
         overflow |= std::isinf(sums[i]);
     }
     if (overflow) float_overflow_error();
 }
 
-}  // namespace
-
 // Take one vector into the state.
-PGWARP_FUNCTION(vector_accum)
+template <class Element>
+Datum accumulate(FunctionCallInfo fcinfo, const char* caller)
 {
-    const State old = state_argument(fcinfo, 0, "vector_accum");
-    const Vector* value = PG_GETARG_VECTOR(1);
+    const State old = state_argument(fcinfo, 0, caller);
+    const VectorOf<Element>* value = datum_get_vector<Element>(PG_GETARG_DATUM(1));
     if (old.dim > 0) check_expected_dim(old.dim, value->dim);
     // An aggregate's own state may be changed in place.
     const bool in_place = old.dim > 0 && AggCheckCallContext(fcinfo, nullptr) != 0;
@@ -84,7 +97,43 @@ PGWARP_FUNCTION(vector_accum)
     PG_RETURN_ARRAYTYPE_P(next.array);
 }
 
-// Combine the states of two workers.
+// Turn the state into the mean; the mean of no rows is NULL.
+template <class Element>
+Datum average(FunctionCallInfo fcinfo, const char* caller)
+{
+    const State state = state_argument(fcinfo, 0, caller);
+    if (*state.count == 0) PG_RETURN_NULL();
+    check_dim<Element>(state.dim);
+    VectorOf<Element>* result = make_vector<Element>(state.dim);
+    for (int i = 0; i < state.dim; ++i) {
+        result->x[i] = checked_element<Element>(static_cast<float>(state.sums[i] / *state.count));
+    }
+    PG_RETURN_VECTOR(result);
+}
+
+}  // namespace
+
+PGWARP_FUNCTION(vector_accum)
+{
+    return accumulate<float>(fcinfo, "vector_accum");
+}
+
+PGWARP_FUNCTION(halfvec_accum)
+{
+    return accumulate<half_bits>(fcinfo, "halfvec_accum");
+}
+
+PGWARP_FUNCTION(vector_avg)
+{
+    return average<float>(fcinfo, "vector_avg");
+}
+
+PGWARP_FUNCTION(halfvec_avg)
+{
+    return average<half_bits>(fcinfo, "halfvec_avg");
+}
+
+// Combine the states of two workers, of either type.
 PGWARP_FUNCTION(vector_combine)
 {
     const State a = state_argument(fcinfo, 0, "vector_combine");
@@ -101,18 +150,4 @@ PGWARP_FUNCTION(vector_combine)
     add_sums(sum.sums, a.sums, b.sums, a.dim);
     *sum.count = *a.count + *b.count;
     PG_RETURN_ARRAYTYPE_P(sum.array);
-}
-
-// Turn the state into the mean; the mean of no rows is NULL.
-PGWARP_FUNCTION(vector_avg)
-{
-    const State state = state_argument(fcinfo, 0, "vector_avg");
-    if (*state.count == 0) PG_RETURN_NULL();
-    check_dim(state.dim);
-    Vector* result = make_vector(state.dim);
-    for (int i = 0; i < state.dim; ++i) {
-        result->x[i] = static_cast<float>(state.sums[i] / *state.count);
-        check_element(result->x[i]);
-    }
-    PG_RETURN_VECTOR(result);
 }

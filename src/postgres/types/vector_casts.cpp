@@ -1,4 +1,4 @@
-// Casts between vectors and arrays.
+// Casts among vectors, halfvecs and arrays.
 #include "postgres/fmgr_cpp.h"
 #include "postgres/types/vector.h"
 
@@ -10,21 +10,27 @@ extern "C" {
 }
 
 using pgwarp::check_dim;
-using pgwarp::check_element;
 using pgwarp::check_expected_dim;
+using pgwarp::checked_element;
+using pgwarp::datum_get_vector;
+using pgwarp::element_value;
+using pgwarp::half_bits;
+using pgwarp::HalfVector;
 using pgwarp::make_vector;
 using pgwarp::Vector;
-
-// Check the dimensions of a vector against a type modifier.
-PGWARP_FUNCTION(vector)
-{
-    Vector* value = PG_GETARG_VECTOR(0);
-    check_expected_dim(PG_GETARG_INT32(1), value->dim);
-    PG_RETURN_VECTOR(value);
-}
+using pgwarp::VectorOf;
 
 namespace
 {
+
+// Check the dimensions of a vector against a type modifier.
+template <class Element>
+Datum to_same_type(FunctionCallInfo fcinfo)
+{
+    VectorOf<Element>* value = datum_get_vector<Element>(PG_GETARG_DATUM(0));
+    check_expected_dim(PG_GETARG_INT32(1), value->dim);
+    PG_RETURN_VECTOR(value);
+}
 
 // Convert one element of an array.
 float element_to_float(Oid type, Datum element)
@@ -44,10 +50,9 @@ float element_to_float(Oid type, Datum element)
     pg_unreachable();
 }
 
-}  // namespace
-
 // Convert an array of numbers to a vector.
-PGWARP_FUNCTION(array_to_vector)
+template <class Element>
+Datum from_array(FunctionCallInfo fcinfo)
 {
     ArrayType* array = PG_GETARG_ARRAYTYPE_P(0);
     if (ARR_NDIM(array) > 1) ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION), errmsg("array must be 1-D")));
@@ -62,23 +67,20 @@ PGWARP_FUNCTION(array_to_vector)
     Datum* elements;
     int count;
     deconstruct_array(array, type, length, by_value, alignment, &elements, nullptr, &count);
-    check_dim(count);
+    check_dim<Element>(count);
     check_expected_dim(PG_GETARG_INT32(1), count);
-    Vector* result = make_vector(count);
-    for (int i = 0; i < count; ++i) {
-        result->x[i] = element_to_float(type, elements[i]);
-        check_element(result->x[i]);
-    }
+    VectorOf<Element>* result = make_vector<Element>(count);
+    for (int i = 0; i < count; ++i) result->x[i] = checked_element<Element>(element_to_float(type, elements[i]));
     pfree(elements);
     PG_RETURN_VECTOR(result);
 }
 
 // Convert a vector to real[].
-PGWARP_FUNCTION(vector_to_float4)
+template <class Element>
+Datum to_array(FunctionCallInfo fcinfo)
 {
-    const Vector* value = PG_GETARG_VECTOR(0);
-    const Size bytes = sizeof(float) * static_cast<Size>(value->dim);
-    const Size size = ARR_OVERHEAD_NONULLS(1) + bytes;
+    const VectorOf<Element>* value = datum_get_vector<Element>(PG_GETARG_DATUM(0));
+    const Size size = ARR_OVERHEAD_NONULLS(1) + sizeof(float) * static_cast<Size>(value->dim);
     ArrayType* result = static_cast<ArrayType*>(palloc0(size));
     SET_VARSIZE(result, size);
     result->ndim = 1;
@@ -86,6 +88,33 @@ PGWARP_FUNCTION(vector_to_float4)
     result->elemtype = FLOAT4OID;
     ARR_DIMS(result)[0] = value->dim;
     ARR_LBOUND(result)[0] = 1;
-    memcpy(ARR_DATA_PTR(result), value->x, bytes);
+    auto* elements = reinterpret_cast<float*>(ARR_DATA_PTR(result));
+    for (int i = 0; i < value->dim; ++i) elements[i] = element_value(value->x[i]);
     PG_RETURN_ARRAYTYPE_P(result);
+}
+
+}  // namespace
+
+PGWARP_VECTOR_FUNCTION(vector, halfvec, to_same_type)
+PGWARP_VECTOR_FUNCTION(array_to_vector, array_to_halfvec, from_array)
+PGWARP_VECTOR_FUNCTION(vector_to_float4, halfvec_to_float4, to_array)
+
+// Round to halves.
+PGWARP_FUNCTION(vector_to_halfvec)
+{
+    const Vector* value = PG_GETARG_VECTOR(0);
+    check_expected_dim(PG_GETARG_INT32(1), value->dim);
+    HalfVector* result = make_vector<half_bits>(value->dim);
+    for (int i = 0; i < value->dim; ++i) result->x[i] = checked_element<half_bits>(value->x[i]);
+    PG_RETURN_VECTOR(result);
+}
+
+// Every half is a float.
+PGWARP_FUNCTION(halfvec_to_vector)
+{
+    const HalfVector* value = datum_get_vector<half_bits>(PG_GETARG_DATUM(0));
+    check_expected_dim(PG_GETARG_INT32(1), value->dim);
+    Vector* result = make_vector(value->dim);
+    for (int i = 0; i < value->dim; ++i) result->x[i] = element_value(value->x[i]);
+    PG_RETURN_VECTOR(result);
 }

@@ -1,4 +1,4 @@
-// Distances, arithmetic and parts of vectors.
+// Distances, arithmetic and parts of vectors and halfvecs.
 #include "postgres/fmgr_cpp.h"
 #include "postgres/types/vector.h"
 
@@ -12,206 +12,253 @@ extern "C" {
 #include "utils/varbit.h"
 }
 
-using pgwarp::canonical_distance;
-using pgwarp::canonical_dot;
-using pgwarp::canonical_l2_squared;
-using pgwarp::canonical_norm;
-using pgwarp::check_dim;
-using pgwarp::check_same_dims;
-using pgwarp::make_vector;
-using pgwarp::Metric;
-using pgwarp::Vector;
+namespace pgwarp
+{
 
 namespace
 {
 
+template <class Element>
 struct Arguments {
-    const Vector* a;
-    const Vector* b;
+    const VectorOf<Element>* a;
+    const VectorOf<Element>* b;
     std::size_t dim;
 };
 
-// Both arguments, which must have the same dimensions.
-Arguments two_vectors(FunctionCallInfo fcinfo)
+template <class Element>
+VectorOf<Element>* vector_argument(FunctionCallInfo fcinfo, int n)
 {
-    const Vector* a = PG_GETARG_VECTOR(0);
-    const Vector* b = PG_GETARG_VECTOR(1);
+    return datum_get_vector<Element>(PG_GETARG_DATUM(n));
+}
+
+// Both arguments, which must have the same dimensions.
+template <class Element>
+Arguments<Element> two_vectors(FunctionCallInfo fcinfo)
+{
+    const VectorOf<Element>* a = vector_argument<Element>(fcinfo, 0);
+    const VectorOf<Element>* b = vector_argument<Element>(fcinfo, 1);
     check_same_dims(a, b);
     return {a, b, static_cast<std::size_t>(a->dim)};
 }
 
 // The canonical distance of both arguments.
-double distance_of_arguments(FunctionCallInfo fcinfo, Metric metric)
+template <class Element, Metric metric>
+Datum distance_of_arguments(FunctionCallInfo fcinfo)
 {
-    const Arguments arguments = two_vectors(fcinfo);
-    return canonical_distance(metric, arguments.a->x, arguments.b->x, arguments.dim);
+    const Arguments<Element> arguments = two_vectors<Element>(fcinfo);
+    PG_RETURN_FLOAT8(canonical_distance(metric, arguments.a->x, arguments.b->x, arguments.dim));
 }
 
-// Look for an infinity, as integers: compilers vectorise that but not a test of floats.
-void check_overflow(const Vector* vector)
+template <class Element>
+Datum l2_distance_of(FunctionCallInfo fcinfo)
 {
-    constexpr int32 magnitude = 0x7fffffff;
-    constexpr int32 largest_finite = 0x7f7fffff;
-    const int dim = vector->dim;
-    int32 overflow = 0;
-    for (int i = 0; i < dim; ++i) overflow |= (std::bit_cast<int32>(vector->x[i]) & magnitude) > largest_finite ? 1 : 0;
-    if (overflow != 0) float_overflow_error();
+    return distance_of_arguments<Element, Metric::l2>(fcinfo);
 }
 
-// Apply `operation` to each pair of elements; an overflow is an error.
-template <class Operation>
-Vector* elementwise(const Arguments& arguments, Operation operation)
+template <class Element>
+Datum l1_distance_of(FunctionCallInfo fcinfo)
 {
-    const int dim = arguments.a->dim;
-    const float* a = arguments.a->x;
-    const float* b = arguments.b->x;
-    Vector* result = make_vector(dim);
-    for (int i = 0; i < dim; ++i) result->x[i] = operation(a[i], b[i]);
-    check_overflow(result);
-    return result;
+    return distance_of_arguments<Element, Metric::l1>(fcinfo);
 }
 
-}  // namespace
-
-// Get the L2 distance.
-PGWARP_FUNCTION(l2_distance)
+template <class Element>
+Datum cosine_distance_of(FunctionCallInfo fcinfo)
 {
-    PG_RETURN_FLOAT8(distance_of_arguments(fcinfo, Metric::l2));
-}
-
-// Get the L1 distance.
-PGWARP_FUNCTION(l1_distance)
-{
-    PG_RETURN_FLOAT8(distance_of_arguments(fcinfo, Metric::l1));
-}
-
-// Get the cosine distance.
-PGWARP_FUNCTION(cosine_distance)
-{
-    PG_RETURN_FLOAT8(distance_of_arguments(fcinfo, Metric::cosine));
+    return distance_of_arguments<Element, Metric::cosine>(fcinfo);
 }
 
 // Get the negative inner product, by which rows are ordered.
-PGWARP_FUNCTION(vector_negative_inner_product)
+template <class Element>
+Datum negative_inner_product(FunctionCallInfo fcinfo)
 {
-    PG_RETURN_FLOAT8(distance_of_arguments(fcinfo, Metric::inner_product));
+    return distance_of_arguments<Element, Metric::inner_product>(fcinfo);
 }
 
-// Get the inner product.
-PGWARP_FUNCTION(inner_product)
+template <class Element>
+Datum inner_product_of(FunctionCallInfo fcinfo)
 {
-    const Arguments arguments = two_vectors(fcinfo);
+    const Arguments<Element> arguments = two_vectors<Element>(fcinfo);
     PG_RETURN_FLOAT8(canonical_dot(arguments.a->x, arguments.b->x, arguments.dim));
 }
 
-// Get the square of the L2 distance.
-PGWARP_FUNCTION(vector_l2_squared_distance)
+template <class Element>
+Datum l2_squared_distance(FunctionCallInfo fcinfo)
 {
-    const Arguments arguments = two_vectors(fcinfo);
+    const Arguments<Element> arguments = two_vectors<Element>(fcinfo);
     PG_RETURN_FLOAT8(canonical_l2_squared(arguments.a->x, arguments.b->x, arguments.dim));
 }
 
 // Get the angle between two unit vectors, as a share of pi.
-PGWARP_FUNCTION(vector_spherical_distance)
+template <class Element>
+Datum spherical_distance(FunctionCallInfo fcinfo)
 {
-    const Arguments arguments = two_vectors(fcinfo);
+    const Arguments<Element> arguments = two_vectors<Element>(fcinfo);
     double product = canonical_dot(arguments.a->x, arguments.b->x, arguments.dim);
     if (product > 1) product = 1;
     if (product < -1) product = -1;
     PG_RETURN_FLOAT8(std::acos(product) / M_PI);
 }
 
-// Get the number of dimensions.
-PGWARP_FUNCTION(vector_dims)
+template <class Element>
+Datum dimensions_of(FunctionCallInfo fcinfo)
 {
-    PG_RETURN_INT32(PG_GETARG_VECTOR(0)->dim);
+    PG_RETURN_INT32(vector_argument<Element>(fcinfo, 0)->dim);
+}
+
+template <class Element>
+double norm_of(const VectorOf<Element>* vector)
+{
+    return canonical_norm(vector->x, static_cast<std::size_t>(vector->dim));
 }
 
 // Get the L2 norm.
-PGWARP_FUNCTION(vector_norm)
+template <class Element>
+Datum norm_of_argument(FunctionCallInfo fcinfo)
 {
-    const Vector* vector = PG_GETARG_VECTOR(0);
-    PG_RETURN_FLOAT8(canonical_norm(vector->x, static_cast<std::size_t>(vector->dim)));
+    PG_RETURN_FLOAT8(norm_of(vector_argument<Element>(fcinfo, 0)));
+}
+
+// Look for an infinity, as integers: compilers vectorise that but not a test of floats.
+bool is_infinite(float element)
+{
+    return (std::bit_cast<int32>(element) & 0x7fffffff) > 0x7f7fffff;
+}
+bool is_infinite(half_bits element)
+{
+    return (element & 0x7fff) > 0x7bff;
+}
+
+template <class Element>
+void check_overflow(const VectorOf<Element>* vector)
+{
+    const int dim = vector->dim;
+    int32 overflow = 0;
+    for (int i = 0; i < dim; ++i) overflow |= is_infinite(vector->x[i]) ? 1 : 0;
+    if (overflow != 0) float_overflow_error();
 }
 
 // Scale to unit norm; a zero vector stays as it is.
-PGWARP_FUNCTION(l2_normalize)
+template <class Element>
+Datum normalised(FunctionCallInfo fcinfo)
 {
-    const Vector* vector = PG_GETARG_VECTOR(0);
-    const double norm = canonical_norm(vector->x, static_cast<std::size_t>(vector->dim));
-    Vector* result = make_vector(vector->dim);
+    const VectorOf<Element>* vector = vector_argument<Element>(fcinfo, 0);
+    const double norm = norm_of(vector);
+    VectorOf<Element>* result = make_vector<Element>(vector->dim);
     if (norm > 0) {
-        for (int i = 0; i < vector->dim; ++i) result->x[i] = static_cast<float>(vector->x[i] / norm);
+        for (int i = 0; i < vector->dim; ++i) {
+            result->x[i] = make_element<Element>(static_cast<float>(element_value(vector->x[i]) / norm));
+        }
         check_overflow(result);
     }
     PG_RETURN_VECTOR(result);
 }
 
-// Add element by element.
-PGWARP_FUNCTION(vector_add)
+// Apply `operation` to each pair of elements; an overflow is an error. Sums, differences and products of halves are
+// rounded as if at once: a float has more than twice the digits.
+template <class Element, class Operation>
+VectorOf<Element>* elementwise(const Arguments<Element>& arguments, Operation operation)
 {
-    PG_RETURN_VECTOR(elementwise(two_vectors(fcinfo), [](float a, float b) { return a + b; }));
+    const int dim = arguments.a->dim;
+    const Element* a = arguments.a->x;
+    const Element* b = arguments.b->x;
+    VectorOf<Element>* result = make_vector<Element>(dim);
+    for (int i = 0; i < dim; ++i) {
+        result->x[i] = make_element<Element>(operation(element_value(a[i]), element_value(b[i])));
+    }
+    check_overflow(result);
+    return result;
 }
 
-// Subtract element by element.
-PGWARP_FUNCTION(vector_sub)
+template <class Element>
+Datum add(FunctionCallInfo fcinfo)
 {
-    PG_RETURN_VECTOR(elementwise(two_vectors(fcinfo), [](float a, float b) { return a - b; }));
+    PG_RETURN_VECTOR(elementwise(two_vectors<Element>(fcinfo), [](float a, float b) { return a + b; }));
+}
+
+template <class Element>
+Datum subtract(FunctionCallInfo fcinfo)
+{
+    PG_RETURN_VECTOR(elementwise(two_vectors<Element>(fcinfo), [](float a, float b) { return a - b; }));
 }
 
 // Multiply element by element; unlike a sum, a product may also underflow.
-PGWARP_FUNCTION(vector_mul)
+template <class Element>
+Datum multiply(FunctionCallInfo fcinfo)
 {
-    const Arguments arguments = two_vectors(fcinfo);
-    const float* a = arguments.a->x;
-    const float* b = arguments.b->x;
-    Vector* result = elementwise(arguments, [](float left, float right) { return left * right; });
+    const Arguments<Element> arguments = two_vectors<Element>(fcinfo);
+    const auto is_zero = [](Element element) { return element_value(element) == 0; };
+    const Element* a = arguments.a->x;
+    const Element* b = arguments.b->x;
+    VectorOf<Element>* result = elementwise(arguments, [](float left, float right) { return left * right; });
     for (std::size_t i = 0; i < arguments.dim; ++i) {
-        if (result->x[i] == 0 && a[i] != 0 && b[i] != 0) float_underflow_error();
+        if (is_zero(result->x[i]) && !is_zero(a[i]) && !is_zero(b[i])) float_underflow_error();
     }
     PG_RETURN_VECTOR(result);
 }
 
 // Put one after the other.
-PGWARP_FUNCTION(vector_concat)
+template <class Element>
+Datum concatenate(FunctionCallInfo fcinfo)
 {
-    const Vector* a = PG_GETARG_VECTOR(0);
-    const Vector* b = PG_GETARG_VECTOR(1);
+    const VectorOf<Element>* a = vector_argument<Element>(fcinfo, 0);
+    const VectorOf<Element>* b = vector_argument<Element>(fcinfo, 1);
     const int dim = a->dim + b->dim;
-    check_dim(dim);
-    Vector* result = make_vector(dim);
-    memcpy(result->x, a->x, sizeof(float) * static_cast<Size>(a->dim));
-    memcpy(result->x + a->dim, b->x, sizeof(float) * static_cast<Size>(b->dim));
+    check_dim<Element>(dim);
+    VectorOf<Element>* result = make_vector<Element>(dim);
+    memcpy(result->x, a->x, sizeof(Element) * static_cast<Size>(a->dim));
+    memcpy(result->x + a->dim, b->x, sizeof(Element) * static_cast<Size>(b->dim));
     PG_RETURN_VECTOR(result);
 }
 
 // Make a bit of each element: set when it is above zero.
-PGWARP_FUNCTION(binary_quantize)
+template <class Element>
+Datum quantize_to_bits(FunctionCallInfo fcinfo)
 {
-    const Vector* vector = PG_GETARG_VECTOR(0);
+    const VectorOf<Element>* vector = vector_argument<Element>(fcinfo, 0);
     VarBit* result = static_cast<VarBit*>(palloc0(VARBITTOTALLEN(vector->dim)));
     SET_VARSIZE(result, VARBITTOTALLEN(vector->dim));
     VARBITLEN(result) = vector->dim;
     unsigned char* bits = VARBITS(result);
     for (int i = 0; i < vector->dim; ++i) {
-        if (vector->x[i] > 0) bits[i / 8] |= static_cast<unsigned char>(0x80 >> (i % 8));
+        if (element_value(vector->x[i]) > 0) bits[i / 8] |= static_cast<unsigned char>(0x80 >> (i % 8));
     }
     PG_RETURN_VARBIT_P(result);
 }
 
 // Cut a part out, as substring does with text: what lies outside is left out.
-PGWARP_FUNCTION(subvector)
+template <class Element>
+Datum cut_part(FunctionCallInfo fcinfo)
 {
-    const Vector* vector = PG_GETARG_VECTOR(0);
+    const VectorOf<Element>* vector = vector_argument<Element>(fcinfo, 0);
     int32 start = PG_GETARG_INT32(1);
     const int32 count = PG_GETARG_INT32(2);
-    if (count < 1) check_dim(0);
+    if (count < 1) check_dim<Element>(0);
     // One past the end; 64 bits hold every sum.
     int64 end = static_cast<int64>(start) + count;
     if (end > vector->dim + 1) end = vector->dim + 1;
     if (start < 1) start = 1;
-    check_dim(end > start ? static_cast<int>(end - start) : 0);
-    Vector* result = make_vector(static_cast<int>(end - start));
-    memcpy(result->x, vector->x + (start - 1), sizeof(float) * static_cast<Size>(result->dim));
+    check_dim<Element>(end > start ? static_cast<int>(end - start) : 0);
+    VectorOf<Element>* result = make_vector<Element>(static_cast<int>(end - start));
+    memcpy(result->x, vector->x + (start - 1), sizeof(Element) * static_cast<Size>(result->dim));
     PG_RETURN_VECTOR(result);
 }
+
+}  // namespace
+}  // namespace pgwarp
+
+PGWARP_VECTOR_FUNCTION(l2_distance, halfvec_l2_distance, pgwarp::l2_distance_of)
+PGWARP_VECTOR_FUNCTION(l1_distance, halfvec_l1_distance, pgwarp::l1_distance_of)
+PGWARP_VECTOR_FUNCTION(cosine_distance, halfvec_cosine_distance, pgwarp::cosine_distance_of)
+PGWARP_VECTOR_FUNCTION(inner_product, halfvec_inner_product, pgwarp::inner_product_of)
+PGWARP_VECTOR_FUNCTION(vector_negative_inner_product, halfvec_negative_inner_product, pgwarp::negative_inner_product)
+PGWARP_VECTOR_FUNCTION(vector_l2_squared_distance, halfvec_l2_squared_distance, pgwarp::l2_squared_distance)
+PGWARP_VECTOR_FUNCTION(vector_spherical_distance, halfvec_spherical_distance, pgwarp::spherical_distance)
+PGWARP_VECTOR_FUNCTION(vector_dims, halfvec_vector_dims, pgwarp::dimensions_of)
+PGWARP_VECTOR_FUNCTION(vector_norm, halfvec_l2_norm, pgwarp::norm_of_argument)
+PGWARP_VECTOR_FUNCTION(l2_normalize, halfvec_l2_normalize, pgwarp::normalised)
+PGWARP_VECTOR_FUNCTION(vector_add, halfvec_add, pgwarp::add)
+PGWARP_VECTOR_FUNCTION(vector_sub, halfvec_sub, pgwarp::subtract)
+PGWARP_VECTOR_FUNCTION(vector_mul, halfvec_mul, pgwarp::multiply)
+PGWARP_VECTOR_FUNCTION(vector_concat, halfvec_concat, pgwarp::concatenate)
+PGWARP_VECTOR_FUNCTION(binary_quantize, halfvec_binary_quantize, pgwarp::quantize_to_bits)
+PGWARP_VECTOR_FUNCTION(subvector, halfvec_subvector, pgwarp::cut_part)

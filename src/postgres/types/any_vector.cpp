@@ -1,0 +1,95 @@
+#include "postgres/types/any_vector.h"
+
+extern "C" {
+#include "fmgr.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+
+PGDLLEXPORT Datum vector_out(PG_FUNCTION_ARGS);
+PGDLLEXPORT Datum halfvec_out(PG_FUNCTION_ARGS);
+}
+
+namespace pgwarp
+{
+
+// Types of extensions have no fixed oid, and their names may be anybody's: their output function tells.
+bool find_element_type(Oid type, ElementType* element)
+{
+    Oid output = InvalidOid;
+    bool is_varlena = false;
+    getTypeOutputInfo(getBaseType(type), &output, &is_varlena);
+    FmgrInfo function;
+    fmgr_info(output, &function);
+    if (function.fn_addr == vector_out) {
+        *element = ElementType::float32;
+    } else if (function.fn_addr == halfvec_out) {
+        *element = ElementType::float16;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+ElementType index_element_type(Relation index)
+{
+    ElementType element = ElementType::float32;
+    const Oid type = index->rd_opcintype[0];
+    if (find_element_type(type, &element)) return element;
+    ereport(ERROR,
+            (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("index \"%s\" cannot have values of type %s",
+                                                            RelationGetRelationName(index), format_type_be(type))));
+}
+
+const char* element_type_name(ElementType element)
+{
+    return element == ElementType::float16 ? vector_type_name<half_bits> : vector_type_name<float>;
+}
+
+namespace
+{
+
+template <class Element>
+AnyVector read_as(ElementType element, Datum value)
+{
+    VectorOf<Element>* vector = datum_get_vector<Element>(value);
+    const bool copied = reinterpret_cast<Pointer>(vector) != DatumGetPointer(value);
+    return {element, vector->dim, vector->x, copied ? vector : nullptr};
+}
+
+}  // namespace
+
+AnyVector read_any_vector(ElementType element, Datum value)
+{
+    return element == ElementType::float16 ? read_as<half_bits>(element, value) : read_as<float>(element, value);
+}
+
+void free_any_vector(const AnyVector& vector)
+{
+    if (vector.copy != nullptr) pfree(vector.copy);
+}
+
+void copy_floats(const AnyVector& vector, float* out)
+{
+    if (vector.element == ElementType::float32) {
+        memcpy(out, vector.x, sizeof(float) * static_cast<Size>(vector.dim));
+        return;
+    }
+    const auto* halves = static_cast<const half_bits*>(vector.x);
+    for (int i = 0; i < vector.dim; ++i) out[i] = float_of_half(halves[i]);
+}
+
+const float* floats_of(const AnyVector& vector)
+{
+    if (vector.element == ElementType::float32) return static_cast<const float*>(vector.x);
+    auto* values = static_cast<float*>(palloc(sizeof(float) * static_cast<Size>(vector.dim)));
+    copy_floats(vector, values);
+    return values;
+}
+
+void round_to_element(ElementType element, float* values, int dim)
+{
+    if (element == ElementType::float32) return;
+    for (int i = 0; i < dim; ++i) values[i] = float_of_half(checked_element<half_bits>(values[i]));
+}
+
+}  // namespace pgwarp

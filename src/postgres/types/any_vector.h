@@ -1,0 +1,34 @@
+// Values of any of the vector types, by the type of their elements.
+#pragma once
+
+#include "postgres/types/vector.h"
+
+namespace pgwarp
+{
+
+// The elements of a SQL type, or of a domain over it. False when it is none of the vector types.
+bool find_element_type(Oid type, ElementType* element);
+// The same for the column of an index; an error where it is none.
+ElementType index_element_type(Relation index);
+// "vector", "halfvec"
+const char* element_type_name(ElementType element);
+
+// A vector of either type, detoasted.
+struct AnyVector {
+    ElementType element;
+    int dim;
+    const void* x;
+    void* copy;  // in the memory context of the call, or null
+};
+AnyVector read_any_vector(ElementType element, Datum value);
+void free_any_vector(const AnyVector& vector);
+
+// Its values, to out[dim].
+void copy_floats(const AnyVector& vector, float* out);
+// Its values, in memory of the vector's own or of the current context.
+const float* floats_of(const AnyVector& vector);
+
+// What `values` become in a vector of such elements. 22003 where it has no room for them.
+void round_to_element(ElementType element, float* values, int dim);
+
+}  // namespace pgwarp

@@ -4,6 +4,7 @@ SET pgwarp.verify_results = on;
 -- every list and many candidates, so that answers don't depend on how a device trained lists and codes
 SET pgwarp.ivfadc_probes = 1000;
 SET pgwarp.refine_factor = 100;
+SET pgwarp.graph_ef_search = 1000;
 
 CREATE TABLE items (id integer PRIMARY KEY, kind integer, h halfvec(8)) WITH (autovacuum_enabled = off);
 CREATE FUNCTION row_of(i integer) RETURNS halfvec LANGUAGE sql IMMUTABLE AS
@@ -76,6 +77,10 @@ CALL live('ivfadc (h halfvec_cosine_ops) WITH (lists = 10)', '<=>');
 CALL live('ivfadc (h) WITH (lists = 10, codes = half, refine = none)', '<->');
 CALL live('ivfadc (h) WITH (lists = 10, codes = int8)', '<->');
 CALL live('ivfadc (h halfvec_ip_ops) WITH (lists = 10, codes = half)', '<#>');
+CALL live('graph (h)', '<->');
+CALL live('graph (h halfvec_ip_ops) WITH (vectors = half)', '<#>');
+CALL live('graph (h halfvec_cosine_ops) WITH (vectors = half)', '<=>');
+CALL live('graph (h halfvec_l1_ops)', '<+>');
 \set VERBOSITY default
 
 -- rows that died: few, and so many that the index is written anew

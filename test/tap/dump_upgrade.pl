@@ -32,11 +32,17 @@ sql('postgres', q{
 	INSERT INTO unlogged VALUES ('[1,2]');
 	CREATE MATERIALIZED VIEW viewed AS SELECT id, v FROM items; CREATE INDEX viewed_v ON viewed USING exact (v);
 	CREATE INDEX viewed_graph ON viewed USING graph (v vector_ip_ops) INCLUDE (id) WITH (vectors = bits, bits = 64, degree = 8);
-	CREATE TABLE empty (v vector(4)); CREATE INDEX empty_v ON empty USING ivfadc (v)});
+	CREATE TABLE empty (v vector(4)); CREATE INDEX empty_v ON empty USING ivfadc (v);
+	CREATE TABLE halves (id int, h halfvec(3));
+	INSERT INTO halves SELECT i, ARRAY[i, i % 3 + 0.1, -i]::halfvec FROM generate_series(1, 200) i;
+	CREATE INDEX halves_exact ON halves USING exact (h halfvec_cosine_ops) INCLUDE (id);
+	CREATE INDEX halves_ivfadc ON halves USING ivfadc (h) WITH (lists = 1);
+	CREATE INDEX halves_graph ON halves USING graph (h halfvec_ip_ops);
+	INSERT INTO halves SELECT i, ARRAY[i, i % 3 + 0.1, -i]::halfvec FROM generate_series(201, 250) i});
 my $definitions = q{SELECT string_agg(pg_get_indexdef(i.oid) || coalesce(' ' || array_to_string(i.reloptions, ','), ''), E'\n' ORDER BY i.relname COLLATE "C")
 	FROM pg_class i JOIN pg_am a ON a.oid = i.relam WHERE a.amname IN ('exact', 'ivfadc', 'graph')};
 my $expected = sql('postgres', $definitions);
-is(scalar(() = $expected =~ /^CREATE/mg), 16, 'indexes to be dumped');
+is(scalar(() = $expected =~ /^CREATE/mg), 19, 'indexes to be dumped');
 
 # The answers of the other tables, by their indexes.
 sub others
@@ -47,6 +53,8 @@ sub others
 		SELECT string_agg(name, ',') FROM (SELECT name FROM others WHERE name IS NOT NULL ORDER BY w::vector(2) <=> '[5.1,1]' LIMIT 3) s;
 		SELECT string_agg(name, ',') FROM (SELECT name FROM others_1 ORDER BY l2_normalize(v)::vector(3) <+> '[0.7,0,-0.7]' LIMIT 1) s;
 		SELECT string_agg(id::text, ',') FROM (SELECT id FROM viewed ORDER BY v <-> (SELECT v FROM items WHERE id = 5) LIMIT 5) s;
+		SELECT string_agg(id || ':' || h, ',') FROM (SELECT id, h FROM halves ORDER BY h <=> '[240.2,1,-240]' LIMIT 6) s;
+		SELECT string_agg(id::text, ',') FROM (SELECT id FROM halves ORDER BY h <-> '[240.2,1,-240]' LIMIT 6) s;
 		SELECT v FROM unlogged ORDER BY v <-> '[0,0]'});
 }
 my $others = others($old, 'postgres');
@@ -54,7 +62,7 @@ sub all_checked
 {
 	my ($node, $db, $name) = @_;
 	is($node->safe_psql($db, q{SELECT count(*) FROM pg_class i JOIN pg_am a ON a.oid = i.relam, pgwarp_check(i.oid, true) WHERE a.amname IN ('exact', 'ivfadc', 'graph') AND i.relkind = 'i'}),
-		14, "$name: every index is whole");
+		17, "$name: every index is whole");
 	return;
 }
 whole($old, 'postgres', 'old');

@@ -176,7 +176,7 @@ void GraphBuilder::find_truth(std::span<const float> vectors, const GraphSpace& 
 void GraphBuilder::train_half(std::span<const float> vectors, ThreadPool& pool)
 {
     progress_->report("measuring half vectors", 0, rows_);
-    half_codec_ = HalfCodec::train(vectors, dimensions_);
+    half_codec_ = are_halves(shape_) ? HalfCodec::identity(dimensions_) : HalfCodec::train(vectors, dimensions_);
     float worst = 0;
     std::mutex mutex;
     pool.parallel_for(rows_, piece_rows, [&](std::size_t begin, std::size_t end) {

@@ -53,6 +53,7 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
 {
     if (rows_ >= most_rows) throw BadRequest("too many rows for one device");
     if (rows_ > 0) require_arrays(arrays);
+    changes_.resize(rows_of(arrays, array_edge_changes));
     if (keeps_bits()) projection_.resize(options_.bits * (dimensions_ + 1));
     choose_form();
     take_memory();
@@ -66,6 +67,8 @@ void Mirror::require_arrays(std::span<const ArrayShape> arrays) const
     require_array(arrays, array_neighbours, ArrayType::u32, rows_, options_.degree);
     if (seeds_ == 0) throw BadRequest("array \"seeds\" is missing");
     require_array(arrays, array_seeds, ArrayType::u32, seeds_, 1);
+    const std::uint64_t changes = rows_of(arrays, array_edge_changes);
+    if (changes > 0) require_array(arrays, array_edge_changes, ArrayType::u32, changes, 3);
     if (keeps_full()) require_array(arrays, array_vectors, ArrayType::f32, rows_, dimensions_);
     if (keeps_half()) {
         require_array(arrays, array_half, ArrayType::f16, rows_, dimensions_);
@@ -129,6 +132,7 @@ void Mirror::write(const std::string& array, std::uint64_t offset, std::span<con
 {
     if (array == array_seeds) return write_piece(std::span<std::uint32_t>(seed_rows_), offset, bytes);
     if (array == array_neighbours) return copy_in(neighbours_.data(), neighbours_.bytes(), offset, bytes);
+    if (array == array_edge_changes) return write_piece(std::span<EdgeChange>(changes_), offset, bytes);
     if (keeps_bits()) {
         if (array == array_projection) return write_piece(std::span<float>(projection_), offset, bytes);
         if (array == array_bits) return copy_in(bits_.data(), bits_.bytes(), offset, bytes);
@@ -184,6 +188,18 @@ void Mirror::write_remote(std::uint64_t offset, std::span<const std::byte> bytes
         std::memcpy(remote_.data() + at / row_bytes * stride_bytes + at % row_bytes, bytes.data() + done, count);
         done += count;
     }
+}
+
+// What merges have changed of the neighbours since they were written.
+void Mirror::change_neighbours()
+{
+    const std::vector<EdgeChange> last = last_changes(rows_, options_.degree, changes_);
+    changes_ = {};
+    if (last.empty()) return;
+    DeviceArray<EdgeChange> changes;
+    upload<EdgeChange>(changes, last, "graph loading");
+    change_edges(changes.data(), changes.size(), options_.degree, neighbours_.data(), owner_);
+    owner_.stream().synchronize();
 }
 
 void Mirror::check_rows()
@@ -286,6 +302,7 @@ void Mirror::finish_load()
         throw BadRequest("the scale of half vectors is impossible");
     }
     if (rows_ > 0) {
+        change_neighbours();
         check_rows();
         upload<std::uint32_t>(device_seeds_, seed_rows_, "graph seeds");
         if (keeps_bits()) {

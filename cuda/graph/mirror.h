@@ -15,6 +15,7 @@
 #include "graph/form.h"
 #include "graph/search_shape.h"
 #include "graph/view.h"
+#include "index/graph/edge_changes.h"
 #include "index/index.h"
 
 namespace pgwarp::cuda::graph
@@ -64,6 +65,7 @@ private:
     void write_remote(std::uint64_t offset, std::span<const std::byte> bytes);
     template <class T>
     void upload(DeviceArray<T>& to, std::span<const T> from, const char* name);
+    void change_neighbours();
     void check_rows();
     std::vector<float> middle();
     void make_halves();
@@ -81,6 +83,7 @@ private:
 
     // On the host while loading.
     std::vector<std::uint32_t> seed_rows_;
+    std::vector<EdgeChange> changes_;
     std::vector<float> half_mean_;
     float half_scale_[2] = {1, 0};
     std::vector<float> projection_;

@@ -40,6 +40,13 @@ __global__ void count_wrong_kernel(const std::uint32_t* neighbours, std::size_t 
     if (own > 0) atomicAdd(wrong, own);
 }
 
+__global__ void change_edges_kernel(const EdgeChange* changes, std::size_t count, std::size_t degree,
+                                    std::uint32_t* neighbours)
+{
+    const std::size_t i = thread_number();
+    if (i < count) neighbours[changes[i].row * degree + changes[i].place] = changes[i].neighbour;
+}
+
 __global__ void gather_halves_kernel(const __half* halves, const float* terms, const std::uint32_t* numbers,
                                      std::size_t count, std::size_t padded, std::uint32_t stride, __half* out,
                                      float* out_terms)
@@ -67,6 +74,14 @@ void count_wrong(const std::uint32_t* neighbours, std::size_t count, std::uint32
     if (count == 0) return;
     count_wrong_kernel<<<std::min(blocks_for(count), 1056U), threads, 0, stream>>>(neighbours, count, rows, wrong);
     check_launch("checking neighbours");
+}
+
+void change_edges(const EdgeChange* changes, std::size_t count, std::size_t degree, std::uint32_t* neighbours,
+                  cudaStream_t stream)
+{
+    if (count == 0) return;
+    change_edges_kernel<<<blocks_for(count), threads, 0, stream>>>(changes, count, degree, neighbours);
+    check_launch("changing neighbours");
 }
 
 void gather_halves(const __half* halves, const float* terms, const std::uint32_t* numbers, std::size_t count,

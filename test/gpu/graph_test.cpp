@@ -1,6 +1,7 @@
 // The device's search of a graph against the CPU's on the same arrays, against brute force in float64, and against
 // itself in other shapes of the work.
 #include "graph_fixture.h"
+#include "graph_pages.h"
 
 #include <array>
 #include <cstring>
@@ -301,6 +302,39 @@ TEST(DeviceGraphForms, FindTheSame)
                     ask(*ranked, queries, dimensions, k, settings, pool), "k " + std::to_string(k));
     }
     EXPECT_THROW(load_graph(index, *std::make_unique<cuda::Context>(0, std::uint64_t{4} << 20), pool), std::bad_alloc);
+}
+
+// Rows that merges added, and edges of old rows to them, are the device's too.
+TEST(DeviceGraphGrowth, AgreesWithTheCpu)
+{
+    ThreadPool pool(0);
+    constexpr std::size_t dimensions = 24;
+    const std::vector<float> rows = random_rows(8500, dimensions, 1);
+    const auto part = [&](std::size_t begin, std::size_t end) {
+        return std::vector<float>(rows.begin() + static_cast<std::ptrdiff_t>(begin * dimensions),
+                                  rows.begin() + static_cast<std::ptrdiff_t>(end * dimensions));
+    };
+    for (const std::int64_t vectors : {full, half, bits}) {
+        Pages pages(
+            Index(Method::graph, Metric::l2, dimensions, part(0, 8000), make_list({{"vectors", vectors}}), pool));
+        pages.grow(part(8000, 8200), pool);
+        pages.grow(part(8200, 8500), pool);
+        ASSERT_NE(pages.find(array_edge_changes), nullptr);
+        const auto cpu = pages.load(pool);
+        const auto device = pages.load(
+            cuda::graph::make_searcher(pages.shape(), pages.options(), pages.shapes(), graph_context()), pool);
+        // Queries near new rows.
+        std::vector<float> queries = part(8000, 8500);
+        for (float& value : queries) value = value * 0.99F + 0.01F;
+        const ParameterList settings = make_list({{"ef_search", 400}});
+        const Agreement agreement = compare(ask(*cpu, queries, dimensions, 10, settings, pool),
+                                            ask(*device, queries, dimensions, 10, settings, pool));
+        EXPECT_TRUE(agreement.ordered);
+        EXPECT_EQ(agreement.unequal, 0U);
+        if (vectors != bits) {
+            EXPECT_GE(agreement.share, 0.995);
+        }
+    }
 }
 
 TEST(DeviceGraphInput, RefusesWhatIsNoGraph)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "index/graph/graph.h"
 
@@ -18,5 +19,8 @@ static_assert(sizeof(EdgeChange) == 12);
 
 // Makes the changes in neighbours [rows][degree], in their order. Throws BadRequest for what no merge makes.
 void apply_changes(std::size_t degree, std::span<std::uint32_t> neighbours, std::span<const EdgeChange> changes);
+
+// The last change of each place, to be made all at once. Throws as above.
+std::vector<EdgeChange> last_changes(std::size_t rows, std::size_t degree, std::span<const EdgeChange> changes);
 
 }  // namespace pgwarp

@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "bench_data.h"
 #include "device/context.h"
 #include "device/error.h"
 #include "index/arrays.h"
@@ -37,151 +38,12 @@ namespace
 {
 
 using namespace pgwarp;
+using namespace pgwarp::bench;
 using cuda::ivfadc::Mirror;
 using Clock = std::chrono::steady_clock;
 
 constexpr double read_rate = 4.3e12;    // bytes a second, measured
 constexpr double matrix_rate = 7.9e14;  // fp16 operations a second, measured
-
-struct Arguments {
-    std::map<std::string, std::string> given;
-    std::string text(const char* name, const char* otherwise) const
-    {
-        const auto found = given.find(name);
-        return found != given.end() ? found->second : otherwise;
-    }
-    std::size_t number(const char* name, std::size_t otherwise) const
-    {
-        const auto found = given.find(name);
-        return found != given.end() ? std::stoull(found->second) : otherwise;
-    }
-    std::vector<std::size_t> numbers(const char* name, const char* otherwise) const
-    {
-        std::vector<std::size_t> list;
-        std::stringstream stream(text(name, otherwise));
-        for (std::string item; std::getline(stream, item, ',');) list.push_back(std::stoull(item));
-        return list;
-    }
-};
-
-struct Data {
-    std::size_t dimensions = 0;
-    std::vector<float> base;
-    std::vector<float> queries;
-    std::size_t rows() const { return base.size() / dimensions; }
-    std::size_t asked() const { return queries.size() / dimensions; }
-};
-
-std::vector<unsigned char> read_file(const std::string& path)
-{
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw std::runtime_error("cannot read " + path);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// Records of int32 length and that many bytes (bvecs) or floats (fvecs); or bytes alone (u8).
-std::vector<float> read_vectors(const std::string& path, std::size_t dimensions)
-{
-    const std::vector<unsigned char> bytes = read_file(path);
-    const std::size_t element = path.ends_with(".fvecs") ? 4 : 1;
-    const std::size_t head = path.ends_with(".u8") ? 0 : 4;
-    const std::size_t record = head + dimensions * element;
-    std::vector<float> rows(bytes.size() / record * dimensions);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        const unsigned char* at = bytes.data() + i / dimensions * record + head + i % dimensions * element;
-        if (element == 1) {
-            rows[i] = *at;
-        } else {
-            std::memcpy(&rows[i], at, 4);
-        }
-    }
-    return rows;
-}
-
-// Orthogonal, by Gram-Schmidt on Gaussian rows.
-std::vector<double> random_rotation(std::size_t n, unsigned seed)
-{
-    std::mt19937_64 random(seed);
-    std::normal_distribution<double> normal;
-    std::vector<double> rotation(n * n);
-    for (double& value : rotation) value = normal(random);
-    for (std::size_t i = 0; i < n; ++i) {
-        double* row = rotation.data() + i * n;
-        for (int pass = 0; pass < 2; ++pass) {
-            for (std::size_t j = 0; j < i; ++j) {
-                const double* other = rotation.data() + j * n;
-                const double dot = std::inner_product(row, row + n, other, 0.0);
-                for (std::size_t d = 0; d < n; ++d) row[d] -= dot * other[d];
-            }
-        }
-        const double norm = std::sqrt(std::inner_product(row, row + n, row, 0.0));
-        for (std::size_t d = 0; d < n; ++d) row[d] /= norm;
-    }
-    return rotation;
-}
-
-void rotate(std::vector<float>& rows, const std::vector<double>& rotation, std::size_t n, ThreadPool& pool)
-{
-    std::vector<float> transposed(n * n);
-    for (std::size_t i = 0; i < n * n; ++i) transposed[i % n * n + i / n] = static_cast<float>(rotation[i]);
-    pool.parallel_for(rows.size() / n, 256, [&](std::size_t first, std::size_t last) {
-        std::vector<float> out(n);
-        for (std::size_t row = first; row < last; ++row) {
-            std::fill(out.begin(), out.end(), 0.0F);
-            for (std::size_t j = 0; j < n; ++j) {
-                const float value = rows[row * n + j];
-                for (std::size_t i = 0; i < n; ++i) out[i] += value * transposed[j * n + i];
-            }
-            std::copy(out.begin(), out.end(), rows.begin() + static_cast<std::ptrdiff_t>(row * n));
-        }
-    });
-}
-
-// Centres one to 200 rows; along axis i all is 1 / (1 + i / 6) as wide as along the first.
-std::vector<float> generate(std::size_t rows, std::size_t n, std::size_t centres, unsigned seed, ThreadPool& pool)
-{
-    std::vector<float> centre(centres * n);
-    std::mt19937_64 random(7);
-    std::normal_distribution<float> normal;
-    for (std::size_t i = 0; i < centre.size(); ++i) centre[i] = normal(random);
-    std::vector<float> out(rows * n);
-    pool.parallel_for(rows, 4096, [&](std::size_t first, std::size_t last) {
-        std::mt19937_64 own(seed * 1000003ULL + first);
-        std::normal_distribution<float> noise;
-        for (std::size_t row = first; row < last; ++row) {
-            const float* from = centre.data() + own() % centres * n;
-            for (std::size_t d = 0; d < n; ++d) {
-                const float width = 1 / (1 + static_cast<float>(d) / 6);
-                out[row * n + d] = (from[d] + noise(own)) * width * 40;
-            }
-        }
-    });
-    return out;
-}
-
-Data load(const Arguments& arguments, ThreadPool& pool)
-{
-    Data data;
-    data.dimensions = arguments.number("dimensions", 128);
-    const std::string base = arguments.text("base", "");
-    const std::string queries = arguments.text("queries", "10000");
-    if (base.empty()) {
-        const std::size_t rows = arguments.number("rows", 1000000);
-        data.base = generate(rows, data.dimensions, rows / 200 + 1, 1, pool);
-        data.queries = generate(std::stoull(queries), data.dimensions, rows / 200 + 1, 2, pool);
-    } else {
-        data.base = read_vectors(base, data.dimensions);
-        const std::size_t most = arguments.number("rows", data.rows());
-        data.base.resize(std::min(most, data.rows()) * data.dimensions);
-        data.queries = read_vectors(queries, data.dimensions);
-    }
-    if (arguments.number("rotate", 1) != 0) {
-        const std::vector<double> rotation = random_rotation(data.dimensions, 5);
-        rotate(data.base, rotation, data.dimensions, pool);
-        rotate(data.queries, rotation, data.dimensions, pool);
-    }
-    return data;
-}
 
 struct Built {
     IndexShape shape{};
@@ -308,12 +170,6 @@ Recall recall_of(const std::vector<std::vector<RowResult>>& truth, std::size_t c
     }
     const auto queries = static_cast<double>(count);
     return {recall.first / queries, recall.among / queries, recall.share / queries};
-}
-
-double median(std::vector<double> times)
-{
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
 }
 
 // Operands on the device: milliseconds of one batch, by events.

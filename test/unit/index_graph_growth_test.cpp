@@ -8,119 +8,15 @@
 #include <set>
 #include <string>
 
-#include "index/arrays.h"
+#include "graph_pages.h"
 #include "index/graph/edge_changes.h"
 #include "index/graph/edges.h"
 #include "index/graph/graph.h"
-#include "index_fixture.h"
 
 namespace pgwarp::test
 {
 namespace
 {
-
-struct Stored {
-    ArrayShape shape;
-    std::vector<std::byte> bytes;
-};
-
-// The arrays of an index as pages hold them, and what a merge makes of them.
-class Pages
-{
-public:
-    explicit Pages(const Index& index) : shape_(index.shape), options_(index.builder->effective_options())
-    {
-        for (const ArrayShape& shape : index.builder->arrays()) arrays_.push_back({shape, index.contents(shape)});
-    }
-
-    void grow(std::span<const float> rows, ThreadPool& pool)
-    {
-        const std::size_t dimensions = shape_.dimensions;
-        const auto extender = find_method(Method::graph)->make_extender(shape_, options_);
-        for (const Stored& array : arrays_) {
-            for (std::size_t offset = 0; offset < array.bytes.size(); offset += 10007) {
-                const std::size_t length = std::min<std::size_t>(10007, array.bytes.size() - offset);
-                extender->give(array.shape, offset, std::span(array.bytes).subspan(offset, length));
-            }
-        }
-        RowBuffer added(dimensions);
-        for (std::size_t i = 0; i < rows.size() / dimensions; ++i) {
-            const Tid tid{static_cast<std::uint32_t>(i), 1, 0};
-            added.append({&tid, 1}, rows.subspan(i * dimensions, dimensions));
-        }
-        added.sort_by_tid();
-        const std::size_t old_rows = find("neighbours")->shape.rows;
-        extender->run(added, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
-        for (const ArrayShape& made : extender->arrays()) take(*extender, made, old_rows);
-    }
-
-    std::unique_ptr<Searcher> load(ThreadPool& pool) const
-    {
-        std::vector<ArrayShape> shapes;
-        for (const Stored& array : arrays_) shapes.push_back(array.shape);
-        auto searcher = find_method(Method::graph)->make_searcher(shape_, options_, shapes);
-        for (const Stored& array : arrays_) searcher->write(array.shape.name, 0, array.bytes);
-        searcher->finish_load(pool);
-        return searcher;
-    }
-
-    template <class Element>
-    std::vector<Element> values(const char* name) const
-    {
-        const Stored* array = find(name);
-        std::vector<Element> out(array == nullptr ? 0 : array->bytes.size() / sizeof(Element));
-        if (!out.empty()) std::memcpy(out.data(), array->bytes.data(), array->bytes.size());
-        return out;
-    }
-    GraphEdges edges() const
-    {
-        GraphEdges edges;
-        edges.degree = static_cast<std::size_t>(options_.get("degree", 0));
-        const auto neighbours = values<std::uint32_t>(array_neighbours);
-        edges.neighbours.assign(neighbours.begin(), neighbours.end());
-        apply_changes(edges, values<EdgeChange>(array_edge_changes));
-        return edges;
-    }
-    const Stored* find(const std::string& name) const
-    {
-        for (const Stored& array : arrays_) {
-            if (name == array.shape.name) return &array;
-        }
-        return nullptr;
-    }
-    bool same_as(const Pages& other) const
-    {
-        if (arrays_.size() != other.arrays_.size()) return false;
-        for (const Stored& array : arrays_) {
-            const Stored* twin = other.find(array.shape.name);
-            if (twin == nullptr || twin->bytes != array.bytes) return false;
-        }
-        return true;
-    }
-
-private:
-    // Arrays of rows, and of changes, grow by what was made; neighbours of all rows are written anew.
-    void take(const Builder& extender, const ArrayShape& made, std::size_t old_rows)
-    {
-        const std::string name = made.name;
-        const bool whole =
-            name == "half_scale" || name == array_seeds || (name == array_neighbours && made.rows > old_rows);
-        if (name == array_neighbours && whole)
-            std::erase_if(arrays_, [](const Stored& array) { return array.shape.name == std::string("edge_changes"); });
-        auto* present = const_cast<Stored*>(find(name));
-        if (present == nullptr)
-            present = &arrays_.emplace_back(Stored{make_array_shape(made.name, made.type, 0, made.width), {}});
-        std::vector<std::byte> bytes(made.bytes());
-        extender.read(name, 0, bytes);
-        if (whole) *present = {made, {}};
-        if (!whole) present->shape.rows += made.rows;
-        present->bytes.insert(present->bytes.end(), bytes.begin(), bytes.end());
-    }
-
-    IndexShape shape_;
-    ParameterList options_;
-    std::vector<Stored> arrays_;
-};
 
 void expect_sound(const Pages& pages)
 {
@@ -255,6 +151,25 @@ INSTANTIATE_TEST_SUITE_P(Kinds, GraphGrowth,
                                          Case{Metric::cosine, 2, 24}, Case{Metric::l1, 0, 12},
                                          Case{Metric::l1, 1, 12}));
 
+// What is made all at once is what is made one by one.
+TEST(EdgeChanges, LastOnesWin)
+{
+    std::mt19937 generator(3);
+    std::vector<EdgeChange> changes;
+    const auto draw = [&](std::uint32_t below) { return static_cast<std::uint32_t>(generator() % below); };
+    for (int i = 0; i < 500; ++i) changes.push_back({draw(20), draw(6), i % 9 == 0 ? no_neighbour : draw(20)});
+    std::vector<std::uint32_t> one_by_one(20 * 6, 7);
+    std::vector<std::uint32_t> at_once = one_by_one;
+    apply_changes(6, one_by_one, changes);
+    const std::vector<EdgeChange> last = last_changes(20, 6, changes);
+    std::set<std::size_t> places;
+    for (const EdgeChange& change : last) EXPECT_TRUE(places.insert(change.row * 6 + change.place).second);
+    apply_changes(6, at_once, last);
+    EXPECT_EQ(at_once, one_by_one);
+    EXPECT_THROW(last_changes(19, 6, changes), BadRequest);
+    EXPECT_THROW(last_changes(20, 5, changes), BadRequest);
+}
+
 TEST(GraphExtender, RefusesWhatNoIndexHolds)
 {
     ThreadPool pool(2);
@@ -287,11 +202,11 @@ TEST(GraphExtender, RefusesWhatNoIndexHolds)
     EdgeChange change{3, 99, 4};
     GraphEdges edges{32, {}};
     edges.neighbours.resize(10 * 32, no_neighbour);
-    EXPECT_THROW(apply_changes(edges, {&change, 1}), BadRequest);
+    EXPECT_THROW(apply_changes(edges.degree, edges.neighbours, {&change, 1}), BadRequest);
     change = {10, 0, 4};
-    EXPECT_THROW(apply_changes(edges, {&change, 1}), BadRequest);
+    EXPECT_THROW(apply_changes(edges.degree, edges.neighbours, {&change, 1}), BadRequest);
     change = {3, 0, 10};
-    EXPECT_THROW(apply_changes(edges, {&change, 1}), BadRequest);
+    EXPECT_THROW(apply_changes(edges.degree, edges.neighbours, {&change, 1}), BadRequest);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "index/arrays.h"
 #include "index/calibrate.h"
+#include "index/graph/build_steps.h"
 #include "index/graph/calibration.h"
 #include "index/graph/edges.h"
 #include "index/graph/graph.h"
@@ -37,8 +38,12 @@ void make_orthogonal(float* vector, const float* direction, std::size_t dimensio
 class GraphBuilder : public Builder
 {
 public:
-    GraphBuilder(const IndexShape& shape, const ParameterList& options)
-        : shape_(shape), metric_(static_cast<Metric>(shape.metric)), dimensions_(shape.dimensions), asked_(options)
+    GraphBuilder(const IndexShape& shape, const ParameterList& options, std::unique_ptr<GraphBuildSteps> steps)
+        : shape_(shape),
+          metric_(static_cast<Metric>(shape.metric)),
+          dimensions_(shape.dimensions),
+          asked_(options),
+          steps_(std::move(steps))
     {
         // What makes no sense is refused before any row comes.
         options_ = GraphOptions::resolve(asked_, 0, dimensions_);
@@ -53,6 +58,10 @@ public:
 private:
     void hold_out();
     void draw_graph(const GraphSpace& space, ThreadPool& pool);
+    ReachRows reach() const;
+    void connect(RowBitmap left_out);
+    std::vector<std::vector<std::uint32_t>> nearest_of_held_out(Metric metric, std::span<const float> rows,
+                                                                std::size_t dimensions, ThreadPool& pool);
     void find_truth(std::span<const float> vectors, const GraphSpace& space, ThreadPool& pool);
     void train_half(std::span<const float> vectors, ThreadPool& pool);
     void project(std::span<const float> vectors, ThreadPool& pool);
@@ -64,6 +73,7 @@ private:
     Metric metric_;
     std::size_t dimensions_;
     ParameterList asked_;
+    std::unique_ptr<GraphBuildSteps> steps_;  // of a device, or none
     GraphOptions options_;
     std::size_t rows_ = 0;
     const BuildProgress* progress_ = nullptr;
@@ -111,13 +121,42 @@ void GraphBuilder::hold_out()
 
 void GraphBuilder::draw_graph(const GraphSpace& space, ThreadPool& pool)
 {
+    if (steps_ != nullptr && steps_->draw(space, options_, held_out_bits_, *progress_, pool, seeds_, edges_)) {
+        std::vector<std::uint32_t> drawn;
+        for (std::uint32_t row = 0; row < rows_; ++row) {
+            if (!bit_is_set(held_out_bits_, row)) drawn.push_back(row);
+        }
+        add_seeds(edges_, drawn, most_seeds(rows_), seeds_, reach());
+        return connect(held_out_bits_);
+    }
     const RowGroups groups = group_rows(space, seed_count(rows_), held_out_bits_, *progress_, pool);
     seeds_ = central_rows(space, groups, pool);
     const std::size_t compared = rows_ <= most_compared_with_all ? rows_ : compared_rows;
     const NearestRows nearest = grouped_nearest_rows(space, groups, options_.build_degree, compared, *progress_, pool);
     edges_ = draw_edges(nearest, options_.degree, groups.rows, *progress_, pool);
     add_seeds(edges_, groups.rows, most_seeds(rows_), seeds_);
-    connect_rows(edges_, seeds_, held_out_bits_, *progress_);
+    connect(held_out_bits_);
+}
+
+ReachRows GraphBuilder::reach() const
+{
+    if (steps_ == nullptr) return {};
+    return [this](const GraphEdges& edges, std::span<const std::uint32_t> from) { return steps_->reach(edges, from); };
+}
+
+void GraphBuilder::connect(RowBitmap left_out)
+{
+    connect_rows(edges_, seeds_, left_out, *progress_, reach());
+}
+
+std::vector<std::vector<std::uint32_t>> GraphBuilder::nearest_of_held_out(Metric metric, std::span<const float> rows,
+                                                                          std::size_t dimensions, ThreadPool& pool)
+{
+    if (steps_ != nullptr) {
+        auto truth = steps_->truth(metric, rows, dimensions, held_out_, pool, progress_->cancel);
+        if (truth) return std::move(*truth);
+    }
+    return calibration_truth(metric, rows, dimensions, held_out_, pool, progress_->cancel);
 }
 
 void GraphBuilder::find_truth(std::span<const float> vectors, const GraphSpace& space, ThreadPool& pool)
@@ -125,10 +164,10 @@ void GraphBuilder::find_truth(std::span<const float> vectors, const GraphSpace& 
     progress_->report("calibrating", 0, 1);
     if (held_out_.empty()) return;
     queries_ = gather_rows(vectors.data(), dimensions_, held_out_);
-    truth_ = calibration_truth(metric_, vectors, dimensions_, held_out_, pool, progress_->cancel);
-    nearby_ = metric_ != Metric::inner_product ? truth_
-                                               : calibration_truth(space.metric(), space.rows(), space.dimensions(),
-                                                                   held_out_, pool, progress_->cancel);
+    truth_ = nearest_of_held_out(metric_, vectors, dimensions_, pool);
+    nearby_ = metric_ != Metric::inner_product
+                  ? truth_
+                  : nearest_of_held_out(space.metric(), space.rows(), space.dimensions(), pool);
     for (std::vector<std::uint32_t>& near : nearby_) near.resize(std::min(near.size(), options_.build_degree));
     for (std::vector<std::uint32_t>& truth : truth_)
         std::erase_if(truth, [this](std::uint32_t row) { return bit_is_set(held_out_bits_, row); });
@@ -210,7 +249,13 @@ void GraphBuilder::keep_rows(RowBuffer& rows, ThreadPool& pool)
 
 void GraphBuilder::calibrate(ThreadPool& pool)
 {
-    const auto searcher = make_lent_graph_searcher(shape_, *this, {edges_, vectors_, halves_, bits_}, pool);
+    std::unique_ptr<Searcher> searcher;
+    if (steps_ != nullptr) {
+        searcher = steps_->make_searcher(shape_, effective_options(), arrays());
+        if (searcher != nullptr) feed_searcher(*this, *searcher, pool);
+    }
+    if (searcher == nullptr)
+        searcher = make_lent_graph_searcher(shape_, *this, {edges_, vectors_, halves_, bits_}, pool);
     const GraphCalibration calibration{*searcher, rows_ - held_out_.size(), dimensions_, metric_, queries_, truth_};
     calibration_ = calibration.run(*progress_, pool);
 }
@@ -218,7 +263,7 @@ void GraphBuilder::calibrate(ThreadPool& pool)
 void GraphBuilder::take_in()
 {
     for (std::size_t i = 0; i < held_out_.size(); ++i) insert_row(edges_, held_out_[i], nearby_[i]);
-    connect_rows(edges_, seeds_, {}, *progress_);
+    connect({});
     queries_ = {};
     truth_ = {};
     nearby_ = {};
@@ -266,7 +311,13 @@ void GraphBuilder::read(const std::string& array, std::uint64_t offset, std::spa
 
 std::unique_ptr<Builder> make_graph_builder(const IndexShape& shape, const ParameterList& options)
 {
-    return std::make_unique<GraphBuilder>(shape, options);
+    return make_graph_builder(shape, options, nullptr);
+}
+
+std::unique_ptr<Builder> make_graph_builder(const IndexShape& shape, const ParameterList& options,
+                                            std::unique_ptr<GraphBuildSteps> steps)
+{
+    return std::make_unique<GraphBuilder>(shape, options, std::move(steps));
 }
 
 }  // namespace pgwarp

@@ -14,13 +14,19 @@ namespace
 {
 
 constexpr std::uint64_t order_seed = 0x73656564;
-constexpr std::uint32_t unreached = 0xffffffff;
-constexpr std::uint32_t root = 0xfffffffe;
+constexpr std::uint32_t unreached = unreached_row;
+constexpr std::uint32_t root = root_row;
 
 class Connector
 {
 public:
     explicit Connector(GraphEdges& edges) : edges_(edges), parent_(edges.count(), unreached) {}
+    // What a search in breadth has found.
+    Connector(GraphEdges& edges, std::vector<std::uint32_t> parents)
+        : edges_(edges), parent_(std::move(parents)), reached_(parent_.size())
+    {
+        reached_ -= static_cast<std::size_t>(std::count(parent_.begin(), parent_.end(), unreached));
+    }
 
     void reach_from(std::uint32_t row, std::uint32_t parent)
     {
@@ -91,9 +97,11 @@ private:
 }  // namespace
 
 void add_seeds(const GraphEdges& edges, std::span<const std::uint32_t> rows, std::size_t most,
-               std::vector<std::uint32_t>& seeds)
+               std::vector<std::uint32_t>& seeds, const ReachRows& reach)
 {
     std::vector<bool> seen(edges.count(), false);
+    const std::vector<std::uint32_t> parents = reach ? reach(edges, seeds) : std::vector<std::uint32_t>();
+    for (std::size_t row = 0; row < parents.size(); ++row) seen[row] = parents[row] != unreached;
     std::vector<std::uint32_t> queue;
     const auto reach_from = [&](std::uint32_t row) {
         seen[row] = true;
@@ -121,11 +129,14 @@ void add_seeds(const GraphEdges& edges, std::span<const std::uint32_t> rows, std
 }
 
 void connect_rows(GraphEdges& edges, std::span<const std::uint32_t> seeds, RowBitmap left_out,
-                  const BuildProgress& progress)
+                  const BuildProgress& progress, const ReachRows& reach)
 {
     progress.report("connecting rows", 0, edges.count());
-    Connector connector(edges);
-    connector.reach_from(seeds[0], root);
+    std::vector<std::uint32_t> parents;
+    if (reach) parents = reach(edges, seeds.first(1));
+    const bool searched = !parents.empty();
+    Connector connector = searched ? Connector(edges, std::move(parents)) : Connector(edges);
+    if (!searched) connector.reach_from(seeds[0], root);
     for (const std::uint32_t seed : seeds) {
         if (!connector.reached(seed)) connector.link(seed);
     }

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
-#include "index/graph/edges.h"
 #include "index/graph/graph.h"
 
 namespace pgwarp
@@ -17,11 +17,10 @@ struct EdgeChange {
 };
 static_assert(sizeof(EdgeChange) == 12);
 
-// Makes the changes, in their order, in neighbours [rows][degree]. Throws BadRequest for what no merge makes.
-void apply_changes(std::span<std::uint32_t> neighbours, std::size_t degree, std::span<const EdgeChange> changes);
-inline void apply_changes(GraphEdges& edges, std::span<const EdgeChange> changes)
-{
-    apply_changes(edges.neighbours, edges.degree, changes);
-}
+// Makes the changes in neighbours [rows][degree], in their order. Throws BadRequest for what no merge makes.
+void apply_changes(std::size_t degree, std::span<std::uint32_t> neighbours, std::span<const EdgeChange> changes);
+
+// The last change of each place, to be made all at once. Throws as above.
+std::vector<EdgeChange> last_changes(std::size_t rows, std::size_t degree, std::span<const EdgeChange> changes);
 
 }  // namespace pgwarp

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -45,15 +46,22 @@ std::vector<std::uint32_t> choose_edges(const GraphEdges& edges, std::span<const
 // back.
 void insert_row(GraphEdges& edges, std::uint32_t row, std::span<const std::uint32_t> near);
 
+// A search in breadth from some rows: the row that each was reached from, or these.
+inline constexpr std::uint32_t unreached_row = 0xffffffff;
+inline constexpr std::uint32_t root_row = 0xfffffffe;
+using ReachRows =
+    std::function<std::vector<std::uint32_t>(const GraphEdges& edges, std::span<const std::uint32_t> from)>;
+
 // Adds seeds in parts of the graph that no seed leads to, such as clusters that lie apart, up to `most`; the order is
-// drawn anew. `rows`: those that have edges.
+// drawn anew. `rows`: those that have edges. `reach`, where given, makes the first search, whose result may be empty:
+// then it is made here.
 void add_seeds(const GraphEdges& edges, std::span<const std::uint32_t> rows, std::size_t most,
-               std::vector<std::uint32_t>& seeds);
+               std::vector<std::uint32_t>& seeds, const ReachRows& reach = {});
 
 // Makes every row but those left out, which have no edges, reachable from the first seed. Of rows that aren't, one in a
-// connected set is linked from a row near it. Needs at least one row.
+// connected set is linked from a row near it. Needs at least one row. `reach` as above.
 void connect_rows(GraphEdges& edges, std::span<const std::uint32_t> seeds, RowBitmap left_out,
-                  const BuildProgress& progress);
+                  const BuildProgress& progress, const ReachRows& reach = {});
 
 // How many rows can be reached from this one, itself included.
 std::size_t count_reachable(const GraphEdges& edges, std::uint32_t from);

@@ -76,8 +76,8 @@ private:
     GraphOptions options_;
     std::vector<std::uint32_t> seeds_;
     KeptArray<std::uint32_t> neighbours_;
-    EdgeView edges_;
     std::vector<EdgeChange> changes_;  // while the index is loaded
+    EdgeView edges_;
     std::unique_ptr<StoredRows> stored_;
 };
 
@@ -121,7 +121,7 @@ void GraphSearcher::finish_load(ThreadPool& pool)
         if (!std::all_of(first, first + (end - begin) * edges_.degree, known))
             throw BadRequest("a neighbour is no row of its index");
     });
-    if (!changes_.empty()) apply_changes(neighbours_.room(rows_ * options_.degree), options_.degree, changes_);
+    if (!changes_.empty()) apply_changes(options_.degree, neighbours_.room(rows_ * options_.degree), changes_);
     changes_ = {};
     stored_->finish_load();
     stored_->prepare_searches(seeds_, edges_, pool);

@@ -1,0 +1,506 @@
+// The graph on the device: how long a build and its steps take, and recall and time of searches in every shape of the
+// work. Each row of each table has its recall and the settings it was measured with.
+//
+//   graph_bench [--rows N] [--dimensions D] [--queries N|FILE] [--base FILE.u8] [--rotate 0|1] [--cosine 1]
+//               [--metric l2|ip|cosine|l1] [--degree D,...] [--build-degree B] [--vectors full|half|bits] [--bits B]
+//               [--cases build,curve,shapes,few,song,batches] [--ef E,...] [--batch B] [--k K,...]
+//               [--settings "name=value,name=value;..."] [--repeat N] [--csv FILE --name NAME]
+//
+//   build    seconds of each phase of two builds, the second of which finds everything warm
+//   curve    recall and queries a second for each ef_search and k
+//   shapes   each setting of a search varied alone, around the defaults, at two of the ef_search
+//   few      batches of 1, 2, 4, ... from and to host memory: median and 99th percentile
+//   song     the choices of the SONG paper: visited structures, selected insertion, deletion, queries a warp, steps
+//   batches  batch sizes 1 to all queries
+//   custom   --settings, one row for each set of them, at each ef_search
+//
+// Without a file: a Gaussian mixture with a falling spectrum, randomly rotated. Truth is the device's exact search.
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+
+#include "bench_data.h"
+#include "device/context.h"
+#include "device/error.h"
+#include "exact/exact.h"
+#include "graph/device_search.h"
+#include "graph/graph.h"
+#include "index/arrays.h"
+#include "index/graph/graph.h"
+#include "index/ivfadc/ivfadc.h"
+
+namespace
+{
+
+using namespace pgwarp;
+using namespace pgwarp::bench;
+using cuda::graph::Mirror;
+using Clock = std::chrono::steady_clock;
+using Results = std::vector<std::vector<RowResult>>;
+
+double seconds_since(Clock::time_point begin)
+{
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+struct Built {
+    IndexShape shape{};
+    ParameterList options;
+    std::vector<ArrayShape> arrays;
+    std::map<std::string, std::vector<std::byte>> contents;
+    std::vector<std::pair<std::string, double>> phases;  // seconds, in order
+    double seconds = 0;
+    Calibration calibration;
+};
+
+// Time goes to the phase that was reported last.
+struct Phases {
+    Built& built;
+    Clock::time_point last = Clock::now();
+    std::string current = "beginning";
+    void report(const char* phase)
+    {
+        const double passed = seconds_since(last);
+        last = Clock::now();
+        if (!built.phases.empty() && built.phases.back().first == current) {
+            built.phases.back().second += passed;
+        } else {
+            built.phases.emplace_back(current, passed);
+        }
+        current = phase;
+    }
+};
+
+Metric metric_of(const Arguments& arguments)
+{
+    const std::string name = arguments.text("metric", "l2");
+    if (name == "ip") return Metric::inner_product;
+    if (name == "cosine") return Metric::cosine;
+    return name == "l1" ? Metric::l1 : Metric::l2;
+}
+
+Built build(const Data& data, const Arguments& arguments, std::size_t degree, cuda::Context& context, ThreadPool& pool)
+{
+    Built built;
+    built.shape.method = Method::graph;
+    built.shape.element = ElementType::float32;
+    built.shape.metric = static_cast<std::uint8_t>(metric_of(arguments));
+    built.shape.dimensions = static_cast<std::uint32_t>(data.dimensions);
+    const std::string vectors = arguments.text("vectors", "full");
+    ParameterList asked;
+    asked.set("degree", static_cast<std::int64_t>(degree));
+    asked.set("build_degree", static_cast<std::int64_t>(arguments.number("build-degree", 0)));
+    asked.set("vectors", vectors == "bits" ? 2 : vectors == "half" ? 1 : 0);
+    asked.set("bits", static_cast<std::int64_t>(arguments.number("bits", 0)));
+    RowBuffer rows(data.dimensions);
+    std::vector<Tid> tids(data.rows());
+    for (std::size_t i = 0; i < tids.size(); ++i) tids[i] = {static_cast<std::uint32_t>(i), 1, 0};
+    rows.append(tids, data.base);
+    rows.sort_by_tid(&pool);
+    const auto builder = cuda::graph::make_builder(context, built.shape, asked);
+    Phases phases{built};
+    const auto begin = Clock::now();
+    const BuildProgress progress{[&phases](const char* phase, std::uint64_t, std::uint64_t) { phases.report(phase); },
+                                 nullptr};
+    builder->run(rows, progress, pool);
+    phases.report("end");
+    built.seconds = seconds_since(begin);
+    built.options = builder->effective_options();
+    built.arrays = builder->arrays();
+    built.calibration = builder->calibration();
+    for (const ArrayShape& array : built.arrays) {
+        std::vector<std::byte>& bytes = built.contents[array.name];
+        bytes.resize(array.bytes());
+        builder->read(array.name, 0, bytes);
+    }
+    return built;
+}
+
+template <class Target>
+void feed(const Built& built, Target& target)
+{
+    constexpr std::size_t step = 8 << 20;
+    for (const ArrayShape& array : built.arrays) {
+        const std::vector<std::byte>& bytes = built.contents.at(array.name);
+        for (std::size_t offset = 0; offset < bytes.size(); offset += step) {
+            target.write(array.name, offset, std::span(bytes).subspan(offset, std::min(step, bytes.size() - offset)));
+        }
+    }
+}
+
+Results find_truth(const Data& data, Metric metric, std::size_t k, cuda::Context& context, ThreadPool& pool)
+{
+    IndexShape shape{};
+    shape.method = Method::exact;
+    shape.element = ElementType::float32;
+    shape.metric = static_cast<std::uint8_t>(metric);
+    shape.dimensions = static_cast<std::uint32_t>(data.dimensions);
+    const std::vector<ArrayShape> arrays{make_array_shape(array_vectors, ArrayType::f32, data.rows(), data.dimensions)};
+    const auto searcher = cuda::make_exact_searcher(context, shape, arrays);
+    searcher->write(array_vectors, 0, std::as_bytes(std::span(data.base)));
+    searcher->finish_load(pool);
+    SearchBatch batch;
+    batch.queries = data.queries;
+    batch.count = data.asked();
+    batch.k = static_cast<std::uint32_t>(k);
+    Results truth;
+    searcher->search(batch, truth, pool);
+    return truth;
+}
+
+double recall_of(const Results& truth, const std::uint32_t* rows, std::size_t count, std::size_t k)
+{
+    double found = 0;
+    std::vector<std::uint32_t> wanted(k);
+    for (std::size_t q = 0; q < count; ++q) {
+        for (std::size_t i = 0; i < k; ++i) wanted[i] = truth[q][i].row;
+        std::sort(wanted.begin(), wanted.end());
+        std::vector<std::uint32_t> own(rows + q * k, rows + (q + 1) * k);
+        std::sort(own.begin(), own.end());
+        own.erase(std::unique(own.begin(), own.end()), own.end());
+        for (const std::uint32_t row : own) found += std::binary_search(wanted.begin(), wanted.end(), row) ? 1 : 0;
+    }
+    return found / static_cast<double>(count * k);
+}
+
+struct Measured {
+    double milliseconds = 0;  // of the batch, operands on the device
+    double recall = 0;
+    double turns = 0;  // of a query: turns of the loop, rows expanded, rows scored
+    double expanded = 0;
+    double scored = 0;
+    cuda::graph::SearchShape shape;
+};
+
+// What tables are made from.
+struct Bench {
+    const Arguments& arguments;
+    const Data& data;
+    const Built& built;
+    const Results& truth;
+    Mirror& mirror;
+    const Searcher& searcher;
+    ThreadPool& pool;
+    std::ofstream& csv;
+
+    Measured measure(const ParameterList& settings, std::size_t ef, std::size_t k, std::size_t count) const;
+    void row(const std::string& what, const ParameterList& settings, std::size_t ef, std::size_t k,
+             std::size_t count) const;
+    void head(const char* title) const
+    {
+        std::printf(
+            "\n%s\n%-44s %5s %6s %4s  recall   device ms   queries/s  turns expanded  scored  lanes team bits  "
+            "shared  state B\n",
+            title, "setting", "ef", "batch", "k");
+    }
+    void few() const;
+};
+
+Measured Bench::measure(const ParameterList& settings, std::size_t ef, std::size_t k, std::size_t count) const
+{
+    const auto lease = mirror.context().lease(cuda::Priority::search);
+    cuda::MemoryPool& memory = mirror.context().pool();
+    const std::size_t dimensions = data.dimensions;
+    const std::size_t kept = std::max(ef, k);
+    cuda::DeviceArray<float> queries(memory, count * dimensions, "bench", lease);
+    cuda::DeviceArray<double> values(memory, count * k, "bench", lease);
+    cuda::DeviceArray<std::uint32_t> rows(memory, count * k, "bench", lease);
+    cuda::DeviceArray<std::uint32_t> found(memory, count, "bench", lease);
+    cuda::DeviceArray<cuda::graph::TraversalCounts> work(memory, count, "bench", lease);
+    cuda::check(cudaMemcpyAsync(queries.data(), data.queries.data(), queries.bytes(), cudaMemcpyHostToDevice, lease),
+                "bench");
+    const auto plan = cuda::graph::plan_search(mirror, settings, kept, k, count);
+    if (plan.shape.shared_bytes > mirror.context().shared_bytes_per_block()) throw std::runtime_error("does not fit");
+    cuda::DeviceArray<std::byte> workspace(memory, plan.workspace, "bench", lease);
+    const auto run = [&](bool count_work) {
+        for (std::size_t begin = 0; begin < count; begin += plan.count) {
+            const auto some =
+                cuda::graph::plan_search(mirror, settings, kept, k, std::min<std::size_t>(plan.count, count - begin));
+            // The shape is that of the whole batch.
+            auto piece = some;
+            piece.shape = plan.shape;
+            cuda::graph::enqueue_search(mirror, piece, queries.data() + begin * dimensions, nullptr, workspace.data(),
+                                        {values.data() + begin * k, rows.data() + begin * k, found.data() + begin},
+                                        count_work ? work.data() + begin : nullptr, lease);
+        }
+    };
+    cudaEvent_t start;
+    cudaEvent_t stop;
+    cuda::check(cudaEventCreate(&start), "bench");
+    cuda::check(cudaEventCreate(&stop), "bench");
+    std::vector<double> times;
+    const std::size_t repeats = arguments.number("repeat", 9);
+    for (std::size_t i = 0; i < repeats + 2; ++i) {
+        cuda::check(cudaEventRecord(start, lease), "bench");
+        run(false);
+        cuda::check(cudaEventRecord(stop, lease), "bench");
+        cuda::check(cudaEventSynchronize(stop), "bench");
+        float milliseconds = 0;
+        cuda::check(cudaEventElapsedTime(&milliseconds, start, stop), "bench");
+        if (i >= 2) times.push_back(milliseconds);
+    }
+    run(true);
+    std::vector<std::uint32_t> host_rows(count * k);
+    std::vector<cuda::graph::TraversalCounts> host_work(count);
+    cuda::check(cudaMemcpyAsync(host_rows.data(), rows.data(), rows.bytes(), cudaMemcpyDeviceToHost, lease), "bench");
+    cuda::check(cudaMemcpyAsync(host_work.data(), work.data(), work.bytes(), cudaMemcpyDeviceToHost, lease), "bench");
+    lease.stream().synchronize();
+    cuda::check(cudaEventDestroy(start), "bench");
+    cuda::check(cudaEventDestroy(stop), "bench");
+    Measured measured;
+    measured.milliseconds = median(times);
+    measured.recall = recall_of(truth, host_rows.data(), count, k);
+    measured.shape = plan.shape;
+    for (const auto& counts : host_work) {
+        measured.turns += counts.turns / static_cast<double>(count);
+        measured.expanded += counts.expanded / static_cast<double>(count);
+        measured.scored += counts.scored / static_cast<double>(count);
+    }
+    return measured;
+}
+
+void Bench::row(const std::string& what, const ParameterList& settings, std::size_t ef, std::size_t k,
+                std::size_t count) const
+{
+    Measured measured;
+    try {
+        measured = measure(settings, ef, k, count);
+    } catch (const std::runtime_error& error) {
+        std::printf("%-44s %5zu %6zu %4zu  %s\n", what.c_str(), ef, count, k, error.what());
+        return;
+    }
+    const double rate = static_cast<double>(count) / measured.milliseconds * 1e3;
+    std::printf("%-44s %5zu %6zu %4zu  %.4f  %10.4f  %10.0f  %5.0f  %7.0f %7.0f  %4ux%u %4u %4u  %6u  %7.0f\n",
+                what.c_str(), ef, count, k, measured.recall, measured.milliseconds, rate, measured.turns,
+                measured.expanded, measured.scored, measured.shape.lanes, measured.shape.cluster, measured.shape.team,
+                measured.shape.visited_bits, measured.shape.shared_bytes,
+                measured.scored * (static_cast<double>(mirror.ground().row_bytes) + 4) +
+                    measured.expanded * 4 * static_cast<double>(mirror.options().degree));
+    std::fflush(stdout);
+    if (!csv.is_open()) return;
+    csv << arguments.text("name", "generated") << ',' << data.rows() << ',' << data.dimensions << ",graph "
+        << arguments.text("vectors", "full") << ",degree=" << mirror.options().degree << " ef=" << ef << ' ' << what
+        << ',' << count << ',' << k << ',' << measured.recall << ',' << measured.milliseconds << ',' << rate << ','
+        << std::endl;
+}
+
+// "name=value,name=value"
+ParameterList settings_of(const std::string& text)
+{
+    ParameterList settings;
+    std::stringstream stream(text);
+    for (std::string item; std::getline(stream, item, ',');) {
+        const std::size_t equals = item.find('=');
+        if (equals == std::string::npos) throw std::runtime_error("a setting is name=value: " + item);
+        settings.set(item.substr(0, equals).c_str(), std::stoll(item.substr(equals + 1)));
+    }
+    return settings;
+}
+
+// From host memory to host memory, as the engine asks.
+void Bench::few() const
+{
+    std::printf(
+        "\nfrom and to host memory, k = 10\n   ef  batch  recall  median us     p99 us   queries/s  lanes cluster\n");
+    ThreadPool alone(1);
+    for (const std::size_t ef : arguments.numbers("few-ef", "64,128,192,256")) {
+        for (const std::size_t count : {1, 2, 4, 8, 16, 32, 64, 256, 1024}) {
+            if (count > data.asked()) break;
+            std::vector<double> times;
+            Results results;
+            std::vector<std::uint32_t> rows;
+            Results truth_of_rows;
+            const std::size_t repeats = count < 64 ? 1000 : 200;
+            for (std::size_t i = 0; i < repeats; ++i) {
+                SearchBatch batch;
+                const std::size_t first = i * count % (data.asked() - count + 1);
+                batch.queries = std::span(data.queries).subspan(first * data.dimensions, count * data.dimensions);
+                batch.count = count;
+                batch.k = 10;
+                batch.effort = static_cast<std::int64_t>(ef);
+                const auto begin = Clock::now();
+                searcher.search(batch, results, alone);
+                times.push_back(seconds_since(begin) * 1e6);
+                for (std::size_t q = 0; q < count && truth_of_rows.size() < 2000; ++q) {
+                    truth_of_rows.push_back(truth[first + q]);
+                    for (std::size_t j = 0; j < 10; ++j) rows.push_back(results[q][j].row);
+                }
+            }
+            std::sort(times.begin(), times.end());
+            const double typical = times[times.size() / 2];
+            const auto shape = cuda::graph::search_shape({}, ef, 19, count, mirror.ground());
+            std::printf("%5zu %6zu  %.4f %10.1f %10.1f %11.0f  %5u %7u\n", ef, count,
+                        recall_of(truth_of_rows, rows.data(), truth_of_rows.size(), 10), typical,
+                        times[times.size() * 99 / 100], static_cast<double>(count) / typical * 1e6, shape.lanes,
+                        shape.cluster);
+            std::fflush(stdout);
+        }
+    }
+}
+
+void print_build(const Built& built)
+{
+    std::printf("built in %.3f s, calibrated with %u queries, %u points\n", built.seconds, built.calibration.sample,
+                built.calibration.count);
+    for (const auto& [phase, seconds] : built.phases) std::printf("  %-24s %8.3f s\n", phase.c_str(), seconds);
+    for (std::uint32_t i = 0; i < built.calibration.count; ++i) {
+        const CalibrationPoint& point = built.calibration.points[i];
+        std::printf("  ef %5lld: %.4f %.4f %.4f %.4f\n", static_cast<long long>(point.effort), point.recall[0],
+                    point.recall[1], point.recall[2], point.recall[3]);
+    }
+    std::fflush(stdout);
+}
+
+void run_cases(const Bench& bench, const std::function<bool(const char*)>& wants)
+{
+    const Arguments& arguments = bench.arguments;
+    const std::size_t all = std::min(bench.data.asked(), arguments.number("batch", 10000));
+    const std::vector<std::size_t> efs = arguments.numbers("ef", "16,24,32,48,64,96,128,192,256,384,512");
+    const std::vector<std::size_t> ks = arguments.numbers("k", "10");
+    if (wants("curve")) {
+        bench.head("curve");
+        for (const std::size_t k : ks) {
+            for (const std::size_t ef : efs) bench.row("default", {}, ef, k, all);
+        }
+    }
+    if (wants("shapes")) {
+        const std::vector<std::pair<const char*, std::vector<int>>> choices{{"multi_step", {1, 2, 3, 4, 8, 16}},
+                                                                            {"lanes", {8, 16, 32, 64, 128, 256}},
+                                                                            {"team", {4, 8, 16, 32}},
+                                                                            {"visited_bits", {8, 9, 10, 11, 12, 13}},
+                                                                            {"seeds", {256, 1024, 2048, 4096, 8192}},
+                                                                            {"starts", {4, 8, 16, 32, 64, 128}},
+                                                                            {"multi_query", {1, 2, 4}},
+                                                                            {"routes", {1, 2}}};
+        bench.head("shapes: one setting at a time");
+        for (const std::size_t ef : arguments.numbers("shape-ef", "64,192")) {
+            bench.row("default", {}, ef, ks[0], all);
+            for (const auto& [name, values] : choices) {
+                for (const int value : values) {
+                    ParameterList settings;
+                    settings.set(name, value);
+                    bench.row(std::string(name) + "=" + std::to_string(value), settings, ef, ks[0], all);
+                }
+            }
+        }
+        // Those that belong together.
+        bench.head("shapes: lanes with steps");
+        for (const std::size_t ef : arguments.numbers("shape-ef", "64,192")) {
+            for (const int lanes : {32, 64, 128}) {
+                for (const int steps : {1, 2, 4, 8}) {
+                    ParameterList settings;
+                    settings.set("lanes", lanes);
+                    settings.set("multi_step", steps);
+                    bench.row("lanes=" + std::to_string(lanes) + " multi_step=" + std::to_string(steps), settings, ef,
+                              ks[0], all);
+                }
+            }
+        }
+    }
+    if (wants("song")) {
+        bench.head("SONG's choices");
+        for (const std::size_t ef : arguments.numbers("shape-ef", "64,192")) {
+            for (const char* text : {"visited=0", "visited=0,selected_insertion=1", "visited=0,visited_deletion=1",
+                                     "visited=0,unbounded_queue=1", "visited=1", "visited=1,selected_insertion=1",
+                                     "visited=2,selected_insertion=1", "visited=2,visited_deletion=1", "multi_query=2",
+                                     "multi_query=4", "multi_step=1", "multi_step=2", "multi_step=4"}) {
+                bench.row(text, settings_of(text), ef, ks[0], all);
+            }
+        }
+    }
+    if (wants("batches")) {
+        bench.head("batch sizes");
+        for (const std::size_t ef : arguments.numbers("shape-ef", "64,192")) {
+            for (std::size_t count = 1; count <= all; count *= 10) bench.row("default", {}, ef, ks[0], count);
+        }
+        bench.head("one query: threads and blocks");
+        for (const std::size_t ef : arguments.numbers("shape-ef", "64,192")) {
+            for (const int cluster : {1, 2, 4, 8}) {
+                for (const int lanes : {64, 128, 256}) {
+                    for (const int steps : {4, 8, 16}) {
+                        ParameterList settings;
+                        settings.set("cluster", cluster);
+                        settings.set("lanes", lanes);
+                        settings.set("multi_step", steps);
+                        bench.row("cluster=" + std::to_string(cluster) + " lanes=" + std::to_string(lanes) +
+                                      " multi_step=" + std::to_string(steps),
+                                  settings, ef, ks[0], 1);
+                    }
+                }
+            }
+        }
+    }
+    if (wants("few")) bench.few();
+    if (wants("custom")) {
+        bench.head("custom");
+        std::stringstream sets(arguments.text("settings", ""));
+        for (std::string text; std::getline(sets, text, ';');) {
+            for (const std::size_t ef : efs) bench.row(text, settings_of(text), ef, ks[0], all);
+        }
+    }
+}
+
+void run(const Arguments& arguments)
+{
+    ThreadPool pool(0);
+    cuda::Context context(0, 0);
+    Data data = load(arguments, pool);
+    const Metric metric = metric_of(arguments);
+    if (metric == Metric::cosine) {
+        for (std::vector<float>* rows : {&data.base, &data.queries}) {
+            for (std::size_t i = 0; i < rows->size(); i += data.dimensions) {
+                const double norm = canonical_norm(rows->data() + i, data.dimensions);
+                for (std::size_t d = 0; d < data.dimensions; ++d) {
+                    (*rows)[i + d] = static_cast<float>((*rows)[i + d] / norm);
+                }
+            }
+        }
+    }
+    const std::string cases = "," + arguments.text("cases", "build,curve,shapes,few") + ",";
+    const auto wants = [&](const char* name) { return cases.find("," + std::string(name) + ",") != std::string::npos; };
+    std::vector<std::size_t> ks = arguments.numbers("k", "10");
+    const std::size_t most_k = std::max<std::size_t>(10, *std::max_element(ks.begin(), ks.end()));
+    const Results truth = find_truth(data, metric, most_k, context, pool);
+    std::ofstream csv;
+    if (!arguments.text("csv", "").empty()) csv.open(arguments.text("csv", ""), std::ios::app);
+    for (const std::size_t degree : arguments.numbers("degree", "32")) {
+        std::printf("\n== %s, %zu x %zu, %zu queries, degree %zu\n", arguments.text("name", "generated").c_str(),
+                    data.rows(), data.dimensions, data.asked(), degree);
+        Built built = build(data, arguments, degree, context, pool);
+        print_build(built);
+        if (wants("build")) {
+            built = build(data, arguments, degree, context, pool);
+            print_build(built);
+        }
+        Mirror mirror(context, built.shape, built.options, built.arrays);
+        feed(built, mirror);
+        mirror.finish_load();
+        const auto searcher = cuda::graph::make_searcher(built.shape, built.options, built.arrays, context);
+        feed(built, *searcher);
+        searcher->finish_load(pool);
+        std::printf("%.1f bytes a row on the device\n",
+                    static_cast<double>(mirror.device_bytes()) / static_cast<double>(mirror.rows()));
+        run_cases({arguments, data, built, truth, mirror, *searcher, pool, csv}, wants);
+    }
+}
+
+}  // namespace
+
+int main(int count, char** values)
+{
+    Arguments arguments;
+    for (int i = 1; i + 1 < count; i += 2) {
+        if (std::strncmp(values[i], "--", 2) != 0) return 2;
+        arguments.given[values[i] + 2] = values[i + 1];
+    }
+    try {
+        run(arguments);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,163 @@
+#include "graph/device_search.h"
+
+#include <algorithm>
+
+#include "graph/rank.h"
+#include "graph/seeds.h"
+#include "graph/traverse.h"
+#include "ivfadc/queries.h"
+
+namespace pgwarp::cuda::graph
+{
+
+namespace
+{
+
+constexpr std::size_t most_queries = 16384;
+constexpr std::size_t most_scores = std::size_t{1} << 26;              // of queries with seeds, at a time
+constexpr std::size_t most_compared = std::size_t{3} << 35;            // elements of one launch that compares seeds
+constexpr std::size_t remote_bytes_of_launch = std::size_t{64} << 20;  // read over the bus
+
+class Carver
+{
+public:
+    explicit Carver(std::byte* memory) : memory_(memory) {}
+    template <class T>
+    T* take(std::size_t count)
+    {
+        T* place = memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + used_);
+        used_ += (count * sizeof(T) + 255) / 256 * 256;
+        return place;
+    }
+    std::size_t used() const { return used_; }
+
+private:
+    std::byte* memory_;
+    std::size_t used_ = 0;
+};
+
+struct Workspace {
+    ivfadc::PreparedQueries for_rows;
+    ivfadc::PreparedQueries for_seeds;
+    std::uint32_t* query_bits = nullptr;
+    SeedSpace seeds;
+    std::uint32_t* starts = nullptr;
+    std::uint32_t* rows = nullptr;
+    std::uint32_t* found = nullptr;
+};
+
+ivfadc::PreparedQueries carve_queries(Carver& carver, const Mirror& mirror, std::size_t count)
+{
+    const std::size_t stride = ivfadc::half_stride(static_cast<std::uint32_t>(mirror.dimensions()));
+    ivfadc::PreparedQueries queries{};
+    queries.moved = carver.take<float>(count * mirror.dimensions());
+    queries.halves = carver.take<__half>(count * stride);
+    queries.multipliers = carver.take<float>(count);
+    queries.norms = carver.take<double>(count);
+    return queries;
+}
+
+Workspace carve(Carver& carver, const Mirror& mirror, const SearchPlan& plan)
+{
+    Workspace space;
+    const std::size_t count = plan.count;
+    if (mirror.options().bits > 0) {
+        space.query_bits = carver.take<std::uint32_t>(count * mirror.options().bits / 32);
+    } else {
+        space.for_rows = carve_queries(carver, mirror, count);
+    }
+    if (plan.shape.offered > 0) {
+        space.for_seeds = carve_queries(carver, mirror, count);
+        space.seeds.scores = carver.take<float>(count * seed_stride(plan.shape));
+        space.seeds.values = carver.take<float>(count * plan.shape.offered);
+        space.seeds.columns = carver.take<std::uint32_t>(count * plan.shape.offered);
+        space.seeds.select = carver.take<std::byte>(select_bytes(plan.shape, plan.count));
+        space.starts = carver.take<std::uint32_t>(count * plan.shape.offered);
+    }
+    space.rows = carver.take<std::uint32_t>(count * plan.shape.wanted);
+    space.found = carver.take<std::uint32_t>(count);
+    return space;
+}
+
+// So many queries at a time that neither their scores take much memory nor comparing the seeds takes long.
+std::size_t queries_of_chunk(const Mirror& mirror, const SearchShape& shape, std::size_t count, std::size_t room)
+{
+    if (shape.offered == 0) return std::min(count, most_queries);
+    const std::size_t scores = std::min(most_scores, std::max<std::size_t>(room / 16, 1)) / seed_stride(shape);
+    const std::size_t compared = most_compared / (std::size_t{shape.seeds} * mirror.dimensions());
+    return std::min({count, most_queries, std::max<std::size_t>(1, scores), std::max<std::size_t>(1, compared)});
+}
+
+}  // namespace
+
+SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std::size_t ef, std::size_t k,
+                       std::size_t count, std::size_t room)
+{
+    const SearchGround ground = mirror.ground();
+    SearchPlan plan;
+    // Scores in half precision may swap near ties: a few more than k are ranked by their values.
+    plan.shape = search_shape(settings, ef, k + 8 + k / 8, count, ground);
+    plan.count = static_cast<std::uint32_t>(queries_of_chunk(mirror, plan.shape, count, room));
+    plan.k = static_cast<std::uint32_t>(std::min<std::size_t>(k, plan.shape.wanted));
+    plan.chained = count <= ivfadc::chained_queries;
+    plan.rank_queries = plan.count;
+    if (mirror.remote_row_bytes() > 0) {
+        const std::size_t bytes = std::size_t{plan.shape.wanted} * mirror.remote_row_bytes();
+        plan.rank_queries =
+            static_cast<std::uint32_t>(std::clamp<std::size_t>(remote_bytes_of_launch / bytes, 1, plan.count));
+    }
+    Carver carver(nullptr);
+    carve(carver, mirror, plan);
+    plan.workspace = carver.used();
+    return plan;
+}
+
+void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* queries, const std::uint32_t* dead,
+                    std::byte* workspace, const ivfadc::Answers& out, TraversalCounts* work, cudaStream_t stream)
+{
+    Carver carver(workspace);
+    const Workspace space = carve(carver, mirror, plan);
+    const GraphView& view = mirror.view();
+    const bool routed = plan.shape.offered > 0;
+    ivfadc::QueryView for_seeds{};
+    if (view.has_bits()) {
+        project(view.bits, queries, view.vectors.dimensions, plan.count, space.query_bits, stream);
+    } else if (!routed) {
+        ivfadc::prepare_for_rows(view.vectors, queries, plan.count, space.for_rows, stream);
+    } else {
+        ivfadc::prepare_queries(view.vectors, queries, plan.count, space.for_rows, space.for_seeds, stream);
+        for_seeds = {queries, space.for_seeds.moved, space.for_seeds.halves, space.for_seeds.multipliers,
+                     space.for_seeds.norms};
+    }
+    if (routed) {
+        choose_starts(view, plan.shape, for_seeds, plan.count, space.seeds,
+                      static_cast<std::uint32_t>(mirror.context().shared_bytes_per_block()), space.starts, stream);
+    }
+
+    TraverseJob job;
+    job.view = &view;
+    job.shape = plan.shape;
+    job.queries = space.for_rows.moved;
+    job.query_bits = space.query_bits;
+    job.starts = space.starts;
+    job.dead = dead;
+    job.count = plan.count;
+    job.rows = space.rows;
+    job.found = space.found;
+    job.work = work;
+    job.chained = plan.chained;
+    traverse(job, stream);
+
+    for (std::uint32_t first = 0; first < plan.count; first += plan.rank_queries) {
+        RankQueries some{queries + std::size_t{first} * mirror.dimensions(), nullptr, nullptr};
+        if (space.for_rows.norms != nullptr) some.norms = space.for_rows.norms + first;
+        if (space.query_bits != nullptr) some.bits = space.query_bits + std::size_t{first} * view.bits.words;
+        const ivfadc::Answers answers{out.values + std::size_t{first} * plan.k, out.rows + std::size_t{first} * plan.k,
+                                      out.found + first};
+        rank_found(view, some, space.rows + std::size_t{first} * plan.shape.wanted, space.found + first,
+                   std::min(plan.rank_queries, plan.count - first), plan.shape.wanted, plan.k, answers, plan.chained,
+                   stream);
+    }
+}
+
+}  // namespace pgwarp::cuda::graph

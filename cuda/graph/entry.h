@@ -1,0 +1,69 @@
+// What a search remembers of a row: its score, its number, and whether it was expanded, as one number whose order is
+// that of (score, row). Free of CUDA, so that it is tested without a device.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#ifndef PGWARP_HOST_DEVICE
+#ifdef __CUDACC__
+#define PGWARP_HOST_DEVICE __host__ __device__
+#else
+#define PGWARP_HOST_DEVICE
+#endif
+#endif
+
+namespace pgwarp::cuda::graph
+{
+
+// Bits 63-32: key of the score; 31-1: row; 0: expanded.
+using Entry = std::uint64_t;
+
+inline constexpr Entry no_entry = ~Entry{0};            // behind all others, counts as expanded
+inline constexpr std::uint32_t most_rows = 0x7fffffff;  // row numbers take 31 bits
+
+// Floats as unsigned numbers in the same order; infinities and NaN become the last key.
+PGWARP_HOST_DEVICE inline std::uint32_t score_key(float score)
+{
+    const auto bits = std::bit_cast<std::uint32_t>(score + 0.0F);
+    if ((bits & 0x7f800000U) == 0x7f800000U) return 0xffffffff;
+    return bits ^ ((bits >> 31) != 0 ? 0xffffffffU : 0x80000000U);
+}
+
+// no_entry for scores that are no numbers.
+PGWARP_HOST_DEVICE inline Entry make_entry(float score, std::uint32_t row)
+{
+    const std::uint32_t key = score_key(score);
+    return key == 0xffffffff ? no_entry : Entry{key} << 32 | Entry{row} << 1;
+}
+
+PGWARP_HOST_DEVICE inline std::uint32_t row_of(Entry entry)
+{
+    return static_cast<std::uint32_t>(entry) >> 1;
+}
+PGWARP_HOST_DEVICE inline bool is_expanded(Entry entry)
+{
+    return (entry & 1) != 0;
+}
+// Equal for entries of the same row and score, expanded or not, and in the order of entries.
+PGWARP_HOST_DEVICE inline Entry place_of(Entry entry)
+{
+    return entry >> 1;
+}
+
+// How many of the sorted entries[begin, end) come before `entry`, plus begin.
+PGWARP_HOST_DEVICE inline std::uint32_t lower_bound_of(const Entry* entries, std::uint32_t begin, std::uint32_t end,
+                                                       Entry entry)
+{
+    while (begin < end) {
+        const std::uint32_t middle = (begin + end) / 2;
+        if (place_of(entries[middle]) < place_of(entry)) {
+            begin = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return begin;
+}
+
+}  // namespace pgwarp::cuda::graph

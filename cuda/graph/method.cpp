@@ -1,0 +1,22 @@
+#include "graph/graph.h"
+
+namespace pgwarp::cuda::graph
+{
+
+namespace
+{
+
+std::unique_ptr<Builder> make_builder_somewhere(const IndexShape& shape, const ParameterList& options)
+{
+    return make_builder(least_busy(contexts()), shape, options);
+}
+
+}  // namespace
+
+const MethodDescriptor& method()
+{
+    static const MethodDescriptor descriptor{Method::graph, "graph", make_builder_somewhere, make_searcher};
+    return descriptor;
+}
+
+}  // namespace pgwarp::cuda::graph

@@ -1,0 +1,370 @@
+#include "graph/mirror.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <unordered_set>
+
+#include "cluster/kmeans.h"
+#include "device/error.h"
+#include "graph/mirror_kernels.h"
+#include "index/arrays.h"
+#include "index/ivfadc/ivfadc.h"
+#include "ivfadc/mirror_kernels.h"
+
+namespace pgwarp::cuda::graph
+{
+
+namespace
+{
+
+constexpr std::uint64_t most_workspaces = std::uint64_t{1} << 30;
+constexpr std::size_t bytes_of_launch = std::size_t{64} << 20;
+constexpr int stored_exponent = 14;  // of the largest element of a half
+
+std::uint64_t rows_of(std::span<const ArrayShape> arrays, const char* name)
+{
+    const ArrayShape* shape = find_array(arrays, name);
+    return shape != nullptr ? shape->rows : 0;
+}
+
+// The power of two that brings `largest` to about 2^exponent.
+float power_of_two(float largest, int exponent)
+{
+    if (!(largest > 0) || !std::isfinite(largest)) return 1;
+    int own = 0;
+    std::frexp(largest, &own);
+    return std::ldexp(1.0F, std::clamp(exponent - own, -126, 126));
+}
+
+}  // namespace
+
+Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& options,
+               std::span<const ArrayShape> arrays)
+    : context_(&context),
+      metric_(static_cast<Metric>(shape.metric)),
+      dimensions_(shape.dimensions),
+      rows_(rows_of(arrays, array_neighbours)),
+      seeds_(rows_of(arrays, array_seeds)),
+      options_(GraphOptions::resolve(options, rows_, shape.dimensions)),
+      seed_rows_(seeds_),
+      half_mean_(dimensions_, 0.0F),
+      owner_(context.lease(Priority::build))
+{
+    if (rows_ >= most_rows) throw BadRequest("too many rows for one device");
+    if (rows_ > 0) require_arrays(arrays);
+    changes_.resize(rows_of(arrays, array_edge_changes));
+    if (keeps_bits()) projection_.resize(options_.bits * (dimensions_ + 1));
+    choose_form();
+    take_memory();
+}
+
+// Searches wait for their work, so nothing is under way here.
+Mirror::~Mirror() = default;
+
+void Mirror::require_arrays(std::span<const ArrayShape> arrays) const
+{
+    require_array(arrays, array_neighbours, ArrayType::u32, rows_, options_.degree);
+    if (seeds_ == 0) throw BadRequest("array \"seeds\" is missing");
+    require_array(arrays, array_seeds, ArrayType::u32, seeds_, 1);
+    const std::uint64_t changes = rows_of(arrays, array_edge_changes);
+    if (changes > 0) require_array(arrays, array_edge_changes, ArrayType::u32, changes, 3);
+    if (keeps_full()) require_array(arrays, array_vectors, ArrayType::f32, rows_, dimensions_);
+    if (keeps_half()) {
+        require_array(arrays, array_half, ArrayType::f16, rows_, dimensions_);
+        require_array(arrays, array_half_mean, ArrayType::f32, 1, dimensions_);
+        require_array(arrays, array_half_scale, ArrayType::f32, 1, 2);
+    }
+    if (keeps_bits()) {
+        require_array(arrays, array_projection, ArrayType::f32, options_.bits, dimensions_ + 1);
+        require_array(arrays, array_bits, ArrayType::u32, rows_, options_.bits / 32);
+    }
+}
+
+// Room is left for the workspaces of searches, without which a resident index is of no use, and of its own load.
+void Mirror::choose_form()
+{
+    MemoryPool& pool = context_->pool();
+    const std::uint64_t all = pool.budget() != 0 ? pool.budget() : pool.room();
+    const std::uint64_t workspaces = std::min(all / 8, most_workspaces);
+    for (const Form form : forms_of(options_)) {
+        form_ = form;
+        if (pool.has_room(device_bytes_of(options_, {rows_, seeds_, dimensions_}, form) + workspaces)) return;
+    }
+    throw std::bad_alloc();
+}
+
+void Mirror::take_memory()
+{
+    MemoryPool& pool = context_->pool();
+    const std::size_t positions = ivfadc::whole_groups(static_cast<std::uint32_t>(rows_));
+    neighbours_ = DeviceArray<std::uint32_t>(pool, rows_ * options_.degree, "graph neighbours", owner_);
+    row_numbers_ = DeviceArray<std::uint32_t>(pool, positions, "graph rows", owner_);
+    number_rows(static_cast<std::uint32_t>(rows_), positions, row_numbers_.data(), owner_);
+    if (keeps_bits()) {
+        bits_ = DeviceArray<std::uint32_t>(pool, rows_ * options_.bits / 32, "graph bits", owner_);
+    } else {
+        const std::size_t stride = ivfadc::half_stride(static_cast<std::uint32_t>(dimensions_));
+        halves_ = DeviceArray<__half>(pool, positions * stride, "graph half vectors", owner_);
+        if (halves_.size() > 0) {
+            check(cudaMemsetAsync(halves_.data(), 0, halves_.bytes(), owner_), "clearing half vectors");
+        }
+        terms_ = DeviceArray<float>(pool, positions, "graph terms", owner_);
+    }
+    if (keeps_full() && form_ == Form::ranked) {
+        remote_stride_ = (dimensions_ + 3) / 4 * 4;
+        remote_ = HostMemory(rows_ * remote_stride_ * sizeof(float));
+    } else if (keeps_full()) {
+        vectors_ = DeviceArray<float>(pool, rows_ * dimensions_, "graph vectors", owner_);
+    }
+    owner_.stream().synchronize();
+}
+
+template <class T>
+void Mirror::upload(DeviceArray<T>& to, std::span<const T> from, const char* name)
+{
+    to = DeviceArray<T>(context_->pool(), from.size(), name, owner_);
+    if (from.empty()) return;
+    check(cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyHostToDevice, owner_), name);
+}
+
+void Mirror::write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes)
+{
+    if (array == array_seeds) return write_piece(std::span<std::uint32_t>(seed_rows_), offset, bytes);
+    if (array == array_neighbours) return copy_in(neighbours_.data(), neighbours_.bytes(), offset, bytes);
+    if (array == array_edge_changes) return write_piece(std::span<EdgeChange>(changes_), offset, bytes);
+    if (keeps_bits()) {
+        if (array == array_projection) return write_piece(std::span<float>(projection_), offset, bytes);
+        if (array == array_bits) return copy_in(bits_.data(), bits_.bytes(), offset, bytes);
+    }
+    if (keeps_half()) {
+        if (array == array_half_mean) return write_piece(std::span<float>(half_mean_), offset, bytes);
+        if (array == array_half_scale) return write_piece(std::span<float>(half_scale_), offset, bytes);
+        if (array == array_half) return write_halves(offset, bytes);
+    }
+    if (keeps_full() && array == array_vectors) {
+        if (form_ == Form::ranked) return write_remote(offset, bytes);
+        return copy_in(vectors_.data(), vectors_.bytes(), offset, bytes);
+    }
+    // What this device has no use for is left out.
+}
+
+void Mirror::copy_in(void* to, std::size_t size, std::uint64_t offset, std::span<const std::byte> bytes)
+{
+    if (offset > size || bytes.size() > size - offset) throw BadRequest("past the end of an array");
+    if (bytes.empty()) return;
+    const Context::Lease lease = context_->lease(Priority::build);
+    check(cudaMemcpyAsync(static_cast<std::byte*>(to) + offset, bytes.data(), bytes.size(), cudaMemcpyHostToDevice,
+                          lease),
+          "copying rows");
+    lease.stream().synchronize();
+}
+
+void Mirror::write_halves(std::uint64_t offset, std::span<const std::byte> bytes)
+{
+    const std::size_t size = rows_ * dimensions_ * sizeof(__half);
+    if (offset > size || bytes.size() > size - offset) throw BadRequest("past the end of an array");
+    if (bytes.empty()) return;
+    const Context::Lease lease = context_->lease(Priority::build);
+    DeviceArray<std::byte> piece(context_->pool(), bytes.size(), "graph loading", lease);
+    check(cudaMemcpyAsync(piece.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice, lease), "copying rows");
+    ivfadc::scatter_halves(piece.data(), offset, bytes.size(), static_cast<std::uint32_t>(dimensions_),
+                           row_numbers_.data(), halves_.data(), lease);
+    lease.stream().synchronize();
+}
+
+// Rows are padded to whole pieces of 16 bytes.
+void Mirror::write_remote(std::uint64_t offset, std::span<const std::byte> bytes)
+{
+    const std::size_t row_bytes = dimensions_ * sizeof(float);
+    const std::size_t stride_bytes = remote_stride_ * sizeof(float);
+    if (offset > rows_ * row_bytes || bytes.size() > rows_ * row_bytes - offset) {
+        throw BadRequest("past the end of an array");
+    }
+    for (std::size_t done = 0; done < bytes.size();) {
+        const std::uint64_t at = offset + done;
+        const std::size_t whole = row_bytes == stride_bytes ? bytes.size() : row_bytes - at % row_bytes;
+        const std::size_t count = std::min(whole, bytes.size() - done);
+        std::memcpy(remote_.data() + at / row_bytes * stride_bytes + at % row_bytes, bytes.data() + done, count);
+        done += count;
+    }
+}
+
+// What merges have changed of the neighbours since they were written.
+void Mirror::change_neighbours()
+{
+    const std::vector<EdgeChange> last = last_changes(rows_, options_.degree, changes_);
+    changes_ = {};
+    if (last.empty()) return;
+    DeviceArray<EdgeChange> changes;
+    upload<EdgeChange>(changes, last, "graph loading");
+    change_edges(changes.data(), changes.size(), options_.degree, neighbours_.data(), owner_);
+    owner_.stream().synchronize();
+}
+
+void Mirror::check_rows()
+{
+    for (const std::uint32_t row : seed_rows_) {
+        if (row >= rows_) throw BadRequest("a seed is no row of its index");
+    }
+    // Searches that look at all of them take each for another row.
+    std::unordered_set<std::uint32_t> seen;
+    std::erase_if(seed_rows_, [&](std::uint32_t row) { return !seen.insert(row).second; });
+    seeds_ = seed_rows_.size();
+    DeviceArray<std::uint32_t> wrong(context_->pool(), 1, "graph loading", owner_);
+    check(cudaMemsetAsync(wrong.data(), 0, wrong.bytes(), owner_), "checking neighbours");
+    count_wrong(neighbours_.data(), neighbours_.size(), static_cast<std::uint32_t>(rows_), wrong.data(), owner_);
+    std::uint32_t found = 0;
+    check(cudaMemcpyAsync(&found, wrong.data(), sizeof(found), cudaMemcpyDeviceToHost, owner_), "checking neighbours");
+    owner_.stream().synchronize();
+    if (found > 0) throw BadRequest("a neighbour is no row of its index");
+}
+
+// The mean of the seeds, which is near enough to that of the rows.
+std::vector<float> Mirror::middle()
+{
+    std::vector<float> sample(seeds_ * dimensions_);
+    if (remote_.size() > 0) {
+        const auto* rows = reinterpret_cast<const float*>(remote_.data());
+        for (std::size_t i = 0; i < seeds_; ++i) {
+            std::copy_n(rows + seed_rows_[i] * remote_stride_, dimensions_, sample.data() + i * dimensions_);
+        }
+    } else {
+        DeviceArray<float> gathered(context_->pool(), sample.size(), "graph loading", owner_);
+        gather_rows(vectors_.data(), dimensions_, device_seeds_.data(), seeds_, gathered.data(), owner_);
+        check(cudaMemcpyAsync(sample.data(), gathered.data(), gathered.bytes(), cudaMemcpyDeviceToHost, owner_),
+              "reading seeds");
+        owner_.stream().synchronize();
+    }
+    std::vector<double> sum(dimensions_, 0.0);
+    for (std::size_t i = 0; i < sample.size(); ++i) sum[i % dimensions_] += sample[i];
+    std::vector<float> mean(dimensions_);
+    for (std::size_t d = 0; d < dimensions_; ++d) mean[d] = static_cast<float>(sum[d] / static_cast<double>(seeds_));
+    return mean;
+}
+
+// Of full vectors, where they lie, in pieces of which no launch takes long.
+void Mirror::make_halves()
+{
+    if (squared()) half_mean_ = middle();
+    upload<float>(device_mean_, half_mean_, "graph half vectors");
+    const auto dimensions = static_cast<std::uint32_t>(dimensions_);
+    const bool remote = remote_.size() > 0;
+    const auto* vectors = remote ? reinterpret_cast<const float*>(remote_.on_device()) : vectors_.data();
+    const std::size_t row_stride = remote ? remote_stride_ : dimensions_;
+    const std::size_t step = std::max<std::size_t>(1, bytes_of_launch / (dimensions_ * sizeof(float)));
+    DeviceArray<float> largest(context_->pool(), 1, "graph loading", owner_);
+    check(cudaMemsetAsync(largest.data(), 0, largest.bytes(), owner_), "measuring vectors");
+    for (std::size_t first = 0; first < rows_; first += step) {
+        ivfadc::largest_deviation(vectors + first * row_stride, device_mean_.data(), std::min(step, rows_ - first),
+                                  dimensions, row_stride, largest.data(), owner_);
+    }
+    float measured = 0;
+    check(cudaMemcpyAsync(&measured, largest.data(), sizeof(measured), cudaMemcpyDeviceToHost, owner_), "measuring");
+    owner_.stream().synchronize();
+    half_scale_[0] = power_of_two(measured, stored_exponent);
+    half_scale_[1] = 0;
+    const std::size_t stride = ivfadc::half_stride(dimensions);
+    for (std::size_t first = 0; first < rows_; first += step) {
+        ivfadc::encode_halves(vectors + first * row_stride, nullptr, std::min(step, rows_ - first), device_mean_.data(),
+                              half_scale_[0], dimensions, row_stride, halves_.data() + first * stride, owner_);
+    }
+}
+
+void Mirror::load_halves()
+{
+    if (keeps_full()) {
+        make_halves();
+    } else {
+        upload<float>(device_mean_, half_mean_, "graph half vectors");
+    }
+    const auto dimensions = static_cast<std::uint32_t>(dimensions_);
+    ivfadc::half_terms(halves_.data(), row_numbers_.data(), row_numbers_.size(), row_numbers_.size(), dimensions,
+                       squared(), terms_.data(), owner_);
+    const std::size_t padded = ivfadc::whole_groups(static_cast<std::uint32_t>(seeds_));
+    const std::uint32_t stride = ivfadc::half_stride(dimensions);
+    seed_halves_ = DeviceArray<__half>(context_->pool(), padded * stride, "graph seeds", owner_);
+    seed_terms_ = DeviceArray<float>(context_->pool(), padded, "graph seeds", owner_);
+    gather_halves(halves_.data(), terms_.data(), device_seeds_.data(), seeds_, padded, stride, seed_halves_.data(),
+                  seed_terms_.data(), owner_);
+}
+
+void Mirror::load_bits()
+{
+    upload<float>(device_projection_, projection_, "graph projection");
+}
+
+void Mirror::finish_load()
+{
+    check(cudaSetDevice(context_->device()), "choosing the device");
+    remote_.lock();
+    if (!(half_scale_[0] > 0) || !std::isfinite(half_scale_[0]) || !(half_scale_[1] >= 0)) {
+        throw BadRequest("the scale of half vectors is impossible");
+    }
+    if (rows_ > 0) {
+        change_neighbours();
+        check_rows();
+        upload<std::uint32_t>(device_seeds_, seed_rows_, "graph seeds");
+        if (keeps_bits()) {
+            load_bits();
+        } else {
+            load_halves();
+        }
+    }
+    point_view();
+    owner_.stream().synchronize();
+    seed_rows_ = {};
+    projection_ = {};
+}
+
+void Mirror::point_view()
+{
+    view_.metric = metric_;
+    view_.rows = static_cast<std::uint32_t>(rows_);
+    view_.degree = static_cast<std::uint32_t>(options_.degree);
+    view_.seeds = static_cast<std::uint32_t>(seeds_);
+    view_.neighbours = neighbours_.data();
+    view_.seed_rows = device_seeds_.data();
+    view_.l1_error = half_scale_[1] * std::sqrt(static_cast<double>(dimensions_));
+    view_.bits = {bits_.data(), device_projection_.data(), static_cast<std::uint32_t>(options_.bits / 32)};
+    ivfadc::MirrorView& vectors = view_.vectors;
+    vectors.metric = metric_ == Metric::l1 ? Metric::l2 : metric_;
+    vectors.dimensions = static_cast<std::uint32_t>(dimensions_);
+    vectors.stride = ivfadc::half_stride(vectors.dimensions);
+    vectors.lists = view_.seeds;
+    vectors.positions = static_cast<std::uint32_t>(row_numbers_.size());
+    vectors.row_at = row_numbers_.data();
+    vectors.row_terms = terms_.data();
+    vectors.centre = {seed_halves_.data(), device_mean_.data(), half_scale_[0], 0};
+    vectors.centre_terms = seed_terms_.data();
+    vectors.half = {halves_.data(), device_mean_.data(), half_scale_[0], half_scale_[1]};
+    vectors.vectors = vectors_.data();
+    if (remote_.size() == 0) return;
+    vectors.remote.stride = static_cast<std::uint32_t>(remote_stride_);
+    vectors.remote.vectors = reinterpret_cast<const float*>(remote_.on_device());
+}
+
+SearchGround Mirror::ground() const
+{
+    SearchGround ground;
+    ground.rows = rows_;
+    ground.degree = options_.degree;
+    ground.seeds = seeds_;
+    const std::size_t stride = ivfadc::half_stride(static_cast<std::uint32_t>(dimensions_));
+    ground.row_bytes = keeps_bits() ? options_.bits / 8 : stride * sizeof(__half);
+    ground.query_bytes = keeps_bits() ? options_.bits / 8 : stride * sizeof(float);
+    ground.multiprocessors = static_cast<std::size_t>(context_->multiprocessors());
+    ground.shared_bytes = context_->shared_bytes_per_block();
+    ground.clusters = context_->has_warp_group_matrix();
+    ground.bits = keeps_bits();
+    return ground;
+}
+
+std::uint64_t Mirror::device_bytes() const
+{
+    return row_numbers_.bytes() + neighbours_.bytes() + device_seeds_.bytes() + halves_.bytes() + terms_.bytes() +
+           device_mean_.bytes() + seed_halves_.bytes() + seed_terms_.bytes() + vectors_.bytes() + bits_.bytes() +
+           device_projection_.bytes();
+}
+
+}  // namespace pgwarp::cuda::graph

@@ -1,0 +1,96 @@
+#include "graph/mirror_kernels.h"
+
+#include <algorithm>
+
+#include "device/error.h"
+#include "index/graph/graph.h"
+#include "ivfadc/layout.h"
+
+namespace pgwarp::cuda::graph
+{
+
+namespace
+{
+
+constexpr unsigned threads = 256;
+
+unsigned blocks_for(std::size_t count)
+{
+    return static_cast<unsigned>((count + threads - 1) / threads);
+}
+
+__device__ std::size_t thread_number()
+{
+    return static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x;
+}
+
+__global__ void number_rows_kernel(std::uint32_t rows, std::size_t count, std::uint32_t* out)
+{
+    const std::size_t i = thread_number();
+    if (i < count) out[i] = i < rows ? static_cast<std::uint32_t>(i) : ivfadc::no_row;
+}
+
+__global__ void count_wrong_kernel(const std::uint32_t* neighbours, std::size_t count, std::uint32_t rows,
+                                   std::uint32_t* wrong)
+{
+    std::uint32_t own = 0;
+    for (std::size_t i = thread_number(); i < count; i += static_cast<std::size_t>(gridDim.x) * threads) {
+        own += neighbours[i] >= rows && neighbours[i] != no_neighbour ? 1 : 0;
+    }
+    if (own > 0) atomicAdd(wrong, own);
+}
+
+__global__ void change_edges_kernel(const EdgeChange* changes, std::size_t count, std::size_t degree,
+                                    std::uint32_t* neighbours)
+{
+    const std::size_t i = thread_number();
+    if (i < count) neighbours[changes[i].row * degree + changes[i].place] = changes[i].neighbour;
+}
+
+__global__ void gather_halves_kernel(const __half* halves, const float* terms, const std::uint32_t* numbers,
+                                     std::size_t count, std::size_t padded, std::uint32_t stride, __half* out,
+                                     float* out_terms)
+{
+    const std::size_t i = thread_number();
+    if (i >= padded * stride) return;
+    const std::size_t at = i / stride;
+    const std::size_t row = at < count ? numbers[at] : 0;
+    out[i] = at < count ? halves[row * stride + i % stride] : __half{};
+    if (i % stride == 0) out_terms[at] = at < count ? terms[row] : INFINITY;
+}
+
+}  // namespace
+
+void number_rows(std::uint32_t rows, std::size_t count, std::uint32_t* out, cudaStream_t stream)
+{
+    if (count == 0) return;
+    number_rows_kernel<<<blocks_for(count), threads, 0, stream>>>(rows, count, out);
+    check_launch("numbering rows");
+}
+
+void count_wrong(const std::uint32_t* neighbours, std::size_t count, std::uint32_t rows, std::uint32_t* wrong,
+                 cudaStream_t stream)
+{
+    if (count == 0) return;
+    count_wrong_kernel<<<std::min(blocks_for(count), 1056U), threads, 0, stream>>>(neighbours, count, rows, wrong);
+    check_launch("checking neighbours");
+}
+
+void change_edges(const EdgeChange* changes, std::size_t count, std::size_t degree, std::uint32_t* neighbours,
+                  cudaStream_t stream)
+{
+    if (count == 0) return;
+    change_edges_kernel<<<blocks_for(count), threads, 0, stream>>>(changes, count, degree, neighbours);
+    check_launch("changing neighbours");
+}
+
+void gather_halves(const __half* halves, const float* terms, const std::uint32_t* numbers, std::size_t count,
+                   std::size_t padded, std::uint32_t stride, __half* out, float* out_terms, cudaStream_t stream)
+{
+    if (padded == 0) return;
+    gather_halves_kernel<<<blocks_for(padded * stride), threads, 0, stream>>>(halves, terms, numbers, count, padded,
+                                                                              stride, out, out_terms);
+    check_launch("gathering seeds");
+}
+
+}  // namespace pgwarp::cuda::graph

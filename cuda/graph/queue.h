@@ -1,0 +1,139 @@
+// The bounded queue of a search (SONG section 4): the best rows seen so far, sorted, those not yet expanded among
+// them, in memory that a group of threads shares. New rows come in batches, which are sorted and merged by each thread
+// finding the place of its own entries. Free of CUDA.
+#pragma once
+
+#include <cstdint>
+
+#include "graph/entry.h"
+
+namespace pgwarp::cuda::graph
+{
+
+// Memory of one search; all of it shared by its group.
+struct QueueMemory {
+    Entry* entries = nullptr;           // [length], sorted
+    Entry* fresh = nullptr;             // [most_fresh]: scored rows on their way in
+    Entry* kept = nullptr;              // [most_fresh]: those of them that get in
+    std::uint32_t* place = nullptr;     // [most_fresh]: where they come to lie
+    std::uint32_t* counters = nullptr;  // [queue_counters]
+    std::uint32_t length = 0;
+};
+
+inline constexpr std::uint32_t queue_counters = 5;
+inline constexpr std::uint32_t kept_counter = 0;     // entries in `kept`
+inline constexpr std::uint32_t lowest_counter = 1;   // the least place that an entry gets in at
+inline constexpr std::uint32_t fresh_counter = 2;    // rows that were located, of the traversal
+inline constexpr std::uint32_t parent_counter = 3;   // rows to be expanded, of the traversal
+inline constexpr std::uint32_t cluster_counter = 4;  // rows that the blocks of a cluster are to score
+
+// What became of a batch.
+struct Taken {
+    std::uint32_t entries = 0;  // that came before the queue's end
+    std::uint32_t lowest = 0;   // the least place that one of them has; the queue's length for none
+};
+
+template <class Group>
+class Queue
+{
+public:
+    PGWARP_HOST_DEVICE Queue(Group group, const QueueMemory& memory) : group_(group), memory_(memory) {}
+
+    // A barrier has to follow.
+    PGWARP_HOST_DEVICE void clear()
+    {
+        for (std::uint32_t i = group_.rank(); i < memory_.length; i += group_.size()) memory_.entries[i] = no_entry;
+        reset_counters();
+    }
+
+    // Takes in fresh[0, count), which all threads see; what is in `fresh` is lost. entered(row) is called for each row
+    // that gets a place, left(row) for each that loses its own, by one thread each. `repeats`: a row may come twice.
+    // All threads see the queue as it is then.
+    template <class Entered, class Left>
+    PGWARP_HOST_DEVICE Taken take_in(std::uint32_t count, bool repeats, const Entered& entered, const Left& left)
+    {
+        keep(count, repeats);
+        group_.sync();
+        const std::uint32_t kept = memory_.counters[kept_counter];
+        const std::uint32_t lowest = memory_.counters[lowest_counter];
+        if (kept == 0) return {0, memory_.length};
+        sort(kept);
+        group_.sync();
+        reset_counters();
+        shift(kept, lowest, left);
+        for (std::uint32_t i = group_.rank(); i < kept; i += group_.size()) {
+            const std::uint32_t place = memory_.place[i];
+            if (place >= memory_.length) continue;
+            memory_.entries[place] = memory_.kept[i];
+            entered(row_of(memory_.kept[i]));
+        }
+        group_.sync();
+        return {kept, lowest};
+    }
+
+    // What another queue of other length in the same memory has left. A barrier has to follow.
+    PGWARP_HOST_DEVICE void reset_counters()
+    {
+        if (group_.rank() != 0) return;
+        memory_.counters[kept_counter] = 0;
+        memory_.counters[lowest_counter] = memory_.length;
+    }
+
+private:
+    // What comes before the queue's end and is not in it.
+    PGWARP_HOST_DEVICE void keep(std::uint32_t count, bool repeats)
+    {
+        const Entry worst = memory_.entries[memory_.length - 1];
+        for (std::uint32_t i = group_.rank(); i < count; i += group_.size()) {
+            const Entry entry = memory_.fresh[i];
+            if (place_of(entry) >= place_of(worst)) continue;
+            const std::uint32_t place = lower_bound_of(memory_.entries, 0, memory_.length, entry);
+            if (place_of(memory_.entries[place]) == place_of(entry)) continue;
+            bool again = false;
+            for (std::uint32_t j = 0; repeats && j < i; ++j) again = again || memory_.fresh[j] == entry;
+            if (again) continue;
+            const std::uint32_t at = group_.count(&memory_.counters[kept_counter]);
+            memory_.kept[at] = entry;
+            memory_.place[at] = place;
+            group_.lower(&memory_.counters[lowest_counter], place);
+        }
+    }
+
+    // No two are the same, so each counts those before it. The sorted ones go to `fresh`.
+    PGWARP_HOST_DEVICE void sort(std::uint32_t kept)
+    {
+        for (std::uint32_t i = group_.rank(); i < kept; i += group_.size()) {
+            const Entry entry = memory_.kept[i];
+            std::uint32_t before = 0;
+            for (std::uint32_t j = 0; j < kept; ++j) before += memory_.kept[j] < entry ? 1 : 0;
+            memory_.fresh[before] = entry;
+            memory_.place[i] += before;
+        }
+    }
+
+    // Makes room: from the end, as many entries at a time as there are threads. Each is read before a place behind it
+    // is written, and no place is written twice.
+    template <class Left>
+    PGWARP_HOST_DEVICE void shift(std::uint32_t kept, std::uint32_t lowest, const Left& left)
+    {
+        for (std::uint32_t end = memory_.length; end > lowest;) {
+            const std::uint32_t begin = end - lowest > group_.size() ? end - group_.size() : lowest;
+            const std::uint32_t i = begin + group_.rank();
+            const Entry entry = i < end ? memory_.entries[i] : no_entry;
+            group_.sync();
+            end = begin;
+            if (entry == no_entry) continue;
+            const std::uint32_t place = i + lower_bound_of(memory_.fresh, 0, kept, entry);
+            if (place < memory_.length) {
+                memory_.entries[place] = entry;
+            } else {
+                left(row_of(entry));
+            }
+        }
+    }
+
+    Group group_;
+    QueueMemory memory_;
+};
+
+}  // namespace pgwarp::cuda::graph

@@ -1,0 +1,32 @@
+// The last step of a search: the rows that were found, ranked by the values that are returned. Values have the bits of
+// src/index/graph/stored_rows.cpp.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "graph/view.h"
+#include "ivfadc/finish.h"
+
+namespace pgwarp::cuda::graph
+{
+
+// Queries [count][dimensions] with their norms, or as bits.
+struct RankQueries {
+    const float* original = nullptr;
+    const double* norms = nullptr;
+    const std::uint32_t* bits = nullptr;  // [count][words]
+};
+
+// found[q] rows of rows [count][wanted] each; out: [count][k] on the device or in page-locked memory, found[q] as
+// given, written last. wanted <= most_ef, k <= wanted.
+void rank_found(const GraphView& view, const RankQueries& queries, const std::uint32_t* rows,
+                const std::uint32_t* found, std::uint32_t count, std::uint32_t wanted, std::uint32_t k,
+                const ivfadc::Answers& out, bool chained, cudaStream_t stream);
+
+// Values of rows [first, first + count) for the first query; values[i].
+void all_values(const GraphView& view, const RankQueries& queries, std::uint32_t first, std::uint32_t count,
+                double* values, cudaStream_t stream);
+
+}  // namespace pgwarp::cuda::graph

@@ -1,0 +1,166 @@
+#include "graph/search_shape.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace pgwarp::cuda::graph
+{
+
+namespace
+{
+
+std::uint32_t setting(const ParameterList& settings, const char* name, std::size_t otherwise, std::size_t least,
+                      std::size_t most)
+{
+    const std::int64_t given = settings.get(name, 0);
+    const std::size_t value = given > 0 ? static_cast<std::size_t>(given) : otherwise;
+    return static_cast<std::uint32_t>(std::clamp(value, least, std::max(least, most)));
+}
+
+// The smallest number of words, as a power of two, of at least so many.
+std::uint32_t bits_of(std::size_t words)
+{
+    return static_cast<std::uint32_t>(std::countr_zero(std::bit_ceil(words)));
+}
+
+// Sixteen words a row of the queue: about one in two searches then forgets once. What forgetting loses a filter is
+// worse: it takes rows for others when it is full.
+std::uint32_t default_bits(const SearchShape& shape)
+{
+    const std::size_t ef = shape.traversal.ef;
+    const std::size_t live = shape.traversal.length + shape.traversal.steps * shape.traversal.degree;
+    if (shape.traversal.deletes || shape.traversal.selected) {
+        return std::max(bits_of(2 * live), shape.visited == VisitedKind::bloom ? bits_of(8 * ef) : 0U);
+    }
+    const std::size_t met = 16 * ef;
+    return std::clamp(bits_of(std::max(met, 2 * live)), 9U, 13U);
+}
+
+constexpr std::size_t busy_threads = 1024;  // of a multiprocessor: more hide no more waits
+
+// Blocks of so much shared memory that a multiprocessor takes at a time.
+std::size_t resident_blocks(std::size_t shared_bytes, const SearchGround& ground)
+{
+    return std::clamp<std::size_t>(ground.shared_bytes / std::max<std::size_t>(1, shared_bytes), 1, 32);
+}
+
+// Threads of a query: few queries have many each, and so have those of which few fit beside each other; else as few as
+// hide each other's waits.
+std::uint32_t default_lanes(std::size_t count, std::size_t shared_bytes, const SearchGround& ground)
+{
+    const std::size_t by_count = ground.multiprocessors * busy_threads / std::max<std::size_t>(1, count);
+    const std::size_t by_memory = 3 * busy_threads / 4 / resident_blocks(shared_bytes, ground);
+    return static_cast<std::uint32_t>(std::bit_floor(std::clamp<std::size_t>(std::max(by_count, by_memory), 32, 256)));
+}
+
+// Two pieces of 16 bytes a thread, or more.
+std::uint32_t default_team(const SearchGround& ground)
+{
+    return static_cast<std::uint32_t>(std::clamp<std::size_t>(std::bit_floor(ground.row_bytes / 32), 4, 32));
+}
+
+// Blocks pay where one alone would read for longer than the blocks take to meet.
+std::uint32_t default_cluster(const SearchShape& shape, std::size_t count, const SearchGround& ground)
+{
+    constexpr std::size_t block_bytes = std::size_t{96} << 10;
+    const std::size_t turn_bytes = std::size_t{shape.traversal.steps} * shape.traversal.degree * ground.row_bytes;
+    const std::size_t blocks = std::bit_floor(std::clamp<std::size_t>(turn_bytes / block_bytes, 1, 8));
+    return 2 * count * blocks <= ground.multiprocessors ? static_cast<std::uint32_t>(blocks) : 1;
+}
+
+// A guess of how long a launch may be: turns of some microseconds, and what they read, about half of the neighbours'
+// rows, at a multiprocessor's share of the bandwidth.
+std::uint32_t launch_queries(const SearchShape& shape, const SearchGround& ground)
+{
+    constexpr double launch_seconds = 1.5e-3;
+    constexpr double turn_seconds = 3e-6;
+    constexpr double bandwidth = 3e10;
+    const double expanded = 4 + 1.2 * shape.traversal.ef;
+    const double turns = 2 + expanded / shape.traversal.steps;
+    const double read = expanded * shape.traversal.degree / 2 * static_cast<double>(ground.row_bytes) / bandwidth;
+    const std::size_t blocks =
+        std::min<std::size_t>(resident_blocks(shape.shared_bytes, ground), 2048 / shape.block_threads());
+    const double resident = static_cast<double>(blocks) * shape.groups;
+    const double slower =
+        1 + shape.traversal.steps * shape.traversal.degree / (4.0 * shape.lanes);  // of a turn with more to do
+    const double wave = turns * turn_seconds * slower + read * resident;
+    const double queries =
+        std::max(1.0, launch_seconds / wave) * resident * static_cast<double>(ground.multiprocessors);
+    return static_cast<std::uint32_t>(std::min(queries, 1e6));
+}
+
+}  // namespace
+
+std::size_t ef_search_of(const ParameterList& settings, std::int64_t effort, std::size_t k, std::size_t rows)
+{
+    constexpr std::size_t uncalibrated = 128;
+    std::int64_t ef = settings.get("ef_search", 0);
+    if (ef <= 0) ef = effort;
+    const std::size_t wanted = ef > 0 ? static_cast<std::size_t>(ef) : uncalibrated;
+    return std::min(std::max(wanted, k), std::max<std::size_t>(rows, 1));
+}
+
+SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::size_t wanted, std::size_t count,
+                         const SearchGround& ground)
+{
+    SearchShape shape;
+    TraversalShape& traversal = shape.traversal;
+    shape.wanted = static_cast<std::uint32_t>(std::clamp<std::size_t>(wanted, 1, ef));
+    traversal.ef = static_cast<std::uint32_t>(ef);
+    traversal.length = static_cast<std::uint32_t>(settings.get("unbounded_queue", 0) > 0 ? 4 * ef : ef);
+    traversal.steps = setting(settings, "multi_step", std::clamp<std::size_t>(ef / 32, 1, 8), 1,
+                              std::min<std::size_t>(ef, most_steps));
+    traversal.degree = static_cast<std::uint32_t>(ground.degree);
+    const auto most_fresh = [&](std::uint32_t others) {
+        return std::max({32U, traversal.steps * traversal.degree, others});
+    };
+    traversal.most_fresh = most_fresh(0);
+    traversal.deletes = settings.get("visited_deletion", 0) > 0;
+    traversal.selected = traversal.deletes || settings.get("selected_insertion", 0) > 0;
+    shape.visited = static_cast<VisitedKind>(std::clamp<std::int64_t>(settings.get("visited", 0), 0, 2));
+    if (shape.visited == VisitedKind::bloom) traversal.deletes = false;
+    shape.visited_bits = setting(settings, "visited_bits", default_bits(shape), 5, 15);
+    shape.seeds = setting(settings, "seeds", 8192, 1, ground.seeds);
+    shape.starts = setting(settings, "starts", 16, 1, std::min<std::size_t>(shape.seeds, most_starts));
+    // Tiles compare halves of the queries: a few more are proposed, of which the traversal keeps the best.
+    const bool looks = ground.bits || setting(settings, "routes", count <= few_routed ? 2 : 1, 1, 2) == 2;
+    shape.offered = looks ? 0 : std::min(shape.seeds, shape.starts + 8 + shape.starts / 4);
+
+    const auto query_bytes = static_cast<std::uint32_t>(ground.query_bytes);
+    const auto bytes = [&] { return shared_layout(traversal, shape.visited_bits, query_bytes).end * shape.groups; };
+    const std::uint32_t queries_of_warp = std::bit_floor(setting(settings, "multi_query", 1, 1, 4));
+    shape.lanes = std::bit_floor(setting(settings, "lanes", default_lanes(count, bytes(), ground), 8, 256));
+    if (queries_of_warp > 1) shape.lanes = 32 / queries_of_warp;
+    shape.groups = shape.lanes < 32 ? 32 / shape.lanes : 1;
+    shape.team = std::bit_floor(setting(settings, "team", default_team(ground), 4, 32));
+    shape.team = std::min(shape.team, shape.lanes);
+    shape.cluster = 1;
+    if (ground.clusters && shape.plain() && shape.groups == 1) {
+        shape.cluster = std::bit_floor(setting(settings, "cluster", default_cluster(shape, count, ground), 1, 8));
+    }
+    // What does not fit goes without, what is found last: the memory of visited rows, queries beside each other, the
+    // rest of the queue.
+    while (bytes() > ground.shared_bytes && shape.visited_bits > 5) --shape.visited_bits;
+    if (bytes() > ground.shared_bytes && shape.groups > 1) {
+        shape.groups = 1;
+        shape.lanes = 32;
+    }
+    if (bytes() > ground.shared_bytes) traversal.length = traversal.ef;
+    while (bytes() > ground.shared_bytes && traversal.steps > 1) {
+        traversal.steps /= 2;
+        traversal.most_fresh = most_fresh(0);
+    }
+    // Seeds come in large batches where there is room.
+    for (std::uint32_t together = count <= few_routed ? 2048 : 512; looks && together > traversal.most_fresh;
+         together /= 2) {
+        const std::uint32_t before = std::exchange(traversal.most_fresh, most_fresh(std::min(together, shape.seeds)));
+        if (bytes() <= ground.shared_bytes) break;
+        traversal.most_fresh = before;
+    }
+    shape.shared_bytes = bytes();
+    shape.launch_queries = launch_queries(shape, ground);
+    return shape;
+}
+
+}  // namespace pgwarp::cuda::graph

@@ -1,0 +1,112 @@
+// How a batch is searched: SONG's options and the shape of the work, each a setting of the search, with defaults. Free
+// of CUDA, so that it is tested without a device.
+//
+// Settings (0 or absent = the default):
+//   ef_search           rows kept; else the effort
+//   multi_step          rows expanded a turn (SONG: multi-step probing)
+//   visited             0 hash, 1 bloom, 2 cuckoo
+//   visited_bits        the visited rows take 2^this words a query
+//   unbounded_queue     1: the queue is four times as long as what is expanded of it
+//   selected_insertion  1: only rows that enter the queue are remembered as visited
+//   visited_deletion    1: and forgotten when they leave it
+//   multi_query         queries a warp: 1, 2 or 4
+//   seeds, starts       seeds that a query is compared with; how many of them, beside the first, it begins at
+//   routes              how seeds are compared: 1 all queries by matrix tiles, 2 each query as it begins (few queries)
+//   lanes               threads of a query, a power of two from 8 to 256
+//   team                threads that share a row, a power of two from 4 to 32
+//   cluster             blocks that share the scores of a query, 1 to 8
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "graph/traversal.h"
+#include "protocol/parameters.h"
+
+namespace pgwarp::cuda::graph
+{
+
+inline constexpr std::uint32_t most_ef = 4096;
+inline constexpr std::uint32_t most_steps = 16;
+inline constexpr std::uint32_t most_starts = 128;
+inline constexpr std::size_t few_routed = 32;  // queries that look at all seeds themselves
+
+// What a search of an index on a device has to go by.
+struct SearchGround {
+    std::size_t rows = 0;
+    std::size_t degree = 0;
+    std::size_t seeds = 0;
+    std::size_t row_bytes = 0;    // that a score reads
+    std::size_t query_bytes = 0;  // of a query in shared memory
+    std::size_t multiprocessors = 1;
+    std::size_t shared_bytes = 0;  // that a block may have
+    bool clusters = false;         // whether the device has thread-block clusters
+    bool bits = false;  // rows are bits, whose scores are full of ties: what is proposed of them depends on how
+};
+
+struct SearchShape {
+    TraversalShape traversal;
+    VisitedKind visited = VisitedKind::hash;
+    std::uint32_t visited_bits = 0;
+    std::uint32_t seeds = 0;
+    std::uint32_t starts = 0;   // of them that a search begins at, beside the first, from which all rows can be reached
+    std::uint32_t offered = 0;  // of them that tiles propose; 0: the traversal looks at all seeds itself
+    std::uint32_t lanes = 32;
+    std::uint32_t team = 8;
+    std::uint32_t groups = 1;          // queries a block
+    std::uint32_t cluster = 1;         // blocks a query
+    std::uint32_t wanted = 0;          // rows of the queue that are ranked by their values
+    std::uint32_t shared_bytes = 0;    // of a block
+    std::uint32_t launch_queries = 0;  // queries of a launch, so that it ends in time
+
+    std::uint32_t block_threads() const { return lanes > 32 ? lanes : lanes * groups; }
+    // The default way of SONG's choices: a table of hashes, all that is scored is remembered.
+    bool plain() const { return visited == VisitedKind::hash && !traversal.selected && !traversal.deletes; }
+};
+
+// Shared memory of one query: where each array begins, in bytes, and the end. All on 16 bytes.
+struct SharedLayout {
+    std::uint32_t query = 0;
+    std::uint32_t entries = 0;
+    std::uint32_t fresh = 0;
+    std::uint32_t kept = 0;
+    std::uint32_t place = 0;
+    std::uint32_t rows = 0;
+    std::uint32_t parents = 0;
+    std::uint32_t counters = 0;
+    std::uint32_t visited = 0;
+    std::uint32_t end = 0;
+};
+
+PGWARP_HOST_DEVICE constexpr SharedLayout shared_layout(const TraversalShape& shape, std::uint32_t visited_bits,
+                                                        std::uint32_t query_bytes)
+{
+    SharedLayout layout;
+    std::uint32_t at = 0;
+    const auto take = [&at](std::uint32_t bytes) {
+        const std::uint32_t begin = at;
+        at += (bytes + 15) / 16 * 16;
+        return begin;
+    };
+    layout.query = take(query_bytes);
+    layout.entries = take(shape.length * 8);
+    layout.fresh = take(shape.most_fresh * 8);
+    layout.kept = take(shape.most_fresh * 8);
+    layout.place = take(shape.most_fresh * 4);
+    layout.rows = take(shape.most_fresh * 4);
+    layout.parents = take(shape.steps * 4);
+    layout.counters = take(queue_counters * 4);
+    layout.visited = take(visited_words(visited_bits) * 4);
+    layout.end = at;
+    return layout;
+}
+
+// The ef_search of a search for k of so many rows; more than most_ef: the rows are to be gone through instead.
+std::size_t ef_search_of(const ParameterList& settings, std::int64_t effort, std::size_t k, std::size_t rows);
+
+// The shape for `count` queries. Nothing that decides what is found depends on the count. ef <= most_ef; wanted: the
+// rows to be ranked, at most ef. What is asked for is brought to what the device can do.
+SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::size_t wanted, std::size_t count,
+                         const SearchGround& ground);
+
+}  // namespace pgwarp::cuda::graph

@@ -1,0 +1,235 @@
+// A search through the graph (SONG sections 3 to 6) by a group of threads: rows near the query are expanded, best
+// first, until the best `ef` rows seen are all expanded. Three stages a turn: neighbours are located, their scores
+// computed in bulk, queue and visited rows kept up. Free of CUDA: the group, the visited rows and the scores are given,
+// so the same code runs on the CPU in tests.
+//
+// What a search finds depends on the query, the graph, its starts and `ef`, `length`, `steps` alone: neither on how
+// many threads there are, nor on their order, nor, with VisitedHash, on what is forgotten.
+//
+// A Group has rank(), size(), sync(), and on shared words count (adds one), lower (minimum), compare_and_swap and
+// set_bits, which return what was there; first_matches(begin, end, most, matches, out) writes, in order, the first
+// `most` numbers in [begin, end) for which matches(i) holds and returns, to its first thread at least, how many they
+// are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "graph/queue.h"
+#include "graph/visited.h"
+
+namespace pgwarp::cuda::graph
+{
+
+// As in index/graph/graph.h.
+inline constexpr std::uint32_t no_row_here = 0xffffffff;
+
+struct TraversalShape {
+    std::uint32_t ef = 0;      // rows that are to be expanded: a queue of the best so many
+    std::uint32_t length = 0;  // of the queue, >= ef: more are of use to those who want to see what bounding it saves
+    std::uint32_t steps = 1;   // rows expanded a turn (SONG: multi-step probing)
+    std::uint32_t degree = 0;
+    std::uint32_t most_fresh = 0;  // rows scored at a time, >= steps * degree; starts may come in larger batches
+    bool selected = false;         // a row is remembered as visited only where it enters the queue
+    bool deletes = false;          // and forgotten where it leaves it; implies selected
+};
+
+struct TraversalMemory {
+    QueueMemory queue;
+    std::uint32_t* rows = nullptr;     // [most_fresh]: located
+    std::uint32_t* parents = nullptr;  // [steps]: places in the queue, then rows
+};
+
+// Where a search begins: at the best `kept` of some rows, and at one from which all others can be reached.
+struct TraversalStarts {
+    const std::uint32_t* rows = nullptr;  // [count], in memory that all threads read; no_row_here is passed over
+    std::uint32_t count = 0;
+    std::uint32_t kept = 0;
+    std::uint32_t first = no_row_here;
+    bool repeats = false;  // a row may be there twice
+};
+
+struct TraversalCounts {
+    std::uint32_t turns = 0;
+    std::uint32_t expanded = 0;
+    std::uint32_t scored = 0;
+};
+
+// scores(rows, count, out): out[i] = entry of rows[i], not expanded, for all threads of the group together; begins and
+// ends without a barrier.
+template <class Group, class Visited, class Scores>
+class Traversal
+{
+public:
+    PGWARP_HOST_DEVICE Traversal(Group group, const TraversalShape& shape, const TraversalMemory& memory,
+                                 Visited visited, const Scores& scores)
+        : group_(group), shape_(shape), memory_(memory), queue_(group, memory.queue), visited_(visited), scores_(scores)
+    {
+        remembered_late_ = shape.selected || shape.deletes;
+    }
+
+    // Through neighbours [rows][degree]. Afterwards the queue holds the answer, for all threads to see.
+    PGWARP_HOST_DEVICE TraversalCounts run(const TraversalStarts& starts, const std::uint32_t* neighbours)
+    {
+        TraversalCounts counts;
+        queue_.clear();
+        visited_.clear();
+        clear_fresh();
+        group_.sync();
+        begin_at(starts, counts);
+        std::uint32_t first = 0;  // entries before it are expanded
+        while (first < shape_.ef) {
+            const std::uint32_t parents = choose_parents(first);
+            if (parents == 0) break;
+            ++counts.turns;
+            counts.expanded += parents;
+            for (std::uint32_t i = group_.rank(); i < parents * shape_.degree; i += group_.size()) {
+                const std::size_t parent = memory_.parents[i / shape_.degree];
+                locate(neighbours[parent * shape_.degree + i % shape_.degree]);
+            }
+            group_.sync();
+            first = smaller(first, admit(counts, parents > 1));
+        }
+        return counts;
+    }
+
+private:
+    // The first few set a bound that most of the others do not pass: sorting many takes long. What does not stay is not
+    // remembered: it would not stay later either.
+    PGWARP_HOST_DEVICE void begin_at(const TraversalStarts& starts, TraversalCounts& counts)
+    {
+        QueueMemory best = memory_.queue;
+        best.length = smaller(starts.kept, shape_.length);
+        Queue<Group> few(group_, best);
+        std::uint32_t batch = smaller(4 * best.length, shape_.most_fresh);
+        for (std::uint32_t begin = 0; begin < starts.count && best.length > 0;) {
+            const std::uint32_t end = begin + smaller(batch, starts.count - begin);
+            for (std::uint32_t i = begin + group_.rank(); i < end; i += group_.size()) {
+                if (starts.rows[i] != no_row_here) add_located(starts.rows[i]);
+            }
+            group_.sync();
+            offer(
+                few, counts, starts.repeats, [](std::uint32_t) {}, [](std::uint32_t) {});
+            begin = end;
+            batch = shape_.most_fresh;
+        }
+        group_.sync();
+        queue_.reset_counters();
+        if (group_.rank() == 0 && starts.first != no_row_here) add_located(starts.first);
+        group_.sync();
+        offer(
+            queue_, counts, false, [](std::uint32_t) {}, [](std::uint32_t) {});
+        group_.sync();
+        remember_queue();
+    }
+
+    PGWARP_HOST_DEVICE static std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
+
+    PGWARP_HOST_DEVICE void clear_fresh()
+    {
+        if (group_.rank() == 0) memory_.queue.counters[fresh_counter] = 0;
+    }
+
+    // The first rows that are not expanded are marked so; their numbers go to `parents`. `first` moves to where the
+    // next search for them begins.
+    PGWARP_HOST_DEVICE std::uint32_t choose_parents(std::uint32_t& first)
+    {
+        Entry* entries = memory_.queue.entries;
+        const auto waits = [&](std::uint32_t i) { return !is_expanded(entries[i]); };
+        const std::uint32_t found = group_.first_matches(first, shape_.ef, shape_.steps, waits, memory_.parents);
+        if (group_.rank() == 0) memory_.queue.counters[parent_counter] = found;
+        group_.sync();
+        const std::uint32_t parents = memory_.queue.counters[parent_counter];
+        if (parents == 0) return 0;
+        first = memory_.parents[parents - 1] + 1;
+        group_.sync();
+        for (std::uint32_t i = group_.rank(); i < parents; i += group_.size()) {
+            const std::uint32_t place = memory_.parents[i];
+            memory_.parents[i] = row_of(entries[place]);
+            entries[place] |= 1;
+        }
+        clear_fresh();
+        group_.sync();
+        return parents;
+    }
+
+    PGWARP_HOST_DEVICE void add_located(std::uint32_t row)
+    {
+        memory_.rows[group_.count(&memory_.queue.counters[fresh_counter])] = row;
+    }
+
+    // A row that is not known goes to those to be scored.
+    PGWARP_HOST_DEVICE void locate(std::uint32_t row)
+    {
+        if (row == no_row_here) return;
+        if (remembered_late_ ? visited_.contains(row) : !visited_.insert(row)) return;
+        add_located(row);
+    }
+
+    // Scores what was located and takes it into a queue.
+    template <class Entered, class Left>
+    PGWARP_HOST_DEVICE Taken offer(Queue<Group>& queue, TraversalCounts& counts, bool repeats, const Entered& entered,
+                                   const Left& left)
+    {
+        const std::uint32_t fresh = memory_.queue.counters[fresh_counter];
+        if (fresh == 0) {
+            group_.sync();  // before the next is counted
+            return {0, shape_.length};
+        }
+        scores_(memory_.rows, fresh, memory_.queue.fresh);
+        group_.sync();
+        clear_fresh();
+        counts.scored += fresh;
+        return queue.take_in(fresh, repeats, entered, left);
+    }
+
+    PGWARP_HOST_DEVICE std::uint32_t admit(TraversalCounts& counts, bool repeats)
+    {
+        const std::uint32_t before = counts.scored;
+        const Taken taken = offer(
+            queue_, counts, repeats,
+            [&](std::uint32_t row) {
+                if (remembered_late_) visited_.insert_new(row);
+            },
+            [&](std::uint32_t row) {
+                if (shape_.deletes) visited_.erase(row);
+            });
+        remembered_ += remembered_late_ ? taken.entries : counts.scored - before;
+        if (!shape_.deletes && remembered_ + most_located() > visited_.capacity()) forget();
+        return taken.lowest;
+    }
+
+    // The structure is full: only what is in the queue stays. Where even that is too much, it stays as it is.
+    PGWARP_HOST_DEVICE void forget()
+    {
+        remembered_ = 0;
+        if (shape_.length + most_located() > visited_.capacity()) return;
+        group_.sync();
+        visited_.clear();
+        group_.sync();
+        remember_queue();
+    }
+
+    PGWARP_HOST_DEVICE void remember_queue()
+    {
+        for (std::uint32_t i = group_.rank(); i < shape_.length; i += group_.size()) {
+            const Entry entry = memory_.queue.entries[i];
+            if (entry != no_entry) visited_.insert(row_of(entry));
+        }
+        remembered_ = shape_.length;
+        group_.sync();
+    }
+
+    PGWARP_HOST_DEVICE std::uint32_t most_located() const { return shape_.steps * shape_.degree; }
+
+    Group group_;
+    TraversalShape shape_;
+    TraversalMemory memory_;
+    Queue<Group> queue_;
+    Visited visited_;
+    const Scores& scores_;
+    bool remembered_late_ = false;
+    std::uint32_t remembered_ = 0;
+};
+
+}  // namespace pgwarp::cuda::graph

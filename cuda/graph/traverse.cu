@@ -1,0 +1,66 @@
+#include "graph/traverse.h"
+
+#include <algorithm>
+
+#include "device/error.h"
+#include "device/shared_memory.h"
+#include "graph/traverse_kernel.cuh"
+
+namespace pgwarp::cuda::graph
+{
+
+namespace
+{
+
+// At most 64 registers: a multiprocessor has room for 32 blocks of a warp, which are as many as it takes.
+template <ScoreKind kind>
+__global__ __launch_bounds__(256, 4) void traverse_kernel(const __grid_constant__ TraverseArguments arguments)
+{
+    extern __shared__ uint4 shared_memory[];
+    wait_for_kernel_before();
+    const std::uint32_t lanes = arguments.shape.lanes;
+    const std::uint32_t group = threadIdx.x / lanes;
+    const std::uint32_t query = blockIdx.x * arguments.shape.groups + group;
+    if (query >= arguments.count) return;
+    auto* shared = reinterpret_cast<unsigned char*>(shared_memory) + group * arguments.layout.end;
+    traverse_query<kind, VisitedHash>(arguments, shared, lanes, query);
+}
+
+template <ScoreKind kind>
+void launch(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
+{
+    const SearchShape& shape = job.shape;
+    allow_shared_memory(traverse_kernel<kind>);
+    launch_chained(job.chained, traverse_kernel<kind>, (count + shape.groups - 1) / shape.groups, shape.block_threads(),
+                   shape.shared_bytes, stream, "going through the graph", arguments_of(job, first, count));
+}
+
+void traverse_plainly(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
+{
+    switch (score_kind(*job.view)) {
+        case ScoreKind::dot:
+            return launch<ScoreKind::dot>(job, first, count, stream);
+        case ScoreKind::l1:
+            return launch<ScoreKind::l1>(job, first, count, stream);
+        case ScoreKind::bits:
+            return launch<ScoreKind::bits>(job, first, count, stream);
+    }
+}
+
+}  // namespace
+
+void traverse(const TraverseJob& job, cudaStream_t stream)
+{
+    for (std::uint32_t first = 0; first < job.count; first += job.shape.launch_queries) {
+        const std::uint32_t count = std::min(job.shape.launch_queries, job.count - first);
+        if (!job.shape.plain()) {
+            traverse_by_options(job, first, count, stream);
+        } else if (job.shape.cluster > 1 && !job.view->has_bits()) {
+            traverse_by_clusters(job, first, count, stream);
+        } else {
+            traverse_plainly(job, first, count, stream);
+        }
+    }
+}
+
+}  // namespace pgwarp::cuda::graph

@@ -1,0 +1,133 @@
+// One traversal by a cluster of blocks: the first goes through the graph, the others help it with scores, each reading
+// located rows from its shared memory and writing their scores there. Same rows, same order, same teams: the same
+// answer as by one group of threads.
+#include <cooperative_groups.h>
+
+#include "device/error.h"
+#include "device/shared_memory.h"
+#include "graph/traverse.h"
+#include "graph/traverse_kernel.cuh"
+
+namespace pgwarp::cuda::graph
+{
+
+namespace
+{
+
+#if __CUDA_ARCH__ >= 900
+
+namespace cg = cooperative_groups;
+
+constexpr std::uint32_t no_more = 0xffffffff;
+
+// The leader's side of the scores: tells the others how many rows there are, does its share, waits for theirs.
+template <class Own>
+struct ClusterScores {
+    Own own;
+    std::uint32_t* located_count;
+
+    __device__ void operator()(const std::uint32_t* located, std::uint32_t count, Entry* out) const
+    {
+        if (threadIdx.x == 0) *located_count = count;
+        cg::this_cluster().sync();
+        own(located, count, out);
+        cg::this_cluster().sync();
+    }
+};
+
+template <ScoreKind kind>
+__device__ void lead(const TraverseArguments& arguments, const DeviceGroup& group, const Teams& teams,
+                     unsigned char* shared, std::uint32_t* located_count, std::uint32_t query)
+{
+    const SearchShape& shape = arguments.shape;
+    const TraversalMemory memory = memory_in(shared, arguments.layout, shape.traversal);
+    const auto own = scores_of<kind>(group, teams, arguments, shared + arguments.layout.query);
+    const ClusterScores<decltype(own)> scores{own, located_count};
+    using Visited = VisitedHash<DeviceGroup>;
+    const Visited visited(group, reinterpret_cast<std::uint32_t*>(shared + arguments.layout.visited),
+                          shape.visited_bits);
+    Traversal<DeviceGroup, Visited, decltype(scores)> traversal(group, shape.traversal, memory, visited, scores);
+    const TraversalCounts work = traversal.run(starts_of(arguments, query), arguments.view.neighbours);
+    if (threadIdx.x == 0) *located_count = no_more;
+    cg::this_cluster().sync();
+    write_found(group, arguments, memory, query, work);
+}
+
+template <ScoreKind kind>
+__device__ void help(const TraverseArguments& arguments, const DeviceGroup& group, const Teams& teams,
+                     unsigned char* shared, std::uint32_t* located_count)
+{
+    const auto cluster = cg::this_cluster();
+    const auto own = scores_of<kind>(group, teams, arguments, shared + arguments.layout.query);
+    const TraversalMemory memory = memory_in(shared, arguments.layout, arguments.shape.traversal);
+    const std::uint32_t* leaders_count = cluster.map_shared_rank(located_count, 0);
+    const std::uint32_t* located = cluster.map_shared_rank(memory.rows, 0);
+    Entry* out = cluster.map_shared_rank(memory.queue.fresh, 0);
+    for (;;) {
+        cluster.sync();
+        const std::uint32_t count = *static_cast<const volatile std::uint32_t*>(leaders_count);
+        if (count == no_more) return;
+        own(located, count, out);
+        cluster.sync();
+    }
+}
+
+#endif
+
+template <ScoreKind kind>
+__global__ __launch_bounds__(256) void traverse_cluster_kernel(const __grid_constant__ TraverseArguments arguments)
+{
+#if __CUDA_ARCH__ >= 900
+    extern __shared__ uint4 shared_memory[];
+    wait_for_kernel_before();
+    const auto cluster = cg::this_cluster();
+    const DeviceGroup group(arguments.shape.lanes);
+    const std::uint32_t query = blockIdx.x / arguments.shape.cluster;
+    auto* shared = reinterpret_cast<unsigned char*>(shared_memory);
+    auto* located_count = reinterpret_cast<std::uint32_t*>(shared + arguments.layout.counters) + cluster_counter;
+    Teams teams = teams_of(group, arguments.shape.team);
+    teams.own += cluster.block_rank() * teams.count;
+    teams.count *= cluster.num_blocks();
+    stage_query(group, arguments, query, shared + arguments.layout.query);
+    if (cluster.block_rank() == 0) {
+        lead<kind>(arguments, group, teams, shared, located_count, query);
+    } else {
+        help<kind>(arguments, group, teams, shared, located_count);
+    }
+    // The leader's memory stays until all have read that there is no more.
+    cluster.sync();
+#endif
+}
+
+template <ScoreKind kind>
+void launch(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
+{
+    const SearchShape& shape = job.shape;
+    allow_shared_memory(traverse_cluster_kernel<kind>);
+    cudaLaunchAttribute attributes[2]{};
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim.x = shape.cluster;
+    attributes[0].val.clusterDim.y = 1;
+    attributes[0].val.clusterDim.z = 1;
+    attributes[1] = early_launch();
+    cudaLaunchConfig_t config{};
+    config.gridDim = count * shape.cluster;
+    config.blockDim = shape.block_threads();
+    config.dynamicSmemBytes = shape.shared_bytes;
+    config.stream = stream;
+    config.attrs = attributes;
+    config.numAttrs = job.chained ? 2 : 1;
+    check(cudaLaunchKernelEx(&config, traverse_cluster_kernel<kind>, arguments_of(job, first, count)),
+          "going through the graph by clusters");
+}
+
+}  // namespace
+
+// Bits are so short that one block reads them fast enough.
+void traverse_by_clusters(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
+{
+    if (score_kind(*job.view) == ScoreKind::l1) return launch<ScoreKind::l1>(job, first, count, stream);
+    launch<ScoreKind::dot>(job, first, count, stream);
+}
+
+}  // namespace pgwarp::cuda::graph

@@ -1,0 +1,166 @@
+// What the traversal kernels share: a query brought to shared memory, the traversal of it, the answer written.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "device/chained_launch.cuh"
+#include "graph/row_scores.cuh"
+#include "graph/traversal.h"
+#include "graph/traverse.h"
+
+namespace pgwarp::cuda::graph
+{
+
+// A TraverseJob as kernels take it.
+struct TraverseArguments {
+    GraphView view;
+    SearchShape shape;
+    SharedLayout layout;
+    const float* queries;
+    const std::uint32_t* query_bits;
+    const std::uint32_t* starts;  // none: all seeds are looked at
+    bool repeated_starts;
+    const std::uint32_t* dead;
+    std::uint32_t count;
+    std::uint32_t* rows;
+    std::uint32_t* found;
+    TraversalCounts* work;
+};
+
+// Floats of a query in shared memory, and words of one as bits.
+PGWARP_HOST_DEVICE constexpr std::uint32_t staged_floats(std::uint32_t stride)
+{
+    return stride;
+}
+
+inline TraverseArguments arguments_of(const TraverseJob& job, std::uint32_t first, std::uint32_t count)
+{
+    const GraphView& view = *job.view;
+    TraverseArguments arguments{};
+    arguments.view = view;
+    arguments.shape = job.shape;
+    const std::uint32_t query_bytes = view.has_bits() ? view.bits.words * 4 : staged_floats(view.vectors.stride) * 4;
+    arguments.layout = shared_layout(job.shape.traversal, job.shape.visited_bits, query_bytes);
+    if (job.queries != nullptr) arguments.queries = job.queries + std::size_t{first} * view.vectors.dimensions;
+    if (job.query_bits != nullptr) arguments.query_bits = job.query_bits + std::size_t{first} * view.bits.words;
+    if (job.shape.offered > 0) arguments.starts = job.starts + std::size_t{first} * job.shape.offered;
+    arguments.repeated_starts = job.repeated_starts;
+    arguments.dead = job.dead;
+    arguments.count = count;
+    arguments.rows = job.rows + std::size_t{first} * job.shape.wanted;
+    arguments.found = job.found + first;
+    if (job.work != nullptr) arguments.work = job.work + first;
+    return arguments;
+}
+
+inline ScoreKind score_kind(const GraphView& view)
+{
+    if (view.has_bits()) return ScoreKind::bits;
+    return view.metric == Metric::l1 ? ScoreKind::l1 : ScoreKind::dot;
+}
+
+#ifdef __CUDACC__
+
+__device__ inline TraversalMemory memory_in(unsigned char* shared, const SharedLayout& layout,
+                                            const TraversalShape& shape)
+{
+    const auto words = [&](std::uint32_t at) { return reinterpret_cast<std::uint32_t*>(shared + at); };
+    const auto entries = [&](std::uint32_t at) { return reinterpret_cast<Entry*>(shared + at); };
+    TraversalMemory memory;
+    memory.queue = {entries(layout.entries), entries(layout.fresh),  entries(layout.kept),
+                    words(layout.place),     words(layout.counters), shape.length};
+    memory.rows = words(layout.rows);
+    memory.parents = words(layout.parents);
+    return memory;
+}
+
+// A barrier has to follow; the traversal begins with one.
+__device__ inline void stage_query(const DeviceGroup& group, const TraverseArguments& arguments, std::uint32_t query,
+                                   unsigned char* to)
+{
+    const GraphView& view = arguments.view;
+    if (view.has_bits()) {
+        const std::uint32_t* from = arguments.query_bits + static_cast<std::size_t>(query) * view.bits.words;
+        auto* out = reinterpret_cast<std::uint32_t*>(to);
+        for (std::uint32_t i = group.rank(); i < view.bits.words; i += group.size()) out[i] = from[i];
+        return;
+    }
+    const std::uint32_t dimensions = view.vectors.dimensions;
+    const float* from = arguments.queries + static_cast<std::size_t>(query) * dimensions;
+    auto* out = reinterpret_cast<float*>(to);
+    for (std::uint32_t d = group.rank(); d < view.vectors.stride; d += group.size()) {
+        out[staged_place(d, view.vectors.stride / 8)] = d < dimensions ? from[d] : 0.0F;
+    }
+}
+
+template <ScoreKind kind>
+__device__ inline auto scores_of(const DeviceGroup& group, const Teams& teams, const TraverseArguments& arguments,
+                                 const unsigned char* query)
+{
+    const GraphView& view = arguments.view;
+    if constexpr (kind == ScoreKind::bits) {
+        return BitScores{group, view.bits.rows, view.bits.words, reinterpret_cast<const std::uint32_t*>(query)};
+    } else {
+        const std::uint32_t pieces = view.vectors.stride / 8;
+        const auto* staged = reinterpret_cast<const float4*>(query);
+        const bool squared = view.vectors.metric == Metric::l2;
+        const float* terms = squared && kind == ScoreKind::dot ? view.vectors.row_terms : nullptr;
+        return HalfScores<kind>{
+            group, teams, view.vectors.half.rows, terms, pieces, squared ? 2.0F : 1.0F, {staged, staged + pieces}};
+    }
+}
+
+__device__ inline TraversalStarts starts_of(const TraverseArguments& arguments, std::uint32_t query)
+{
+    const SearchShape& shape = arguments.shape;
+    const std::uint32_t* seeds = arguments.view.seed_rows;
+    if (arguments.starts == nullptr) return {seeds, shape.seeds, shape.starts, seeds[0], false};
+    return {arguments.starts + static_cast<std::size_t>(query) * shape.offered, shape.offered, shape.starts, seeds[0],
+            arguments.repeated_starts};
+}
+
+// The first rows of the queue that are not dead.
+__device__ inline void write_found(const DeviceGroup& group, const TraverseArguments& arguments,
+                                   const TraversalMemory& memory, std::uint32_t query, const TraversalCounts& work)
+{
+    const Entry* entries = memory.queue.entries;
+    const std::uint32_t wanted = arguments.shape.wanted;
+    std::uint32_t* rows = arguments.rows + static_cast<std::size_t>(query) * wanted;
+    const auto lives = [&](std::uint32_t i) {
+        const std::uint32_t row = row_of(entries[i]);
+        return entries[i] != no_entry &&
+               (arguments.dead == nullptr || ((arguments.dead[row / 32] >> row % 32) & 1U) == 0);
+    };
+    const std::uint32_t found = group.first_matches(0, arguments.shape.traversal.ef, wanted, lives, rows);
+    if (group.rank() == 0) {
+        arguments.found[query] = found;
+        if (arguments.work != nullptr) arguments.work[query] = work;
+    }
+    if (group.rank() >= 32) return;
+    __syncwarp(group.warp_mask());
+    const std::uint32_t width = group.size() < 32 ? group.size() : 32;
+    for (std::uint32_t i = group.rank(); i < found; i += width) rows[i] = row_of(entries[rows[i]]);
+}
+
+// One query by one group of threads.
+template <ScoreKind kind, template <class> class Visited>
+__device__ inline void traverse_query(const TraverseArguments& arguments, unsigned char* shared, std::uint32_t lanes,
+                                      std::uint32_t query)
+{
+    const DeviceGroup group(lanes);
+    const SearchShape& shape = arguments.shape;
+    const TraversalMemory memory = memory_in(shared, arguments.layout, shape.traversal);
+    stage_query(group, arguments, query, shared + arguments.layout.query);
+    const auto scores = scores_of<kind>(group, teams_of(group, shape.team), arguments, shared + arguments.layout.query);
+    const Visited<DeviceGroup> visited(group, reinterpret_cast<std::uint32_t*>(shared + arguments.layout.visited),
+                                       shape.visited_bits);
+    Traversal<DeviceGroup, Visited<DeviceGroup>, decltype(scores)> traversal(group, shape.traversal, memory, visited,
+                                                                             scores);
+    const TraversalCounts work = traversal.run(starts_of(arguments, query), arguments.view.neighbours);
+    write_found(group, arguments, memory, query, work);
+}
+
+#endif
+
+}  // namespace pgwarp::cuda::graph

@@ -1,0 +1,58 @@
+// Traversals by SONG's other choices: Bloom and Cuckoo filters, selected insertion, deletion of visited rows. For its
+// experiments: the choice is made at run time, in one kernel a kind of score.
+#include "device/error.h"
+#include "device/shared_memory.h"
+#include "graph/traverse.h"
+#include "graph/traverse_kernel.cuh"
+
+namespace pgwarp::cuda::graph
+{
+
+namespace
+{
+
+template <ScoreKind kind>
+__global__ __launch_bounds__(256) void traverse_options_kernel(const __grid_constant__ TraverseArguments arguments)
+{
+    extern __shared__ uint4 shared_memory[];
+    const std::uint32_t lanes = arguments.shape.lanes;
+    const std::uint32_t group = threadIdx.x / lanes;
+    const std::uint32_t query = blockIdx.x * arguments.shape.groups + group;
+    if (query >= arguments.count) return;
+    auto* shared = reinterpret_cast<unsigned char*>(shared_memory) + group * arguments.layout.end;
+    switch (arguments.shape.visited) {
+        case VisitedKind::hash:
+            return traverse_query<kind, VisitedHash>(arguments, shared, lanes, query);
+        case VisitedKind::bloom:
+            return traverse_query<kind, VisitedBloom>(arguments, shared, lanes, query);
+        case VisitedKind::cuckoo:
+            return traverse_query<kind, VisitedCuckoo>(arguments, shared, lanes, query);
+    }
+}
+
+template <ScoreKind kind>
+void launch(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
+{
+    const SearchShape& shape = job.shape;
+    allow_shared_memory(traverse_options_kernel<kind>);
+    const std::uint32_t blocks = (count + shape.groups - 1) / shape.groups;
+    traverse_options_kernel<kind>
+        <<<blocks, shape.block_threads(), shape.shared_bytes, stream>>>(arguments_of(job, first, count));
+    check_launch("going through the graph");
+}
+
+}  // namespace
+
+void traverse_by_options(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
+{
+    switch (score_kind(*job.view)) {
+        case ScoreKind::dot:
+            return launch<ScoreKind::dot>(job, first, count, stream);
+        case ScoreKind::l1:
+            return launch<ScoreKind::l1>(job, first, count, stream);
+        case ScoreKind::bits:
+            return launch<ScoreKind::bits>(job, first, count, stream);
+    }
+}
+
+}  // namespace pgwarp::cuda::graph

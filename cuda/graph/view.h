@@ -1,0 +1,38 @@
+// What kernels see of a graph index: plain pointers to device memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "index/graph/graph.h"
+#include "ivfadc/view.h"
+#include "numeric/metric.h"
+
+namespace pgwarp::cuda::graph
+{
+
+// Rows as 1-bit random projections (SONG section 7).
+struct BitView {
+    const std::uint32_t* rows = nullptr;  // [rows][words]
+    const float* projection = nullptr;    // [32 * words][dimensions + 1]: directions, each with its threshold
+    std::uint32_t words = 0;
+};
+
+// The rows are seen as the one list of an inverted file whose positions are row numbers, and the seeds as its
+// centroids: what scores, ranks and continues there serves here. In it the metric is L2 where that of the index is L1:
+// rows are centred for both.
+struct GraphView {
+    Metric metric = Metric::l2;
+    std::uint32_t rows = 0;
+    std::uint32_t degree = 0;
+    std::uint32_t seeds = 0;
+    const std::uint32_t* neighbours = nullptr;  // [rows][degree]
+    const std::uint32_t* seed_rows = nullptr;   // [seeds]
+    ivfadc::MirrorView vectors;                 // halves, and what ranks: nothing where bits are kept
+    double l1_error = 0;                        // how far a row's half form may be from it by L1
+    BitView bits;
+
+    PGWARP_HOST_DEVICE bool has_bits() const { return bits.words > 0; }
+};
+
+}  // namespace pgwarp::cuda::graph

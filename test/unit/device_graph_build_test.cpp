@@ -1,0 +1,245 @@
+// Pruning by rank and joining of edges as the device does them, by groups of threads of the CPU, against the CPU's own.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "graph/detours.h"
+#include "graph/form.h"
+#include "graph/search_shape.h"
+#include "host_group.h"
+#include "index/graph/edges.h"
+#include "index/graph/graph.h"
+
+namespace pgwarp::test
+{
+namespace
+{
+
+using namespace cuda::graph;
+
+// Lists of rows that lie near each other on a circle, some of them short.
+NearestRows make_lists(std::uint32_t rows, std::uint32_t width, unsigned seed)
+{
+    std::mt19937 random(seed);
+    NearestRows nearest;
+    nearest.width = width;
+    nearest.rows.resize(std::size_t{rows} * width);
+    for (std::uint32_t row = 0; row < rows; ++row) {
+        std::vector<std::uint32_t> near;
+        for (std::uint32_t distance = 1; near.size() < width && distance < rows / 2; ++distance) {
+            if (random() % 4 != 0) near.push_back((row + distance) % rows);
+            if (random() % 4 != 0 && near.size() < width) near.push_back((row + rows - distance) % rows);
+        }
+        if (random() % 8 == 0) near.resize(random() % width);
+        near.resize(width, no_neighbour);
+        std::copy(near.begin(), near.end(), nearest.of(row));
+    }
+    return nearest;
+}
+
+std::vector<std::uint32_t> draw_by_groups(const NearestRows& nearest, std::uint32_t degree, std::uint32_t threads)
+{
+    const auto width = static_cast<std::uint32_t>(nearest.width);
+    const auto rows = static_cast<std::uint32_t>(nearest.rows.size() / width);
+    const std::uint32_t bits = detour_bits(width);
+    std::vector<std::uint32_t> near(width);
+    std::vector<std::uint32_t> detours(width);
+    std::vector<std::uint32_t> slots(std::size_t{1} << bits);
+    std::vector<std::uint32_t> places(std::size_t{1} << bits);
+    std::vector<std::uint32_t> forward(std::size_t{rows} * degree);
+    HostGroup::run(threads, [&](HostGroup group) {
+        DetourOrder<HostGroup> order(group, {near.data(), detours.data(), slots.data(), places.data(), bits});
+        for (std::uint32_t row = 0; row < rows; ++row) {
+            order.draw(nearest.rows.data(), width, row, degree, forward.data() + std::size_t{row} * degree);
+        }
+    });
+    std::vector<std::vector<std::uint32_t>> reverse(rows);
+    for (std::uint32_t rank = 0; rank < degree; ++rank) {
+        for (std::uint32_t row = 0; row < rows; ++row) {
+            const std::uint32_t to = forward[std::size_t{row} * degree + rank];
+            if (to != no_neighbour) reverse[to].push_back(row);
+        }
+    }
+    std::vector<std::uint32_t> all(forward.size());
+    std::vector<std::uint32_t> space(6 * std::size_t{degree});
+    HostGroup::run(threads, [&](HostGroup group) {
+        for (std::uint32_t row = 0; row < rows; ++row) {
+            const std::size_t place = std::size_t{row} * degree;
+            join_edges(group, JoinMemory{space.data(), space.data() + 3 * degree}, forward.data() + place,
+                       reverse[row].data(), static_cast<std::uint32_t>(reverse[row].size()), degree,
+                       all.data() + place);
+        }
+    });
+    return all;
+}
+
+struct Shape {
+    std::uint32_t rows;
+    std::uint32_t width;
+    std::uint32_t degree;
+    std::uint32_t threads;
+};
+
+class DrawnEdges : public testing::TestWithParam<Shape>
+{
+};
+
+TEST_P(DrawnEdges, AreThoseOfTheCpu)
+{
+    const Shape shape = GetParam();
+    const NearestRows nearest = make_lists(shape.rows, shape.width, 3);
+    ThreadPool pool(1);
+    const BuildProgress progress{[](const char*, std::uint64_t, std::uint64_t) {}, nullptr};
+    std::vector<std::uint32_t> all(shape.rows);
+    std::iota(all.begin(), all.end(), 0U);
+    const GraphEdges expected = draw_edges(nearest, shape.degree, all, progress, pool);
+    const std::vector<std::uint32_t> found = draw_by_groups(nearest, shape.degree, shape.threads);
+    ASSERT_EQ(found.size(), expected.neighbours.size());
+    EXPECT_TRUE(std::equal(found.begin(), found.end(), expected.neighbours.begin()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Graph, DrawnEdges,
+                         testing::Values(Shape{600, 24, 12, 1}, Shape{300, 40, 7, 1}, Shape{60, 16, 16, 3},
+                                         Shape{40, 9, 4, 2}, Shape{700, 64, 32, 1}));
+
+// A search in breadth that the caller has made, as a device makes it, serves as one made here.
+TEST(ConnectedRows, TakeASearchThatWasMade)
+{
+    const NearestRows nearest = make_lists(3000, 12, 17);
+    std::vector<std::uint32_t> all(3000);
+    std::iota(all.begin(), all.end(), 0U);
+    ThreadPool pool(1);
+    const BuildProgress progress{[](const char*, std::uint64_t, std::uint64_t) {}, nullptr};
+    GraphEdges edges = draw_edges(nearest, 4, all, progress, pool);
+    // Rows that nothing leads to: their links are taken from the others.
+    for (std::uint32_t& to : edges.neighbours) {
+        if (to % 7 == 3) to = (to + 1) % 3000;
+    }
+    for (std::size_t row = 0; row < edges.count(); ++row) {
+        const auto own = edges.of(row);
+        std::set<std::uint32_t> kept(own.begin(), own.end());
+        kept.erase(static_cast<std::uint32_t>(row));
+        kept.erase(no_neighbour);
+        std::fill(std::copy(kept.begin(), kept.end(), own.begin()), own.end(), no_neighbour);
+    }
+    ASSERT_LT(count_reachable(edges, 5), 3000);
+    std::size_t asked = 0;
+    const auto reach = [&](const GraphEdges& from_edges, std::span<const std::uint32_t> from) {
+        ++asked;
+        std::vector<std::uint32_t> parents(from_edges.count(), unreached_row);
+        std::vector<std::uint32_t> level(from.begin(), from.end());
+        for (const std::uint32_t row : from) parents[row] = root_row;
+        for (std::size_t i = 0; i < level.size(); ++i) {
+            for (const std::uint32_t to : from_edges.of(level[i])) {
+                if (to == no_neighbour || parents[to] != unreached_row) continue;
+                parents[to] = level[i];
+                level.push_back(to);
+            }
+        }
+        return parents;
+    };
+    GraphEdges here = edges;
+    const std::vector<std::uint32_t> seeds{5, 100, 2000};
+    connect_rows(edges, seeds, {}, progress, reach);
+    connect_rows(here, seeds, {}, progress);
+    EXPECT_EQ(asked, 1);
+    EXPECT_EQ(count_reachable(edges, 5), 3000);
+    EXPECT_TRUE(std::equal(edges.neighbours.begin(), edges.neighbours.end(), here.neighbours.begin()));
+}
+
+SearchGround ground_of(std::size_t shared_bytes)
+{
+    SearchGround ground;
+    ground.rows = 1000000;
+    ground.degree = 32;
+    ground.seeds = 8192;
+    ground.row_bytes = 256;
+    ground.query_bytes = 512;
+    ground.multiprocessors = 132;
+    ground.shared_bytes = shared_bytes;
+    ground.clusters = true;
+    return ground;
+}
+
+// What decides the answer must not depend on the batch.
+TEST(SearchShapes, FindTheSameInEveryBatch)
+{
+    for (const std::size_t ef : {1, 10, 31, 64, 200, 1000, 4096}) {
+        const SearchShape one = search_shape({}, ef, 10, 1, ground_of(227 << 10));
+        EXPECT_TRUE(one.plain());
+        for (const std::size_t count : {2, 64, 1000, 10000, 100000}) {
+            const SearchShape other = search_shape({}, ef, 10, count, ground_of(227 << 10));
+            EXPECT_EQ(other.traversal.ef, one.traversal.ef);
+            EXPECT_EQ(other.traversal.length, one.traversal.length);
+            EXPECT_EQ(other.traversal.steps, one.traversal.steps);
+            EXPECT_EQ(other.seeds, one.seeds);
+            EXPECT_EQ(other.starts, one.starts);
+            EXPECT_EQ(other.team, one.team);
+            EXPECT_EQ(other.wanted, one.wanted);
+        }
+    }
+}
+
+TEST(SearchShapes, AreWhatADeviceCanDo)
+{
+    for (const std::size_t shared : {std::size_t{64} << 10, std::size_t{227} << 10}) {
+        for (const std::size_t ef : {1, 64, 4096}) {
+            for (const std::int64_t option : {0, 1, 2, 3, 4, 7, 16, 1000}) {
+                ParameterList settings;
+                for (const char* name :
+                     {"multi_step", "visited", "visited_bits", "unbounded_queue", "selected_insertion",
+                      "visited_deletion", "multi_query", "routes", "seeds", "starts", "lanes", "team"}) {
+                    settings.set(name, option);
+                }
+                const SearchShape shape = search_shape(settings, ef, 10, 300, ground_of(shared));
+                EXPECT_LE(shape.shared_bytes, shared) << "ef " << ef << ", option " << option;
+                EXPECT_GE(shape.traversal.most_fresh, shape.traversal.steps * shape.traversal.degree);
+                EXPECT_GE(shape.traversal.length, shape.traversal.ef);
+                EXPECT_LE(shape.wanted, shape.traversal.ef);
+                EXPECT_LE(shape.team, shape.lanes);
+                EXPECT_GE(shape.team, 4);
+                EXPECT_LE(shape.block_threads(), 256);
+                EXPECT_GE(shape.launch_queries, 1);
+                if (shape.lanes < 32) {
+                    EXPECT_EQ(shape.groups * shape.lanes, 32);
+                }
+            }
+        }
+    }
+}
+
+TEST(SearchShapes, ArraysLieApart)
+{
+    const SearchShape shape = search_shape({}, 100, 10, 1000, ground_of(227 << 10));
+    const SharedLayout layout = shared_layout(shape.traversal, shape.visited_bits, 512);
+    EXPECT_GE(layout.entries, layout.query + 512);
+    EXPECT_GE(layout.fresh, layout.entries + 100 * 8);
+    EXPECT_GE(layout.kept, layout.fresh + shape.traversal.most_fresh * 8);
+    EXPECT_GE(layout.place, layout.kept + shape.traversal.most_fresh * 8);
+    EXPECT_GE(layout.rows, layout.place + shape.traversal.most_fresh * 4);
+    EXPECT_GE(layout.parents, layout.rows + shape.traversal.most_fresh * 4);
+    EXPECT_GE(layout.counters, layout.parents + shape.traversal.steps * 4);
+    EXPECT_GE(layout.visited, layout.counters + queue_counters * 4);
+    EXPECT_EQ(layout.end, layout.visited + visited_words(shape.visited_bits) * 4);
+}
+
+TEST(GraphForms, TakeLessMemoryWhereVectorsLieOnTheHost)
+{
+    GraphOptions options;
+    const MirrorSize size{1000000, 8192, 128};
+    ASSERT_EQ(forms_of(options).size(), 2);
+    const std::uint64_t whole = device_bytes_of(options, size, Form::whole);
+    EXPECT_EQ(whole - device_bytes_of(options, size, Form::ranked), size.rows * 512);
+    EXPECT_GE(whole, size.rows * (512 + 256 + 128 + 8));
+    options.vectors = GraphVectors::bits;
+    options.bits = 256;
+    EXPECT_EQ(forms_of(options).size(), 1);
+    EXPECT_LT(device_bytes_of(options, size, Form::whole), size.rows * (128 + 4 + 32 + 1));
+}
+
+}  // namespace
+}  // namespace pgwarp::test

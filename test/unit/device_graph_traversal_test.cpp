@@ -1,0 +1,260 @@
+// The traversal that searches on a device run, by groups of threads of the CPU, against a plain best-first search.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "graph/traversal.h"
+#include "host_group.h"
+
+namespace pgwarp::test
+{
+namespace
+{
+
+using namespace cuda::graph;
+
+// Rows on a line, each linked with some near and some far ones: scores are distances on the line.
+struct Graph {
+    static constexpr std::uint32_t degree = 12;
+    std::vector<float> value;
+    std::vector<std::uint32_t> neighbours;
+
+    explicit Graph(std::uint32_t rows, unsigned seed) : value(rows), neighbours(rows * degree, no_row_here)
+    {
+        std::mt19937 random(seed);
+        for (float& own : value) own = std::uniform_real_distribution<float>(0, 1000)(random);
+        std::vector<std::uint32_t> order(rows);
+        for (std::uint32_t i = 0; i < rows; ++i) order[i] = i;
+        std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return value[a] < value[b]; });
+        for (std::uint32_t place = 0; place < rows; ++place) {
+            std::set<std::uint32_t> chosen;
+            for (std::uint32_t i = 0; i < degree - place % 3; ++i) {
+                const std::uint32_t reach = i < 6 ? 20 : rows;
+                chosen.insert(order[(place + random() % reach + rows - reach / 2) % rows]);
+            }
+            chosen.erase(order[place]);
+            std::copy(chosen.begin(), chosen.end(), neighbours.begin() + order[place] * degree);
+        }
+    }
+    std::uint32_t rows() const { return static_cast<std::uint32_t>(value.size()); }
+};
+
+struct Setting {
+    std::uint32_t ef;
+    std::uint32_t length;
+    std::uint32_t steps;
+    bool selected;
+    bool deletes;
+    std::uint32_t bits;
+    std::uint32_t threads;
+};
+
+constexpr std::uint32_t kept_starts = 7;
+
+struct Found {
+    std::vector<std::uint32_t> rows;
+    std::uint32_t scored = 0;
+};
+
+// The textbook form: a sorted list, all visited rows in a set.
+std::vector<std::uint32_t> plain_search(const Graph& graph, float query, const std::vector<std::uint32_t>& starts,
+                                        std::uint32_t ef, std::uint32_t steps)
+{
+    std::vector<Entry> queue;
+    std::set<std::uint32_t> visited;
+    const auto offer = [&](std::uint32_t row) {
+        if (row == no_row_here || !visited.insert(row).second) return;
+        queue.push_back(make_entry(std::fabs(graph.value[row] - query), row));
+    };
+    const auto cut = [&] {
+        std::sort(queue.begin(), queue.end(), [](Entry a, Entry b) { return place_of(a) < place_of(b); });
+        if (queue.size() > ef) queue.resize(ef);
+    };
+    for (const std::uint32_t row : starts) offer(row);
+    cut();
+    if (queue.size() > kept_starts) queue.resize(kept_starts);
+    // What did not stay may come again.
+    visited.clear();
+    for (const Entry entry : queue) visited.insert(row_of(entry));
+    offer(0);
+    cut();
+    for (;;) {
+        std::vector<std::uint32_t> parents;
+        for (Entry& entry : queue) {
+            if (is_expanded(entry) || parents.size() == steps) continue;
+            entry |= 1;
+            parents.push_back(row_of(entry));
+        }
+        if (parents.empty()) break;
+        for (const std::uint32_t parent : parents) {
+            for (std::uint32_t i = 0; i < Graph::degree; ++i) offer(graph.neighbours[parent * Graph::degree + i]);
+        }
+        cut();
+    }
+    std::vector<std::uint32_t> rows;
+    for (const Entry entry : queue) rows.push_back(row_of(entry));
+    return rows;
+}
+
+template <template <class> class Visited>
+Found search(const Graph& graph, float query, const std::vector<std::uint32_t>& starts, const Setting& setting)
+{
+    const std::uint32_t most_fresh = std::max(16U, setting.steps * Graph::degree);
+    std::vector<Entry> entries(setting.length);
+    std::vector<Entry> fresh(most_fresh);
+    std::vector<Entry> kept(most_fresh);
+    std::vector<std::uint32_t> place(most_fresh);
+    std::vector<std::uint32_t> rows(most_fresh);
+    std::vector<std::uint32_t> parents(setting.steps);
+    std::vector<std::uint32_t> counters(queue_counters);
+    std::vector<std::uint32_t> words(visited_words(setting.bits));
+    TraversalMemory memory{{entries.data(), fresh.data(), kept.data(), place.data(), counters.data(), setting.length},
+                           rows.data(),
+                           parents.data()};
+    const TraversalShape shape{setting.ef, setting.length,   setting.steps,  Graph::degree,
+                               most_fresh, setting.selected, setting.deletes};
+    Found found;
+    HostGroup::run(setting.threads, [&](HostGroup group) {
+        const auto scores = [&](const std::uint32_t* from, std::uint32_t count, Entry* out) {
+            for (std::uint32_t i = group.rank(); i < count; i += group.size()) {
+                out[i] = make_entry(std::fabs(graph.value[from[i]] - query), from[i]);
+            }
+        };
+        Traversal<HostGroup, Visited<HostGroup>, decltype(scores)> traversal(
+            group, shape, memory, Visited<HostGroup>(group, words.data(), setting.bits), scores);
+        const TraversalCounts counts = traversal.run(
+            {starts.data(), static_cast<std::uint32_t>(starts.size()), kept_starts, 0, true}, graph.neighbours.data());
+        if (group.rank() == 0) found.scored = counts.scored;
+    });
+    for (std::uint32_t i = 0; i < setting.ef; ++i) {
+        if (entries[i] != no_entry) found.rows.push_back(row_of(entries[i]));
+    }
+    return found;
+}
+
+std::vector<std::uint32_t> some_starts(const Graph& graph, std::mt19937& random, std::size_t count)
+{
+    std::set<std::uint32_t> rows;
+    while (rows.size() < count) rows.insert(random() % graph.rows());
+    std::vector<std::uint32_t> starts(rows.begin(), rows.end());
+    starts.push_back(no_row_here);
+    return starts;
+}
+
+class Options : public testing::TestWithParam<Setting>
+{
+};
+
+// Whatever is forgotten, and however many threads there are, the answer is that of the plain search.
+TEST_P(Options, FindWhatAPlainSearchFinds)
+{
+    const Setting setting = GetParam();
+    const Graph graph(3000, 7);
+    std::mt19937 random(11);
+    const int queries = setting.threads > 1 ? 6 : 40;
+    for (int i = 0; i < queries; ++i) {
+        const float query = std::uniform_real_distribution<float>(0, 1000)(random);
+        const std::vector<std::uint32_t> starts = some_starts(graph, random, 5 + i);
+        const Found found = search<VisitedHash>(graph, query, starts, setting);
+        EXPECT_EQ(found.rows, plain_search(graph, query, starts, setting.ef, setting.steps)) << "query " << i;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Traversal, Options,
+                         testing::Values(Setting{16, 16, 1, false, false, 12, 1},
+                                         Setting{16, 16, 1, false, false, 12, 4}, Setting{1, 1, 1, false, false, 10, 3},
+                                         Setting{50, 50, 1, false, false, 7, 1}, Setting{50, 50, 1, false, false, 5, 3},
+                                         Setting{50, 50, 4, false, false, 8, 4}, Setting{50, 50, 4, false, false, 4, 1},
+                                         Setting{33, 33, 3, true, false, 8, 4}, Setting{33, 33, 3, true, true, 7, 1},
+                                         Setting{64, 64, 1, true, true, 8, 4}, Setting{20, 100, 1, false, false, 11, 2},
+                                         Setting{200, 200, 8, true, true, 9, 5}));
+
+TEST(Traversal, TheFiltersLoseLittle)
+{
+    const Graph graph(3000, 7);
+    std::mt19937 random(5);
+    std::size_t same_bloom = 0;
+    std::size_t same_cuckoo = 0;
+    std::size_t all = 0;
+    for (int i = 0; i < 50; ++i) {
+        const float query = std::uniform_real_distribution<float>(0, 1000)(random);
+        const std::vector<std::uint32_t> starts = some_starts(graph, random, 8);
+        const std::vector<std::uint32_t> wanted = plain_search(graph, query, starts, 40, 1);
+        const auto shared = [&](std::vector<std::uint32_t> rows) {
+            std::size_t count = 0;
+            for (const std::uint32_t row : rows) count += std::count(wanted.begin(), wanted.end(), row);
+            return count;
+        };
+        same_bloom += shared(search<VisitedBloom>(graph, query, starts, {40, 40, 1, false, false, 9, 1}).rows);
+        same_cuckoo += shared(search<VisitedCuckoo>(graph, query, starts, {40, 40, 1, true, true, 8, 1}).rows);
+        all += wanted.size();
+    }
+    EXPECT_GT(same_bloom, all * 98 / 100);
+    EXPECT_GT(same_cuckoo, all * 98 / 100);
+}
+
+template <class Visited>
+class VisitedRows : public testing::Test
+{
+};
+using Structures = testing::Types<VisitedHash<HostGroup>, VisitedBloom<HostGroup>, VisitedCuckoo<HostGroup>>;
+TYPED_TEST_SUITE(VisitedRows, Structures);
+
+TYPED_TEST(VisitedRows, RememberAndErase)
+{
+    constexpr std::uint32_t bits = 8;
+    std::vector<std::uint32_t> words(visited_words(bits), 12345);
+    TypeParam visited(HostGroup(0, 1, nullptr), words.data(), bits);
+    visited.clear();
+    for (std::uint32_t row = 0; row < 1000; ++row) EXPECT_FALSE(visited.contains(row));
+    const std::uint32_t count = visited.capacity() / 2;
+    std::uint32_t mistaken = 0;
+    for (std::uint32_t i = 0; i < count; ++i) mistaken += visited.insert(i * 7919) ? 0 : 1;
+    EXPECT_LE(mistaken, TypeParam::may_mistake ? count / 20 : 0);
+    for (std::uint32_t i = 0; i < count; ++i) EXPECT_TRUE(visited.contains(i * 7919));
+    for (std::uint32_t i = 0; i < count; ++i) EXPECT_FALSE(visited.insert(i * 7919));
+    if (!TypeParam::may_erase) return;
+    for (std::uint32_t i = 0; i < count; i += 2) visited.erase(i * 7919);
+    std::uint32_t left = 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+        if (i % 2 == 1) {
+            EXPECT_TRUE(visited.contains(i * 7919) || TypeParam::may_mistake);
+        } else {
+            left += visited.contains(i * 7919) ? 1 : 0;
+        }
+    }
+    EXPECT_LE(left, TypeParam::may_mistake ? count / 20 : 0);
+    visited.insert_new(0);
+    EXPECT_TRUE(visited.contains(0));
+}
+
+TYPED_TEST(VisitedRows, AreFullWithoutEnd)
+{
+    constexpr std::uint32_t bits = 5;
+    std::vector<std::uint32_t> words(visited_words(bits));
+    TypeParam visited(HostGroup(0, 1, nullptr), words.data(), bits);
+    visited.clear();
+    for (std::uint32_t row = 0; row < 5000; ++row) visited.insert(row);
+    for (std::uint32_t row = 0; row < 5000; ++row) visited.erase(row);
+}
+
+TEST(Entries, AreInTheOrderOfScoresAndRows)
+{
+    const std::vector<float> scores{-3e38F, -2, -1e-30F, 0, 1e-30F, 1, 7, 3e38F};
+    for (std::size_t i = 1; i < scores.size(); ++i) {
+        EXPECT_LT(make_entry(scores[i - 1], most_rows - 1), make_entry(scores[i], 0));
+    }
+    EXPECT_EQ(make_entry(-0.0F, 4), make_entry(0.0F, 4));
+    EXPECT_LT(make_entry(1, 4), make_entry(1, 5));
+    EXPECT_EQ(make_entry(INFINITY, 1), no_entry);
+    EXPECT_EQ(make_entry(-INFINITY, 1), no_entry);
+    EXPECT_EQ(make_entry(NAN, 1), no_entry);
+    EXPECT_EQ(row_of(make_entry(5, most_rows - 1) | 1), most_rows - 1);
+    EXPECT_EQ(place_of(make_entry(5, 77) | 1), place_of(make_entry(5, 77)));
+}
+
+}  // namespace
+}  // namespace pgwarp::test

@@ -1,0 +1,73 @@
+// The groups of threads that searches on a device run in (cuda/graph/traversal.h), of threads of the CPU.
+#pragma once
+
+#include <atomic>
+#include <barrier>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace pgwarp::test
+{
+
+class HostGroup
+{
+public:
+    HostGroup(std::uint32_t rank, std::uint32_t size, std::barrier<>* barrier)
+        : rank_(rank), size_(size), barrier_(barrier)
+    {
+    }
+    std::uint32_t rank() const { return rank_; }
+    std::uint32_t size() const { return size_; }
+    void sync() const
+    {
+        if (barrier_ != nullptr) barrier_->arrive_and_wait();
+    }
+    std::uint32_t count(std::uint32_t* word) const { return std::atomic_ref(*word).fetch_add(1); }
+    std::uint32_t set_bits(std::uint32_t* word, std::uint32_t bits) const
+    {
+        return std::atomic_ref(*word).fetch_or(bits);
+    }
+    void count_one(std::uint32_t* word) const { count(word); }
+    void lower(std::uint32_t* word, std::uint32_t value) const
+    {
+        std::atomic_ref reference(*word);
+        std::uint32_t there = reference.load();
+        while (value < there && !reference.compare_exchange_weak(there, value)) {
+        }
+    }
+    std::uint32_t compare_and_swap(std::uint32_t* word, std::uint32_t expected, std::uint32_t desired) const
+    {
+        std::atomic_ref(*word).compare_exchange_strong(expected, desired);
+        return expected;
+    }
+    template <class Matches>
+    std::uint32_t first_matches(std::uint32_t begin, std::uint32_t end, std::uint32_t most, const Matches& matches,
+                                std::uint32_t* out) const
+    {
+        std::uint32_t found = 0;
+        for (std::uint32_t i = begin; rank_ == 0 && i < end && found < most; ++i) {
+            if (matches(i)) out[found++] = i;
+        }
+        return found;
+    }
+
+    // work(group) in each of so many threads.
+    static void run(std::uint32_t threads, const std::function<void(HostGroup)>& work)
+    {
+        if (threads == 1) return work(HostGroup(0, 1, nullptr));
+        std::barrier barrier(threads);
+        std::vector<std::jthread> all;
+        for (std::uint32_t i = 0; i < threads; ++i) {
+            all.emplace_back([&, i] { work(HostGroup(i, threads, &barrier)); });
+        }
+    }
+
+private:
+    std::uint32_t rank_;
+    std::uint32_t size_;
+    std::barrier<>* barrier_;
+};
+
+}  // namespace pgwarp::test

@@ -18,7 +18,8 @@ namespace
 
 constexpr unsigned threads = 128;  // four rows a block, a warp each
 constexpr unsigned warps = threads / 32;
-constexpr std::uint32_t launch_pairs = 1U << 31;  // rows * width^2 of a launch, so that it ends in time
+constexpr std::uint32_t launch_pairs = 1U << 27;  // rows * width^2 of a launch, so that it ends in time
+constexpr std::uint32_t launch_rows = 1U << 20;   // whose edges a launch joins
 
 // What a warp needs beside a search's group: an addition whose result is of no interest.
 class PruningGroup : public DeviceGroup
@@ -79,12 +80,12 @@ __global__ void find_begins(const std::uint32_t* to, std::size_t count, std::uin
 }
 
 __global__ __launch_bounds__(threads) void join_kernel(const std::uint32_t* forward, const std::uint32_t* sources,
-                                                       const std::size_t* begin, std::uint32_t rows,
-                                                       std::uint32_t degree, std::uint32_t* out)
+                                                       const std::size_t* begin, std::uint32_t first_row,
+                                                       std::uint32_t end, std::uint32_t degree, std::uint32_t* out)
 {
     extern __shared__ std::uint32_t shared[];
-    const std::uint32_t row = blockIdx.x * warps + threadIdx.x / 32;
-    if (row >= rows) return;
+    const std::uint32_t row = first_row + blockIdx.x * warps + threadIdx.x / 32;
+    if (row >= end) return;
     std::uint32_t* own = shared + threadIdx.x / 32 * 6 * degree;
     const std::size_t first = begin[row];
     const std::size_t count = begin[row + 1] - first;
@@ -157,9 +158,13 @@ void draw_edges(Context& context, const std::uint32_t* nearest, std::uint32_t ro
     DeviceArray<std::size_t> begin(pool, std::size_t{rows} + 1, "graph build", stream);
     find_begins<<<rows / threads + 1, threads, 0, stream>>>(keys.Current(), count, rows, begin.data());
     check_launch("finding reverse edges");
-    join_kernel<<<(rows + warps - 1) / warps, threads, warps * 6 * degree * sizeof(std::uint32_t), stream>>>(
-        forward.data(), values.Current(), begin.data(), rows, degree, out);
-    check_launch("joining edges");
+    for (std::uint32_t first = 0; first < rows;) {
+        const std::uint32_t joined = std::min(launch_rows, rows - first);
+        join_kernel<<<(joined + warps - 1) / warps, threads, warps * 6 * degree * sizeof(std::uint32_t), stream>>>(
+            forward.data(), values.Current(), begin.data(), first, first + joined, degree, out);
+        check_launch("joining edges");
+        first += joined;
+    }
     check(cudaStreamSynchronize(stream), "drawing edges");
 }
 

@@ -26,7 +26,7 @@ constexpr std::size_t rows_per_centre = 1000;    // of the sample that centres a
 constexpr std::size_t scored_rows = 1U << 19;    // whose scores with all centres are there at a time
 constexpr unsigned merge_threads = 128;          // a warp a row
 constexpr unsigned merge_warps = merge_threads / 32;
-constexpr std::size_t merge_elements = std::size_t{1} << 32;  // of a launch
+constexpr std::size_t merge_elements = std::size_t{1} << 30;  // of a launch
 
 // to[member] = the rows that its list names by their places in the group.
 __global__ void place_lists(const std::uint32_t* lists, const std::uint32_t* members, const std::uint32_t* turns,

@@ -121,10 +121,11 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     shape.visited = static_cast<VisitedKind>(std::clamp<std::int64_t>(settings.get("visited", 0), 0, 2));
     if (shape.visited == VisitedKind::bloom) traversal.deletes = false;
     shape.visited_bits = setting(settings, "visited_bits", default_bits(shape), 5, 15);
-    shape.seeds = setting(settings, "seeds", 8192, 1, ground.seeds);
+    shape.seeds = setting(settings, "seeds", ground.seeds, 1, ground.seeds);
     shape.starts = setting(settings, "starts", 16, 1, std::min<std::size_t>(shape.seeds, most_starts));
     // Tiles compare halves of the queries: a few more are proposed, of which the traversal keeps the best.
-    const bool looks = ground.bits || setting(settings, "routes", count <= few_routed ? 2 : 1, 1, 2) == 2;
+    const bool few = count <= few_routed && shape.seeds <= most_looked_at;
+    const bool looks = ground.bits || setting(settings, "routes", few ? 2 : 1, 1, 2) == 2;
     shape.offered = looks ? 0 : std::min(shape.seeds, shape.starts + 8 + shape.starts / 4);
 
     const auto query_bytes = static_cast<std::uint32_t>(ground.query_bytes);
@@ -152,8 +153,7 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
         traversal.most_fresh = most_fresh(0);
     }
     // Seeds come in large batches where there is room.
-    for (std::uint32_t together = count <= few_routed ? 2048 : 512; looks && together > traversal.most_fresh;
-         together /= 2) {
+    for (std::uint32_t together = few ? 2048 : 512; looks && together > traversal.most_fresh; together /= 2) {
         const std::uint32_t before = std::exchange(traversal.most_fresh, most_fresh(std::min(together, shape.seeds)));
         if (bytes() <= ground.shared_bytes) break;
         traversal.most_fresh = before;

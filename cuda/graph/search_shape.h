@@ -29,7 +29,8 @@ namespace pgwarp::cuda::graph
 inline constexpr std::uint32_t most_ef = 4096;
 inline constexpr std::uint32_t most_steps = 16;
 inline constexpr std::uint32_t most_starts = 128;
-inline constexpr std::size_t few_routed = 32;  // queries that look at all seeds themselves
+inline constexpr std::size_t few_routed = 32;          // queries that look at all seeds themselves ...
+inline constexpr std::uint32_t most_looked_at = 8192;  // ... where these are so many at most
 
 // What a search of an index on a device has to go by.
 struct SearchGround {

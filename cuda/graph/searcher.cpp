@@ -253,8 +253,9 @@ void GraphSearcher::search(const SearchBatch& batch, Results& results, ThreadPoo
     const Tombstones::Use dead = dead_rows(batch.dead);
     // Dead rows take places in the queue.
     const double alive = dead != nullptr ? std::max(0.05, 1 - dead->share) : 1;
-    const auto ef =
-        std::min(static_cast<std::size_t>(std::ceil(static_cast<double>(ef_of(batch)) / alive)), mirror_.rows());
+    const std::size_t asked = ef_of(batch);
+    const auto widened = static_cast<std::size_t>(std::ceil(static_cast<double>(asked) / alive));
+    const std::size_t ef = std::min({std::max<std::size_t>(asked, most_ef), widened, mirror_.rows()});
     if (!may_traverse(batch, ef)) {
         for (std::uint32_t q = 0; q < batch.count; ++q) {
             if (batch.cancel != nullptr) batch.cancel->check();

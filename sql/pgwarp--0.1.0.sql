@@ -569,6 +569,8 @@ CREATE FUNCTION pgwarp_status_engine(
 	OUT loading boolean,
 	OUT rows bigint,
 	OUT delta_rows bigint,
+	OUT delta_rows_indexed bigint,
+	OUT delta_cost double precision,
 	OUT dead_rows bigint,
 	OUT bytes bigint,
 	OUT device_bytes bigint,
@@ -591,7 +593,8 @@ CREATE VIEW pgwarp_status AS
 			THEN pg_catalog.pg_filenode_relation(
 				CASE WHEN s.tablespace = d.dattablespace THEN 0 ELSE s.tablespace END, s.filenode) END AS index,
 		s.database, s.tablespace, s.filenode, s.method, s.index_device, s.gpu, s.placement, s.loading, s.rows,
-		s.delta_rows, s.dead_rows, s.bytes, s.device_bytes, s.searches, s.batches, s.mean_batch_width,
+		s.delta_rows, s.delta_rows_indexed, s.delta_cost, s.dead_rows, s.bytes, s.device_bytes, s.searches, s.batches,
+		s.mean_batch_width,
 		s.max_batch_width, s.mean_device_ms, s.mean_queue_ms, s.mean_search_ms, s.mean_answer_ms
 	FROM pgwarp_status_engine() AS s
 		LEFT JOIN pg_catalog.pg_database AS d

@@ -69,13 +69,24 @@ std::function<void(const char*, std::uint64_t, std::uint64_t)> paced(
 
 }  // namespace
 
+BuilderMaker maker_of(const MethodDescriptor& method, BuildKind kind)
+{
+    switch (kind) {
+        case BuildKind::extend:
+            return method.make_extender;
+        case BuildKind::calibrate:
+            return method.make_calibrator;
+        default:
+            return method.make_builder;
+    }
+}
+
 Build::Build(std::uint64_t owner, const BuildBeginRequest& request, const MethodDescriptor& method,
              const MethodDescriptor* second)
     : owner_(owner),
       shape_(request.shape),
       rows_(request.shape.dimensions),
-      builder_(request.kind == BuildKind::extend ? method.make_extender(request.shape, request.options)
-                                                 : method.make_builder(request.shape, request.options)),
+      builder_(maker_of(method, request.kind)(request.shape, request.options)),
       second_(second != nullptr ? second->make_builder(request.shape, request.options) : nullptr)
 {
 }

@@ -31,6 +31,10 @@ struct BuildOutcome {
     std::vector<ArrayShape> arrays;
 };
 
+using BuilderMaker = std::unique_ptr<Builder> (*)(const IndexShape& shape, const ParameterList& options);
+// What makes the builder for a kind of build; null when the method has none.
+BuilderMaker maker_of(const MethodDescriptor& method, BuildKind kind);
+
 class Build
 {
 public:

@@ -89,7 +89,7 @@ MirrorKey decode_mirror(Bytes payload)
 BuildBeginRequest decode_build_begin(Bytes payload)
 {
     auto request = whole<BuildBeginRequest>(payload);
-    require(request.kind <= BuildKind::extend, "unknown kind of build");
+    require(request.kind <= BuildKind::calibrate, "unknown kind of build");
     check_shape(request.shape);
     check_parameters(request.options);
     return request;

@@ -15,7 +15,7 @@ namespace
 {
 
 // A part goes into the next one unless it has so many times the rows: a row is moved few times, and parts are few.
-constexpr std::uint64_t growth = 4;
+constexpr std::uint64_t growth = 8;
 
 // What makes the searchers of parts. Those of an inverted file are the CPU's on every device: a device's found one to
 // four in a hundred neighbours fewer among fresh rows.

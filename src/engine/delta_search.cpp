@@ -141,17 +141,45 @@ void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRow
     keep_nearest(found, k);
 }
 
-void search_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch, ThreadPool& pool,
+namespace
+{
+
+constexpr std::size_t prefetched = 3;  // proposals that are on their way while one is ranked
+
+void prefetch_vector(const float* vector, std::size_t dimensions)
+{
+    constexpr std::size_t line = 64 / sizeof(float);
+    constexpr std::size_t most = 16 * line;  // then the processor's own prefetching has seen what comes
+    for (std::size_t d = 0; d < std::min(dimensions, most); d += line) __builtin_prefetch(vector + d);
+}
+
+// How far a row may be to be among the k nearest, when the index has found these.
+double reach_beside(const Mirror& mirror, const float* query, const std::vector<RowResult>& rows, std::size_t k)
+{
+    if (rows.size() < k || std::isnan(rows.back().distance)) return std::numeric_limits<double>::infinity();
+    return rows.back().distance + mirror.searcher().bound_width(query);
+}
+
+}  // namespace
+
+void search_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
+                  const std::vector<std::vector<RowResult>>& in_index, ThreadPool& pool,
                   std::vector<std::vector<Found>>& found)
 {
     thread_local std::vector<std::vector<RowResult>> rows;
+    thread_local std::vector<double> reach;
     const std::size_t dimensions = mirror.shape().dimensions;
-    for (std::size_t i = 0; i < batch.count; ++i) found[i].clear();
+    reach.resize(batch.count);
+    for (std::size_t i = 0; i < batch.count; ++i) {
+        found[i].clear();
+        reach[i] = reach_beside(mirror, batch.queries.data() + i * dimensions, in_index[i], batch.k);
+    }
     for (const PartView& view : snapshot.parts) {
         const DeltaPart& part = *view.part;
         SearchBatch own = batch;
         own.dead = view.dead != nullptr ? RowBitmap(*view.dead) : RowBitmap();
         own.proposals_will_do = true;
+        own.reach = reach;
         // Where proposals are rounded, some more than k are ranked by their vectors.
         if (part.searcher->result_kind() == ResultKind::approximate) own.k = batch.k + batch.k / 2 + 16;
         rows.resize(batch.count);
@@ -160,8 +188,11 @@ void search_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const Se
         pool.parallel_for(batch.count, rank_grain, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i) {
                 const Values values(mirror, batch.queries.data() + i * dimensions);
-                for (const RowResult& result : proposed[i]) {
-                    const DeltaPart::Row& row = part.rows[result.row];
+                for (const RowResult& result : proposed[i]) __builtin_prefetch(&part.rows[result.row]);
+                for (std::size_t at = 0; at < proposed[i].size(); ++at) {
+                    if (at + prefetched < proposed[i].size())
+                        prefetch_vector(part.rows[proposed[i][at + prefetched].row].vector, dimensions);
+                    const DeltaPart::Row& row = part.rows[proposed[i][at].row];
                     found[i].push_back({values.of(row.vector), row.ordinal, row.tid});
                 }
             }

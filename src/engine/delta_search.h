@@ -42,8 +42,10 @@ enum class DeltaRows { all, in_no_part };
 void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const float* query,
                   std::size_t k, const CancelToken* cancel, std::vector<Found>& found);
 
-// found[i] gets at most k rows of the snapshot's parts for query i, the nearest as far as the parts know, unsorted.
-void search_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch, ThreadPool& pool,
+// found[i] gets rows of the snapshot's parts for query i, unsorted: the k nearest as far as the parts know, of those
+// that can be among the k nearest beside `rows`, which the index has found.
+void search_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
+                  const std::vector<std::vector<RowResult>>& rows, ThreadPool& pool,
                   std::vector<std::vector<Found>>& found);
 
 // Leaves the k first, sorted.

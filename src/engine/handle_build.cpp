@@ -59,10 +59,11 @@ void handle_build_begin(IoThread& thread, const Request& request)
 {
     const BuildBeginRequest begin = decode_build_begin(request.payload);
     bool on_cuda = false;
-    if (begin.kind == BuildKind::extend) {
-        // On the CPU, whatever serves: what is encoded is what came since the build or the last merge.
+    if (begin.kind != BuildKind::whole) {
+        // On the CPU, whatever serves: what is encoded is what came since the build or the last merge, and a sample is
+        // compared no faster than rows come.
         const MethodDescriptor& method = thread.engine().device.require_method(begin.shape, MirrorDevice::cpu, on_cuda);
-        if (method.make_extender == nullptr) throw BadRequest("an index of this method cannot be extended");
+        if (maker_of(method, begin.kind) == nullptr) throw BadRequest("an index of this method knows no such build");
         const BuildBeginReply reply{thread.engine().builds.begin(request.connection->id(), begin, method, nullptr)};
         return thread.reply(request.connection, request.header.request_id, MessageType::reply, as_bytes(reply));
     }

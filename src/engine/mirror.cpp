@@ -21,6 +21,7 @@ constexpr std::size_t widest_wide_batch = 4096;
 // What comparing delta rows must have cost in all before anything is concluded from it, and how many it takes.
 constexpr std::uint64_t measured_ns = 500000;
 constexpr std::uint64_t remembered_ns = 20000000;  // of searches in the index
+constexpr std::uint64_t most_parts = 4;            // times the search in the index that they are believed to take
 constexpr std::uint64_t fewest_part_rows = 128;
 constexpr auto part_pause = std::chrono::seconds(30);  // after a part could not be made
 constexpr int part_patience = 4;  // after one was: as many times what it took, so that parts take a fifth of a thread
@@ -226,15 +227,41 @@ void Mirror::add_tombstones(std::uint64_t version, const Tombstones& more)
     snapshot_ = std::move(next);
 }
 
-void Mirror::count_delta(std::uint64_t rows_nanoseconds, std::uint64_t plain_nanoseconds)
+void Mirror::count_delta(std::uint64_t rows_nanoseconds, std::uint64_t parts_nanoseconds,
+                         std::uint64_t plain_nanoseconds)
 {
-    const std::uint64_t rows_ns = rows_ns_.fetch_add(rows_nanoseconds, std::memory_order_relaxed) + rows_nanoseconds;
-    const std::uint64_t plain_ns =
-        plain_ns_.fetch_add(plain_nanoseconds, std::memory_order_relaxed) + plain_nanoseconds;
+    const auto add = [](std::atomic<std::uint64_t>& sum, std::uint64_t more) {
+        return sum.fetch_add(more, std::memory_order_relaxed) + more;
+    };
+    const std::uint64_t rows_ns = add(rows_ns_, rows_nanoseconds);
+    // A thread that was not let run says nothing about parts.
+    const std::uint64_t parts_ns = add(parts_ns_, std::min(parts_nanoseconds, most_parts * rows_nanoseconds));
+    const std::uint64_t plain_ns = add(plain_ns_, plain_nanoseconds);
     if (rows_ns <= remembered_ns) return;
     // What was long ago counts for little. Counts of others that are lost here are few.
+    const auto shrink = [rows_ns](std::atomic<std::uint64_t>& sum, std::uint64_t present) {
+        sum.store(present * (remembered_ns / 2) / rows_ns, std::memory_order_relaxed);
+    };
     rows_ns_.store(remembered_ns / 2, std::memory_order_relaxed);
-    plain_ns_.store(plain_ns * (remembered_ns / 2) / rows_ns, std::memory_order_relaxed);
+    shrink(parts_ns_, parts_ns);
+    shrink(plain_ns_, plain_ns);
+}
+
+// A part on a GPU costs a search of its own, however few rows it has.
+std::uint64_t Mirror::bearable_ns() const
+{
+    const std::uint64_t rows_ns = rows_ns_.load(std::memory_order_relaxed);
+    return on_cuda_ ? rows_ns : rows_ns / 4;
+}
+
+double Mirror::delta_cost() const
+{
+    const std::uint64_t rows_ns = rows_ns_.load(std::memory_order_relaxed);
+    if (rows_ns < measured_ns) return -1;
+    std::uint64_t plain_ns = plain_ns_.load(std::memory_order_relaxed);
+    // From one part to the next it grows to what is bearable: half of that on average.
+    if (recipe_.possible() && !part_failed_.load()) plain_ns = std::min(plain_ns, bearable_ns() / 2);
+    return static_cast<double>(parts_ns_.load(std::memory_order_relaxed) + plain_ns) / static_cast<double>(rows_ns);
 }
 
 void Mirror::wait_with_parts(Clock::duration duration)
@@ -244,11 +271,8 @@ void Mirror::wait_with_parts(Clock::duration duration)
 
 bool Mirror::wants_part()
 {
-    const std::uint64_t rows_ns = rows_ns_.load(std::memory_order_relaxed);
     const std::uint64_t plain_ns = plain_ns_.load(std::memory_order_relaxed);
-    // A part on a GPU costs a search of its own, however few rows it has.
-    const std::uint64_t bearable = on_cuda_ ? rows_ns : rows_ns / 4;
-    if (!recipe_.possible() || plain_ns < measured_ns || plain_ns <= bearable) return false;
+    if (!recipe_.possible() || plain_ns < measured_ns || plain_ns <= bearable_ns()) return false;
     if (snapshot()->plain_rows() < fewest_part_rows) return false;
     if (Clock::now().time_since_epoch().count() < no_part_before_.load(std::memory_order_relaxed)) return false;
     return !part_asked_.exchange(true);
@@ -275,12 +299,15 @@ void Mirror::add_part(ThreadPool& pool, const std::function<void(std::uint64_t)>
         }
     } catch (...) {
         wait_with_parts(part_pause);
+        part_failed_.store(true);
         part_asked_.store(false);
         throw;
     }
     wait_with_parts(part_patience * (Clock::now() - started));
     rows_ns_.store(0, std::memory_order_relaxed);
+    parts_ns_.store(0, std::memory_order_relaxed);
     plain_ns_.store(0, std::memory_order_relaxed);
+    part_failed_.store(false);
     part_asked_.store(false);
 }
 
@@ -348,6 +375,8 @@ MirrorStatus Mirror::status() const
     status.device_bytes = device_bytes();
     status.rows = rows_;
     status.delta_rows = current->delta_rows();
+    status.part_rows = current->delta_rows() - current->plain_rows();
+    status.delta_cost = delta_cost();
     status.dead_rows = current->dead->dead_rows;
     for (const auto& entries : current->dead->log_entries) status.dead_rows += entries.size();
     status.bytes = memory_bytes();

@@ -75,8 +75,11 @@ public:
     void add_delta(std::uint32_t log, std::uint64_t first, std::span<const Tid> tids, std::span<const float> vectors);
     void add_tombstones(std::uint64_t version, const Tombstones& more);
 
-    // Counts what comparing delta rows cost beside the rest of a dispatch.
-    void count_delta(std::uint64_t rows_nanoseconds, std::uint64_t plain_nanoseconds);
+    // Counts what delta rows cost beside the rest of a dispatch: those in parts, and those compared one by one.
+    void count_delta(std::uint64_t rows_nanoseconds, std::uint64_t parts_nanoseconds, std::uint64_t plain_nanoseconds);
+    // What delta rows add to a search lately, as a share of its time without them; negative while that isn't known.
+    // What a part will soon spare it doesn't count.
+    double delta_cost() const;
     // True once when delta rows cost so much that a part of them would do better: then somebody is to call add_part().
     bool wants_part();
     // Makes a part of the rows that no part holds, in the background; `make_room` is told its bytes, about, before.
@@ -110,6 +113,7 @@ private:
         std::uint64_t end;
     };
     void wait_with_parts(Clock::duration duration);
+    std::uint64_t bearable_ns() const;  // that comparing rows one by one may have taken
     void claim(std::uint32_t array, std::uint64_t offset, std::uint64_t length);
 
     const MirrorKey key_;
@@ -132,8 +136,10 @@ private:
     PartRecipe recipe_;
     std::mutex part_mutex_;  // one part at a time
     std::atomic<std::uint64_t> rows_ns_{0};
+    std::atomic<std::uint64_t> parts_ns_{0};
     std::atomic<std::uint64_t> plain_ns_{0};
     std::atomic<bool> part_asked_{false};
+    std::atomic<bool> part_failed_{false};  // the last one
     std::atomic<Clock::rep> no_part_before_{0};
 
     std::atomic<Clock::rep> last_used_;

@@ -47,6 +47,7 @@ SearchReply make_reply(const SearchSlice& slice, const SearchSettings& settings)
     reply.bound_width = slice.bound_width;
     reply.on_cuda = settings.mirror->on_cuda() ? 1 : 0;
     reply.has_places = settings.want_places ? 1 : 0;
+    reply.delta_cost = static_cast<float>(settings.mirror->delta_cost());
     reply.resolved = answer.resolved;
     reply.last = cursor_behind(slice.results, slice.places, settings.after);
     return reply;

@@ -131,6 +131,7 @@ struct SearchWork {
     std::vector<std::vector<Candidate>> probed;
     std::vector<std::vector<Found>> part_rows;
     std::vector<std::vector<Found>> delta;
+    Clock::time_point searched;  // the index's own rows
 };
 
 // Where rows are at hand in parts, these are asked after the index, with the lists that it has probed.
@@ -145,7 +146,8 @@ void search_rows(const Mirror& mirror, const MirrorSnapshot& snapshot, SearchBat
         batch.probed = &work.probed;
     }
     mirror.searcher().search(batch, work.rows, pool);
-    if (!snapshot.parts.empty()) search_parts(mirror, snapshot, batch, pool, work.part_rows);
+    work.searched = Clock::now();
+    if (!snapshot.parts.empty()) search_parts(mirror, snapshot, batch, work.rows, pool, work.part_rows);
 }
 
 // The nearest k delta rows for query i.
@@ -188,7 +190,7 @@ void run_search(const SearchSettings& settings, std::span<const float> queries, 
     } else {
         search_rows(mirror, snapshot, batch, pool, work);
     }
-    const auto searched = Clock::now();
+    const auto in_parts = Clock::now();
     if (is_continuation) {
         search_delta_after(mirror, snapshot, queries.data(), settings.k, settings.after, cancel, work.delta[0]);
     } else {
@@ -196,7 +198,8 @@ void run_search(const SearchSettings& settings, std::span<const float> queries, 
         pool.parallel_for(count, fresh_grain, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i) search_fresh(mirror, snapshot, batch, i, shared);
         });
-        mirror.count_delta(nanoseconds(searched - started), nanoseconds(Clock::now() - searched));
+        mirror.count_delta(nanoseconds(work.searched - started), nanoseconds(in_parts - work.searched),
+                           nanoseconds(Clock::now() - in_parts));
     }
 
     answer.counts.clear();

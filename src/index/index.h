@@ -107,6 +107,9 @@ struct SearchBatch {
     // The caller ranks the rows: they may come in the order in which they are proposed, and what the settings look at
     // is enough, though it may hold fewer than k.
     bool proposals_will_do = false;
+    // Of each query, how far away a row may be to be of interest, as the operator's distance, where only proposals are
+    // wanted. Searchers that know it leave out what is farther for certain.
+    std::span<const double> reach;
     // Of each query, the lists that it probes. Searchers that know it fill what is empty, and take what is not: parts
     // of an index have its lists.
     std::vector<std::vector<Candidate>>* probed = nullptr;
@@ -174,6 +177,9 @@ struct MethodDescriptor {
     // an index of its own, with the settings of the index. Null: they are not.
     ParameterList (*part_options)(const ParameterList& options) = nullptr;
     const char* part_array = nullptr;
+    // Measures the recall of an index that exists and has these (effective) options, by its rows as it keeps them,
+    // which are given. The CPU's serves every device. Null: its recall needs no measuring, or can't be measured so.
+    std::unique_ptr<Builder> (*make_calibrator)(const IndexShape& shape, const ParameterList& options) = nullptr;
 };
 
 // nullptr when this build doesn't know the method.

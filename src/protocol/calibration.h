@@ -1,10 +1,21 @@
-// Choosing an effort from a stored calibration: used by backends (planning, EXPLAIN) and the engine alike.
+// Choosing an effort from a stored calibration: used by backends (planning, EXPLAIN) and the engine alike; and how one
+// is measured anew.
 #pragma once
 
 #include "protocol/format.h"
 
 namespace pgwarp
 {
+
+// What a calibrating build is given besides arrays of its index (src/index/METHOD/calibrator.h): live rows that are
+// searched for, "calib_row" u32 [count][1], ascending and evenly spread over all rows, and what the index keeps of
+// them, "calib_query" u8 [count][bytes of a row]; and which rows are dead, bit i of word i / 64 for row i, "calib_dead"
+// u64
+// [(rows + 63) / 64][1], which may be left out: then none is.
+inline constexpr char array_calib_row[] = "calib_row";
+inline constexpr char array_calib_query[] = "calib_query";
+inline constexpr char array_calib_dead[] = "calib_dead";
+inline constexpr std::uint32_t most_calibration_queries = 500;
 
 struct EffortChoice {
     std::int64_t effort;

@@ -145,7 +145,7 @@ struct SearchReply {
     ResultKind kind;
     std::uint8_t on_cuda;
     std::uint8_t has_places;
-    std::uint8_t reserved[4];
+    float delta_cost;        // of the index: Mirror::delta_cost()
     ParameterList resolved;  // settings as used
 };
 
@@ -257,8 +257,9 @@ struct LoadTombstonesRequest {
 };
 
 enum class BuildKind : std::uint32_t {
-    whole = 0,   // trains, encodes and calibrates
-    extend = 1,  // encodes rows for an index that has the (effective) options, by arrays of it that are given
+    whole = 0,      // trains, encodes and calibrates
+    extend = 1,     // encodes rows for an index that has the (effective) options, by arrays of it that are given
+    calibrate = 2,  // measures the recall of such an index anew, by arrays of it that are given; makes nothing
 };
 
 struct BuildBeginRequest {
@@ -345,6 +346,8 @@ struct MirrorStatus {
     std::uint8_t reserved[3];
     std::uint64_t rows;
     std::uint64_t delta_rows;
+    std::uint64_t part_rows;  // of them, indexed inside the mirror
+    double delta_cost;        // Mirror::delta_cost()
     std::uint64_t dead_rows;
     std::uint64_t bytes;
     std::uint64_t device_bytes;  // of them

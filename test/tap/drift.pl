@@ -35,9 +35,10 @@ sql(q{
 	INSERT INTO items SELECT i, draw(i, 8, 0, 8) FROM generate_series(1, 9000) i;
 	CREATE INDEX items_half ON items USING ivfadc (v) WITH (lists = 160);
 	CREATE INDEX items_full ON items USING ivfadc (v) WITH (lists = 160, refine = full);
+	CREATE INDEX items_opq ON items USING ivfadc (v) WITH (lists = 160, opq = on);
 	CREATE INDEX items_int8 ON items USING ivfadc (v) WITH (lists = 160, codes = int8);
 });
-my @indexes = ('items_half', 'items_full', 'items_int8');
+my @indexes = ('items_half', 'items_full', 'items_opq', 'items_int8');
 my $next = 10000;
 sub add
 {
@@ -51,13 +52,13 @@ sub merge_all { return join ', ', map { merged($_) } @indexes }
 for my $round (1 .. 3)
 {
 	add(800, 8, 0, 8);
-	is(merge_all(), 'appended, appended, appended', "rows like the old ones, $round");
+	is(merge_all(), 'appended, appended, appended, appended', "rows like the old ones, $round");
 }
 # As near to the centroids as ever, but where no code looks.
 add(1000, 7, 8, 16);
-is(merge_all(), 'built anew, built anew, appended', 'rows that the codes know nothing of');
+is(merge_all(), 'built anew, built anew, built anew, appended', 'rows that the codes know nothing of');
 add(300, 7, 8, 16);
-is(merge_all(), 'appended, appended, appended', 'they are known now');
+is(merge_all(), 'appended, appended, appended, appended', 'they are known now');
 
 # Each time a little wider than the time before.
 sql('DELETE FROM items; VACUUM (INDEX_CLEANUP ON) items');
@@ -76,6 +77,6 @@ for my $index (@indexes)
 	cmp_ok($anew{$index} // 99, '<=', 10, "$index: rows that drift bit by bit: built anew in round " . ($anew{$index} // '-'));
 	cmp_ok($anew{$index} // 99, '>=', 2, "$index: not at once");
 }
-is(sql("SELECT bool_and(live_rows = (SELECT count(*) FROM items)) FROM unnest(ARRAY['items_half', 'items_full', 'items_int8']::regclass[]) i, pgwarp_check(i, true)"), 't', 'whole');
+is(sql("SELECT bool_and(live_rows = (SELECT count(*) FROM items)) FROM unnest(ARRAY['items_half', 'items_full', 'items_opq', 'items_int8']::regclass[]) i, pgwarp_check(i, true)"), 't', 'whole');
 $node->stop;
 done_testing();

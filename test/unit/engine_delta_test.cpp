@@ -161,7 +161,7 @@ TEST(DeltaRows, AreThereBesideValuesThatAreNoDistances)
 TEST(DeltaParts, KeepTheListsThatRowsHave)
 {
     Fresh fresh(Method::ivfadc, Metric::l2, 2000, 1500, make_list({{"lists", 40}}));
-    fresh.append_in_parts(*fresh.mirror, 5);
+    fresh.append_in_parts(*fresh.mirror, 24);
     // So many rows that all parts go into one.
     const auto before = fresh.mirror->snapshot();
     ASSERT_GE(before->parts.size(), 2U);
@@ -222,7 +222,7 @@ TEST(DeltaParts, AFailureChangesNothing)
 {
     Fresh fresh(Method::exact, Metric::l2, 500, 400);
     fresh.append(*fresh.mirror, 500, 900);
-    fresh.mirror->count_delta(1, 100000000);
+    fresh.mirror->count_delta(1, 0, 100000000);
     ASSERT_TRUE(fresh.mirror->wants_part());
     EXPECT_FALSE(fresh.mirror->wants_part()) << "it is being made";
     EXPECT_THROW(fresh.mirror->add_part(fresh.pool, [](std::uint64_t) { throw OutOfMemory("none"); }), OutOfMemory);
@@ -237,21 +237,43 @@ TEST(DeltaParts, AreMadeWhereTheyPay)
     Fresh fresh(Method::exact, Metric::l2, 500, 400);
     fresh.append(*fresh.mirror, 500, 900);
     EXPECT_FALSE(fresh.mirror->wants_part()) << "nothing was measured";
-    fresh.mirror->count_delta(10000000, 2000000);
+    fresh.mirror->count_delta(10000000, 0, 2000000);
     EXPECT_FALSE(fresh.mirror->wants_part()) << "a fifth of the search";
-    fresh.mirror->count_delta(0, 1000000);
+    fresh.mirror->count_delta(0, 0, 1000000);
     EXPECT_TRUE(fresh.mirror->wants_part());
+}
+
+TEST(DeltaParts, TellWhatFreshRowsCost)
+{
+    Fresh fresh(Method::exact, Metric::l2, 500, 400);
+    fresh.append(*fresh.mirror, 500, 900);
+    EXPECT_LT(fresh.mirror->delta_cost(), 0) << "nothing was measured";
+    fresh.mirror->count_delta(10000000, 1000000, 500000);
+    EXPECT_NEAR(fresh.mirror->delta_cost(), 0.15, 1e-6);
+    fresh.mirror->count_delta(0, 0, 5000000);
+    EXPECT_NEAR(fresh.mirror->delta_cost(), 0.225, 1e-6) << "a part will spare the rest";
+    EXPECT_THROW(fresh.mirror->add_part(fresh.pool, [](std::uint64_t) { throw OutOfMemory("none"); }), OutOfMemory);
+    EXPECT_NEAR(fresh.mirror->delta_cost(), 0.65, 1e-6) << "it will not";
+    fresh.mirror->add_part(fresh.pool, [](std::uint64_t) {});
+    EXPECT_LT(fresh.mirror->delta_cost(), 0) << "measured anew";
+    EXPECT_EQ(fresh.mirror->status().part_rows, 400U);
+    // What was long ago counts for little.
+    for (int i = 0; i < 100; ++i) fresh.mirror->count_delta(1000000, 500000, 0);
+    for (int i = 0; i < 100; ++i) fresh.mirror->count_delta(1000000, 100000, 0);
+    EXPECT_NEAR(fresh.mirror->delta_cost(), 0.1, 0.01);
+    fresh.mirror->count_delta(100000, 50000000, 0);
+    EXPECT_NEAR(fresh.mirror->delta_cost(), 0.1, 0.05) << "a thread that waited for its processor";
 }
 
 TEST(DeltaParts, AreMadeSoonAlsoAfterLongWithoutFreshRows)
 {
     Fresh fresh(Method::exact, Metric::l2, 500, 400);
     fresh.append(*fresh.mirror, 500, 900);
-    for (int i = 0; i < 1000; ++i) fresh.mirror->count_delta(1000000000, 100000);
+    for (int i = 0; i < 1000; ++i) fresh.mirror->count_delta(1000000000, 0, 100000);
     EXPECT_FALSE(fresh.mirror->wants_part());
     int searches = 0;
     while (!fresh.mirror->wants_part() && searches < 1000) {
-        fresh.mirror->count_delta(100000, 100000);
+        fresh.mirror->count_delta(100000, 0, 100000);
         ++searches;
     }
     EXPECT_LT(searches, 200);

@@ -209,5 +209,48 @@ TEST(Int8, RefusesArraysThatNoBuildMakes)
     EXPECT_THROW(Index(Method::ivfadc, Metric::l2, 8, rows, make_list({{"codes", 3}}), pool), BadRequest);
 }
 
+// Proposals may leave out rows that are too far away, and no others: also beside rows with large errors, where
+// neighbours are nearer than bytes can tell, and far from all rows.
+TEST(Int8, ProposalsKeepAllWithinReach)
+{
+    constexpr std::size_t dimensions = 24;
+    ThreadPool pool(2);
+    for (const Metric metric : {Metric::l2, Metric::inner_product, Metric::cosine}) {
+        std::vector<float> rows = random_rows(3000, dimensions, 5);
+        for (std::size_t i = 0; i < 40 * dimensions; ++i) rows[i] = rows[i % dimensions] * (1 + 1e-4F * (i % 7));
+        for (std::size_t d = 0; d < dimensions; ++d) rows[50 * dimensions + d] *= 30;
+        std::vector<float> queries(rows.begin(), rows.begin() + 60 * dimensions);
+        for (std::size_t i = 30 * dimensions; i < 40 * dimensions; ++i) queries[i] *= 20;
+        if (metric == Metric::cosine) {
+            normalise_rows(rows, dimensions);
+            normalise_rows(queries, dimensions);
+        }
+        const Index index(Method::ivfadc, metric, dimensions, rows, make_list({{"codes", 2}, {"refine", 0}}), pool);
+        std::vector<double> reach;
+        for (std::size_t q = 0; q < 60; ++q)
+            reach.push_back(brute_force(metric, queries.data() + q * dimensions, rows, dimensions, 10).back().distance);
+        SearchBatch batch;
+        batch.queries = queries;
+        batch.count = 60;
+        batch.k = 3000;
+        batch.settings = make_list({{"probes", 65536}});
+        batch.proposals_will_do = true;
+        batch.reach = reach;
+        std::vector<std::vector<RowResult>> results;
+        index.searcher->search(batch, results, pool);
+        std::size_t proposed = 0;
+        for (std::size_t q = 0; q < 60; ++q) {
+            proposed += results[q].size();
+            for (const std::uint32_t row :
+                 ids(brute_force(metric, queries.data() + q * dimensions, rows, dimensions, 10))) {
+                EXPECT_TRUE(std::any_of(results[q].begin(), results[q].end(),
+                                        [row](const RowResult& result) { return result.row == row; }))
+                    << q << " lacks " << row;
+            }
+        }
+        EXPECT_LT(proposed, 60U * 3000 / 2) << static_cast<int>(metric);
+    }
+}
+
 }  // namespace
 }  // namespace pgwarp::test

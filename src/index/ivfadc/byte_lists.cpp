@@ -351,6 +351,24 @@ void ByteLists::score(std::size_t list, const ByteQuery& query, float base, floa
      bias_.data() + first, out);
 }
 
+void ByteLists::prefetch(std::size_t list) const
+{
+    constexpr std::size_t line = 64;
+    constexpr std::size_t most = 48 * line;  // then the processor's own prefetching has seen what comes
+    if (size_[list] == 0) return;
+    const std::size_t first = begin_[list];
+    const std::uint8_t* codes = codes_.data() + first / block * groups_ * 64;
+    const std::size_t bytes = std::min(most, padded(list) / block * groups_ * 64);
+    __builtin_prefetch(scale_.data() + first);
+    __builtin_prefetch(bias_.data() + first);
+    for (std::size_t at = 0; at < bytes; at += line) __builtin_prefetch(codes + at);
+}
+
+float ByteLists::largest_scale() const
+{
+    return scale_.empty() ? 0 : *std::max_element(scale_.begin(), scale_.end());
+}
+
 std::uint64_t ByteLists::memory_bytes() const
 {
     return codes_.size() + (scale_.size() + bias_.size()) * sizeof(float) +

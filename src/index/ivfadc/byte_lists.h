@@ -83,6 +83,12 @@ public:
     // |r|^2 - 2 y.r for squared lists and -y.r for others.
     void score(std::size_t list, const ByteQuery& query, float base, float* out) const;
 
+    // Asks for the beginning of a list, which is to be scored soon: lists are read at random, and those of parts are
+    // short.
+    void prefetch(std::size_t list) const;
+
+    // Of any row.
+    float largest_scale() const;
     std::uint64_t memory_bytes() const;
 
 private:

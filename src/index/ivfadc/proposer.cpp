@@ -1,9 +1,20 @@
 #include "index/ivfadc/proposer.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "numeric/distance.h"
 
 namespace pgwarp
 {
+
+namespace
+{
+
+constexpr double rounding = 1e-4;  // of scores in single precision, relative to what they are made of
+
+}  // namespace
 
 bool Proposer::build(Metric metric, std::size_t dimensions, std::span<const float> centroids,
                      const InvertedLists& lists, const RowStore& store, StoredBytes* stored, ThreadPool& pool)
@@ -28,7 +39,27 @@ bool Proposer::build(Metric metric, std::size_t dimensions, std::span<const floa
     } else {
         derive_rows(lists, store, pool);
     }
+    const double root = std::sqrt(static_cast<double>(dimensions));
+    row_error_ = 0.5 * rows_.largest_scale() * root;
+    row_norm_ = 128 * rows_.largest_scale() * root;
     return true;
+}
+
+// The score of a row at this distance is at most that. Scores know rows and queries as their bytes say.
+float Proposer::farthest_score(const ByteQuery& bytes, double reach) const
+{
+    if (!std::isfinite(reach)) return std::numeric_limits<float>::infinity();
+    const double query_norm = std::sqrt(static_cast<double>(bytes.squared_norm));
+    const double query_error = 0.5 * bytes.step * std::sqrt(static_cast<double>(dimensions_));
+    double score = 0;
+    if (metric_ == Metric::l2) {
+        // |y - r|^2 + 2 f.r for a query y and its error f, a row r with error e.
+        const double distance = std::sqrt(std::max(reach, 0.0)) + row_error_;
+        score = distance * distance + 2 * query_error * std::min(row_norm_, query_norm + distance);
+    } else {
+        score = reach + query_error * row_norm_ + query_norm * row_error_;
+    }
+    return static_cast<float>(score + rounding * (std::fabs(score) + query_norm * query_norm));
 }
 
 void Proposer::derive_rows(const InvertedLists& lists, const RowStore& store, ThreadPool& pool)
@@ -59,9 +90,10 @@ std::vector<Candidate> Proposer::nearest_lists(const float* query, std::size_t p
     return best.take_sorted();
 }
 
-void Proposer::scan(const float* query, std::uint32_t list, const InvertedLists& lists, RowBitmap dead,
+void Proposer::scan(const float* query, std::uint32_t list, const InvertedLists& lists, RowBitmap dead, double reach,
                     TopK& best) const
 {
+    if (rows_.size(list) == 0) return;
     thread_local ByteQuery bytes;
     thread_local std::vector<float> scores;
     thread_local std::vector<std::uint32_t> below;
@@ -77,7 +109,8 @@ void Proposer::scan(const float* query, std::uint32_t list, const InvertedLists&
         base = score(Metric::inner_product, query, centroid, dimensions_);
     }
     rows_.score(list, bytes, base, scores.data());
-    const std::size_t found = select_below(scores.data(), rows_.size(list), best.threshold(), below.data());
+    const float limit = std::min(best.threshold(), farthest_score(bytes, reach));
+    const std::size_t found = select_below(scores.data(), rows_.size(list), limit, below.data());
     const std::uint32_t first = lists.begin(list);
     for (std::size_t i = 0; i < found; ++i) {
         const std::uint32_t position = first + below[i];

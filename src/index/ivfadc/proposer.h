@@ -24,13 +24,19 @@ public:
     // The `probes` nearest lists, nearest first; fewer when the query is out of float's range.
     std::vector<Candidate> nearest_lists(const float* query, std::size_t probes) const;
 
-    // Offers the positions of a list's live rows to `best`.
-    void scan(const float* query, std::uint32_t list, const InvertedLists& lists, RowBitmap dead, TopK& best) const;
+    // Offers the positions of a list's live rows to `best`, but for those that are farther than `reach` for certain: it
+    // is the operator's distance, squared for l2.
+    void scan(const float* query, std::uint32_t list, const InvertedLists& lists, RowBitmap dead, double reach,
+              TopK& best) const;
+
+    // Before the scan of a list while another is scanned.
+    void prefetch(std::uint32_t list) const { rows_.prefetch(list); }
 
     const ByteLists& rows() const { return rows_; }
     std::uint64_t memory_bytes() const { return centres_.memory_bytes() + rows_.memory_bytes(); }
 
 private:
+    float farthest_score(const ByteQuery& bytes, double reach) const;
     void derive_rows(const InvertedLists& lists, const RowStore& store, ThreadPool& pool);
 
     Metric metric_ = Metric::l2;
@@ -39,6 +45,8 @@ private:
     std::vector<float> origin_;  // mean of the centroids: their bytes are relative to it
     ByteLists centres_;          // one list of all centroids
     ByteLists rows_;             // residuals to the centroids
+    double row_error_ = 0;       // how far a residual may lie from what its bytes say
+    double row_norm_ = 0;        // of any residual, as its bytes say
 };
 
 }  // namespace pgwarp

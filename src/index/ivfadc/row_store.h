@@ -42,6 +42,8 @@ public:
     virtual double bound_width(const float*) const { return 0; }
     // Writes the row as floats; false when the store keeps none, so that its own scores propose.
     virtual bool decode(std::size_t, float*) const { return false; }
+    // Before the value of a position is asked for, while that of another is.
+    virtual void prefetch(std::size_t) const {}
     // The value to be emitted for a position.
     virtual double value(const PreparedQuery& query, std::size_t list, std::size_t position) const = 0;
 };

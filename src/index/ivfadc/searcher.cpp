@@ -17,7 +17,8 @@ namespace
 {
 
 constexpr std::size_t block_rows = 256;
-constexpr double fan_out_cost = 2e7;  // float operations from which one query is spread over threads
+constexpr std::size_t prefetched = 3;  // candidates that are on their way while one is ranked
+constexpr double fan_out_cost = 2e7;   // float operations from which one query is spread over threads
 
 // Probes the nearest lists, compares their rows as the store keeps them, and ranks the best by the store's values.
 class IvfadcSearcher : public Searcher
@@ -69,9 +70,11 @@ private:
     std::size_t probes_of(const SearchBatch& batch) const;
     std::size_t refine_factor_of(const SearchBatch& batch) const;
     std::vector<Candidate> nearest_lists(const float* query, std::size_t probes) const;
-    void scan_list(const SearchBatch& batch, const PreparedQuery& query, const Candidate& probe, TopK& best) const;
-    std::vector<Candidate> scan_lists(const SearchBatch& batch, const PreparedQuery& query,
+    void scan_list(const SearchBatch& batch, const PreparedQuery& query, double reach, const Candidate& probe,
+                   TopK& best) const;
+    std::vector<Candidate> scan_lists(const SearchBatch& batch, const PreparedQuery& query, double reach,
                                       const std::vector<Candidate>& probes, std::size_t wanted, ThreadPool& pool) const;
+    double reach_of(const SearchBatch& batch, std::size_t number) const;
     std::vector<RowResult> search_one(const SearchBatch& batch, std::size_t number, ThreadPool& pool) const;
     std::size_t list_at(std::size_t position) const;
 
@@ -186,11 +189,26 @@ std::vector<Candidate> IvfadcSearcher::nearest_lists(const float* query, std::si
     return best.take_sorted();
 }
 
-void IvfadcSearcher::scan_list(const SearchBatch& batch, const PreparedQuery& query, const Candidate& probe,
-                               TopK& best) const
+// As the proposer knows it.
+double IvfadcSearcher::reach_of(const SearchBatch& batch, std::size_t number) const
+{
+    if (batch.reach.empty() || !batch.proposals_will_do) return HUGE_VAL;
+    const double reach = batch.reach[number];
+    switch (metric_) {
+        case Metric::l2:
+            return reach * reach;
+        case Metric::cosine:
+            return reach - 1;
+        default:
+            return reach;
+    }
+}
+
+void IvfadcSearcher::scan_list(const SearchBatch& batch, const PreparedQuery& query, double reach,
+                               const Candidate& probe, TopK& best) const
 {
     const std::uint32_t list = probe.row;
-    if (has_proposer_) return proposer_.scan(query.query, list, lists_, batch.dead, best);
+    if (has_proposer_) return proposer_.scan(query.query, list, lists_, batch.dead, reach, best);
     float block[block_rows];
     const std::size_t end = lists_.end(list);
     for (std::size_t begin = lists_.begin(list); begin < end; begin += block_rows) {
@@ -209,7 +227,7 @@ void IvfadcSearcher::scan_list(const SearchBatch& batch, const PreparedQuery& qu
 }
 
 // Candidates carry positions.
-std::vector<Candidate> IvfadcSearcher::scan_lists(const SearchBatch& batch, const PreparedQuery& query,
+std::vector<Candidate> IvfadcSearcher::scan_lists(const SearchBatch& batch, const PreparedQuery& query, double reach,
                                                   const std::vector<Candidate>& probes, std::size_t wanted,
                                                   ThreadPool& pool) const
 {
@@ -219,7 +237,9 @@ std::vector<Candidate> IvfadcSearcher::scan_lists(const SearchBatch& batch, cons
     if (pool.threads() == 1 || search_cost(one) < fan_out_cost) {
         for (std::size_t i = 0; i < probes.size(); ++i) {
             if (batch.cancel != nullptr && i % 64 == 63) batch.cancel->check();
-            scan_list(batch, query, probes[i], best);
+            if (has_proposer_ && batch.proposals_will_do && i + 1 < probes.size())
+                proposer_.prefetch(probes[i + 1].row);
+            scan_list(batch, query, reach, probes[i], best);
         }
         return best.take_sorted();
     }
@@ -228,7 +248,7 @@ std::vector<Candidate> IvfadcSearcher::scan_lists(const SearchBatch& batch, cons
     pool.parallel_for(probes.size(), grain, [&](std::size_t begin, std::size_t end) {
         if (batch.cancel != nullptr) batch.cancel->check();
         TopK local(wanted);
-        for (std::size_t i = begin; i < end; ++i) scan_list(batch, query, probes[i], local);
+        for (std::size_t i = begin; i < end; ++i) scan_list(batch, query, reach, probes[i], local);
         const std::lock_guard lock(mutex);
         best.merge(local);
     });
@@ -252,6 +272,7 @@ std::vector<RowResult> IvfadcSearcher::search_one(const SearchBatch& batch, std:
     std::vector<Candidate> own_lists;
     std::vector<Candidate>& probed = batch.probed != nullptr ? (*batch.probed)[number] : own_lists;
     const PreparedQuery prepared = store_->prepare(query);
+    const double reach = reach_of(batch, number);
     const std::size_t k = std::min<std::size_t>(batch.k, rows_);
     // Scores in single precision may swap near ties: a few more than k are ranked by their values.
     const std::size_t wanted =
@@ -261,7 +282,7 @@ std::vector<RowResult> IvfadcSearcher::search_one(const SearchBatch& batch, std:
     std::vector<Candidate> candidates;
     for (std::size_t probes = probes_of(batch);; probes = std::min(4 * probes, lists_.lists())) {
         if (probed.size() < probes) probed = nearest_lists(query, probes);
-        candidates = scan_lists(batch, prepared, probed, wanted, pool);
+        candidates = scan_lists(batch, prepared, reach, probed, wanted, pool);
         if (candidates.size() >= k || batch.proposals_will_do) break;
         if (probes < lists_.lists()) continue;
         // Everything was probed: scores out of float's range may have hidden rows, values don't.
@@ -278,7 +299,9 @@ std::vector<RowResult> IvfadcSearcher::search_one(const SearchBatch& batch, std:
         return proposed;
     }
     FirstRows first(batch.k);
-    for (const Candidate& candidate : candidates) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        if (i + prefetched < candidates.size()) store_->prefetch(candidates[i + prefetched].row);
+        const Candidate& candidate = candidates[i];
         const std::size_t list = values_by_list_ ? list_at(candidate.row) : 0;
         first.offer({store_->value(prepared, list, candidate.row), lists_.row_at(candidate.row)});
     }

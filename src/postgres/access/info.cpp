@@ -3,6 +3,7 @@
 
 #include "postgres/access/index_options.h"
 #include "postgres/engine/loader.h"
+#include "postgres/maintenance/merge.h"
 #include "postgres/storage/tombstones.h"
 #include "protocol/calibration.h"
 
@@ -73,12 +74,17 @@ void append_recall(StringInfo out, float recall)
     }
 }
 
-// {"sample": 1000, "curve": [{"effort": 1, "recall": {"1": 0.9, "10": 0.8, ...}}, ...]}
-Datum calibration_json(const Calibration& calibration)
+// {"sample": 1000, "changed_rows": 0, "renewed_by": "merge", "curve": [{"effort": 1, "recall": {"1": 0.9, ...}}, ...]}
+Datum calibration_json(const AccessMethod& method, const Directory& directory)
 {
+    const Calibration& calibration = directory.calibration;
     StringInfoData out;
     initStringInfo(&out);
-    appendStringInfo(&out, "{\"sample\": %u, \"curve\": [", calibration.sample);
+    appendStringInfo(&out, "{\"sample\": %u, \"changed_rows\": %u, \"renewed_by\": ", calibration.sample,
+                     directory.changed_rows);
+    const char* const renewal = can_calibrate(directory) ? "\"merge\"" : "\"REINDEX\"";
+    appendStringInfoString(&out, method.complete || calibration.count == 0 ? "null" : renewal);
+    appendStringInfoString(&out, ", \"curve\": [");
     for (uint32 i = 0; i < calibration.count; ++i) {
         const CalibrationPoint& point = calibration.points[i];
         appendStringInfo(&out, "%s{\"effort\": " INT64_FORMAT ", \"recall\": {", i > 0 ? ", " : "", point.effort);
@@ -146,7 +152,7 @@ Datum pgwarp_index_info(PG_FUNCTION_ARGS)
     values[4] = Int64GetDatum(static_cast<int64>(RelationGetNumberOfBlocks(index)) * BLCKSZ);
     values[5] = CStringGetTextDatum(psprintf("%016" PRIx64, static_cast<uint64_t>(state.meta.generation)));
     values[6] = options_json(method, state.directory->options);
-    values[7] = calibration_json(state.directory->calibration);
+    values[7] = calibration_json(method, *state.directory);
     values[8] = attainable_json(method, state.directory->calibration);
     HeapTuple tuple = heap_form_tuple(BlessTupleDesc(description), values, nulls);
     relation_close(index, AccessShareLock);

@@ -1,5 +1,6 @@
 #include "postgres/engine/loader.h"
 
+#include "postgres/engine/delta_cost.h"
 #include "postgres/engine/index_state.h"
 #include "postgres/engine/mirror_load.h"
 #include "postgres/engine/remembered_indexes.h"
@@ -175,6 +176,7 @@ EngineReply engine_search(Relation index, const IndexState& state, SearchRequest
         memcpy(static_cast<void*>(&reply), result.reply.payload, sizeof(reply));
         if (reply.status == SearchStatus::answered) {
             note_index_use(index);
+            note_delta_cost(index, state.meta, state.delta_end, reply.delta_cost);
             return result.reply;
         }
         supply(&run, reply);

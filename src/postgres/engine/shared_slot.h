@@ -8,6 +8,7 @@ extern "C" {
 #include "storage/spin.h"
 }
 
+#include "postgres/engine/delta_cost.h"
 #include "postgres/engine/remembered_indexes.h"
 #include "protocol/messages.h"
 
@@ -39,6 +40,7 @@ struct SharedSlot {
     TimestampTz registered_at;  // when a backend last asked for a launcher that hasn't come yet; 0 = nobody did
     QuarantineEntry quarantine[quarantine_capacity];
     RememberedIndex remembered[remembered_capacity];
+    DeltaCostNotes delta_costs;
 };
 
 // Attaches to the slot, making it if need be.

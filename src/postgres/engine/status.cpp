@@ -24,9 +24,10 @@ namespace
 {
 
 constexpr int engine_columns = 10;
-constexpr int status_columns = 31;
-constexpr int gpu_column = 15;   // null where the CPU serves
-constexpr int mean_columns = 6;  // the last of them: null while nothing was searched
+constexpr int status_columns = 33;
+constexpr int gpu_column = 15;         // null where the CPU serves
+constexpr int delta_cost_column = 21;  // null where it is not known
+constexpr int mean_columns = 6;        // the last of them: null while nothing was searched
 
 // The engine's status, copied; nullptr when none runs and none is on its way.
 StatusReply* fetch_status()
@@ -93,19 +94,21 @@ void fill_mirror(const MirrorStatus& mirror, Datum* values)
     values[17] = BoolGetDatum(mirror.loading != 0);
     values[18] = count_datum(mirror.rows);
     values[19] = count_datum(mirror.delta_rows);
-    values[20] = count_datum(mirror.dead_rows);
-    values[21] = count_datum(mirror.bytes);
-    values[22] = count_datum(mirror.device_bytes);
-    values[23] = count_datum(mirror.searches);
-    values[24] = count_datum(mirror.batches);
+    values[20] = count_datum(mirror.part_rows);
+    values[delta_cost_column] = Float8GetDatum(mirror.delta_cost);
+    values[22] = count_datum(mirror.dead_rows);
+    values[23] = count_datum(mirror.bytes);
+    values[24] = count_datum(mirror.device_bytes);
+    values[25] = count_datum(mirror.searches);
+    values[26] = count_datum(mirror.batches);
     const double searches = static_cast<double>(Max(mirror.searches, uint64{1}));
     const double batches = static_cast<double>(Max(mirror.batches, uint64{1}));
-    values[25] = Float8GetDatum(static_cast<double>(mirror.searches) / batches);
-    values[26] = count_datum(mirror.widest_batch);
-    values[27] = Float8GetDatum(static_cast<double>(mirror.engine_ns) / batches / 1e6);
-    values[28] = Float8GetDatum(static_cast<double>(mirror.queue_ns) / searches / 1e6);
-    values[29] = Float8GetDatum(static_cast<double>(mirror.engine_ns) / searches / 1e6);
-    values[30] = Float8GetDatum(static_cast<double>(mirror.answer_ns) / searches / 1e6);
+    values[27] = Float8GetDatum(static_cast<double>(mirror.searches) / batches);
+    values[28] = count_datum(mirror.widest_batch);
+    values[29] = Float8GetDatum(static_cast<double>(mirror.engine_ns) / batches / 1e6);
+    values[30] = Float8GetDatum(static_cast<double>(mirror.queue_ns) / searches / 1e6);
+    values[31] = Float8GetDatum(static_cast<double>(mirror.engine_ns) / searches / 1e6);
+    values[32] = Float8GetDatum(static_cast<double>(mirror.answer_ns) / searches / 1e6);
 }
 
 }  // namespace
@@ -197,6 +200,7 @@ PGWARP_FUNCTION(pgwarp_status_engine)
         fill_mirror(mirror, values);
         memset(nulls, false, sizeof(nulls));
         nulls[gpu_column] = mirror.gpu < 0;
+        nulls[delta_cost_column] = mirror.delta_cost < 0;
         memset(nulls + status_columns - mean_columns, mirror.searches == 0, mean_columns);
         tuplestore_putvalues(out->setResult, out->setDesc, values, nulls);
     }

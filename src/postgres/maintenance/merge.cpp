@@ -143,6 +143,7 @@ void take_built_arrays(MergeRun* merge)
     }
     merge->next.options = merge->built->options;
     merge->next.calibration = merge->built->calibration;
+    merge->next.changed_rows = 0;
 }
 
 void write_bitmap(MergeRun* merge)
@@ -167,12 +168,16 @@ void begin_next(MergeRun* merge)
     merge->next.generation = merge->next_meta.generation;
     if (!same_segment) merge->next.segment_id = random_number64();
     merge->next.rows = same_segment ? merge->counts.rows + merge->new_rows() : merge->counts.live();
+    const uint64 gone = same_segment ? 0 : merge->counts.dead_rows;
+    merge->next.changed_rows =
+        static_cast<uint32>(Min(merge->directory->changed_rows + merge->new_rows() + gone, max_rows));
     merge->next.array_count = 0;
     merge->next.arrays = static_cast<StoredArray*>(palloc0(max_arrays * sizeof(StoredArray)));
     if (merge->kind == MergeKind::clear) {
         merge->next.options = index_build_options(merge->index);
         merge->next.calibration = Calibration();
         merge->next.trained_rows = 0;
+        merge->next.changed_rows = 0;
     }
     if (merge->kind == MergeKind::rebuild) merge->next.trained_rows = static_cast<uint32>(merge->next.rows);
     merge->pages = merge_pages(merge->index, &merge->meta);
@@ -222,6 +227,8 @@ void run_merge(MergeRun* merge)
     validate_merge(merge);
     if (merge->buffer.map != nullptr) return_transfer_buffer(&merge->buffer);
     if (merge->built != nullptr) end_engine_build(&merge->build);
+    calibrate_merged(merge);
+    fault_point("merge: calibrated");
     switch_generation(merge);
 }
 

@@ -32,9 +32,13 @@ MergeOutcome merge_index(Relation index, MergeReason reason);
 // The same, as slowly as vacuum_cost_delay says, and shown in pgwarp_merge_progress.
 MergeOutcome merge_throttled(Relation index, MergeReason reason);
 
-// Whether so many entries of the logs add too much to the cost of a search.
-struct AccessMethod;
+// Whether so many entries of the logs add too much to the cost of a search: as searches were measured lately, or else
+// as if these entries were compared one by one.
 struct Directory;
-bool logs_cost_too_much(const AccessMethod& method, const Directory& directory, uint64 entries);
+struct MetaPage;
+bool logs_cost_too_much(Relation index, const MetaPage& meta, const Directory& directory, uint64 entries);
+
+// Whether merges measure the recall of the index anew when many rows have come or gone: it keeps what that takes.
+bool can_calibrate(const Directory& directory);
 
 }  // namespace pgwarp

@@ -2,7 +2,9 @@
 // were trained on. Those are the first ones, until many were dead: then the first ones stand for them.
 #include <cfloat>
 
+#include "numeric/hadamard.h"
 #include "numeric/hash.h"
+#include "numeric/metric.h"
 #include "postgres/maintenance/stored_vectors.h"
 
 namespace pgwarp
@@ -69,27 +71,60 @@ void add_error(RowError* sum, const RowError& error)
     sum->code += error.code;
 }
 
-// Product quantizers of residuals that aren't rotated, and were trained on so many rows that others fare alike:
-// [part][word][width], parts as wide as each other, or by one.
+// Product quantizers that were trained on so many rows that others fare alike: [part][word][width], parts as wide as
+// each other, or by one; and the rotation of the residuals that they are of.
 struct Codebooks {
     uint32 dimensions;
     uint64 parts;
     uint64 words;
-    float* values;  // null: there are none such
+    float* values;    // null: there are none such
+    float* rotation;  // [dimensions][dimensions]; null: none that was learnt
+    uint8* signs;     // of hadamard.h; null: none
 };
+
+// A whole array; null when the index has none of this name.
+void* read_small(const MergeRun* merge, const char* name)
+{
+    const StoredArray* array = find_array(*merge->directory, name);
+    if (array == nullptr) return nullptr;
+    void* bytes = MemoryContextAllocHuge(CurrentMemoryContext, Max(array->shape.bytes(), uint64{1}));
+    read_rows(merge, *array, 0, array->shape.rows, bytes);
+    return bytes;
+}
 
 Codebooks read_codebooks(const MergeRun* merge)
 {
     const StoredArray* books = find_array(*merge->directory, "codebooks");
     const StoredArray* codes = find_array(*merge->directory, "codes");
-    Codebooks read = {merge->meta.shape.dimensions, 0, 0, nullptr};
-    if (books == nullptr || codes == nullptr || merge->directory->options.get("opq", 0) != 0) return read;
+    Codebooks read = {merge->meta.shape.dimensions, 0, 0, nullptr, nullptr, nullptr};
+    if (books == nullptr || codes == nullptr || !can_retrain(merge)) return read;
     if (merge->directory->trained_rows < rows_for_a_word * books->shape.rows) return read;
     read.parts = codes->shape.width;
     read.words = books->shape.rows;
     read.values = static_cast<float*>(palloc(books->shape.bytes()));
     read_rows(merge, *books, 0, books->shape.rows, read.values);
+    read.rotation = static_cast<float*>(read_small(merge, "rotation"));
+    read.signs = static_cast<uint8*>(read_small(merge, "rotation_signs"));
     return read;
+}
+
+void free_codebooks(const Codebooks& books)
+{
+    if (books.values != nullptr) pfree(books.values);
+    if (books.rotation != nullptr) pfree(books.rotation);
+    if (books.signs != nullptr) pfree(books.signs);
+}
+
+// The residual as codes see it. `out` has room for it and is not the residual.
+void rotate(const Codebooks& books, const float* residual, float* out)
+{
+    memcpy(out, residual, sizeof(float) * books.dimensions);
+    if (books.signs != nullptr) hadamard_rotate({books.signs, HadamardPlan::rounds * size_t{books.dimensions}}, out);
+    if (books.rotation == nullptr) return;
+    for (uint32 row = 0; row < books.dimensions; ++row) {
+        const float* direction = books.rotation + static_cast<Size>(row) * books.dimensions;
+        out[row] = static_cast<float>(canonical_dot(direction, residual, books.dimensions));
+    }
 }
 
 // Squared distance of a residual to the nearest words, or to those of `code`.
@@ -123,7 +158,10 @@ double code_error_of(const MergeRun* merge, const Codebooks& books, const float*
     auto* residual = static_cast<float*>(palloc(sizeof(float) * books.dimensions));
     read_centroid(merge->index, merge->meta.shape, *merge->directory, list, residual);
     for (uint32 d = 0; d < books.dimensions; ++d) residual[d] = vector[d] - residual[d];
-    const double error = error_of_code(books, residual, code);
+    auto* rotated = static_cast<float*>(palloc(sizeof(float) * books.dimensions));
+    rotate(books, residual, rotated);
+    const double error = error_of_code(books, rotated, code);
+    pfree(rotated);
     pfree(residual);
     return error;
 }
@@ -256,7 +294,7 @@ bool has_drifted(MergeRun* merge)
     Codebooks books = read_codebooks(merge);
     const RowError old_error = error_of_old(merge, books);
     const RowError new_error = error_of_new(merge, books);
-    if (books.values != nullptr) pfree(books.values);
+    free_codebooks(books);
     elog(DEBUG1, "index \"%s\": mean quantization error of old rows %g, coded %g, of new ones %g, coded %g",
          RelationGetRelationName(merge->index), old_error.centroid, old_error.code, new_error.centroid, new_error.code);
     if (!can_retrain(merge)) return new_error.centroid > codes_tolerance * old_error.centroid;

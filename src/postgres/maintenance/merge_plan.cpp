@@ -1,5 +1,6 @@
 // What a merge is to do.
 #include "postgres/access/index_options.h"
+#include "postgres/engine/delta_cost.h"
 #include "postgres/engine/request.h"
 #include "postgres/maintenance/merge_run.h"
 #include "postgres/maintenance/stored_vectors.h"
@@ -23,7 +24,7 @@ constexpr uint64 growth = 2;  // of the rows since the quantizers were trained, 
 bool costs_too_much(const MergeRun* merge)
 {
     const RowCounts& counts = merge->counts;
-    if (logs_cost_too_much(*merge->method, *merge->directory, counts.delta)) return true;
+    if (logs_cost_too_much(merge->index, merge->meta, *merge->directory, counts.delta)) return true;
     const uint64 dead = counts.dead_rows + counts.dead_delta;
     return dead > few_rows && static_cast<double>(dead) > dead_share * static_cast<double>(counts.live() + dead);
 }
@@ -125,12 +126,15 @@ bool needs_engine(const MergeRun* merge)
 
 }  // namespace
 
-bool logs_cost_too_much(const AccessMethod& method, const Directory& directory, uint64 entries)
+bool logs_cost_too_much(Relation index, const MetaPage& meta, const Directory& directory, uint64 entries)
 {
+    if (entries <= few_rows) return false;
+    const AccessMethod& method = access_method_of(index);
     const SearchCostInput input = {Max(1.0, static_cast<double>(directory.rows)), directory.options, true};
-    double most = delta_share * method.compared_rows(input);
-    if (method.links_rows) most = Max(most, linked_share * input.rows);
-    return entries > few_rows && static_cast<double>(entries) > most;
+    if (method.links_rows && static_cast<double>(entries) <= linked_share * input.rows) return false;
+    const double measured = measured_delta_cost(index, meta, entries);
+    if (measured >= 0) return measured > delta_share;
+    return static_cast<double>(entries) > delta_share * method.compared_rows(input);
 }
 
 void plan_merge(MergeRun* merge, const uint64* goal)

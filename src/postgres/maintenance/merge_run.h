@@ -92,4 +92,8 @@ void copy_built_array(MergeRun* merge, uint32 number, const ArrayShape& shape, A
 // merge_validate.cpp: compares a sample of what was written with what the logs hold. Raises an error when it differs.
 void validate_merge(MergeRun* merge);
 
+// merge_calibrate.cpp: has the engine measure the recall of the next generation anew, by a sample of its rows, where
+// many rows have come or gone since that was done.
+void calibrate_merged(MergeRun* merge);
+
 }  // namespace pgwarp

@@ -203,7 +203,7 @@ void consider_merge(Relation index, const IndexState& state)
 {
     uint64 entries = 0;
     for (uint32 log = 0; log < delta_log_count; ++log) entries += state.delta_end[log] - state.meta.logs[log].start;
-    if (!logs_cost_too_much(access_method_of(index), *state.directory, entries)) return;
+    if (!logs_cost_too_much(index, state.meta, *state.directory, entries)) return;
     // Who wants no autovacuum doesn't want this.
     if (!setting_merge_worker || !AutoVacuumingActive() || !IsUnderPostmaster || IsParallelWorker()) return;
     if (RecoveryInProgress() || !is_open_to_workers(index) || !claim_worker(index->rd_index->indrelid)) return;

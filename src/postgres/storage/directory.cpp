@@ -19,7 +19,7 @@ struct DirectoryHeader {
     ParameterList options;
     Calibration calibration;
     uint32 segment_count;
-    uint32 reserved;
+    uint32 changed_rows;  // since the calibration
 };
 
 struct SegmentHeader {
@@ -201,6 +201,7 @@ Directory* read_directory(Relation index, const MetaPage& meta)
     directory->generation = meta.generation;
     directory->options = header.options;
     directory->calibration = header.calibration;
+    directory->changed_rows = header.changed_rows;
     take_segment(&reader, blocks, directory);
     if (reader.left != 0) report_corruption(index, meta.directory_block, "the directory is too long");
     pfree(bytes);
@@ -215,6 +216,7 @@ static void append_directory(StringInfo out, const Directory& directory)
     header.options = directory.options;
     header.calibration = directory.calibration;
     header.segment_count = 1;
+    header.changed_rows = directory.changed_rows;
     appendBinaryStringInfo(out, reinterpret_cast<const char*>(&header), sizeof(header));
     SegmentHeader segment;
     memset(&segment, 0, sizeof(segment));

@@ -29,6 +29,7 @@ struct Directory {
     Calibration calibration;
     uint32 array_count;
     uint32 trained_rows;   // of the build that made what rows are encoded with
+    uint32 changed_rows;   // that have come or gone since the calibration was measured
     StoredArray* arrays;   // the engine's, in load order
     StoredArray included;  // see included_tuple.h; without rows where there are no included columns
     StoredArray included_at;

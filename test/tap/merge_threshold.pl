@@ -1,0 +1,57 @@
+# VACUUM merges when fresh rows add a quarter to the cost of searches, as searches were measured; where nobody searches, as if
+# fresh rows were compared one by one.
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PgwarpTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_cluster('merge_threshold', 'autovacuum' => 'off', 'jit' => 'off');
+sub sql { return $node->safe_psql('postgres', join(' ', @_)) }
+sub in_logs { return sql("SELECT delta_rows FROM pgwarp_index_info('items_v')") }
+
+my $row = 'ARRAY(SELECT random() FROM generate_series(1, 32) WHERE i IS NOT NULL)::real[]::vector(32)';
+sub insert { my ($from, $to) = @_; return sql("INSERT INTO items SELECT i, $row FROM generate_series($from, $to) i") }
+
+# Searches with so many probes; what fresh rows added to them, and how many of these the engine has indexed.
+sub search
+{
+	my ($searches, $probes) = @_;
+	return sql("SET enable_seqscan = off; SET pgwarp.ivfadc_probes = $probes;
+		DO 'BEGIN FOR i IN 1..$searches LOOP PERFORM id FROM items ORDER BY v <-> (SELECT v FROM items WHERE id = 1 + i % 1000) LIMIT 10; END LOOP; END';
+		SELECT delta_cost, delta_rows, delta_rows_indexed FROM pgwarp_status WHERE index = 'items_v'::regclass");
+}
+
+sql('CREATE TABLE items (id int PRIMARY KEY, v vector(32))');
+insert(1, 60000);
+sql('CREATE INDEX items_v ON items USING ivfadc (v) WITH (lists = 20)');
+insert(60001, 61100);
+# In a search of all lists two in a hundred rows are next to nothing, many as they are for one that probes a few lists.
+my ($cost, $rows, $indexed) = split /\|/, search(300, 65536);
+cmp_ok($cost, '<', 0.25, "fresh rows cost $cost of a search");
+is($rows, 1100, 'fresh rows');
+sql('VACUUM items');
+is(in_logs(), 1100, 'they are not merged');
+
+# Many more of them, and nobody has searched: nobody knows what they cost.
+insert(70001, 74000);
+sql('VACUUM items');
+is(in_logs(), 0, 'many more are merged');
+
+# Three times as many as there are rows.
+sql('TRUNCATE items');
+insert(1, 3000);
+sql('REINDEX INDEX items_v');
+insert(3001, 12000);
+($cost, $rows, $indexed) = split /\|/, search(2000, 65536);
+cmp_ok($cost, '>', 0.3, "fresh rows cost $cost of a search");
+cmp_ok($indexed, '<=', $rows, "of $rows rows $indexed are indexed in the engine");
+sql('VACUUM items');
+is(in_logs(), 0, 'they are merged');
+is(sql("SELECT delta_rows_indexed FROM pgwarp_status WHERE index = 'items_v'::regclass"), '0', 'and no part remains') if search(1, 1) ne '';
+$node->stop;
+done_testing();

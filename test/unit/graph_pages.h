@@ -83,7 +83,7 @@ public:
         edges.degree = static_cast<std::size_t>(options_.get("degree", 0));
         const auto neighbours = values<std::uint32_t>(array_neighbours);
         edges.neighbours.assign(neighbours.begin(), neighbours.end());
-        apply_changes(edges.degree, edges.neighbours, values<EdgeChange>(array_edge_changes));
+        apply_changes(edges, values<EdgeChange>(array_edge_changes));
         return edges;
     }
     const StoredPages* find(const std::string& name) const

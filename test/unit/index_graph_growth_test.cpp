@@ -160,11 +160,11 @@ TEST(EdgeChanges, LastOnesWin)
     for (int i = 0; i < 500; ++i) changes.push_back({draw(20), draw(6), i % 9 == 0 ? no_neighbour : draw(20)});
     std::vector<std::uint32_t> one_by_one(20 * 6, 7);
     std::vector<std::uint32_t> at_once = one_by_one;
-    apply_changes(6, one_by_one, changes);
+    apply_changes(one_by_one, 6, changes);
     const std::vector<EdgeChange> last = last_changes(20, 6, changes);
     std::set<std::size_t> places;
     for (const EdgeChange& change : last) EXPECT_TRUE(places.insert(change.row * 6 + change.place).second);
-    apply_changes(6, at_once, last);
+    apply_changes(at_once, 6, last);
     EXPECT_EQ(at_once, one_by_one);
     EXPECT_THROW(last_changes(19, 6, changes), BadRequest);
     EXPECT_THROW(last_changes(20, 5, changes), BadRequest);
@@ -202,11 +202,11 @@ TEST(GraphExtender, RefusesWhatNoIndexHolds)
     EdgeChange change{3, 99, 4};
     GraphEdges edges{32, {}};
     edges.neighbours.resize(10 * 32, no_neighbour);
-    EXPECT_THROW(apply_changes(edges.degree, edges.neighbours, {&change, 1}), BadRequest);
+    EXPECT_THROW(apply_changes(edges, {&change, 1}), BadRequest);
     change = {10, 0, 4};
-    EXPECT_THROW(apply_changes(edges.degree, edges.neighbours, {&change, 1}), BadRequest);
+    EXPECT_THROW(apply_changes(edges, {&change, 1}), BadRequest);
     change = {3, 0, 10};
-    EXPECT_THROW(apply_changes(edges.degree, edges.neighbours, {&change, 1}), BadRequest);
+    EXPECT_THROW(apply_changes(edges, {&change, 1}), BadRequest);
 }
 
 }  // namespace

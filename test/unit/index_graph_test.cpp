@@ -13,6 +13,7 @@
 #include "index/graph/graph.h"
 #include "index/graph/nearest_rows.h"
 #include "index/graph/row_groups.h"
+#include "index/graph/traversal.h"
 #include "index/ordered_scan.h"
 #include "index_fixture.h"
 #include "numeric/distance.h"
@@ -262,6 +263,24 @@ TEST(Graph, PassesThroughDeadRows)
               brute_force(Metric::l2, query.data(), rows, 8, 3000, dead).size());
     const std::vector<std::uint64_t> all(dead.size(), ~std::uint64_t{0});
     EXPECT_TRUE(index.search(query, 10, pool, {}, all)[0].empty());
+}
+
+// The rows that count allow for dead ones; when these go, so do the ones beyond, also those that were to be expanded.
+TEST(Graph, ForgetsWhatLiesBehindTheLastRowKept)
+{
+    BestRows best;
+    best.begin(1, 0);
+    const auto insert = [&](float score, bool dead) {
+        if (best.takes(score)) best.insert(score, static_cast<std::uint32_t>(100 * score), dead);
+    };
+    for (const float score : {3.0F, 4.0F, 5.0F}) insert(score, true);
+    for (const float score : {1.0F, 2.0F, 2.25F}) insert(score, false);
+    ASSERT_EQ(best.entries().size(), 6U);
+    while (best.expand_next() != nullptr) continue;
+    insert(2.5F, false);
+    ASSERT_EQ(best.entries().size(), 1U);
+    EXPECT_EQ(best.entries()[0].row, 100U);
+    EXPECT_EQ(best.expand_next(), nullptr);
 }
 
 TEST(Graph, ContinuationsGoOnWhereTheLastEnded)

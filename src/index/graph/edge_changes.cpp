@@ -17,9 +17,9 @@ void check_change(const EdgeChange& change, std::size_t rows, std::size_t degree
 
 }  // namespace
 
-void apply_changes(std::size_t degree, std::span<std::uint32_t> neighbours, std::span<const EdgeChange> changes)
+void apply_changes(std::span<std::uint32_t> neighbours, std::size_t degree, std::span<const EdgeChange> changes)
 {
-    const std::size_t rows = neighbours.size() / degree;
+    const std::size_t rows = degree == 0 ? 0 : neighbours.size() / degree;
     for (const EdgeChange& change : changes) {
         check_change(change, rows, degree);
         neighbours[change.row * degree + change.place] = change.neighbour;

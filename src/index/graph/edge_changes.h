@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "index/graph/edges.h"
 #include "index/graph/graph.h"
 
 namespace pgwarp
@@ -17,8 +18,12 @@ struct EdgeChange {
 };
 static_assert(sizeof(EdgeChange) == 12);
 
-// Makes the changes in neighbours [rows][degree], in their order. Throws BadRequest for what no merge makes.
-void apply_changes(std::size_t degree, std::span<std::uint32_t> neighbours, std::span<const EdgeChange> changes);
+// Makes the changes to [rows][degree] neighbours, in their order. Throws BadRequest for what no merge makes.
+void apply_changes(std::span<std::uint32_t> neighbours, std::size_t degree, std::span<const EdgeChange> changes);
+inline void apply_changes(GraphEdges& edges, std::span<const EdgeChange> changes)
+{
+    apply_changes(edges.neighbours, edges.degree, changes);
+}
 
 // The last change of each place, to be made all at once. Throws as above.
 std::vector<EdgeChange> last_changes(std::size_t rows, std::size_t degree, std::span<const EdgeChange> changes);

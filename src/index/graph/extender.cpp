@@ -235,7 +235,7 @@ void GraphExtender::run(RowBuffer& rows, const BuildProgress& progress, ThreadPo
     old_ = edges_.count();
     new_ = rows.size();
     if (all() >= no_neighbour) throw BadRequest("too many rows for one segment");
-    apply_changes(edges_.degree, edges_.neighbours, changes_);
+    apply_changes(edges_, changes_);
     old_changes_ = changes_.size();
     const std::vector<std::uint32_t> before(edges_.neighbours.begin(), edges_.neighbours.end());
     edges_.neighbours.resize(all() * edges_.degree, no_neighbour);

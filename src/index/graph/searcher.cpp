@@ -76,8 +76,8 @@ private:
     GraphOptions options_;
     std::vector<std::uint32_t> seeds_;
     KeptArray<std::uint32_t> neighbours_;
-    std::vector<EdgeChange> changes_;  // while the index is loaded
     EdgeView edges_;
+    std::vector<EdgeChange> changes_;  // while the index is loaded
     std::unique_ptr<StoredRows> stored_;
 };
 
@@ -112,6 +112,8 @@ void GraphSearcher::lend(const LentArrays& lent)
 void GraphSearcher::finish_load(ThreadPool& pool)
 {
     if (rows_ == 0) return;
+    if (!changes_.empty()) apply_changes(neighbours_.room(rows_ * options_.degree), options_.degree, changes_);
+    changes_ = {};
     edges_.neighbours = neighbours_.all(rows_ * options_.degree);
     const auto exists = [this](std::uint32_t row) { return row < rows_; };
     if (!std::all_of(seeds_.begin(), seeds_.end(), exists)) throw BadRequest("a seed is no row of its index");
@@ -121,8 +123,6 @@ void GraphSearcher::finish_load(ThreadPool& pool)
         if (!std::all_of(first, first + (end - begin) * edges_.degree, known))
             throw BadRequest("a neighbour is no row of its index");
     });
-    if (!changes_.empty()) apply_changes(options_.degree, neighbours_.room(rows_ * options_.degree), changes_);
-    changes_ = {};
     stored_->finish_load();
     stored_->prepare_searches(seeds_, edges_, pool);
 }

@@ -40,6 +40,7 @@ void BestRows::insert(float score, std::uint32_t row, bool dead)
         counted_ -= entries_.back().dead ? 0 : 1;
         entries_.pop_back();
     }
+    next_ = std::min(next_, entries_.size());
 }
 
 const BestRows::Entry* BestRows::expand_next()

@@ -41,6 +41,15 @@ public:
         before = __shfl_sync(together, before, leader);
         return before + __popc(together & ((1U << lane) - 1));
     }
+    // A word that others may write meanwhile.
+    __device__ std::uint32_t load(const std::uint32_t* word) const
+    {
+        return *static_cast<const volatile std::uint32_t*>(word);
+    }
+    __device__ void store(std::uint32_t* word, std::uint32_t value) const
+    {
+        *static_cast<volatile std::uint32_t*>(word) = value;
+    }
     __device__ void lower(std::uint32_t* word, std::uint32_t value) const { atomicMin(word, value); }
     __device__ std::uint32_t compare_and_swap(std::uint32_t* word, std::uint32_t expected, std::uint32_t desired) const
     {

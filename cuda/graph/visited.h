@@ -66,7 +66,7 @@ public:
     {
         std::uint32_t slot = first_slot(row);
         for (std::uint32_t step = 0; step < most_steps; ++step) {
-            const std::uint32_t there = words_[slot];
+            const std::uint32_t there = group_.load(&words_[slot]);
             if (there == row) return true;
             if (there == detail::empty_slot) return false;
             slot = next(slot);
@@ -90,7 +90,7 @@ public:
     {
         std::uint32_t slot = first_slot(row);
         for (std::uint32_t step = 0; step < most_steps; ++step) {
-            for (std::uint32_t there = words_[slot]; there >= detail::erased_slot;) {
+            for (std::uint32_t there = group_.load(&words_[slot]); there >= detail::erased_slot;) {
                 const std::uint32_t found = group_.compare_and_swap(&words_[slot], there, row);
                 if (found == there) return;
                 there = found;
@@ -102,10 +102,10 @@ public:
     {
         std::uint32_t slot = first_slot(row);
         for (std::uint32_t step = 0; step < most_steps; ++step) {
-            const std::uint32_t there = words_[slot];
+            const std::uint32_t there = group_.load(&words_[slot]);
             if (there == detail::empty_slot) return;
             if (there == row) {
-                words_[slot] = detail::erased_slot;
+                group_.store(&words_[slot], detail::erased_slot);
                 return;
             }
             slot = next(slot);
@@ -145,7 +145,7 @@ public:
         bool all = true;
         for (std::uint32_t i = 0; i < functions; ++i) {
             const std::uint32_t bit = bit_of(row, i);
-            all = all && ((words_[bit / 32] >> (bit % 32)) & 1U) != 0;
+            all = all && ((group_.load(&words_[bit / 32]) >> (bit % 32)) & 1U) != 0;
         }
         return all;
     }
@@ -199,7 +199,7 @@ public:
     {
         const std::uint32_t print = fingerprint(row);
         const std::uint32_t bucket = first_bucket(row);
-        return holds(words_[bucket], print) || holds(words_[other(bucket, print)], print);
+        return holds(group_.load(&words_[bucket]), print) || holds(group_.load(&words_[other(bucket, print)]), print);
     }
     PGWARP_HOST_DEVICE bool insert(std::uint32_t row)
     {
@@ -217,7 +217,7 @@ public:
             if (place(bucket, print)) return;
             // Drives one of the two out, each in turn.
             const std::uint32_t shift = 16 * (turn & 1U);
-            const std::uint32_t there = words_[bucket];
+            const std::uint32_t there = group_.load(&words_[bucket]);
             const std::uint32_t changed = (there & ~(0xffffU << shift)) | print << shift;
             if (group_.compare_and_swap(&words_[bucket], there, changed) != there) continue;
             print = there >> shift & 0xffffU;
@@ -255,7 +255,7 @@ private:
     }
     PGWARP_HOST_DEVICE bool place(std::uint32_t bucket, std::uint32_t print)
     {
-        for (std::uint32_t there = words_[bucket];;) {
+        for (std::uint32_t there = group_.load(&words_[bucket]);;) {
             std::uint32_t changed = 0;
             if ((there & 0xffffU) == 0) {
                 changed = there | print;
@@ -271,7 +271,7 @@ private:
     }
     PGWARP_HOST_DEVICE bool remove(std::uint32_t bucket, std::uint32_t print)
     {
-        for (std::uint32_t there = words_[bucket]; holds(there, print);) {
+        for (std::uint32_t there = group_.load(&words_[bucket]); holds(there, print);) {
             const std::uint32_t changed = (there & 0xffffU) == print ? there & 0xffff0000U : there & 0xffffU;
             const std::uint32_t found = group_.compare_and_swap(&words_[bucket], there, changed);
             if (found == there) return true;

@@ -29,6 +29,8 @@ public:
     {
         return std::atomic_ref(*word).fetch_or(bits);
     }
+    std::uint32_t load(std::uint32_t* word) const { return std::atomic_ref(*word).load(); }
+    void store(std::uint32_t* word, std::uint32_t value) const { std::atomic_ref(*word).store(value); }
     void count_one(std::uint32_t* word) const { count(word); }
     void lower(std::uint32_t* word, std::uint32_t value) const
     {

@@ -52,6 +52,7 @@ cmp_ok($cost, '>', 0.3, "fresh rows cost $cost of a search");
 cmp_ok($indexed, '<=', $rows, "of $rows rows $indexed are indexed in the engine");
 sql('VACUUM items');
 is(in_logs(), 0, 'they are merged');
-is(sql("SELECT delta_rows_indexed FROM pgwarp_status WHERE index = 'items_v'::regclass"), '0', 'and no part remains') if search(1, 1) ne '';
+search(1, 1);
+is(sql("SELECT coalesce(max(delta_rows_indexed), 0) FROM pgwarp_status WHERE index = 'items_v'::regclass"), '0', 'and no part remains');
 $node->stop;
 done_testing();

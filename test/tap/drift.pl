@@ -26,11 +26,11 @@ sub merged
 # Rows around 40 places: noise of this width in dimensions [from, to) of 16.
 sql(q{
 	CREATE TABLE places (id int, v vector(16));
+	SELECT setseed(0.25);
 	INSERT INTO places SELECT i, ARRAY(SELECT random() * 40 FROM generate_series(1, 16) WHERE i IS NOT NULL)::real[]::vector FROM generate_series(1, 40) i;
 	CREATE FUNCTION draw(i int, width float8, first int, behind int) RETURNS vector LANGUAGE sql VOLATILE AS $$
 		SELECT (SELECT v FROM places WHERE id = i % 40 + 1) + ARRAY(SELECT CASE WHEN d >= first AND d < behind THEN (random() - 0.5) * width ELSE 0 END
 			FROM generate_series(0, 15) d WHERE i IS NOT NULL)::real[]::vector $$;
-	SELECT setseed(0.5);
 	CREATE TABLE items (id int, v vector(16));
 	INSERT INTO items SELECT i, draw(i, 8, 0, 8) FROM generate_series(1, 9000) i;
 	CREATE INDEX items_half ON items USING ivfadc (v) WITH (lists = 160);

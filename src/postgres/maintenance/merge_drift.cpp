@@ -1,6 +1,7 @@
 // Drift: the mean error with which centroids and codes stand for new rows, beside that of the rows that the quantizers
 // were trained on. Those are the first ones, until many were dead: then the first ones stand for them.
 #include <cfloat>
+#include <cmath>
 
 #include "numeric/hadamard.h"
 #include "numeric/hash.h"
@@ -18,6 +19,7 @@ constexpr uint64 fewest_new_rows = 48;   // fewer say little
 constexpr uint64 new_part = 16;          // of the rows, that has come since the training before it is worth another
 constexpr double tolerance = 1.5;        // times the error of old rows
 constexpr double codes_tolerance = 2.5;  // where the old rows' residuals are known by their codes alone
+constexpr double deviations = 3;         // by which the means of two samples differ by chance
 constexpr uint64 rows_for_a_word = 32;   // with fewer, words know the rows that they were trained on by heart
 
 // One row of each stride, at any place in it: rows may have a period of their own.
@@ -59,16 +61,43 @@ struct RowError {
     double code;
 };
 
-RowError mean_of(const RowError& sum, uint32 rows)
+// A mean over a sample, and its own variance: errors are uneven, and few rows far from any word may make most of one.
+class MeanError
 {
-    const double count = Max(rows, 1U);
-    return {sum.centroid / count, sum.code / count};
-}
+public:
+    void add(double error)
+    {
+        ++rows_;
+        const double step = error - mean_;
+        mean_ += step / rows_;
+        squares_ += step * (error - mean_);
+    }
+    double mean() const { return mean_; }
+    double variance() const { return rows_ < 2 ? 0 : squares_ / (rows_ - 1.0) / rows_; }
 
-void add_error(RowError* sum, const RowError& error)
+private:
+    double rows_ = 0;
+    double mean_ = 0;
+    double squares_ = 0;  // of the differences from the mean
+};
+
+struct SampleError {
+    MeanError centroid;
+    MeanError code;
+
+    void add(const RowError& error)
+    {
+        centroid.add(error.centroid);
+        code.add(error.code);
+    }
+};
+
+// Whether new rows fare worse than `times` as badly as old ones, and not by the luck of two samples.
+bool is_worse(const MeanError& fresh, const MeanError& old, double times)
 {
-    sum->centroid += error.centroid;
-    sum->code += error.code;
+    const double difference = fresh.mean() - times * old.mean();
+    const double variance = fresh.variance() + times * times * old.variance();
+    return difference > deviations * sqrt(variance);
 }
 
 // Product quantizers that were trained on so many rows that others fare alike: [part][word][width], parts as wide as
@@ -167,7 +196,7 @@ double code_error_of(const MergeRun* merge, const Codebooks& books, const float*
 }
 
 // Mean of new rows, with the centroids and codes that they would get.
-RowError error_of_new(MergeRun* merge, const Codebooks& books)
+SampleError error_of_new(MergeRun* merge, const Codebooks& books)
 {
     const uint32 dimensions = merge->meta.shape.dimensions;
     auto* vectors = static_cast<float*>(palloc(sizeof(float) * dimensions * sample_rows));
@@ -175,13 +204,13 @@ RowError error_of_new(MergeRun* merge, const Codebooks& books)
     visit_delta(merge, true, sample_row, &sample);
     NearestList nearest[sample_rows] = {};
     find_nearest_lists(merge->index, merge->meta.shape, *merge->directory, vectors, sample.taken, nearest);
-    RowError sum = {};
+    SampleError errors;
     for (uint32 i = 0; i < sample.taken; ++i) {
         const float* vector = vectors + static_cast<Size>(i) * dimensions;
-        add_error(&sum, {nearest[i].error, code_error_of(merge, books, vector, nearest[i].list, nullptr)});
+        errors.add({nearest[i].error, code_error_of(merge, books, vector, nearest[i].list, nullptr)});
     }
     pfree(vectors);
-    return mean_of(sum, sample.taken);
+    return errors;
 }
 
 // The errors of an old row whose vector is kept.
@@ -259,18 +288,18 @@ RowError error_of_row(const MergeRun* merge, const Codebooks& books, uint64 row)
 
 // Mean over the rows that the quantizers were trained on, dead ones too. Rows that came later don't count: they may
 // have drifted bit by bit.
-RowError error_of_old(const MergeRun* merge, const Codebooks& books)
+SampleError error_of_old(const MergeRun* merge, const Codebooks& books)
 {
     const uint64 trained = merge->directory->trained_rows;
     const uint64 rows = trained > 0 ? Min(trained, merge->counts.rows) : merge->counts.rows;
     const uint64 stride = Max(uint64{1}, rows / sample_rows);
-    RowError sum = {};
+    SampleError errors;
     uint32 taken = 0;
     while (taken < sample_rows && sampled_row(taken, stride) < rows) {
         merge_delay_point();
-        add_error(&sum, error_of_row(merge, books, sampled_row(taken++, stride)));
+        errors.add(error_of_row(merge, books, sampled_row(taken++, stride)));
     }
-    return mean_of(sum, taken);
+    return errors;
 }
 
 // Whether enough rows have come since the training. A few that are unlike the others may stay so after another.
@@ -301,13 +330,14 @@ bool has_drifted(MergeRun* merge)
 {
     if (merge->new_rows() < fewest_new_rows || !are_many_new(merge)) return false;
     Codebooks books = read_codebooks(merge);
-    const RowError old_error = error_of_old(merge, books);
-    const RowError new_error = error_of_new(merge, books);
+    const SampleError old = error_of_old(merge, books);
+    const SampleError fresh = error_of_new(merge, books);
     free_codebooks(books);
     elog(DEBUG1, "index \"%s\": mean quantization error of old rows %g, coded %g, of new ones %g, coded %g",
-         RelationGetRelationName(merge->index), old_error.centroid, old_error.code, new_error.centroid, new_error.code);
-    if (!can_retrain(merge)) return new_error.centroid > codes_tolerance * old_error.centroid;
-    return new_error.centroid > tolerance * old_error.centroid || new_error.code > tolerance * old_error.code;
+         RelationGetRelationName(merge->index), old.centroid.mean(), old.code.mean(), fresh.centroid.mean(),
+         fresh.code.mean());
+    if (!can_retrain(merge)) return is_worse(fresh.centroid, old.centroid, codes_tolerance);
+    return is_worse(fresh.centroid, old.centroid, tolerance) || is_worse(fresh.code, old.code, tolerance);
 }
 
 }  // namespace pgwarp

@@ -27,7 +27,7 @@ EXPLAIN (COSTS OFF) EXECUTE nearest('[1,2,3,4]');
 EXECUTE nearest('[1,2,3,4]');
 EXECUTE nearest('[5,6,7,900]');
 RESET plan_cache_mode;
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM items ORDER BY v <-> '[1,2,3,4]' LIMIT 3;
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) SELECT id FROM items ORDER BY v <-> '[1,2,3,4]' LIMIT 3;
 -- below other nodes
 EXPLAIN (COSTS OFF) SELECT id FROM items WHERE pg_backend_pid() > 0 ORDER BY v <-> '[1,2,3,4]' LIMIT 3;
 SELECT id, v <-> '[1,2,3,4]' AS d FROM items WHERE (SELECT true) ORDER BY d LIMIT 3;
@@ -143,7 +143,7 @@ DELETE FROM items WHERE id % 10 = 5;
 SELECT same_rows('SELECT id, title, v <-> ''[1,2,3,4]'' AS d FROM items ORDER BY d');
 VACUUM items;
 SELECT same_rows('SELECT id, title, v <-> ''[1,2,3,4]'' AS d FROM items ORDER BY d');
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id, title FROM items ORDER BY v <-> '[1,2,3,1050]' LIMIT 3;
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) SELECT id, title FROM items ORDER BY v <-> '[1,2,3,1050]' LIMIT 3;
 SELECT id, title FROM items ORDER BY v <-> '[1,2,3,1050]' LIMIT 3;
 BEGIN;
 UPDATE items SET id = -id WHERE id BETWEEN 1040 AND 1050;
@@ -232,7 +232,7 @@ INSERT INTO wide SELECT i, repeat(chr(65 + i % 26), (i - 100) * 300), ARRAY[i, 1
 INSERT INTO wide VALUES (121, repeat('x', 8130), '[121,1,1]');
 VACUUM ANALYZE wide;
 SELECT same_rows('SELECT id, body FROM wide ORDER BY v <-> ''[1,2,3]''');
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id, length(body) FROM wide ORDER BY v <-> '[1,2,3]';
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) SELECT id, length(body) FROM wide ORDER BY v <-> '[1,2,3]';
 DO $$ BEGIN
 	INSERT INTO wide SELECT 1000, string_agg(md5(i::text), ''), '[1,2,3]' FROM generate_series(1, 1000) i;
 EXCEPTION WHEN program_limit_exceeded THEN RAISE WARNING '%: %', SQLSTATE, SQLERRM;

@@ -126,7 +126,7 @@ DROP TABLE wide;
 -- far from zero, tiny, subnormal and zero values
 CREATE TABLE extremes (id int, h halfvec(3));
 INSERT INTO extremes VALUES (1, '[65504,65504,65504]'), (2, '[65504,65472,-65504]'), (3, '[6e-8,0,0]'), (4, '[0,0,0]'), (5, '[-6e-8,1.2e-7,0]'), (6, '[6.1e-5,6.1e-5,0]'), (7, NULL), (8, '[-0,0,1]');
-SET enable_seqscan = off;
+SET seq_page_cost = 1000;
 CREATE INDEX extremes_h ON extremes USING exact (h);
 SELECT id, h <-> '[0,0,0]' AS l2 FROM extremes ORDER BY h <-> '[0,0,0]';
 SELECT id FROM extremes ORDER BY h <-> '[65504,65504,65504]' LIMIT 3;

@@ -1,6 +1,6 @@
 SET client_min_messages = warning;
 SET jit = off;
-SET enable_seqscan = off;
+SET seq_page_cost = 1000;
 SET enable_memoize = off;
 
 CREATE TABLE items (id integer, kind integer, v vector(3));
@@ -26,7 +26,7 @@ EXPLAIN (COSTS OFF) SELECT q.id, n.id FROM asked q CROSS JOIN LATERAL (SELECT id
 RESET pgwarp.knn_batch;
 
 -- sub-selects of a target list
-EXPLAIN (VERBOSE, COSTS OFF) SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) FROM asked q;
+EXPLAIN (COSTS OFF) SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) FROM asked q;
 EXPLAIN (COSTS OFF) SELECT q.id, (SELECT array_agg(s.id) FROM (SELECT id FROM items i WHERE kind < 3 ORDER BY i.v <-> (q.v + q.v) LIMIT 3) s) FROM asked q ORDER BY q.id LIMIT 2;
 SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) AS ids, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 2) FROM asked q ORDER BY q.id;
 CREATE TABLE found AS SELECT q.id, ARRAY(SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) AS ids FROM asked q;
@@ -149,7 +149,7 @@ SELECT count(*) FROM (VALUES ('[1,2,3]'::vector), ('[1,2]')) q(v) CROSS JOIN LAT
 CREATE TABLE many (id integer, v vector(3)) WITH (parallel_workers = 2);
 INSERT INTO many SELECT g, ARRAY[g, g, g]::vector FROM generate_series(1, 5000) g;
 ANALYZE many;
-SET enable_seqscan = on;
+SET seq_page_cost = 1;
 SET enable_sort = off;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
@@ -161,7 +161,7 @@ RESET pgwarp.knn_batch;
 RESET parallel_setup_cost;
 RESET parallel_tuple_cost;
 RESET enable_sort;
-SET enable_seqscan = off;
+SET seq_page_cost = 1000;
 DROP TABLE many;
 
 -- prepared, with LIMIT as a parameter

@@ -21,7 +21,11 @@ start_cluster()
         echo "unix_socket_directories = '$cluster_dir/socket'"
         # Libraries named without $libdir, as by background workers, are looked for along a path of their own.
         if [ "$bundle" = no ]; then
-            echo "extension_destdir = '$work/stage'"
+            if [ "$PG_MAJOR" -ge 18 ]; then
+                echo "extension_control_path = '$work/stage$("$pg_bin/pg_config" --sharedir):\$system'"
+            else
+                echo "extension_destdir = '$work/stage'"  # Debian's own
+            fi
             echo "dynamic_library_path = '$work/stage$("$pg_bin/pg_config" --pkglibdir):\$libdir'"
         fi
         for setting in "$@"; do echo "${setting%%=*} = '${setting#*=}'"; done

@@ -24,14 +24,22 @@ diag("PGWARP_SEED=$seed") if $full;
 sub configure
 {
 	my ($node, %settings) = @_;
-	my $destdir = $ENV{PGWARP_DESTDIR};
-	$node->append_conf('postgresql.conf', "extension_destdir = '$destdir'") if $destdir;
+	$node->append_conf('postgresql.conf', staged_extension($ENV{PGWARP_DESTDIR})) if $ENV{PGWARP_DESTDIR};
 	$node->append_conf('postgresql.conf', "wal_consistency_checking = 'all'") if $ENV{PGWARP_WAL_CONSISTENCY};
 	$node->append_conf('postgresql.conf', "pgwarp.device = $ENV{PGWARP_DEVICE}") if $ENV{PGWARP_DEVICE};
 	# A custom setting of a library that isn't loaded yet is kept as a placeholder and takes effect with the library.
 	$node->append_conf('postgresql.conf', "pgwarp.verify_results = on");
 	$node->append_conf('postgresql.conf', "$_ = $settings{$_}") for sort keys %settings;
 	return;
+}
+
+# Where the server finds an extension that was installed into a folder. Up to 17 the setting is Debian's own.
+sub staged_extension
+{
+	my ($destdir) = @_;
+	my ($version, $share, $library) = map { my $line = `pg_config --$_`; chomp $line; $line } 'version', 'sharedir', 'pkglibdir';
+	return "extension_destdir = '$destdir'" if $version =~ /(\d+)/ && $1 < 18;
+	return "extension_control_path = '$destdir$share:\$system'\ndynamic_library_path = '$destdir$library:\$libdir'";
 }
 
 # A started cluster with the extension created in database postgres.

@@ -28,8 +28,8 @@ for my $method ('exact', 'ivfadc')
 		same_rows($node, 'items', "$method: built with $workers workers") if $method eq 'exact';
 		my $bytes = slurp_file(index_pages($node, 'items_v'));
 		# The random generation is in the metapage, in the directory, which comes last, and at every page's end; in front
-		# is the LSN.
-		$pages{$workers} = join '', map { substr($bytes, $_ * 8192 + 8, 8192 - 8 - 24) } 1 .. length($bytes) / 8192 - 2;
+		# are the LSN and the checksum.
+		$pages{$workers} = join '', map { substr($bytes, $_ * 8192 + 10, 8192 - 10 - 24) } 1 .. length($bytes) / 8192 - 2;
 		sql('DROP INDEX items_v');
 	}
 	ok($pages{0} eq $pages{3}, "$method: the same arrays with and without workers");

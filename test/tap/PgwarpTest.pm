@@ -33,12 +33,22 @@ sub configure
 	return;
 }
 
+sub pg_config
+{
+	my ($what) = @_;
+	my $line = `pg_config --$what`;
+	chomp $line;
+	return $line;
+}
+
+sub server_major { return pg_config('version') =~ /(\d+)/ ? $1 : die 'no version' }
+
 # Where the server finds an extension that was installed into a folder. Up to 17 the setting is Debian's own.
 sub staged_extension
 {
 	my ($destdir) = @_;
-	my ($version, $share, $library) = map { my $line = `pg_config --$_`; chomp $line; $line } 'version', 'sharedir', 'pkglibdir';
-	return "extension_destdir = '$destdir'" if $version =~ /(\d+)/ && $1 < 18;
+	return "extension_destdir = '$destdir'" if server_major() < 18;
+	my ($share, $library) = (pg_config('sharedir'), pg_config('pkglibdir'));
 	return "extension_control_path = '$destdir$share:\$system'\ndynamic_library_path = '$destdir$library:\$libdir'";
 }
 
@@ -47,7 +57,8 @@ sub new_cluster
 {
 	my ($name, %settings) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
-	$node->init(allows_streaming => 1);
+	# Pages that tests damage are for pgwarp to notice, not for the server's checksums, which are the default from 18 on.
+	$node->init(allows_streaming => 1, extra => server_major() < 18 ? [] : ['--no-data-checksums']);
 	configure($node, %settings);
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION pgwarp');

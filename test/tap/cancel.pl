@@ -34,9 +34,9 @@ sub start_statement
 		[ 'psql', '-X', '-q', '-A', '-t', '-d', $node->connstr('postgres') . " application_name=$name", '-c', 'SET enable_seqscan = off', '-c', 'SET pgwarp.fault = 2', '-c', $sql ],
 		'<', \$stdin, '>', \$stdout, '2>', \$stderr, IPC::Run::timeout(60));
 	$node->poll_query_until('postgres',
-		"SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = '$name' AND query NOT LIKE 'SET%' AND state = 'active'");
+		"SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = '$name' AND leader_pid IS NULL AND query NOT LIKE 'SET%' AND state = 'active'");
 	usleep(200_000);
-	my $pid = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = '$name'");
+	my $pid = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = '$name' AND leader_pid IS NULL");
 	return ($handle, $pid, \$stderr);
 }
 

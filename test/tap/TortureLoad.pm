@@ -58,7 +58,7 @@ sub pick_row
 		my $id = $writer->{next_id} - 1 - int(rand(2 * $most_rows));
 		return $id if exists $rows->{$id};
 	}
-	return (%$rows)[0];
+	return (sort { $a <=> $b } keys %$rows)[0];
 }
 
 # One change of a transaction as SQL; what it makes of a row goes into `changes`.

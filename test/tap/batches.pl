@@ -35,6 +35,31 @@ is(status('items_v', 'max_batch_width BETWEEN 2 AND 16 AND mean_batch_width > 1 
 is(status('items_v', 'abs(mean_batch_width * batches - searches) < 0.01 AND mean_search_ms < mean_device_ms'), 't', 'widths add up');
 is(status('items_v', 'mean_answer_ms >= mean_device_ms AND mean_answer_ms >= mean_queue_ms'), 't', 'an answer takes as long as its batch, and the queue');
 
+# the same by other methods and of halfvec: what is found in a batch is what was found alone
+$node->safe_psql('postgres', 'ALTER DATABASE postgres SET pgwarp.ivfadc_probes = 40; ALTER DATABASE postgres SET pgwarp.graph_ef_search = 400');
+for my $kind ([ 'ivfadc', 'vector' ], [ 'graph', 'vector' ], [ 'exact', 'halfvec' ], [ 'ivfadc', 'halfvec' ], [ 'graph', 'halfvec' ])
+{
+	my ($method, $type) = @$kind;
+	my $name = "${type}_$method";
+	$node->safe_psql('postgres', qq{
+		CREATE TABLE $name AS SELECT id, v::$type(16) FROM items WHERE id <= 20000;
+		CREATE INDEX ${name}_v ON $name USING $method (v);
+		CREATE TABLE ${name}_found (id int, ids int[])});
+	my $find = "SELECT array_agg(n.id) FROM (SELECT id FROM $name ORDER BY v <-> (SELECT v FROM $name WHERE id = %s) LIMIT 50) n";
+	my $alone = $node->safe_psql('postgres', 'SET pgwarp.batch_size = 1; SELECT string_agg(id || (' . sprintf($find, 'q.id') . ")::text, ' ' ORDER BY id) FROM generate_series(1, 200) q (id)");
+	my $before = status("${name}_v", 'searches');
+	my $path = $node->basedir . "/$name.sql";
+	append_to_file($path, "\\set id random(1, 200)\nINSERT INTO ${name}_found VALUES (:id, (" . sprintf($find, ':id') . "));\n");
+	$node->command_ok([ 'pgbench', '-n', '-c', '16', '-j', '1', '-t', '60', '-f', $path, 'postgres' ], "$name: 16 clients");
+	is(status("${name}_v", 'searches') - $before, 960, "$name: each query is counted");
+	is(status("${name}_v", 'max_batch_width BETWEEN 2 AND 16'), 't', "$name: their searches share batches");
+	my %alone = map { /^(\d+)(\{.*\})$/ } split / /, $alone;
+	my @found = split /\n/, $node->safe_psql('postgres', "SELECT id || ids::text FROM ${name}_found");
+	# GPUs may differ in few of the approximate answers.
+	my $differ = grep { /^(\d+)(\{.*\})$/ && $2 ne $alone{$1} } @found;
+	cmp_ok($differ, '<=', $method ne 'exact' && ($ENV{PGWARP_DEVICE} // '') eq 'cuda' ? 30 : 0, "$name: they find what one alone finds");
+}
+
 # one call
 $node->safe_psql('postgres', q{SELECT count(*) FROM knn_search('others_v', 'SELECT v FROM queries', 3)});
 is(status('others_v', 'searches'), '3000', 'the queries of a call');

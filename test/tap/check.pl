@@ -44,7 +44,7 @@ $node->safe_psql('postgres', 'BEGIN; INSERT INTO items SELECT i, array_fill(i, A
 like(check('true'), qr/^\d+$/, 'an index in use');
 $session->query_safe('ROLLBACK');
 $session->quit;
-$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON) items');
+$node->safe_psql('postgres', 'VACUUM (FREEZE, INDEX_CLEANUP ON) items');
 is(check('true'), $node->safe_psql('postgres', 'SELECT count(*) FROM items'), 'after VACUUM');
 
 behind_its_back("INSERT INTO items VALUES (5000, array_fill(1, ARRAY[16])::vector)");

@@ -51,7 +51,7 @@ for my $kind (sort keys %names)
 		$node->safe_psql('postgres', "DROP INDEX IF EXISTS items_v; CREATE INDEX items_v ON items USING exact (v);
 			INSERT INTO items SELECT 2000 + coalesce(max(id), 0) + 1, array_fill(3, ARRAY[16])::vector FROM items;
 			DELETE FROM items WHERE id > 4000 AND id % 2 = 0;");
-		$node->safe_psql('postgres', 'VACUUM items');
+		$node->safe_psql('postgres', 'VACUUM (FREEZE, INDEX_CLEANUP ON) items');
 		my $path = index_pages($node, 'items_v');
 		my $blocks = page_kinds($path);
 		ok($blocks->{$kind}, "$names{$kind}: such a page exists") or next;

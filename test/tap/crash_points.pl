@@ -40,7 +40,7 @@ sub choose_points
 	return @all if torture_size(0, 1);
 	my %of_name;
 	push @{ $of_name{ $points[ $_ - 1 ] } }, $_ for @all;
-	my @chosen = map { $_->[ int(rand(@$_)) ] } values %of_name;
+	my @chosen = map { $of_name{$_}[ int(rand(@{ $of_name{$_} })) ] } sort keys %of_name;
 	@chosen = (shuffle(@chosen))[0 .. 5] if @chosen > 6;
 	return sort { $a <=> $b } @chosen;
 }

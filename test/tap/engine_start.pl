@@ -11,6 +11,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time usleep);
+use TortureLoad;
 
 my $query = 'SET enable_seqscan = off; SELECT id FROM items ORDER BY v <-> (SELECT v FROM items WHERE id = 7) LIMIT 1';
 
@@ -32,9 +33,20 @@ sub engines
 sub no_engine_left
 {
 	my ($node, $name) = @_;
-	my $deadline = time + 10;
+	my $deadline = time + 60;
 	usleep(20_000) while engines($node) && time < $deadline;
 	is(scalar(engines($node)), 0, $name);
+	return;
+}
+
+# Kill the launcher, and wait for the restart of the server that this takes.
+sub kill_launcher
+{
+	my ($node) = @_;
+	my $log_end = -s $node->logfile;
+	kill 'KILL', $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgwarp launcher'");
+	$node->wait_for_log(qr/all server processes terminated; reinitializing/, $log_end);
+	$node->poll_query_until('postgres', 'SELECT true') or die 'no restart';
 	return;
 }
 
@@ -68,7 +80,7 @@ is($node->safe_psql('postgres', $query), 7, 'answered after a reload');
 is(engine_pid($node), $first, 'a reload without changes leaves the engine alone');
 $node->append_conf('postgresql.conf', "pgwarp.engine_threads = 1\npgwarp.engine_memory = '256MB'");
 $node->reload;
-my $deadline = time + 10;
+my $deadline = time + 60;
 usleep(50_000) while (join(',', engines($node)) eq $first && time < $deadline);
 is($node->safe_psql('postgres', $query), 7, 'answered after the settings changed');
 isnt(engine_pid($node), $first, 'by a new engine');
@@ -99,12 +111,10 @@ for my $function ('pgwarp_prewarm', 'pgwarp_release')
 }
 
 # A launcher that is told to end comes back with the next need; one that is killed takes the server through a restart.
-my $launcher = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pgwarp launcher'";
 $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgwarp launcher'");
 no_engine_left($node, 'the engine ends with its launcher');
 is($node->safe_psql('postgres', $query), 7, 'answered by the next one');
-kill 'KILL', $node->safe_psql('postgres', $launcher);
-$node->poll_query_until('postgres', 'SELECT true') or die 'no restart';
+kill_launcher($node);
 is($node->safe_psql('postgres', $query), 7, 'answered after the launcher was killed');
 is(scalar(engines($node)), 1, 'by one engine');
 
@@ -122,7 +132,9 @@ my $postmaster = slurp_file($node->data_dir . '/postmaster.pid');
 $postmaster =~ s/\n.*//s;
 kill 'KILL', $postmaster;
 no_engine_left($node, 'the engine ends when the postmaster is killed');
-usleep(500_000);
+# Until the other processes have noticed, too: they hold the shared memory.
+$deadline = time + 60;
+usleep(20_000) while server_processes($node, engine => 0) && time < $deadline;
 # Where nothing collects dead processes, as in a container without an init, the lock files would seem to be held.
 my $state = eval { slurp_file("/proc/$postmaster/stat") } // '';
 unlink $node->data_dir . '/postmaster.pid', $node->host . '/.s.PGSQL.' . $node->port . '.lock' if $state =~ /\) Z/;
@@ -147,14 +159,13 @@ my $preloaded = PostgreSQL::Test::Cluster->new('preloaded');
 $preloaded->init;
 configure($preloaded, 'shared_preload_libraries' => q{'$libdir/pgwarp'}, 'restart_after_crash' => 'on');
 $preloaded->start;
-$deadline = time + 10;
+$deadline = time + 60;
 usleep(20_000) while !engines($preloaded) && time < $deadline;
 is(scalar(engines($preloaded)), 1, 'preloaded: the engine starts with the server');
 $preloaded->safe_psql('postgres', 'CREATE EXTENSION pgwarp');
 make_items($preloaded);
 is($preloaded->safe_psql('postgres', $query), 7, 'preloaded: answered');
-kill 'KILL', $preloaded->safe_psql('postgres', $launcher);
-$preloaded->poll_query_until('postgres', 'SELECT true') or die 'no restart';
+kill_launcher($preloaded);
 is($preloaded->safe_psql('postgres', $query), 7, 'preloaded: answered after the launcher was killed');
 is(scalar(engines($preloaded)), 1, 'preloaded: by one engine');
 is($preloaded->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pgwarp launcher'"), 1, 'preloaded: of one launcher');

@@ -14,9 +14,12 @@ use Test::More;
 my $node = new_cluster('knn_batch', jit => 'off');
 # Statements of each kind of comparison: few by default, thousands where there is time.
 my $queries = $ENV{PGWARP_KNN_BATCH_QUERIES} || 250;
+# One database for each type of vectors: the one in which statements are compared now.
+my $database = 'postgres';
+my @setup;
 
 # Random coordinates: no two distances are equal. Some vectors are null, some queries twice there.
-$node->safe_psql('postgres', q{
+push @setup, q{
 	CREATE FUNCTION random_vector() RETURNS vector LANGUAGE sql VOLATILE AS
 		'SELECT array_agg(random())::vector(6) FROM generate_series(1, 6)';
 	SELECT setseed(0.25);
@@ -35,10 +38,10 @@ $node->safe_psql('postgres', q{
 	DELETE FROM items WHERE id % 11 = 0;
 	UPDATE items SET kind = kind WHERE id % 13 = 0;
 	ANALYZE;
-});
+};
 
 # What random statements are made of.
-$node->safe_psql('postgres', q{
+push @setup, q{
 	CREATE FUNCTION pick(VARIADIC choices text[]) RETURNS text LANGUAGE sql VOLATILE AS
 		'SELECT choices[1 + floor(random() * cardinality(choices))::int]';
 	-- inserts a row, and looks for it by a search and by a join
@@ -155,10 +158,10 @@ $node->safe_psql('postgres', q{
 		END CASE;
 		RETURN joined;
 	END $$;
-});
+};
 
 # Statements as they are run: each gives one text, its rows in order.
-$node->safe_psql('postgres', q{
+push @setup, q{
 	CREATE FUNCTION all_rows(query text) RETURNS text LANGUAGE sql AS
 		$$SELECT format('SELECT string_agg(t::text, E''\n'' ORDER BY t::text) FROM (%s) t', query)$$;
 	CREATE FUNCTION random_write() RETURNS text LANGUAGE plpgsql AS $$
@@ -256,7 +259,8 @@ $node->safe_psql('postgres', q{
 			END IF;
 		END LOOP;
 	END $$;
-});
+};
+$node->safe_psql('postgres', $_) for @setup;
 
 # Of `$share` of the statements at least some must have been batched.
 sub compare
@@ -264,7 +268,7 @@ sub compare
 	my ($what, $kind, $count, $seed, $share, %more) = @_;
 	$count = int $count;
 	my $before = $more{before} // '';
-	my ($batched, $wrong, $failed, $example) = split /\|/, $node->safe_psql('postgres', qq{
+	my ($batched, $wrong, $failed, $example) = split /\|/, $node->safe_psql($database, qq{
 		SET enable_seqscan = off; SET enable_memoize = off; SET enable_material = off;
 		$before
 		SELECT * FROM compare($count, $seed, '$kind');
@@ -332,6 +336,40 @@ compare('ivfadc', 'read', $queries, 0.2, 0.5);
 compare('ivfadc, writing', 'write', $queries / 4, 0.21, 0.4);
 compare('ivfadc, by cursors', 'cursor', $queries / 4, 0.22, 0.8);
 compare_beside_writers('ivfadc, beside writers', $queries / 4, 0.23);
+# With as much effort as there is, approximate searches find the same rows, however many are asked for at first.
+my $more_rows = 'INSERT INTO items SELECT i, i % 7, random_vector() FROM generate_series(5001, 5200) i;';
+$node->safe_psql('postgres', qq{
+	DROP INDEX items_v_idx; DROP INDEX parts_v_idx; DELETE FROM items WHERE id > 5000;
+	CREATE INDEX ON items USING graph (v); CREATE INDEX ON parts USING graph (v);
+	SELECT setseed(0.3); $more_rows
+	ALTER DATABASE postgres SET pgwarp.graph_ef_search = 65536;
+});
+compare('graph', 'read', $queries, 0.3, 0.5);
+compare('graph, writing', 'write', $queries / 4, 0.31, 0.4);
+compare('graph, by cursors', 'cursor', $queries / 4, 0.32, 0.8);
+compare_beside_writers('graph, beside writers', $queries / 4, 0.33);
+
+# The same of halfvec.
+$database = 'halves';
+$node->safe_psql('postgres', "CREATE DATABASE halves");
+$node->safe_psql('halves', 'CREATE EXTENSION pgwarp');
+$node->safe_psql('halves', s/\bvector\b/halfvec/gr) for @setup;
+$node->safe_psql('halves', "ALTER DATABASE halves SET pgwarp.$_") for 'ivfadc_probes = 65536', 'refine_factor = 100', 'graph_ef_search = 65536';
+my $seed = 0.4;
+for my $index ('exact (v)', 'ivfadc (v) WITH (lists = 10)', 'graph (v)')
+{
+	my ($method) = $index =~ /^(\w+)/;
+	$node->safe_psql('halves', qq{
+		DROP INDEX items_v_idx; DROP INDEX parts_v_idx; DELETE FROM items WHERE id > 5000;
+		CREATE INDEX ON items USING $index; CREATE INDEX ON parts USING $index;
+		SELECT setseed($seed); $more_rows
+	});
+	compare("halfvec, $method", 'read', $queries / 2, $seed, 0.5);
+	compare("halfvec, $method, writing", 'write', $queries / 8, $seed + 0.01, 0.4);
+	compare("halfvec, $method, by cursors", 'cursor', $queries / 8, $seed + 0.02, 0.8);
+	$seed += 0.1;
+}
+$database = 'postgres';
 
 # Rows of the outer side change while FOR UPDATE waits for them: it goes on with their new versions.
 sub rows_after_waiting

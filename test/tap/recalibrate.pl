@@ -28,7 +28,7 @@ my @measured = ('items_half', 'items_full', 'items_int8');
 sub effort { return sql("SELECT min((p->>'effort')::int) FILTER (WHERE (p->'recall'->>'10')::float >= 0.95) FROM pgwarp_index_info('$_[0]'), jsonb_array_elements(calibration->'curve') p") }
 sub changed { return join(' ', map { sql("SELECT calibration->'changed_rows' FROM pgwarp_index_info('$_')") } @_) }
 sub curves { return sql("SELECT string_agg(calibration->>'curve', ' ') FROM unnest('{" . join(',', @_) . "}'::regclass[]) i, pgwarp_index_info(i)") }
-sub recall { my ($index, $settings) = @_; return sql($settings // '', "; SELECT pgwarp_recall('$index', 10, 300)") }
+sub recall { my ($index, $settings) = @_; return sql($settings // '', "; SELECT pgwarp_recall('$index', 10, 1500)") }
 
 is(sql("SELECT string_agg(calibration->>'renewed_by', ' ') FROM unnest('{items_half,items_int8,items_codes}'::regclass[]) i, pgwarp_index_info(i)"),
 	'merge merge REINDEX', 'who measures anew');
@@ -44,7 +44,7 @@ is(curves(@measured), $built, 'a few rows: the curve is as it was');
 
 # One row in twelve remains.
 sql('DELETE FROM items WHERE abs(hashint4(id)) % 12 > 0');
-sql('VACUUM (INDEX_CLEANUP ON) items');
+sql('VACUUM (FREEZE, INDEX_CLEANUP ON) items');
 is(changed(@measured), '0 0 0', 'many rows gone: measured anew');
 isnt(changed('items_codes'), '0', 'but not by codes alone');
 for my $index (@measured)

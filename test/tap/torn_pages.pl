@@ -58,7 +58,7 @@ sql("CREATE TABLE items (id int, v vector(16), note text);
 	for my $round (1 .. torture_size(2, 8))
 	{
 		sql("INSERT INTO items SELECT i, $vector, 'new' FROM generate_series($round * 10000, $round * 10000 + 150) i;
-			DELETE FROM items WHERE id % 11 = $round; VACUUM (INDEX_CLEANUP ON) items");
+			DELETE FROM items WHERE id % 11 = $round; VACUUM (FREEZE, INDEX_CLEANUP ON) items");
 		sql("CALL pgwarp_merge('$_')") for @all;
 		sql("INSERT INTO items SELECT i, $vector, 'late' FROM generate_series($round * 10000 + 500, $round * 10000 + 550) i");
 		my $rows = sql('SELECT count(*) FROM items');

@@ -95,6 +95,7 @@ public:
         ++state.searches;
         if (batch.count > state.widest) state.widest = batch.count;
         sleep_cancellable(state.slow_ms, batch.cancel);
+        while (state.held) sleep_cancellable(1, batch.cancel);
         std::this_thread::sleep_for(std::chrono::microseconds(state.query_us * static_cast<int>(batch.count)));
         for (std::size_t i = 0; i < batch.count; ++i) {
             after(batch, i, -std::numeric_limits<double>::infinity(), 0, results[i]);

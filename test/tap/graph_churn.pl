@@ -67,6 +67,7 @@ sub maintain
 	my ($command) = @_;
 	my ($rc, $out, $err) = $node->psql('postgres', "SET client_min_messages = debug1; $command");
 	is($rc, 0, $command) or diag $err;
+	note $1 if $err =~ /(a recall of .*)/;
 	$merges{$1}++ while $err =~ /items_graph.*?was (appended|built anew|written anew)/g;
 	return;
 }
@@ -82,7 +83,7 @@ for my $round (1 .. 3 * $parts)
 		if $full || $round % $parts == 0;
 }
 note 'merges: ' . join(', ', map { "$merges{$_} $_" } sort keys %merges);
-cmp_ok($merges{'appended'}, '>', $parts, 'most merges append');
+cmp_ok($merges{'appended'} // 0, '>', $parts, 'most merges append');
 cmp_ok($merges{'built anew'} // 0, '<=', 1, 'the graph is hardly ever built anew');
 cmp_ok($compared_size, '<=', 2.5 * $built_size, sprintf 'it is at most %.2f times as large as at first', $compared_size / $built_size);
 is(sql("SELECT live_rows FROM pgwarp_check('items_graph', true)"), $rows, 'it is whole, and every row can be reached');
@@ -95,5 +96,29 @@ for my $settings ('SET pgwarp.graph_ef_search = 24;', 'SET pgwarp.recall = 0.95;
 	my ($time, $fresh_time) = search_times($settings, 'items_graph', 'fresh');
 	note sprintf '%s %.1f ms, a fresh index %.1f ms: %.2f times', $settings, $time, $fresh_time, $time / $fresh_time;
 }
+is(sql("SELECT calibration->>'renewed_by' FROM pgwarp_index_info('items_graph')"), 'merge', 'merges measure recall');
+cmp_ok(sql("SELECT calibration->'changed_rows' FROM pgwarp_index_info('items_graph')"), '<=', 0.3 * $rows, 'and have done so lately');
+
+# Rows on a line, and then many anywhere, among which searches need much more effort: built anew, once.
+my $easy = 'array_fill((random() + 0 * id)::real, ARRAY[128])::vector(128)';
+my $hard = 'ARRAY(SELECT random() FROM generate_series(1, 128) WHERE id IS NOT NULL)::real[]::vector(128)';
+sql("DROP TABLE items; CREATE TABLE items (id int, v vector(128));
+	SELECT setseed(0.9); INSERT INTO items SELECT id, $easy FROM generate_series(1, 3000) id;
+	CREATE INDEX items_graph ON items USING graph (v)");
+sub effort { return sql("SELECT min((p->>'effort')::int) FROM pgwarp_index_info('items_graph'), jsonb_array_elements(calibration->'curve') p WHERE (p->'recall'->>'10')::float >= 0.95") }
+my @efforts = effort();
+for my $step ([ 3001, 4100, $easy, 'appended' ], [ 4101, 6100, $hard, 'built anew' ], [ 6101, 6200, $hard, 'appended' ])
+{
+	my ($first, $last, $row, $expected) = @$step;
+	%merges = ();
+	sql("SELECT setseed(0.8); INSERT INTO items SELECT id, $row FROM generate_series($first, $last) id");
+	maintain("CALL pgwarp_merge('items_graph')");
+	push @efforts, effort();
+	is(join(', ', map { "$merges{$_} $_" } sort keys %merges), "1 $expected", "rows to $last: $expected");
+	is(sql("SELECT options ? 'built_effort' FROM pgwarp_index_info('items_graph')"), $last == 4100 ? 't' : 'f', 'what the build needed is known once recall was measured again') if $last < 6200;
+}
+note "efforts for 0.95: @efforts";
+cmp_ok($efforts[1], '<', 1.5 * $efforts[0], 'rows on a line need little effort');
+cmp_ok($efforts[2], '>', $efforts[0], 'rows anywhere more');
 $node->stop;
 done_testing();

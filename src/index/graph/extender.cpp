@@ -29,6 +29,8 @@ namespace
 constexpr std::size_t most_together = 512;  // rows that are searched for before any of them has edges
 constexpr std::size_t piece_rows = 2048;
 constexpr std::size_t search_width = 2;   // rows that a search keeps, times those that edges are chosen from
+constexpr std::size_t many_rows = 10000;  // from there on room for new ones is made at once
+constexpr std::size_t usual_growth = 16;  // of the rows there are, one of so many
 constexpr std::size_t changes_share = 2;  // of the neighbours' bytes, one of so many, that changes may take
 
 struct Given {
@@ -103,7 +105,9 @@ std::span<std::byte> GraphExtender::place_of(const ArrayShape& shape)
     const std::string name = shape.name;
     const auto room = [&](auto& values, ArrayType type, std::uint64_t rows, std::uint64_t width) {
         require_array(std::span(&shape, 1), shape.name, type, rows, width);
-        if (values.size() < rows * width) values.resize(rows * width);
+        if (values.size() == rows * width) return std::as_writable_bytes(std::span(values));
+        if (rows >= many_rows) values.reserve((rows + rows / usual_growth) * width);
+        values.resize(rows * width);
         return std::as_writable_bytes(std::span(values));
     };
     if (name == array_seeds) return room(seeds_, ArrayType::u32, shape.rows, 1);

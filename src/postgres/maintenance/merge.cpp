@@ -269,6 +269,22 @@ bool merge_step(Relation index, MergeReason reason, const uint64* goal, MergeOut
     return (merge->more || rebuilds) && merge->kind != MergeKind::none;
 }
 
+const char* name_of(MergeKind kind)
+{
+    switch (kind) {
+        case MergeKind::append:
+            return "appended";
+        case MergeKind::compact:
+            return "written anew without dead rows";
+        case MergeKind::rebuild:
+            return "built anew";
+        case MergeKind::clear:
+            return "emptied";
+        default:
+            return "left as it was";
+    }
+}
+
 }  // namespace
 
 void add_array(MergeRun* merge, const StoredArray& array)
@@ -308,6 +324,10 @@ MergeOutcome merge_index(Relation index, MergeReason reason)
     read_delta_ends(index, read_metapage(index), goal);
     MergeOutcome outcome = {};
     while (merge_step(index, reason, goal, &outcome)) MemoryContextReset(context);
+    if (reason == MergeReason::asked || outcome.kind != MergeKind::none) {
+        ereport(DEBUG1, (errmsg("index \"%s\" was %s: " UINT64_FORMAT " rows merged", RelationGetRelationName(index),
+                                name_of(outcome.kind), outcome.merged)));
+    }
     MemoryContextSwitchTo(outer);
     MemoryContextDelete(context);
     return outcome;

@@ -60,8 +60,8 @@ void report_drift(const MergeRun* merge)
 MergeKind choose_for_links(MergeRun* merge)
 {
     if (merge->old_rows() == 0) return MergeKind::rebuild;
-    // A build is less work than that many searches.
-    const bool few_stay = merge->new_rows() > merge->old_rows();
+    // A build takes a fifth of the time that searching for as many rows does.
+    const bool few_stay = merge->new_rows() > merge->old_rows() / 2;
     if ((few_stay || has_sunk(*merge->directory)) && can_retrain(merge)) return MergeKind::rebuild;
     if (!halves_hold_new_rows(merge)) return MergeKind::rebuild;
     if (many_are_dead(merge->counts)) return MergeKind::compact;

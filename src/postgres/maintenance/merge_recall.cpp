@@ -60,6 +60,9 @@ void keep_recall(MergeRun* merge)
     }
     next->calibration = merge->built->calibration;
     next->changed_rows = 0;
+    elog(DEBUG1, "index \"%s\": a recall of %g takes an effort of %.1f, after its build " INT64_FORMAT,
+         RelationGetRelationName(merge->index), judged_recall, needed_effort(next->calibration),
+         next->options.get(option_built_effort, 0));
 }
 
 bool has_sunk(const Directory& directory)

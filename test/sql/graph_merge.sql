@@ -47,13 +47,12 @@ VACUUM (INDEX_CLEANUP ON) t;
 CALL pgwarp_merge('t_full');
 CALL pgwarp_merge('t_half');
 CALL pgwarp_merge('t_cosine');
--- what keeps no vectors cannot leave rows out, and says so
+-- rows are left out of what keeps no vectors as well
 CALL pgwarp_merge('t_bits');
 SELECT * FROM states;
 SELECT id FROM t ORDER BY val <=> '[710,3,6,8]' LIMIT 1;
 SELECT id FROM t ORDER BY val <-> '[709.8,3,6,8]' LIMIT 2;
 SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM t ORDER BY val <=> '[1,2,3,4]') s;
--- REINDEX can
 REINDEX INDEX t_bits;
 SELECT * FROM states;
 
@@ -141,7 +140,7 @@ SELECT * FROM grown;
 CALL grow(1951, 2000, 100);
 SELECT * FROM grown;
 SELECT id FROM t ORDER BY val <+> (SELECT val FROM points(1960, 1960, 100)) LIMIT 1;
--- to more than twice the rows: built anew, but for bits
+-- to many more rows
 CALL grow(2001, 3600);
 SELECT * FROM grown;
 SELECT id FROM t ORDER BY val <-> (SELECT val FROM points(3333, 3333)) LIMIT 1;

@@ -84,15 +84,19 @@ $node->safe_psql('postgres', 'REINDEX INDEX items_v');
 is(check('false'), $node->safe_psql('postgres', 'SELECT count(*) FROM items'), 'REINDEX mends that as well');
 
 # Links of a graph that lead nowhere, with all checksums right. What pgwarp_check says of each.
+my $dead_row = $node->safe_psql('postgres', 'SELECT count(*) - 1 FROM items');
 my %faults = (
 	'exists' => [ 'neighbours', 0, sub { 999_999 }, qr/a row has a neighbour that does not exist/ ],
 	'self' => [ 'neighbours', 0, sub { 0 }, qr/a row is its own neighbour/ ],
 	'twice' => [ 'neighbours', 0, sub { $_[1] }, qr/a row has a neighbour twice/ ],
 	'unused' => [ 'neighbours', 0, sub { 0xffffffff }, qr/a row has a neighbour after an unused place/ ],
 	'seed' => [ 'seeds', 0, sub { 999_999 }, qr/a seed is a row that does not exist/ ],
+	'alone' => [ 'seeds', 0, sub { $dead_row }, qr/no edges lead to a row/ ],
 	'changed' => [ 'edge_changes', 1, sub { 99 }, qr/an edge is changed that does not exist/ ]);
 $node->safe_psql('postgres', 'DROP INDEX items_v');
 $node->safe_psql('postgres', "CREATE INDEX link_$_ ON items USING graph (v)") for sort keys %faults;
+$node->safe_psql('postgres', 'DELETE FROM items WHERE ctid = (SELECT max(ctid) FROM items)');
+$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) items');
 $node->safe_psql('postgres', 'INSERT INTO items SELECT i, array_fill(i, ARRAY[16])::vector FROM generate_series(6001, 6003) i');
 $node->safe_psql('postgres', "CALL pgwarp_merge('link_$_')") for sort keys %faults;
 my %paths = map { $_ => index_pages($node, "link_$_") } keys %faults;

@@ -12,6 +12,7 @@
 #include "index/graph/edges.h"
 #include "index/graph/graph.h"
 #include "index_fixture.h"
+#include "protocol/extension.h"
 
 namespace pgwarp::test
 {
@@ -29,10 +30,25 @@ public:
         for (const ArrayShape& shape : index.builder->arrays()) arrays_.push_back({shape, index.contents(shape)});
     }
 
-    void grow(std::span<const float> rows, ThreadPool& pool)
+    // What merges are asked for besides; the curve of recall is returned.
+    struct Wanted {
+        std::vector<bool> dead = {};  // of the rows that there are
+        bool leave_out = false;
+        bool measure = false;
+    };
+    void grow(std::span<const float> rows, ThreadPool& pool) { grow(rows, {}, pool); }
+    Calibration grow(std::span<const float> rows, const Wanted& wanted, ThreadPool& pool)
     {
         const std::size_t dimensions = shape_.dimensions;
-        const auto extender = find_method(Method::graph)->make_extender(shape_, options_);
+        ParameterList options = options_;
+        if (wanted.leave_out) options.set(option_leave_out, 1);
+        if (wanted.measure) options.set(option_measure, 1);
+        const auto extender = find_method(Method::graph)->make_extender(shape_, options);
+        if (!wanted.dead.empty()) {
+            const std::vector<std::uint64_t> bits = bitmap_of(wanted.dead);
+            extender->give(make_array_shape(array_dead_rows, ArrayType::u64, bits.size(), 1), 0,
+                           std::as_bytes(std::span(bits)));
+        }
         for (const StoredPages& array : arrays_) {
             for (std::size_t offset = 0; offset < array.bytes.size(); offset += 10007) {
                 const std::size_t length = std::min<std::size_t>(10007, array.bytes.size() - offset);
@@ -45,9 +61,16 @@ public:
             added.append({&tid, 1}, rows.subspan(i * dimensions, dimensions));
         }
         added.sort_by_tid();
-        const std::size_t old_rows = find("neighbours")->shape.rows;
         extender->run(added, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
-        for (const ArrayShape& made : extender->arrays()) take(*extender, made, old_rows);
+        if (wanted.leave_out) leave_out(wanted.dead);
+        for (const ArrayShape& made : extender->arrays()) take(*extender, made, rows.size() / dimensions);
+        return extender->calibration();
+    }
+    static std::vector<std::uint64_t> bitmap_of(const std::vector<bool>& rows)
+    {
+        std::vector<std::uint64_t> bits((rows.size() + 63) / 64, 0);
+        for (std::size_t row = 0; row < rows.size(); ++row) bits[row / 64] |= std::uint64_t{rows[row]} << (row % 64);
+        return bits;
     }
 
     std::vector<ArrayShape> shapes() const
@@ -104,12 +127,30 @@ public:
     }
 
 private:
+    // As merges copy what the index keeps of live rows.
+    void leave_out(const std::vector<bool>& dead)
+    {
+        for (StoredPages& array : arrays_) {
+            const std::string name = array.shape.name;
+            if (name != "vectors" && name != "half" && name != array_bits) continue;
+            const std::size_t width = array.bytes.size() / array.shape.rows;
+            std::vector<std::byte> kept;
+            for (std::size_t row = 0; row < array.shape.rows; ++row) {
+                const auto begin = array.bytes.begin() + static_cast<std::ptrdiff_t>(row * width);
+                if (row >= dead.size() || !dead[row])
+                    kept.insert(kept.end(), begin, begin + static_cast<std::ptrdiff_t>(width));
+            }
+            array.shape.rows = kept.size() / width;
+            array.bytes = std::move(kept);
+        }
+    }
+
     // Arrays of rows, and of changes, grow by what was made; neighbours of all rows are written anew.
-    void take(const Builder& extender, const ArrayShape& made, std::size_t old_rows)
+    void take(const Builder& extender, const ArrayShape& made, std::size_t new_rows)
     {
         const std::string name = made.name;
         const bool whole =
-            name == "half_scale" || name == array_seeds || (name == array_neighbours && made.rows > old_rows);
+            name == "half_scale" || name == array_seeds || (name == array_neighbours && made.rows != new_rows);
         if (name == array_neighbours && whole)
             std::erase_if(arrays_,
                           [](const StoredPages& array) { return array.shape.name == std::string("edge_changes"); });

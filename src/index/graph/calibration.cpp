@@ -93,6 +93,7 @@ private:
         batch.count = queries;
         batch.k = static_cast<std::uint32_t>(k);
         batch.effort = ef;
+        batch.dead = input_.dead;
         batch.cancel = progress_.cancel;
         std::vector<std::vector<RowResult>> results;
         input_.searcher.search(batch, results, pool_);

@@ -22,6 +22,7 @@ struct GraphCalibration {
     std::span<const float> queries;
     // The nearest rows of each query that the graph holds, nearest first.
     const std::vector<std::vector<std::uint32_t>>& truth;
+    RowBitmap dead = {};  // rows that are not to be found
 
     Calibration run(const BuildProgress& progress, ThreadPool& pool) const;
 };

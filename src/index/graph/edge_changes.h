@@ -1,5 +1,6 @@
 // Array "edge_changes": what has become of places of "neighbours" since that was written. It only grows, so that a
-// merge writes what is new.
+// merge writes what is new. A change to no_neighbour empties the places that follow as well: one change takes all edges
+// from a dead row.
 #pragma once
 
 #include <span>
@@ -25,7 +26,10 @@ inline void apply_changes(GraphEdges& edges, std::span<const EdgeChange> changes
     apply_changes(edges.neighbours, edges.degree, changes);
 }
 
-// The last change of each place, to be made all at once. Throws as above.
+// The last change of each place, those emptied along with others too, to be made all at once. Throws as above.
 std::vector<EdgeChange> last_changes(std::size_t rows, std::size_t degree, std::span<const EdgeChange> changes);
+
+// Appends what makes rows of `before` what they are in `after`; rows that are only there are left out.
+void append_changes(std::span<const std::uint32_t> before, const GraphEdges& after, std::vector<EdgeChange>& changes);
 
 }  // namespace pgwarp

@@ -1,9 +1,11 @@
 #include "index/graph/extender.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <mutex>
+#include <unordered_set>
 
 #include "index/arrays.h"
 #include "index/graph/build_loop.h"
@@ -11,9 +13,12 @@
 #include "index/graph/edges.h"
 #include "index/graph/graph.h"
 #include "index/graph/insertion.h"
+#include "index/graph/remeasure.h"
+#include "index/graph/repair.h"
 #include "index/graph/stored_rows.h"
 #include "index/ivfadc/ivfadc.h"
 #include "numeric/half_codec.h"
+#include "protocol/extension.h"
 
 namespace pgwarp
 {
@@ -24,7 +29,9 @@ namespace
 constexpr std::size_t most_together = 512;  // rows that are searched for before any of them has edges
 constexpr std::size_t piece_rows = 2048;
 constexpr std::size_t search_width = 2;   // rows that a search keeps, times those that edges are chosen from
-constexpr std::size_t changes_share = 4;  // of the neighbours' bytes, one of so many, that changes may take
+constexpr std::size_t many_rows = 10000;  // from there on room for new ones is made at once
+constexpr std::size_t usual_growth = 16;  // of the rows there are, one of so many
+constexpr std::size_t changes_share = 2;  // of the neighbours' bytes, one of so many, that changes may take
 
 struct Given {
     ArrayShape shape;
@@ -35,9 +42,12 @@ class GraphExtender : public Builder
 {
 public:
     GraphExtender(const IndexShape& shape, const ParameterList& options)
-        : metric_(static_cast<Metric>(shape.metric)),
+        : shape_(shape),
+          metric_(static_cast<Metric>(shape.metric)),
           dimensions_(shape.dimensions),
-          options_(GraphOptions::resolve(options, std::numeric_limits<std::uint32_t>::max(), dimensions_))
+          options_(GraphOptions::resolve(options, std::numeric_limits<std::uint32_t>::max(), dimensions_)),
+          leaves_out_(options.get(option_leave_out, 0) != 0),
+          measures_(options.get(option_measure, 0) != 0)
     {
         edges_.degree = options_.degree;
         half_codec_.mean.resize(dimensions_);
@@ -47,7 +57,7 @@ public:
     void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) override;
     std::vector<ArrayShape> arrays() const override;
     void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const override;
-    Calibration calibration() const override { return {}; }
+    Calibration calibration() const override { return calibration_; }
     ParameterList effective_options() const override { return options_.as_parameters(); }
 
 private:
@@ -56,19 +66,27 @@ private:
     std::span<std::byte> place_of(const ArrayShape& shape);
     void check_given() const;
     void check_halves() const;
+    void count_dead();
     void take_rows(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool);
     void encode_halves(std::span<const float> rows, ThreadPool& pool);
+    void change_graph(const RowScores& scores, const BuildProgress& progress, ThreadPool& pool);
     void insert_rows(const RowScores& scores, const BuildProgress& progress, ThreadPool& pool);
     void add_seeds();
-    void collect_changes(std::span<const std::uint32_t> before);
+    void leave_out_dead();
     bool rewrites() const;
 
+    IndexShape shape_;
     Metric metric_;
     std::size_t dimensions_;
     GraphOptions options_;
+    bool leaves_out_;
+    bool measures_;
+    Calibration calibration_;
     std::vector<Given> given_;
     std::size_t old_ = 0;
     std::size_t new_ = 0;
+    std::size_t dead_count_ = 0;
+    std::vector<std::uint64_t> dead_;  // bitmap of all rows; empty: none is
     std::vector<std::uint32_t> seeds_;
     GraphEdges edges_;  // of all rows
     std::vector<EdgeChange> changes_;
@@ -87,7 +105,9 @@ std::span<std::byte> GraphExtender::place_of(const ArrayShape& shape)
     const std::string name = shape.name;
     const auto room = [&](auto& values, ArrayType type, std::uint64_t rows, std::uint64_t width) {
         require_array(std::span(&shape, 1), shape.name, type, rows, width);
-        if (values.size() < rows * width) values.resize(rows * width);
+        if (values.size() == rows * width) return std::as_writable_bytes(std::span(values));
+        if (rows >= many_rows) values.reserve((rows + rows / usual_growth) * width);
+        values.resize(rows * width);
         return std::as_writable_bytes(std::span(values));
     };
     if (name == array_seeds) return room(seeds_, ArrayType::u32, shape.rows, 1);
@@ -97,6 +117,7 @@ std::span<std::byte> GraphExtender::place_of(const ArrayShape& shape)
         changes_.resize(shape.rows);
         return std::as_writable_bytes(std::span(changes_));
     }
+    if (name == array_dead_rows) return room(dead_, ArrayType::u64, shape.rows, 1);
     switch (options_.vectors) {
         case GraphVectors::full:
             if (name == array_vectors) return room(vectors_, ArrayType::f32, shape.rows, dimensions_);
@@ -140,6 +161,8 @@ void GraphExtender::check_given() const
                              : bits                                 ? bits_.size() / words()
                                                                     : halves_.size() / dimensions_;
     if (rows == 0 || rows != edges_.count() || seeds_.empty()) throw BadRequest("an index without rows is to grow");
+    if (!dead_.empty() && dead_.size() != (rows + 63) / 64)
+        throw BadRequest("the dead rows are those of another index");
     if (bits && projection_.empty()) throw BadRequest("array \"projection\" is missing");
     if (options_.vectors == GraphVectors::half) check_halves();
     const auto exists = [&](std::uint32_t row) { return row < rows; };
@@ -216,16 +239,19 @@ void GraphExtender::insert_rows(const RowScores& scores, const BuildProgress& pr
             link_row(edges_, scores, static_cast<std::uint32_t>(first + i), near[i]);
         first += count;
     }
-    connect_rows(edges_, seeds_, {}, progress);
 }
 
-// What has become of the old rows' edges.
-void GraphExtender::collect_changes(std::span<const std::uint32_t> before)
+// The graph of the live rows, old and new.
+void GraphExtender::change_graph(const RowScores& scores, const BuildProgress& progress, ThreadPool& pool)
 {
-    for (std::size_t i = 0; i < before.size(); ++i) {
-        if (before[i] == edges_.neighbours[i]) continue;
-        changes_.push_back({static_cast<std::uint32_t>(i / edges_.degree),
-                            static_cast<std::uint32_t>(i % edges_.degree), edges_.neighbours[i]});
+    if (dead_count_ > 0) unlink_dead(edges_, seeds_, {scores, dead_, options_.build_degree}, progress, pool);
+    insert_rows(scores, progress, pool);
+    add_seeds();
+    connect_rows(edges_, seeds_, dead_, progress);
+    if (measures_ && options_.vectors != GraphVectors::bits) {
+        calibration_ = measure_recall(
+            {shape_, options_, scores, edges_, seeds_, dead_, vectors_, halves_, half_codec_.mean, half_scale_},
+            progress, pool);
     }
 }
 
@@ -238,30 +264,67 @@ void GraphExtender::run(RowBuffer& rows, const BuildProgress& progress, ThreadPo
     apply_changes(edges_, changes_);
     old_changes_ = changes_.size();
     const std::vector<std::uint32_t> before(edges_.neighbours.begin(), edges_.neighbours.end());
+    count_dead();
     edges_.neighbours.resize(all() * edges_.degree, no_neighbour);
     take_rows(rows, progress, pool);
     if (options_.vectors == GraphVectors::bits) {
-        insert_rows(BitScores(bits_, words()), progress, pool);
+        change_graph(BitScores(bits_, words()), progress, pool);
     } else {
         const GraphSpace space(metric_, vectors_, dimensions_, pool);
-        insert_rows(SpaceScores(space), progress, pool);
+        change_graph(SpaceScores(space), progress, pool);
     }
-    collect_changes(before);
-    add_seeds();
+    append_changes(before, edges_, changes_);
+    if (leaves_out_) leave_out_dead();
 }
 
-// As many for the new rows as the old ones have.
+// And makes room for the new rows' bits.
+void GraphExtender::count_dead()
+{
+    if (dead_.empty()) return;
+    if (old_ % 64 != 0) dead_.back() &= (std::uint64_t{1} << (old_ % 64)) - 1;
+    for (const std::uint64_t word : dead_) dead_count_ += static_cast<std::size_t>(std::popcount(word));
+    if (dead_count_ == old_) throw BadRequest("an index without live rows is to grow");
+    dead_.resize((all() + 63) / 64, 0);
+}
+
+// As many for the new rows as the old ones have, and some where no seed leads.
 void GraphExtender::add_seeds()
 {
-    const std::size_t wanted = std::max(seed_count(all()), seeds_.size());
+    std::vector<std::uint32_t> live;
+    for (std::uint32_t row = 0; row < all(); ++row)
+        if (!bit_is_set(dead_, row)) live.push_back(row);
+    pgwarp::add_seeds(edges_, live, most_seeds(live.size()), seeds_);
+    const std::size_t wanted = std::max(seed_count(all() - dead_count_), seeds_.size());
     const std::size_t missing = std::min(wanted - seeds_.size(), new_);
-    for (std::size_t i = 0; i < missing; ++i)
-        seeds_.push_back(static_cast<std::uint32_t>(old_ + new_ * (2 * i + 1) / (2 * missing)));
+    const std::unordered_set<std::uint32_t> present(seeds_.begin(), seeds_.end());
+    for (std::size_t i = 0; i < missing; ++i) {
+        const auto row = static_cast<std::uint32_t>(old_ + new_ * (2 * i + 1) / (2 * missing));
+        if (!present.contains(row)) seeds_.push_back(row);
+    }
+}
+
+// Rows get the numbers that they have among live ones.
+void GraphExtender::leave_out_dead()
+{
+    std::vector<std::uint32_t> numbers(all(), no_neighbour);
+    std::uint32_t next = 0;
+    for (std::size_t row = 0; row < all(); ++row)
+        if (!bit_is_set(dead_, row)) numbers[row] = next++;
+    GraphEdges live{edges_.degree, {}};
+    live.neighbours.resize(next * edges_.degree);
+    for (std::size_t row = 0; row < all(); ++row) {
+        if (numbers[row] == no_neighbour) continue;
+        const auto renumber = [&](std::uint32_t to) { return to == no_neighbour ? to : numbers[to]; };
+        std::transform(edges_.of(row).begin(), edges_.of(row).end(), live.of(numbers[row]).begin(), renumber);
+    }
+    edges_ = std::move(live);
+    for (std::uint32_t& seed : seeds_) seed = numbers[seed];
 }
 
 bool GraphExtender::rewrites() const
 {
-    return changes_.size() * sizeof(EdgeChange) > old_ * edges_.degree * sizeof(std::uint32_t) / changes_share;
+    return leaves_out_ ||
+           changes_.size() * sizeof(EdgeChange) > old_ * edges_.degree * sizeof(std::uint32_t) / changes_share;
 }
 
 std::vector<ArrayShape> GraphExtender::arrays() const
@@ -272,7 +335,8 @@ std::vector<ArrayShape> GraphExtender::arrays() const
         made.push_back(make_array_shape(array_half_scale, ArrayType::f32, 1, 2));
     if (!rewrites() && changes_.size() > old_changes_)
         made.push_back(make_array_shape(array_edge_changes, ArrayType::u32, changes_.size() - old_changes_, 3));
-    made.push_back(make_array_shape(array_neighbours, ArrayType::u32, rewrites() ? all() : new_, edges_.degree));
+    made.push_back(
+        make_array_shape(array_neighbours, ArrayType::u32, rewrites() ? edges_.count() : new_, edges_.degree));
     switch (options_.vectors) {
         case GraphVectors::full:
             made.push_back(make_array_shape(array_vectors, ArrayType::f32, new_, dimensions_));

@@ -13,10 +13,11 @@
 //                                   written, later ones last; where there are any, see edge_changes.h
 //   bits       u32 [rows][bits/32]  (vectors = bits), half f16 [rows][d] (half), vectors f32 [rows][d] (full)
 // All but seeds, half_*, projection and edge_changes are in row order. A row is no neighbour of its own, none is listed
-// twice. Every row can be reached from the first seed.
+// twice. Every row can be reached from the first seed, but for dead ones that a merge has taken out of the graph: these
+// have no edges, and none leads to them.
 //
 // Effort is ef_search: how many of the best rows seen so far a search keeps (SONG section 5.1: the bounded queue).
-// Dead rows are passed through and not counted.
+// Rows that died since the last merge are passed through and not counted.
 #pragma once
 
 #include <cstddef>

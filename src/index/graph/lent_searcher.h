@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "index/graph/edges.h"
 #include "index/index.h"
@@ -20,7 +22,14 @@ struct LentArrays {
     std::span<const std::uint32_t> bits;
 };
 
-// Ready to search; the small arrays are read from the builder.
+// Reads a small array whole.
+using ReadArray = std::function<void(const std::string& name, std::span<std::byte> out)>;
+
+// Ready to search. `arrays` has all rows; those before "neighbours" are read.
+std::unique_ptr<Searcher> make_lent_graph_searcher(const IndexShape& shape, const ParameterList& options,
+                                                   std::span<const ArrayShape> arrays, const ReadArray& read,
+                                                   const LentArrays& lent, ThreadPool& pool);
+// Over what a builder has made.
 std::unique_ptr<Searcher> make_lent_graph_searcher(const IndexShape& shape, const Builder& builder,
                                                    const LentArrays& lent, ThreadPool& pool);
 

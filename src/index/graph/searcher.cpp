@@ -24,6 +24,11 @@ constexpr std::size_t worth_comparing =
     8;                               // times as many rows as a search has compared, where it found mostly dead ones
 constexpr double fresh_share = 0.4;  // of the neighbours of a row kept, those not seen before, about
 
+struct DeadCount {
+    std::size_t linked = 0;  // that searches pass through
+    std::size_t alive = 0;   // the other rows, but those dead ones that no edge leads to
+};
+
 class GraphSearcher : public Searcher
 {
 public:
@@ -64,11 +69,12 @@ public:
                       std::vector<RowResult>& results, ThreadPool& pool) const override;
 
 private:
+    void find_unlinked();
     std::size_t ef_of(const SearchBatch& batch) const;
-    std::size_t count_dead(RowBitmap dead) const;
-    bool few_are_alive(const SearchBatch& batch, std::size_t dead) const;
+    DeadCount count_dead(RowBitmap dead) const;
+    bool few_are_alive(const SearchBatch& batch, const DeadCount& dead) const;
     void compare_all(const SearchBatch& batch, const GraphQuery& query, std::vector<Candidate>& found) const;
-    std::vector<RowResult> search_one(const SearchBatch& batch, std::size_t number, std::size_t dead) const;
+    std::vector<RowResult> search_one(const SearchBatch& batch, std::size_t number, const DeadCount& dead) const;
 
     Metric metric_;
     std::size_t dimensions_;
@@ -77,7 +83,8 @@ private:
     std::vector<std::uint32_t> seeds_;
     KeptArray<std::uint32_t> neighbours_;
     EdgeView edges_;
-    std::vector<EdgeChange> changes_;  // while the index is loaded
+    std::vector<std::uint64_t> unlinked_;  // bitmap of rows without edges
+    std::vector<EdgeChange> changes_;      // while the index is loaded
     std::unique_ptr<StoredRows> stored_;
 };
 
@@ -115,6 +122,7 @@ void GraphSearcher::finish_load(ThreadPool& pool)
     if (!changes_.empty()) apply_changes(neighbours_.room(rows_ * options_.degree), options_.degree, changes_);
     changes_ = {};
     edges_.neighbours = neighbours_.all(rows_ * options_.degree);
+    find_unlinked();
     const auto exists = [this](std::uint32_t row) { return row < rows_; };
     if (!std::all_of(seeds_.begin(), seeds_.end(), exists)) throw BadRequest("a seed is no row of its index");
     pool.parallel_for(rows_, 65536, [&](std::size_t begin, std::size_t end) {
@@ -125,6 +133,16 @@ void GraphSearcher::finish_load(ThreadPool& pool)
     });
     stored_->finish_load();
     stored_->prepare_searches(seeds_, edges_, pool);
+}
+
+// Rows that a merge took out of the graph. Others have edges, but for the only row of an index.
+void GraphSearcher::find_unlinked()
+{
+    unlinked_.assign((rows_ + 63) / 64, 0);
+    for (std::size_t row = 0; row < rows_; ++row) {
+        const bool unlinked = edges_.neighbours[row * edges_.degree] == no_neighbour && rows_ > 1;
+        unlinked_[row / 64] |= std::uint64_t{unlinked} << (row % 64);
+    }
 }
 
 std::size_t GraphSearcher::ef_of(const SearchBatch& batch) const
@@ -144,22 +162,28 @@ double GraphSearcher::search_cost(const SearchBatch& batch) const
            static_cast<double>(dimensions_);
 }
 
-std::size_t GraphSearcher::count_dead(RowBitmap dead) const
+DeadCount GraphSearcher::count_dead(RowBitmap dead) const
 {
-    if (dead.empty()) return 0;
-    std::size_t count = 0;
-    for (std::size_t word = 0; word < rows_ / 64; ++word) count += static_cast<std::size_t>(std::popcount(dead[word]));
-    for (std::size_t row = rows_ / 64 * 64; row < rows_; ++row) count += bit_is_set(dead, row) ? 1 : 0;
-    return count;
+    if (dead.empty()) return {0, rows_};
+    std::size_t all = 0;
+    std::size_t linked = 0;
+    for (std::size_t word = 0; word < unlinked_.size(); ++word) {
+        const std::size_t rows = rows_ - 64 * word;
+        const std::uint64_t bits = rows < 64 ? dead[word] & ((std::uint64_t{1} << rows) - 1) : dead[word];
+        all += static_cast<std::size_t>(std::popcount(bits));
+        linked += static_cast<std::size_t>(std::popcount(bits & ~unlinked_[word]));
+    }
+    return {linked, rows_ - all};
 }
 
 // A search that finds as many live rows as it is to keep passes through the dead ones among them: it compares the more
 // rows the fewer are alive, up to where comparing the live rows alone takes no longer.
-bool GraphSearcher::few_are_alive(const SearchBatch& batch, std::size_t dead) const
+bool GraphSearcher::few_are_alive(const SearchBatch& batch, const DeadCount& dead) const
 {
-    if (dead == 0) return false;
-    const auto alive = static_cast<double>(rows_ - dead);
-    const double expanded = static_cast<double>(ef_of(batch)) * static_cast<double>(rows_) / std::max(alive, 1.0);
+    if (dead.linked == 0) return false;
+    const auto alive = static_cast<double>(dead.alive);
+    const double expanded =
+        static_cast<double>(ef_of(batch)) * (alive + static_cast<double>(dead.linked)) / std::max(alive, 1.0);
     return alive <= static_cast<double>(seeds_.size()) + fresh_share * static_cast<double>(options_.degree) * expanded;
 }
 
@@ -188,7 +212,8 @@ void GraphSearcher::compare_all(const SearchBatch& batch, const GraphQuery& quer
     found = best.take_sorted();
 }
 
-std::vector<RowResult> GraphSearcher::search_one(const SearchBatch& batch, std::size_t number, std::size_t dead) const
+std::vector<RowResult> GraphSearcher::search_one(const SearchBatch& batch, std::size_t number,
+                                                 const DeadCount& dead) const
 {
     thread_local TraversalScratch scratch;
     thread_local GraphQuery query;
@@ -198,12 +223,12 @@ std::vector<RowResult> GraphSearcher::search_one(const SearchBatch& batch, std::
     if (few_are_alive(batch, dead)) {
         compare_all(batch, query, found);
     } else {
-        traverse(edges_, seeds_, ef_of(batch), {batch.dead, dead}, StoredScorer(*stored_, query), batch.cancel,
-                 scratch);
+        traverse(edges_, seeds_, ef_of(batch), {batch.dead, dead.linked, dead.alive}, StoredScorer(*stored_, query),
+                 batch.cancel, scratch);
         for (const BestRows::Entry& entry : scratch.best.entries())
             if (!entry.dead) found.push_back({entry.score, entry.row});
         // What lies behind a region of dead rows may be in any direction.
-        if (scratch.best.excess_dead() > ef_of(batch) && rows_ - dead <= worth_comparing * scratch.compared)
+        if (scratch.best.excess_dead() > ef_of(batch) && dead.alive <= worth_comparing * scratch.compared)
             compare_all(batch, query, found);
     }
     if (batch.proposals_will_do) {
@@ -222,7 +247,8 @@ void GraphSearcher::search(const SearchBatch& batch, std::vector<std::vector<Row
 {
     results.assign(batch.count, {});
     if (rows_ == 0 || batch.k == 0) return;
-    const std::size_t dead = count_dead(batch.dead);
+    const DeadCount dead = count_dead(batch.dead);
+    if (dead.alive == 0) return;
     pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t q = begin; q < end; ++q) {
             if (batch.cancel != nullptr) batch.cancel->check();
@@ -246,20 +272,29 @@ void GraphSearcher::search_exact(const SearchBatch& batch, double after_distance
 
 }  // namespace
 
-std::unique_ptr<Searcher> make_lent_graph_searcher(const IndexShape& shape, const Builder& builder,
+std::unique_ptr<Searcher> make_lent_graph_searcher(const IndexShape& shape, const ParameterList& options,
+                                                   std::span<const ArrayShape> arrays, const ReadArray& read,
                                                    const LentArrays& lent, ThreadPool& pool)
 {
-    const std::vector<ArrayShape> arrays = builder.arrays();
-    auto searcher = std::make_unique<GraphSearcher>(shape, builder.effective_options(), arrays);
+    auto searcher = std::make_unique<GraphSearcher>(shape, options, arrays);
     searcher->lend(lent);
     for (const ArrayShape& array : arrays) {
         if (std::string(array.name) == array_neighbours) break;  // from there on all are large
         std::vector<std::byte> bytes(array.bytes());
-        builder.read(array.name, 0, bytes);
+        read(array.name, bytes);
         searcher->write(array.name, 0, bytes);
     }
     searcher->finish_load(pool);
     return searcher;
+}
+
+std::unique_ptr<Searcher> make_lent_graph_searcher(const IndexShape& shape, const Builder& builder,
+                                                   const LentArrays& lent, ThreadPool& pool)
+{
+    const std::vector<ArrayShape> arrays = builder.arrays();
+    return make_lent_graph_searcher(
+        shape, builder.effective_options(), arrays,
+        [&](const std::string& name, std::span<std::byte> out) { builder.read(name, 0, out); }, lent, pool);
 }
 
 std::unique_ptr<Searcher> make_graph_searcher(const IndexShape& shape, const ParameterList& options,

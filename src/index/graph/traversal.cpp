@@ -56,8 +56,7 @@ void traverse(EdgeView edges, std::span<const std::uint32_t> seeds, std::size_t 
 {
     scratch.visited.begin(edges.count());
     // Twice as many as a share of the dead like that of all rows.
-    const std::size_t alive = edges.count() - std::min(dead.count, edges.count());
-    scratch.best.begin(ef, alive == 0 ? 0 : 2 * ef * dead.count / alive);
+    scratch.best.begin(ef, dead.alive == 0 ? 0 : 2 * ef * dead.count / dead.alive);
     const auto insert = [&](float score, std::uint32_t row) {
         scratch.best.insert(score, row, bit_is_set(dead.bitmap, row));
         // It will be read soon, if it stays.

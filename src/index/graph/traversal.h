@@ -95,7 +95,8 @@ public:
 
 struct DeadRows {
     RowBitmap bitmap;
-    std::size_t count = 0;
+    std::size_t count = 0;  // of those that edges lead to
+    std::size_t alive = 0;  // how many are not dead
 };
 
 struct TraversalScratch {

@@ -54,8 +54,7 @@ struct AccessMethod {
     const char* const* row_arrays;
     // The rows are stored as they come (array "vectors"): a merge needs no engine.
     bool stores_vectors;
-    // Rows name each other by their numbers. So whoever adds some needs all arrays, and none can be left out but by a
-    // build.
+    // Rows name each other by their numbers. So whoever adds some, or takes some out, needs all arrays.
     bool links_rows;
     // PostgreSQL passes these two no index: each method has its own.
     amoptions_function parse_options;

@@ -94,11 +94,13 @@ bool check_included(const IndexCheck& check)
     return same;
 }
 
-// The links of a graph lead to rows.
+// The links of a graph lead to rows, and to every live one.
 bool check_links(const IndexCheck& check)
 {
     GraphFault fault;
-    if (find_graph_fault(check.index, *check.directory, &fault) == ReadResult::recycled) return false;
+    const uint64* dead = read_row_tombstones(check.index, *check.directory);
+    if (dead == nullptr) return false;
+    if (find_graph_fault(check.index, *check.directory, dead, &fault) == ReadResult::recycled) return false;
     if (fault.what != nullptr) report_corruption(check.index, fault.block, fault.what);
     return true;
 }

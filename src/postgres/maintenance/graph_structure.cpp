@@ -1,5 +1,9 @@
 #include "postgres/maintenance/graph_structure.h"
 
+extern "C" {
+#include "miscadmin.h"
+}
+
 namespace pgwarp
 {
 
@@ -22,6 +26,7 @@ struct Changes {
     Change* items;
     uint64 count;
     uint64 next;
+    uint32* links;  // where all links are kept, [rows][degree]; null: they are not
 };
 
 int compare_changes(const void* a, const void* b)
@@ -86,8 +91,12 @@ const char* visit_neighbours(void* state, uint32* neighbours, uint64 degree, uin
     for (; changes->next < changes->count && changes->items[changes->next].row == row; ++changes->next) {
         const Change& change = changes->items[changes->next];
         if (change.place >= degree) return "an edge is changed that does not exist";
-        neighbours[change.place] = change.neighbour;
+        const bool empties = change.neighbour == no_neighbour;
+        for (uint64 place = change.place; place < (empties ? degree : change.place + 1); ++place) {
+            neighbours[place] = change.neighbour;
+        }
     }
+    if (changes->links != nullptr) memcpy(changes->links + row * degree, neighbours, degree * sizeof(uint32));
     uint64 count = 0;
     while (count < degree && neighbours[count] != no_neighbour) ++count;
     for (uint64 i = count; i < degree; ++i) {
@@ -103,9 +112,43 @@ const char* visit_neighbours(void* state, uint32* neighbours, uint64 degree, uin
     return nullptr;
 }
 
+// Whether every row that is not dead can be reached from this one. Links lead to rows that exist.
+bool all_are_reached(const uint32* links, uint64 degree, uint64 rows, const uint64* dead, uint32 from)
+{
+    const uint64 words = (rows + 63) / 64;
+    auto* reached = static_cast<uint64*>(
+        MemoryContextAllocExtended(CurrentMemoryContext, words * sizeof(uint64), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+    auto* queue = static_cast<uint32*>(MemoryContextAllocHuge(CurrentMemoryContext, rows * sizeof(uint32)));
+    uint64 count = 0;
+    queue[count++] = from;
+    reached[from / 64] |= uint64{1} << (from % 64);
+    for (uint64 next = 0; next < count; ++next) {
+        if (next % 65536 == 0) CHECK_FOR_INTERRUPTS();
+        const uint32* own = links + queue[next] * degree;
+        for (uint64 i = 0; i < degree && own[i] != no_neighbour; ++i) {
+            const uint64 bit = uint64{1} << (own[i] % 64);
+            if ((reached[own[i] / 64] & bit) != 0) continue;
+            reached[own[i] / 64] |= bit;
+            queue[count++] = own[i];
+        }
+    }
+    bool all = true;
+    for (uint64 row = 0; row < rows && all; ++row)
+        all = (((reached[row / 64] | dead[row / 64]) >> (row % 64)) & 1) != 0;
+    pfree(queue);
+    pfree(reached);
+    return all;
+}
+
+uint32* room_for_links(const StoredArray& neighbours)
+{
+    if (neighbours.shape.bytes() > static_cast<uint64>(maintenance_work_mem) * 1024) return nullptr;
+    return static_cast<uint32*>(MemoryContextAllocHuge(CurrentMemoryContext, neighbours.shape.bytes() + 1));
+}
+
 }  // namespace
 
-ReadResult find_graph_fault(Relation index, const Directory& directory, GraphFault* fault)
+ReadResult find_graph_fault(Relation index, const Directory& directory, const uint64* dead, GraphFault* fault)
 {
     *fault = {nullptr, InvalidBlockNumber};
     ReadResult read = ReadResult::done;
@@ -121,8 +164,19 @@ ReadResult find_graph_fault(Relation index, const Directory& directory, GraphFau
         if (changes.count > 0) qsort(changes.items, changes.count, sizeof(Change), compare_changes);
     }
     if (neighbours != nullptr && read == ReadResult::done && fault->what == nullptr) {
+        const bool reaches = dead != nullptr && seeds != nullptr && seeds->shape.rows > 0;
+        changes.links = reaches ? room_for_links(*neighbours) : nullptr;
         read = visit_array(index, directory, *neighbours, visit_neighbours, &changes, fault);
     }
+    uint32 first = 0;
+    if (changes.links != nullptr && read == ReadResult::done && fault->what == nullptr) {
+        read = read_array(index, directory, *seeds, 0, sizeof(first), &first);
+        if (read == ReadResult::done && neighbours->shape.rows == directory.rows &&
+            !all_are_reached(changes.links, neighbours->shape.width, directory.rows, dead, first)) {
+            *fault = {"no edges lead to a row", array_page_block(*neighbours, 0)};
+        }
+    }
+    if (changes.links != nullptr) pfree(changes.links);
     if (changes.items != nullptr) pfree(changes.items);
     return read;
 }

@@ -168,7 +168,8 @@ void begin_next(MergeRun* merge)
     merge->next.generation = merge->next_meta.generation;
     if (!same_segment) merge->next.segment_id = random_number64();
     merge->next.rows = same_segment ? merge->counts.rows + merge->new_rows() : merge->counts.live();
-    const uint64 gone = same_segment ? 0 : merge->counts.dead_rows;
+    const uint64 left_out = same_segment ? 0 : merge->counts.dead_rows;
+    const uint64 gone = merge->method->links_rows ? linked_dead_rows(merge) : left_out;
     merge->next.changed_rows =
         static_cast<uint32>(Min(merge->directory->changed_rows + merge->new_rows() + gone, max_rows));
     merge->next.array_count = 0;
@@ -215,8 +216,7 @@ void switch_generation(MergeRun* merge)
 void run_merge(MergeRun* merge)
 {
     begin_next(merge);
-    const bool encodes = !merge->method->stores_vectors && merge->new_rows() > 0;
-    if (merge->kind == MergeKind::rebuild || (encodes && merge->kind != MergeKind::clear)) run_in_engine(merge);
+    if (needs_engine(merge)) run_in_engine(merge);
     if (merge->kind == MergeKind::rebuild) {
         take_built_arrays(merge);
     } else if (merge->kind != MergeKind::clear) {
@@ -265,7 +265,24 @@ bool merge_step(Relation index, MergeReason reason, const uint64* goal, MergeOut
     }
     sweep_pages(index);
     fault_point("merge: swept");
-    return merge->more && merge->kind != MergeKind::none;
+    const bool rebuilds = merge->kind != MergeKind::rebuild && merge->method->links_rows && has_sunk(merge->next);
+    return (merge->more || rebuilds) && merge->kind != MergeKind::none;
+}
+
+const char* name_of(MergeKind kind)
+{
+    switch (kind) {
+        case MergeKind::append:
+            return "appended";
+        case MergeKind::compact:
+            return "written anew without dead rows";
+        case MergeKind::rebuild:
+            return "built anew";
+        case MergeKind::clear:
+            return "emptied";
+        default:
+            return "left as it was";
+    }
 }
 
 }  // namespace
@@ -307,6 +324,10 @@ MergeOutcome merge_index(Relation index, MergeReason reason)
     read_delta_ends(index, read_metapage(index), goal);
     MergeOutcome outcome = {};
     while (merge_step(index, reason, goal, &outcome)) MemoryContextReset(context);
+    if (reason == MergeReason::asked || outcome.kind != MergeKind::none) {
+        ereport(DEBUG1, (errmsg("index \"%s\" was %s: " UINT64_FORMAT " rows merged", RelationGetRelationName(index),
+                                name_of(outcome.kind), outcome.merged)));
+    }
     MemoryContextSwitchTo(outer);
     MemoryContextDelete(context);
     return outcome;

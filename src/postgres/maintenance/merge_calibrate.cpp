@@ -131,13 +131,15 @@ Calibration measure(MergeRun* merge, EngineBuild* build)
 bool can_calibrate(const Directory& directory)
 {
     const bool has_lists = find_array(directory, "list_of_row") != nullptr;
-    return has_lists && directory.calibration.count > 0 && kept_rows(directory) != nullptr;
+    const bool has_links = find_array(directory, "neighbours") != nullptr;
+    return (has_lists || has_links) && directory.calibration.count > 0 && kept_rows(directory) != nullptr;
 }
 
 void calibrate_merged(MergeRun* merge)
 {
     Directory* next = &merge->next;
     if (merge->kind != MergeKind::append && merge->kind != MergeKind::compact) return;
+    if (merge->method->links_rows) return;  // by who made the links
     if (!can_calibrate(*next) || next->changed_rows <= next->rows / changed_part || merge->counts.live() < 2) return;
     // Without the engine the next merge will measure it.
     char* why = nullptr;

@@ -2,6 +2,7 @@
 #include "postgres/access/index_options.h"
 #include "postgres/maintenance/merge_run.h"
 #include "postgres/maintenance/stored_vectors.h"
+#include "protocol/extension.h"
 
 namespace pgwarp
 {
@@ -55,6 +56,25 @@ void give_arrays(MergeRun* merge)
     pfree(piece);
 }
 
+// Tell it what is to become of dead rows that others are linked with, and whether to measure.
+void ask_for_links(MergeRun* merge)
+{
+    if (!merge->method->links_rows) return;
+    ParameterList* options = &merge->build.options;
+    if (merge->kind == MergeKind::compact) options->set(option_leave_out, 1);
+    if (wants_recall(merge)) options->set(option_measure, 1);
+}
+
+void give_dead_rows(const MergeRun* merge)
+{
+    if (!merge->method->links_rows || merge->counts.dead_rows == 0) return;
+    const ArrayShape shape = make_array_shape(array_dead_rows, ArrayType::u64, (merge->counts.rows + 63) / 64, 1);
+    for (uint64 offset = 0; offset < shape.bytes(); offset += chunk_bytes) {
+        const uint64 length = Min(uint64{chunk_bytes}, shape.bytes() - offset);
+        give_array(&merge->build, shape, offset, reinterpret_cast<const char*>(merge->dead) + offset, length);
+    }
+}
+
 void note_array(void* state, const void* piece, uint64 length)
 {
     merge_delay_point();
@@ -71,8 +91,10 @@ void run_in_engine(MergeRun* merge)
     build->shape = merge->meta.shape;
     build->options = whole ? index_build_options(merge->index) : merge->directory->options;
     build->expected_rows = static_cast<double>(whole ? merge->counts.live() : merge->new_rows());
+    if (!whole) ask_for_links(merge);
     begin_engine_build(build);
     if (!whole) give_arrays(merge);
+    if (!whole) give_dead_rows(merge);
     Sending sending = {open_row_sink(build->token, build->shape.dimensions), build->shape.dimensions};
     if (whole) visit_stored_vectors(merge, send_stored_row, &sending);
     visit_delta(merge, true, send_row, &sending);
@@ -80,6 +102,7 @@ void run_in_engine(MergeRun* merge)
     merge->built = run_engine_build(build);
     const uint64 expected = whole ? merge->counts.live() : merge->new_rows();
     if (merge->built->rows != expected) elog(ERROR, "pgwarp-engine encoded another number of rows than it got");
+    if (!whole && merge->method->links_rows) keep_recall(merge);
     merge->buffer = lease_transfer_buffer(BufferPurpose::bulk);
 }
 

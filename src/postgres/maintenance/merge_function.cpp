@@ -33,22 +33,6 @@ void release_snapshot(FunctionCallInfo fcinfo)
     if (!castNode(CallContext, fcinfo->context)->atomic) ForgetPortalSnapshots();
 }
 
-const char* name_of(MergeKind kind)
-{
-    switch (kind) {
-        case MergeKind::append:
-            return "appended";
-        case MergeKind::compact:
-            return "written anew without dead rows";
-        case MergeKind::rebuild:
-            return "built anew";
-        case MergeKind::clear:
-            return "emptied";
-        default:
-            return "left as it was";
-    }
-}
-
 }  // namespace
 
 MergeOutcome merge_throttled(Relation index, MergeReason reason)
@@ -87,9 +71,7 @@ PGWARP_FUNCTION(pgwarp_merge)
     Relation table = nullptr;
     Relation index = open_to_merge(PG_GETARG_OID(0), &table);
     release_snapshot(fcinfo);
-    const MergeOutcome outcome = merge_throttled(index, MergeReason::asked);
-    ereport(DEBUG1, (errmsg("index \"%s\" was %s: " UINT64_FORMAT " rows merged", RelationGetRelationName(index),
-                            name_of(outcome.kind), outcome.merged)));
+    merge_throttled(index, MergeReason::asked);
     relation_close(index, RowExclusiveLock);
     table_close(table, NoLock);
     PG_RETURN_VOID();

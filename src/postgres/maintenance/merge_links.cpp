@@ -1,5 +1,6 @@
-// Arrays of a method whose rows are linked: where a merge adds rows, links of old ones change too. The engine returns
-// the links of the new rows and the changes, or, where the changes have become many, the links of all rows anew.
+// Arrays of a method whose rows are linked: where a merge adds rows, or takes out dead ones, links of others change
+// too. The engine returns the links of the new rows and the changes, or, where the changes have become many or rows get
+// other numbers, the links of all rows anew.
 #include "postgres/maintenance/merge_run.h"
 
 namespace pgwarp

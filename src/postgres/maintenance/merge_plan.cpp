@@ -18,6 +18,7 @@ constexpr uint64 few_rows = 1000;              // not worth a merge by themselve
 constexpr uint64 fewest_step_rows = 1U << 17;  // that a merge takes at a time
 constexpr uint64 steps = 8;                    // or such a part of the index's
 constexpr double linked_share = 1.0 / 64;      // of the rows, in the logs, before all go to the engine for them
+constexpr double passed_share = 0.1;           // of the rows that may be dead and still passed through by searches
 constexpr uint64 growth = 2;  // of the rows since the quantizers were trained, then they are trained again
 
 // What VACUUM asks itself.
@@ -25,6 +26,12 @@ bool costs_too_much(const MergeRun* merge)
 {
     const RowCounts& counts = merge->counts;
     if (logs_cost_too_much(merge->index, merge->meta, *merge->directory, counts.delta)) return true;
+    if (merge->method->links_rows) {
+        const uint64 passed = linked_dead_rows(merge);
+        if (has_sunk(*merge->directory)) return true;
+        if (passed > few_rows && static_cast<double>(passed) > passed_share * static_cast<double>(counts.rows))
+            return true;
+    }
     const uint64 dead = counts.dead_rows + counts.dead_delta;
     return dead > few_rows && static_cast<double>(dead) > dead_share * static_cast<double>(counts.live() + dead);
 }
@@ -49,33 +56,23 @@ void report_drift(const MergeRun* merge)
              errhint("REINDEX it.")));
 }
 
-// Say that dead rows cannot be left out.
-void report_crowd(const MergeRun* merge)
-{
-    ereport(WARNING, (errmsg("many rows of index \"%s\" are dead", RelationGetRelationName(merge->index)),
-                      errdetail("It keeps no vectors to build its graph from without them, and searches go through "
-                                "them."),
-                      errhint("REINDEX it.")));
-}
-
 // Where rows are linked with each other.
 MergeKind choose_for_links(MergeRun* merge)
 {
-    const bool crowded = many_are_dead(merge->counts);
-    if (merge->counts.delta == 0 && !crowded) return MergeKind::none;
     if (merge->old_rows() == 0) return MergeKind::rebuild;
-    if (crowded || has_outgrown(merge)) {
-        if (can_retrain(merge)) return MergeKind::rebuild;
-        if (crowded) report_crowd(merge);
-    }
-    if (merge->counts.delta == 0) return MergeKind::none;
-    return halves_hold_new_rows(merge) ? MergeKind::append : MergeKind::rebuild;
+    // A build takes a fifth of the time that searching for as many rows does.
+    const bool few_stay = merge->new_rows() > merge->old_rows() / 2;
+    if ((few_stay || has_sunk(*merge->directory)) && can_retrain(merge)) return MergeKind::rebuild;
+    if (!halves_hold_new_rows(merge)) return MergeKind::rebuild;
+    if (many_are_dead(merge->counts)) return MergeKind::compact;
+    return merge->counts.delta > 0 || linked_dead_rows(merge) > 0 ? MergeKind::append : MergeKind::none;
 }
 
 MergeKind choose_kind(MergeRun* merge)
 {
     const RowCounts& counts = merge->counts;
-    if (counts.delta == 0 && counts.dead_rows == 0) return MergeKind::none;
+    const bool sunk = merge->method->links_rows && has_sunk(*merge->directory);
+    if (counts.delta == 0 && counts.dead_rows == 0 && !sunk) return MergeKind::none;
     if (merge->reason == MergeReason::vacuum && !costs_too_much(merge)) return MergeKind::none;
     if (counts.live() == 0) return MergeKind::clear;
     if (merge->method->links_rows) return choose_for_links(merge);
@@ -117,14 +114,15 @@ void take_one_step(MergeRun* merge)
     count_up_to_ends(merge);
 }
 
+}  // namespace
+
 bool needs_engine(const MergeRun* merge)
 {
     if (merge->kind == MergeKind::rebuild) return true;
     const bool writes = merge->kind == MergeKind::append || merge->kind == MergeKind::compact;
-    return writes && !merge->method->stores_vectors && merge->new_rows() > 0;
+    if (!writes || merge->method->stores_vectors) return false;
+    return merge->new_rows() > 0 || merge->method->links_rows;
 }
-
-}  // namespace
 
 bool logs_cost_too_much(Relation index, const MetaPage& meta, const Directory& directory, uint64 entries)
 {

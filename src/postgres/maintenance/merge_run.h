@@ -42,6 +42,7 @@ bool is_row_array(const AccessMethod& method, const char* name);
 
 // merge_plan.cpp: counts, and decides what is to be done with the logs up to `goal`, or in a first step.
 void plan_merge(MergeRun* merge, const uint64* goal);
+bool needs_engine(const MergeRun* merge);
 
 // merge_lists.cpp: for each vector [count][dimensions] the list whose centroid is nearest as a build compares them.
 struct NearestList {
@@ -64,6 +65,14 @@ void add_built_array(MergeRun* merge, uint32 number, const ArrayShape& shape);
 bool carry_links(MergeRun* merge, const StoredArray& old);
 // Enters the changes of links when there were none before.
 void add_first_link_changes(MergeRun* merge);
+
+// merge_recall.cpp: of a method whose rows are linked. How many dead rows searches still pass through; whether so many
+// rows have come or gone that recall is to be measured; that what was measured is taken over; and whether so much more
+// effort is needed now than after a build that the index should be built anew.
+uint64 linked_dead_rows(const MergeRun* merge);
+bool wants_recall(const MergeRun* merge);
+void keep_recall(MergeRun* merge);
+bool has_sunk(const Directory& directory);
 
 // merge_drift.cpp: whether new rows differ so much from those that the quantizers were trained on that they should be
 // trained again. False for a method without quantizers.

@@ -130,7 +130,7 @@ void check_vectors(MergeRun* merge, const Sample& sample)
 void check_graph(MergeRun* merge)
 {
     GraphFault fault;
-    find_graph_fault(merge->index, merge->next, &fault);
+    find_graph_fault(merge->index, merge->next, nullptr, &fault);
     if (fault.what != nullptr) report_wrong(merge, psprintf("Of its graph, %s.", fault.what));
 }
 

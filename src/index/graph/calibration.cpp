@@ -18,6 +18,11 @@ constexpr std::size_t fewest_measured = 40;
 constexpr std::int64_t widest_with_all = 96;
 constexpr float enough_recall = 0.9985F;  // wider searches are not worth measuring
 
+// Estimates are no better than the candidates that the backend ranks: when searches this many points apart, the hundred
+// nearest among them, find no more, wider ones won't.
+constexpr std::uint32_t points_without_gain = 3;
+constexpr float worthwhile_gain = 0.002F;
+
 using Shares = std::vector<std::array<float, 4>>;
 
 // How many results the backend asks for and ranks by the rows themselves.
@@ -93,6 +98,18 @@ public:
         return measures(column) && static_cast<std::size_t>(ef) < width(Calibration::ks[column]);
     }
 
+    bool gains_end(const Calibration& so_far) const
+    {
+        if (input_.searcher.result_kind() != ResultKind::approximate || so_far.count <= points_without_gain)
+            return false;
+        const CalibrationPoint& before = so_far.points[so_far.count - 1 - points_without_gain];
+        const CalibrationPoint& now = so_far.points[so_far.count - 1];
+        if (is_narrow(2, before.effort)) return false;
+        for (std::size_t column = 0; column < 3; ++column)
+            if (now.recall[column] - before.recall[column] >= worthwhile_gain) return false;
+        return true;
+    }
+
 private:
     // A k beyond the rows there are says nothing.
     bool measures(std::size_t column) const { return column == 0 || input_.rows > 2 * Calibration::ks[column]; }
@@ -151,6 +168,7 @@ Calibration GraphCalibration::run(const BuildProgress& progress, ThreadPool& poo
         const auto enough = [](float at_k) { return at_k < 0 || at_k >= enough_recall; };
         if (std::all_of(recall, recall + 3, enough) && (enough(recall[3]) || !measurement.is_narrow(3, schedule[i])))
             break;
+        if (measurement.gains_end(so_far)) break;
     }
     return curve.calibration();
 }

@@ -11,7 +11,12 @@
 //   shapes   each setting of a search varied alone, around the defaults, at two of the ef_search
 //   few      batches of 1, 2, 4, ... from and to host memory: median and 99th percentile
 //   song     the choices of the SONG paper: visited structures, selected insertion, deletion, queries a warp, steps
-//   batches  batch sizes 1 to all queries
+//   batches  batch sizes 1 to all queries; threads and blocks of one query
+//
+// --batch above the number of queries asks some of them several times. Recall is what a search through SQL has: of bits
+// and halves as many more candidates are asked for as the backend asks for, and what is among them counts, since the
+// backend ranks them by the rows. The CSV is what bench/plot_curves draws.
+//
 //   custom   --settings, one row for each set of them, at each ef_search
 //
 // Without a file: a Gaussian mixture with a falling spectrum, randomly rotated. Truth is the device's exact search.
@@ -151,14 +156,29 @@ Results find_truth(const Data& data, Metric metric, std::size_t k, cuda::Context
     return truth;
 }
 
-double recall_of(const Results& truth, const std::uint32_t* rows, std::size_t count, std::size_t k)
+// How many results the backend asks for, to return k rows.
+std::size_t width_of(const Searcher& searcher, std::size_t k)
+{
+    switch (searcher.result_kind()) {
+        case ResultKind::exact:
+            return k;
+        case ResultKind::lower_bound:
+            return k + k / 8 + 3;
+        case ResultKind::approximate:
+            return std::max<std::size_t>(4 * k, 64);
+    }
+    return k;
+}
+
+// Of the k nearest rows, the share among `width` found ones.
+double recall_of(const Results& truth, const std::uint32_t* rows, std::size_t count, std::size_t k, std::size_t width)
 {
     double found = 0;
     std::vector<std::uint32_t> wanted(k);
     for (std::size_t q = 0; q < count; ++q) {
         for (std::size_t i = 0; i < k; ++i) wanted[i] = truth[q][i].row;
         std::sort(wanted.begin(), wanted.end());
-        std::vector<std::uint32_t> own(rows + q * k, rows + (q + 1) * k);
+        std::vector<std::uint32_t> own(rows + q * width, rows + (q + 1) * width);
         std::sort(own.begin(), own.end());
         own.erase(std::unique(own.begin(), own.end()), own.end());
         for (const std::uint32_t row : own) found += std::binary_search(wanted.begin(), wanted.end(), row) ? 1 : 0;
@@ -174,6 +194,13 @@ struct Measured {
     double scored = 0;
     cuda::graph::SearchShape shape;
 };
+
+// graph full, graph bits=128
+std::string label(const Arguments& arguments, const GraphOptions& options)
+{
+    const std::string vectors = arguments.text("vectors", "full");
+    return "graph " + vectors + (options.bits > 0 ? "=" + std::to_string(options.bits) : "");
+}
 
 // What tables are made from.
 struct Bench {
@@ -204,27 +231,29 @@ Measured Bench::measure(const ParameterList& settings, std::size_t ef, std::size
     const auto lease = mirror.context().lease(cuda::Priority::search);
     cuda::MemoryPool& memory = mirror.context().pool();
     const std::size_t dimensions = data.dimensions;
-    const std::size_t kept = std::max(ef, k);
+    const std::size_t width = std::min(width_of(searcher, k), mirror.rows());
+    const std::size_t kept = std::max(ef, width);
     cuda::DeviceArray<float> queries(memory, count * dimensions, "bench", lease);
-    cuda::DeviceArray<double> values(memory, count * k, "bench", lease);
-    cuda::DeviceArray<std::uint32_t> rows(memory, count * k, "bench", lease);
+    cuda::DeviceArray<double> values(memory, count * width, "bench", lease);
+    cuda::DeviceArray<std::uint32_t> rows(memory, count * width, "bench", lease);
     cuda::DeviceArray<std::uint32_t> found(memory, count, "bench", lease);
     cuda::DeviceArray<cuda::graph::TraversalCounts> work(memory, count, "bench", lease);
     cuda::check(cudaMemcpyAsync(queries.data(), data.queries.data(), queries.bytes(), cudaMemcpyHostToDevice, lease),
                 "bench");
-    const auto plan = cuda::graph::plan_search(mirror, settings, kept, k, count);
+    const auto plan = cuda::graph::plan_search(mirror, settings, kept, width, count);
     if (plan.shape.shared_bytes > mirror.context().shared_bytes_per_block()) throw std::runtime_error("does not fit");
     cuda::DeviceArray<std::byte> workspace(memory, plan.workspace, "bench", lease);
     const auto run = [&](bool count_work) {
         for (std::size_t begin = 0; begin < count; begin += plan.count) {
-            const auto some =
-                cuda::graph::plan_search(mirror, settings, kept, k, std::min<std::size_t>(plan.count, count - begin));
+            const auto some = cuda::graph::plan_search(mirror, settings, kept, width,
+                                                       std::min<std::size_t>(plan.count, count - begin));
             // The shape is that of the whole batch.
             auto piece = some;
             piece.shape = plan.shape;
-            cuda::graph::enqueue_search(mirror, piece, queries.data() + begin * dimensions, nullptr, workspace.data(),
-                                        {values.data() + begin * k, rows.data() + begin * k, found.data() + begin},
-                                        count_work ? work.data() + begin : nullptr, lease);
+            cuda::graph::enqueue_search(
+                mirror, piece, queries.data() + begin * dimensions, nullptr, workspace.data(),
+                {values.data() + begin * width, rows.data() + begin * width, found.data() + begin},
+                count_work ? work.data() + begin : nullptr, lease);
         }
     };
     cudaEvent_t start;
@@ -243,7 +272,7 @@ Measured Bench::measure(const ParameterList& settings, std::size_t ef, std::size
         if (i >= 2) times.push_back(milliseconds);
     }
     run(true);
-    std::vector<std::uint32_t> host_rows(count * k);
+    std::vector<std::uint32_t> host_rows(count * width);
     std::vector<cuda::graph::TraversalCounts> host_work(count);
     cuda::check(cudaMemcpyAsync(host_rows.data(), rows.data(), rows.bytes(), cudaMemcpyDeviceToHost, lease), "bench");
     cuda::check(cudaMemcpyAsync(host_work.data(), work.data(), work.bytes(), cudaMemcpyDeviceToHost, lease), "bench");
@@ -252,7 +281,7 @@ Measured Bench::measure(const ParameterList& settings, std::size_t ef, std::size
     cuda::check(cudaEventDestroy(stop), "bench");
     Measured measured;
     measured.milliseconds = median(times);
-    measured.recall = recall_of(truth, host_rows.data(), count, k);
+    measured.recall = recall_of(truth, host_rows.data(), count, k, width);
     measured.shape = plan.shape;
     for (const auto& counts : host_work) {
         measured.turns += counts.turns / static_cast<double>(count);
@@ -281,8 +310,10 @@ void Bench::row(const std::string& what, const ParameterList& settings, std::siz
                     measured.expanded * 4 * static_cast<double>(mirror.options().degree));
     std::fflush(stdout);
     if (!csv.is_open()) return;
-    csv << arguments.text("name", "generated") << ',' << data.rows() << ',' << data.dimensions << ",graph "
-        << arguments.text("vectors", "full") << ",degree=" << mirror.options().degree << " ef=" << ef << ' ' << what
+    std::string choices = what;
+    std::replace(choices.begin(), choices.end(), ',', ' ');
+    csv << "search," << arguments.text("name", "generated") << ',' << data.rows() << ',' << data.dimensions << ','
+        << label(arguments, mirror.options()) << ",degree=" << mirror.options().degree << " ef=" << ef << ' ' << choices
         << ',' << count << ',' << k << ',' << measured.recall << ',' << measured.milliseconds << ',' << rate << ','
         << std::endl;
 }
@@ -293,6 +324,7 @@ ParameterList settings_of(const std::string& text)
     ParameterList settings;
     std::stringstream stream(text);
     for (std::string item; std::getline(stream, item, ',');) {
+        if (item == "default") continue;
         const std::size_t equals = item.find('=');
         if (equals == std::string::npos) throw std::runtime_error("a setting is name=value: " + item);
         settings.set(item.substr(0, equals).c_str(), std::stoll(item.substr(equals + 1)));
@@ -333,7 +365,7 @@ void Bench::few() const
             const double typical = times[times.size() / 2];
             const auto shape = cuda::graph::search_shape({}, ef, 19, count, mirror.ground());
             std::printf("%5zu %6zu  %.4f %10.1f %10.1f %11.0f  %5u %7u\n", ef, count,
-                        recall_of(truth_of_rows, rows.data(), truth_of_rows.size(), 10), typical,
+                        recall_of(truth_of_rows, rows.data(), truth_of_rows.size(), 10, 10), typical,
                         times[times.size() * 99 / 100], static_cast<double>(count) / typical * 1e6, shape.lanes,
                         shape.cluster);
             std::fflush(stdout);
@@ -402,12 +434,13 @@ void run_cases(const Bench& bench, const std::function<bool(const char*)>& wants
     }
     if (wants("song")) {
         bench.head("SONG's choices");
-        for (const std::size_t ef : arguments.numbers("shape-ef", "64,192")) {
-            for (const char* text : {"visited=0", "visited=0,selected_insertion=1", "visited=0,visited_deletion=1",
-                                     "visited=0,unbounded_queue=1", "visited=1", "visited=1,selected_insertion=1",
-                                     "visited=2,selected_insertion=1", "visited=2,visited_deletion=1", "multi_query=2",
-                                     "multi_query=4", "multi_step=1", "multi_step=2", "multi_step=4"}) {
-                bench.row(text, settings_of(text), ef, ks[0], all);
+        for (const std::size_t ef : arguments.numbers("song-ef", "32,64,128,256")) {
+            for (const char* text :
+                 {"default", "visited=0", "visited=0,selected_insertion=1", "visited=0,visited_deletion=1",
+                  "visited=0,unbounded_queue=1", "visited=1", "visited=1,selected_insertion=1",
+                  "visited=2,selected_insertion=1", "visited=2,visited_deletion=1", "multi_query=2", "multi_query=4",
+                  "multi_step=1", "multi_step=2", "multi_step=4"}) {
+                for (const std::size_t k : ks) bench.row(text, settings_of(text), ef, k, all);
             }
         }
     }
@@ -459,6 +492,11 @@ void run(const Arguments& arguments)
             }
         }
     }
+    const std::size_t asked = data.asked();
+    for (std::size_t i = asked; i < arguments.number("batch", 0); ++i) {
+        const std::size_t from = i % asked * data.dimensions;
+        for (std::size_t d = 0; d < data.dimensions; ++d) data.queries.push_back(data.queries[from + d]);
+    }
     const std::string cases = "," + arguments.text("cases", "build,curve,shapes,few") + ",";
     const auto wants = [&](const char* name) { return cases.find("," + std::string(name) + ",") != std::string::npos; };
     std::vector<std::size_t> ks = arguments.numbers("k", "10");
@@ -474,6 +512,12 @@ void run(const Arguments& arguments)
         if (wants("build")) {
             built = build(data, arguments, degree, context, pool);
             print_build(built);
+        }
+        if (csv.is_open()) {
+            const GraphOptions options = GraphOptions::resolve(built.options, data.rows(), data.dimensions);
+            csv << "build," << arguments.text("name", "generated") << ',' << data.rows() << ',' << data.dimensions
+                << ',' << label(arguments, options) << ",degree=" << degree << ",,,,,," << built.seconds * 1e3
+                << std::endl;
         }
         Mirror mirror(context, built.shape, built.options, built.arrays);
         feed(built, mirror);

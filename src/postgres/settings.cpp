@@ -21,6 +21,8 @@ double setting_recall = 0.95;
 int setting_ivfadc_probes = 0;
 int setting_refine_factor = 0;
 int setting_graph_ef_search = 0;
+int setting_graph_visited = static_cast<int>(GraphChoices::Visited::usual);
+GraphChoices setting_graph;
 int setting_iterative = 0;
 bool setting_verify_results = false;
 int setting_merge_step_rows = 0;
@@ -36,6 +38,12 @@ static const config_enum_entry device_choices[] = {{"auto", static_cast<int>(Dev
 static const config_enum_entry iterative_choices[] = {{"strict", static_cast<int>(IterativeSetting::strict), false},
                                                       {"relaxed", static_cast<int>(IterativeSetting::relaxed), false},
                                                       {nullptr, 0, false}};
+
+static const config_enum_entry visited_choices[] = {{"default", static_cast<int>(GraphChoices::Visited::usual), false},
+                                                    {"hash", static_cast<int>(GraphChoices::Visited::hash), false},
+                                                    {"bloom", static_cast<int>(GraphChoices::Visited::bloom), false},
+                                                    {"cuckoo", static_cast<int>(GraphChoices::Visited::cuckoo), false},
+                                                    {nullptr, 0, false}};
 
 // Define what the engine process is started with; a reload restarts it.
 static void define_engine_settings()
@@ -110,6 +118,38 @@ static void define_search_settings()
                             nullptr);
 }
 
+static bool check_multi_query(int* value, void**, GucSource)
+{
+    if (GraphChoices::may_share_warp(*value)) return true;
+    GUC_check_errdetail("Queries share a warp evenly: 1, 2 or 4; 0 means as many as is usual.");
+    return false;
+}
+
+// What only a GPU goes by: see GraphChoices.
+static void define_graph_settings()
+{
+    DefineCustomEnumVariable("pgwarp.graph_visited", "How a search of a graph index on a GPU remembers visited rows.",
+                             "The filters, bloom and cuckoo, may pass over a few rows.", &setting_graph_visited,
+                             static_cast<int>(GraphChoices::Visited::usual), visited_choices, PGC_USERSET, 0, nullptr,
+                             nullptr, nullptr);
+    DefineCustomBoolVariable("pgwarp.graph_bounded_queue",
+                             "Whether the queue of a search on a GPU is no longer than what is kept.", nullptr,
+                             &setting_graph.bounded_queue, true, PGC_USERSET, 0, nullptr, nullptr, nullptr);
+    DefineCustomBoolVariable("pgwarp.graph_selected_insertion",
+                             "Whether a search on a GPU remembers only visited rows that enter its queue.", nullptr,
+                             &setting_graph.selected_insertion, false, PGC_USERSET, 0, nullptr, nullptr, nullptr);
+    DefineCustomBoolVariable("pgwarp.graph_visited_deletion",
+                             "Whether a search on a GPU forgets visited rows that leave its queue.",
+                             "Implies pgwarp.graph_selected_insertion. A Bloom filter can't forget.",
+                             &setting_graph.visited_deletion, false, PGC_USERSET, 0, nullptr, nullptr, nullptr);
+    DefineCustomIntVariable("pgwarp.graph_multi_query", "Queries that share a warp of a GPU: 1, 2 or 4.",
+                            "0 means as many as is usual.", &setting_graph.multi_query, 0, 0,
+                            GraphChoices::most_queries_of_warp, PGC_USERSET, 0, check_multi_query, nullptr, nullptr);
+    DefineCustomIntVariable("pgwarp.graph_multi_step", "Rows whose neighbours a search on a GPU looks at together.",
+                            "0 means as many as is usual.", &setting_graph.multi_step, 0, 0, GraphChoices::most_steps,
+                            PGC_USERSET, 0, nullptr, nullptr, nullptr);
+}
+
 static void define_batch_settings()
 {
     DefineCustomBoolVariable("pgwarp.knn_batch", "Answer the searches of a lateral k-NN join in batches.", nullptr,
@@ -125,6 +165,7 @@ void define_settings()
     define_wait_settings();
     define_load_settings();
     define_search_settings();
+    define_graph_settings();
     define_batch_settings();
     define_fault_settings();
     MarkGUCPrefixReserved("pgwarp");

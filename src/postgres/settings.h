@@ -1,6 +1,8 @@
 // The extension's settings (GUCs), all with the reserved prefix pgwarp.
 #pragma once
 
+#include "protocol/graph_choices.h"
+
 namespace pgwarp
 {
 
@@ -20,6 +22,8 @@ extern double setting_recall;          // pgwarp.recall, USERSET, default 0.95
 extern int setting_ivfadc_probes;      // pgwarp.ivfadc_probes, USERSET, 0 = calibration
 extern int setting_refine_factor;      // pgwarp.refine_factor, USERSET, 0 = calibration
 extern int setting_graph_ef_search;    // pgwarp.graph_ef_search, USERSET, 0 = calibration
+extern int setting_graph_visited;      // pgwarp.graph_visited, USERSET, a GraphChoices::Visited
+extern GraphChoices setting_graph;     // pgwarp.graph_bounded_queue and the others, USERSET; without visited
 extern int setting_iterative;          // pgwarp.iterative, USERSET, strict
 extern bool
     setting_verify_results;  // pgwarp.verify_results, USERSET, off: compare each emitted distance with the heap row's

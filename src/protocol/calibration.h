@@ -23,7 +23,7 @@ struct EffortChoice {
     bool reached;    // attained >= asked
 };
 
-// The smallest measured effort whose recall at k reaches `recall`; the largest when none does. For k between two
+// The smallest measured effort whose recall at k reaches `recall`, or comes nearest to it when none does. For k between two
 // measured ones the larger is used (recall falls with k at equal effort).
 inline EffortChoice choose_effort(const Calibration& calibration, std::uint32_t k, double recall)
 {
@@ -34,6 +34,7 @@ inline EffortChoice choose_effort(const Calibration& calibration, std::uint32_t 
         const CalibrationPoint& point = calibration.points[i];
         std::uint32_t measured = column;
         while (measured > 0 && point.recall[measured] < 0) --measured;
+        if (i > 0 && point.recall[measured] <= choice.attained) continue;
         choice.effort = point.effort;
         choice.attained = point.recall[measured];
         if (choice.attained >= recall) {

@@ -81,3 +81,52 @@ RESET pgwarp.graph_ef_search;
 SELECT regexp_replace(effort, '=\d+', '=some') FROM effort() effort;
 DROP FUNCTION effort;
 DROP TABLE t;
+
+-- what SONG leaves to choose, for a GPU: the CPU answers the same whatever is chosen
+
+SELECT name, setting, boot_val, min_val, max_val, enumvals FROM pg_settings WHERE name ~ '^pgwarp.graph_' AND name <> 'pgwarp.graph_ef_search' ORDER BY name;
+SET pgwarp.graph_visited = tables;
+SET pgwarp.graph_visited = 1;
+SET pgwarp.graph_bounded_queue = 2;
+SET pgwarp.graph_selected_insertion = sometimes;
+SET pgwarp.graph_visited_deletion = '';
+SET pgwarp.graph_multi_query = 3;
+SET pgwarp.graph_multi_query = 5;
+SET pgwarp.graph_multi_query = -1;
+SET pgwarp.graph_multi_step = 17;
+SET pgwarp.graph_multi_step = -1;
+SET pgwarp.graph_no_such_choice = 1;
+
+CREATE TABLE t (id integer PRIMARY KEY, val vector(4));
+INSERT INTO t SELECT i, ARRAY[i % 89, i % 97, i % 101, i % 103]::vector FROM generate_series(1, 20000) i;
+CREATE INDEX t_val ON t USING graph (val);
+ANALYZE t;
+CREATE FUNCTION answers() RETURNS integer[] LANGUAGE sql AS $$
+	SELECT array_agg(n.id ORDER BY q.id, n.d, n.id)
+	FROM t q CROSS JOIN LATERAL (SELECT i.id, i.val <-> q.val AS d FROM t i ORDER BY i.val <-> q.val LIMIT 5) n WHERE q.id % 2000 = 1
+$$;
+SET enable_seqscan = off;
+SET pgwarp.graph_ef_search = 2000;
+SELECT answers() AS usual \gset
+SET pgwarp.graph_visited = hash;
+SELECT answers() = :'usual';
+SET pgwarp.graph_visited = bloom;
+SET pgwarp.graph_bounded_queue = off;
+SELECT answers() = :'usual';
+SET pgwarp.graph_visited = cuckoo;
+SET pgwarp.graph_selected_insertion = on;
+SET pgwarp.graph_visited_deletion = on;
+SET pgwarp.graph_multi_query = 4;
+SET pgwarp.graph_multi_step = 16;
+SELECT answers() = :'usual', array_length(:'usual'::integer[], 1);
+RESET pgwarp.graph_ef_search;
+-- they choose no effort: what the index can't reach is said all the same
+DROP INDEX t_val;
+CREATE INDEX t_bits ON t USING graph (val) WITH (vectors = bits, bits = 32);
+SET pgwarp.recall = 1;
+\set VERBOSITY terse
+SELECT count(*) FROM (SELECT id FROM t ORDER BY val <-> '[1,2,3,4]' LIMIT 3) n;
+\set VERBOSITY default
+RESET ALL;
+DROP FUNCTION answers;
+DROP TABLE t;

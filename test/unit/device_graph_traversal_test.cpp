@@ -6,8 +6,10 @@
 #include <set>
 #include <vector>
 
+#include "graph/search_shape.h"
 #include "graph/traversal.h"
 #include "host_group.h"
+#include "protocol/graph_choices.h"
 
 namespace pgwarp::test
 {
@@ -194,6 +196,103 @@ TEST(Traversal, TheFiltersLoseLittle)
     }
     EXPECT_GT(same_bloom, all * 98 / 100);
     EXPECT_GT(same_cuckoo, all * 98 / 100);
+}
+
+GraphChoices choices(GraphChoices::Visited visited, bool bounded, bool selected, bool deletes, int queries, int steps)
+{
+    return {visited, bounded, selected, deletes, queries, steps};
+}
+
+class Choices : public testing::TestWithParam<GraphChoices>
+{
+protected:
+    Choices()
+    {
+        ground_.rows = 3000;
+        ground_.degree = Graph::degree;
+        ground_.seeds = 100;
+        ground_.row_bytes = 256;
+        ground_.query_bytes = 512;
+        ground_.multiprocessors = 132;
+        ground_.shared_bytes = 227 << 10;
+    }
+    SearchShape shape_of(const GraphChoices& chosen) const
+    {
+        ParameterList settings;
+        chosen.add_to(settings);
+        return search_shape(settings, 40, 10, 1000, ground_);
+    }
+
+    SearchGround ground_;
+};
+
+// From what a session sets to what the kernels are told ...
+TEST_P(Choices, ReachTheShape)
+{
+    const GraphChoices chosen = GetParam();
+    const SearchShape shape = shape_of(chosen);
+    const SearchShape usual = shape_of({});
+    const bool named = chosen.visited != GraphChoices::Visited::usual;
+    EXPECT_EQ(shape.visited, named ? static_cast<VisitedKind>(chosen.visited) : usual.visited);
+    EXPECT_EQ(shape.traversal.length, chosen.bounded_queue ? 40U : 160U);
+    EXPECT_EQ(shape.traversal.deletes, chosen.visited_deletion && chosen.visited != GraphChoices::Visited::bloom);
+    EXPECT_EQ(shape.traversal.selected, chosen.selected_insertion || chosen.visited_deletion);
+    EXPECT_EQ(shape.traversal.steps,
+              chosen.multi_step > 0 ? static_cast<std::uint32_t>(chosen.multi_step) : usual.traversal.steps);
+    if (chosen.multi_query > 1) {
+        EXPECT_EQ(shape.groups, static_cast<std::uint32_t>(chosen.multi_query));
+        EXPECT_EQ(shape.lanes, 32U / shape.groups);
+    } else {
+        EXPECT_EQ(shape.groups, 1U);
+    }
+}
+
+// ... and on to what is found: with exact tables what a plain search finds, with filters nearly that.
+TEST_P(Choices, FindWhatAPlainSearchFinds)
+{
+    const SearchShape shape = shape_of(GetParam());
+    const TraversalShape& traversal = shape.traversal;
+    const Setting setting{
+        traversal.ef, traversal.length, traversal.steps, traversal.selected, traversal.deletes, shape.visited_bits, 1};
+    const Graph graph(3000, 7);
+    std::mt19937 random(11);
+    std::size_t shared = 0;
+    std::size_t all = 0;
+    for (int i = 0; i < 12; ++i) {
+        const float query = std::uniform_real_distribution<float>(0, 1000)(random);
+        const std::vector<std::uint32_t> starts = some_starts(graph, random, 8);
+        const std::vector<std::uint32_t> wanted = plain_search(graph, query, starts, traversal.ef, traversal.steps);
+        const Found found = shape.visited == VisitedKind::hash ? search<VisitedHash>(graph, query, starts, setting)
+                            : shape.visited == VisitedKind::bloom
+                                ? search<VisitedBloom>(graph, query, starts, setting)
+                                : search<VisitedCuckoo>(graph, query, starts, setting);
+        if (shape.visited == VisitedKind::hash) {
+            EXPECT_EQ(found.rows, wanted) << "query " << i;
+        }
+        for (const std::uint32_t row : found.rows) shared += std::count(wanted.begin(), wanted.end(), row);
+        all += wanted.size();
+    }
+    EXPECT_GE(shared, all * 95 / 100);
+}
+
+using V = GraphChoices::Visited;
+INSTANTIATE_TEST_SUITE_P(
+    Traversal, Choices,
+    testing::Values(GraphChoices{}, choices(V::hash, true, false, false, 1, 1),
+                    choices(V::hash, false, false, false, 0, 0), choices(V::hash, true, true, false, 2, 4),
+                    choices(V::hash, true, false, true, 4, 3), choices(V::bloom, true, false, false, 0, 0),
+                    choices(V::bloom, true, true, false, 0, 2), choices(V::bloom, true, false, true, 0, 1),
+                    choices(V::cuckoo, true, true, false, 0, 1), choices(V::cuckoo, false, false, true, 4, 16)));
+
+TEST(UsualChoices, AreLeftOut)
+{
+    ParameterList settings;
+    GraphChoices{}.add_to(settings);
+    EXPECT_EQ(settings.count, 0U);
+    choices(V::hash, false, true, true, 4, 16).add_to(settings);
+    EXPECT_EQ(settings.count, 6U);
+    for (const int queries : {0, 1, 2, 4}) EXPECT_TRUE(GraphChoices::may_share_warp(queries));
+    for (const int queries : {-1, 3, 5, 32}) EXPECT_FALSE(GraphChoices::may_share_warp(queries));
 }
 
 template <class Visited>

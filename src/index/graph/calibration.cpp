@@ -16,7 +16,12 @@ constexpr std::size_t most_held_out = 400;
 constexpr std::size_t fewest_measured = 40;
 // Searches that keep more rows are measured with fewer queries: their recall varies less.
 constexpr std::int64_t widest_with_all = 96;
-constexpr float enough_recall = 0.9985F;  // up to the hundred nearest; wider searches are not worth measuring
+constexpr float enough_recall = 0.9985F;  // wider searches are not worth measuring
+
+// Estimates are no better than the candidates that the backend ranks: when searches this many points apart, the hundred
+// nearest among them, find no more, wider ones won't.
+constexpr std::uint32_t points_without_gain = 3;
+constexpr float worthwhile_gain = 0.002F;
 
 using Shares = std::vector<std::array<float, 4>>;
 
@@ -48,50 +53,83 @@ float share_found(std::span<const RowResult> results, std::span<const std::uint3
     return static_cast<float>(hits) / static_cast<float>(count);
 }
 
+// Any k up to that of its column goes by it, from the column before on, and a search keeps no fewer rows than it
+// returns. So what counts is the k for which so much effort finds the smallest share: the largest of those that it
+// suffices for, as recall falls with k; where it suffices for none, the search is as wide as k asks for, and recall
+// grows with k.
 class Measurement
 {
 public:
     Measurement(const GraphCalibration& input, const BuildProgress& progress, ThreadPool& pool)
         : input_(input), progress_(progress), pool_(pool)
     {
-        for (std::size_t column = 0; column < 4; ++column)
-            widths_[column] = width_of(input.searcher.result_kind(), input.metric, Calibration::ks[column]);
     }
 
-    // A search keeps at least as many rows as are asked for: columns that ask for more than ef are the same for all
-    // efforts up to there, and measured once; the others come from one search.
     Shares at(std::int64_t ef)
     {
         Shares shares(input_.truth.size(), {-1, -1, -1, -1});
+        std::array<std::size_t, 4> ks{};
         std::size_t together = 0;
-        while (together < 4 && widths_[together] <= static_cast<std::size_t>(ef)) ++together;
+        while (together < 4 && width(least_k(together)) <= static_cast<std::size_t>(ef)) {
+            ks[together] = worst_k(together, static_cast<std::size_t>(ef));
+            ++together;
+        }
         const auto queries = std::clamp<std::size_t>(
             input_.truth.size() * static_cast<std::size_t>(widest_with_all) / static_cast<std::size_t>(ef),
             std::min(fewest_measured, input_.truth.size()), input_.truth.size());
-        if (together > 0) search(ef, widths_[together - 1], queries, 0, together, shares);
+        if (together > 0) search(ef, queries, 0, together, ks, shares);
+        // The others are the same for all efforts up to here, and measured once.
         for (std::size_t column = together; column < 4; ++column) {
             if (!measures(column)) continue;
             if (narrow_[column].empty()) {
                 narrow_[column].assign(input_.truth.size(), {-1, -1, -1, -1});
                 const std::size_t all = column < 2 ? input_.truth.size() : std::min(fewest_measured, queries);
-                search(1, widths_[column], all, column, column + 1, narrow_[column]);
+                ks[column] = worst_k(column, width(least_k(column)));
+                search(1, all, column, column + 1, ks, narrow_[column]);
             }
             for (std::size_t q = 0; q < shares.size(); ++q) shares[q][column] = narrow_[column][q][column];
         }
         return shares;
     }
 
+    // Whether a search for so many keeps more than that.
+    bool is_narrow(std::size_t column, std::int64_t ef) const
+    {
+        return measures(column) && static_cast<std::size_t>(ef) < width(Calibration::ks[column]);
+    }
+
+    bool gains_end(const Calibration& so_far) const
+    {
+        if (input_.searcher.result_kind() != ResultKind::approximate || so_far.count <= points_without_gain)
+            return false;
+        const CalibrationPoint& before = so_far.points[so_far.count - 1 - points_without_gain];
+        const CalibrationPoint& now = so_far.points[so_far.count - 1];
+        if (is_narrow(2, before.effort)) return false;
+        for (std::size_t column = 0; column < 3; ++column)
+            if (now.recall[column] - before.recall[column] >= worthwhile_gain) return false;
+        return true;
+    }
+
 private:
     // A k beyond the rows there are says nothing.
     bool measures(std::size_t column) const { return column == 0 || input_.rows > 2 * Calibration::ks[column]; }
 
-    void search(std::int64_t ef, std::size_t k, std::size_t queries, std::size_t first_column, std::size_t end_column,
-                Shares& shares) const
+    std::size_t width(std::size_t k) const { return width_of(input_.searcher.result_kind(), input_.metric, k); }
+    static std::size_t least_k(std::size_t column) { return column == 0 ? 1 : Calibration::ks[column - 1] + 1; }
+    std::size_t worst_k(std::size_t column, std::size_t ef) const
+    {
+        std::size_t k = Calibration::ks[column];
+        while (k > least_k(column) && width(k) > ef) --k;
+        return k;
+    }
+
+    void search(std::int64_t ef, std::size_t queries, std::size_t first_column, std::size_t end_column,
+                const std::array<std::size_t, 4>& ks, Shares& shares) const
     {
         SearchBatch batch;
         batch.queries = input_.queries;
         batch.count = queries;
-        batch.k = static_cast<std::uint32_t>(k);
+        batch.k = static_cast<std::uint32_t>(width(ks[end_column - 1]));
         batch.effort = ef;
         batch.dead = input_.dead;
         batch.cancel = progress_.cancel;
@@ -100,8 +138,7 @@ private:
         for (std::size_t q = 0; q < queries; ++q) {
             for (std::size_t column = first_column; column < end_column; ++column) {
                 if (measures(column))
-                    shares[q][column] =
-                        share_found(results[q], input_.truth[q], Calibration::ks[column], widths_[column]);
+                    shares[q][column] = share_found(results[q], input_.truth[q], ks[column], width(ks[column]));
             }
         }
     }
@@ -109,7 +146,6 @@ private:
     const GraphCalibration& input_;
     const BuildProgress& progress_;
     ThreadPool& pool_;
-    std::size_t widths_[4];
     Shares narrow_[4];
 };
 
@@ -130,7 +166,10 @@ Calibration GraphCalibration::run(const BuildProgress& progress, ThreadPool& poo
         curve.add(schedule[i], measurement.at(schedule[i]));
         const Calibration so_far = curve.calibration();
         const float* recall = so_far.points[so_far.count - 1].recall;
-        if (std::all_of(recall, recall + 3, [](float at_k) { return at_k < 0 || at_k >= enough_recall; })) break;
+        const auto enough = [](float at_k) { return at_k < 0 || at_k >= enough_recall; };
+        if (std::all_of(recall, recall + 3, enough) && (enough(recall[3]) || !measurement.is_narrow(3, schedule[i])))
+            break;
+        if (measurement.gains_end(so_far)) break;
     }
     return curve.calibration();
 }

@@ -28,7 +28,10 @@ void estimate_cost(PlannerInfo* root, IndexPath* path, double loop_count, Cost* 
 }
 
 void no_checks(const ParameterList&, uint32) {}
-void no_settings(ParameterList*) {}
+bool no_settings(ParameterList*)
+{
+    return false;
+}
 
 // --- exact ---
 
@@ -73,10 +76,11 @@ void ivfadc_check_options(const ParameterList& options, uint32 dimensions)
     }
 }
 
-void ivfadc_add_settings(ParameterList* settings)
+bool ivfadc_add_settings(ParameterList* settings)
 {
     if (setting_ivfadc_probes > 0) settings->set("probes", setting_ivfadc_probes);
     if (setting_refine_factor > 0) settings->set("refine_factor", setting_refine_factor);
+    return settings->count > 0;
 }
 
 ResultKind ivfadc_result_kind(const ParameterList& options)
@@ -142,9 +146,13 @@ void graph_check_options(const ParameterList& options, uint32)
     }
 }
 
-void graph_add_settings(ParameterList* settings)
+bool graph_add_settings(ParameterList* settings)
 {
     if (setting_graph_ef_search > 0) settings->set("ef_search", setting_graph_ef_search);
+    GraphChoices choices = setting_graph;
+    choices.visited = static_cast<GraphChoices::Visited>(setting_graph_visited);
+    choices.add_to(*settings);
+    return setting_graph_ef_search > 0;
 }
 
 ResultKind graph_result_kind(const ParameterList& options)

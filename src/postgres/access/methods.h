@@ -42,8 +42,8 @@ struct AccessMethod {
     int option_count;
     // Raises an error for options that make no sense together or for the column.
     void (*check_options)(const ParameterList& options, uint32 dimensions);
-    // Adds the settings (GUCs) that override the calibration.
-    void (*add_settings)(ParameterList* settings);
+    // Adds the settings (GUCs) of this session. Whether they override the calibration.
+    bool (*add_settings)(ParameterList* settings);
     // What results of an index with these options are.
     ResultKind (*result_kind)(const ParameterList& options);
     // Rows' worth of distance computations that one search takes.

@@ -61,10 +61,10 @@ void plan_normal_search(Relation index, const IndexState& state, uint32 wanted, 
     const ResultKind kind = access_method(state.meta.shape.method).result_kind(state.directory->options);
     request->mode = SearchMode::normal;
     request->k = search_width(kind, static_cast<Metric>(state.meta.shape.metric), wanted);
-    access_method_of(index).add_settings(&request->settings);
+    const bool overridden = access_method_of(index).add_settings(&request->settings);
     const EffortChoice choice = choose_effort(calibration, wanted, setting_recall);
     request->effort = choice.effort;
-    if (calibration.count > 0 && !choice.reached && request->settings.count == 0) report_unreached(index, choice);
+    if (calibration.count > 0 && !choice.reached && !overridden) report_unreached(index, choice);
     consider_merge(index, state);
 }
 

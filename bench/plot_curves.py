@@ -1,0 +1,161 @@
+"""Draw curves of recall against queries a second of bench/curves or bench/gpu/graph_session, as NAME-*.svg beside each
+other in a folder, NAME being that of the CSV: plot_curves.py NAME.csv FOLDER.
+
+  NAME-DATA.svg          recall@k against queries/s of each index, a panel for each k
+  NAME-DATA-choices.svg  the same of SONG's choices for a search (figures 7 and 8 of the paper)
+  NAME-DATA-batches.svg  queries/s by the size of a batch (figure 9)
+  NAME-rows.svg          seconds of a build and queries/s by the number of rows
+"""
+
+import csv
+import os
+import re
+import sys
+
+import matplotlib
+
+matplotlib.use("Agg")
+matplotlib.rcParams["svg.hashsalt"] = "pgwarp"  # the same file for the same points
+import matplotlib.pyplot as plt
+
+VISITED = {"0": "hash", "1": "bloom", "2": "cuckoo"}
+GROWTH_RECALL = 0.95
+
+
+def ef_of(row):
+    """The ef_search of a graph's row, else none."""
+    found = re.search(r"\bef(?:_search)?=(\d+)", row["settings"])
+    return int(found.group(1)) if found else None
+
+
+def choice_of(row):
+    """What a search was asked to do differently, in words; nothing for the usual one."""
+    parts = [part for part in row["settings"].split() if not re.match(r"(ef|ef_search|degree|probes|refine_factor|default)(=|$)", part)]
+    return " ".join("visited=" + VISITED.get(part[8:], part[8:]) if part.startswith("visited=") else part for part in parts)
+
+
+def number(row, column):
+    return float(row[column])
+
+
+def tidy(axes, title, x, y, log_x=False):
+    axes.set_title(title, fontsize=10, loc="left")
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.set_yscale("log")
+    if log_x:
+        axes.set_xscale("log")
+    axes.grid(True, which="major", linewidth=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+
+
+def save(figure, folder, name, title):
+    figure.suptitle(title, fontsize=11)
+    figure.tight_layout()
+    path = os.path.join(folder, name + ".svg")
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+    print(path)
+
+
+def series(axes, rows, name_of, least_recall):
+    """A line for each name, through its points in order of recall. What is of no interest any more is left out."""
+    for name in dict.fromkeys(name_of(row) for row in rows):
+        points = sorted((number(row, "recall"), number(row, "queries_per_second")) for row in rows if name_of(row) == name)
+        points = [point for point in points if point[0] >= least_recall]
+        if points:
+            axes.plot([p[0] for p in points], [p[1] for p in points], marker="o", markersize=3, linewidth=1, label=name)
+
+
+def title_of(rows):
+    return f"{rows[0]['data']}: {int(rows[0]['rows']):,} x {rows[0]['dimensions']}"
+
+
+def draw_recall(rows, folder, name, name_of, title):
+    ks = sorted({int(row["k"]) for row in rows})
+    figure, axes = plt.subplots(1, len(ks), figsize=(4.2 * len(ks), 4), squeeze=False)
+    for place, k in zip(axes[0], ks):
+        series(place, [row for row in rows if int(row["k"]) == k], name_of, 0.5)
+        tidy(place, f"k = {k}", f"recall@{k}", "queries/s")
+    axes[0][0].legend(fontsize=7, loc="lower left")
+    save(figure, folder, name, title)
+
+
+def draw_batches(rows, folder, name, title):
+    figure, axes = plt.subplots(1, 1, figsize=(5.5, 4))
+    for ef in sorted({ef_of(row) for row in rows}):
+        points = sorted((int(row["batch"]), number(row, "queries_per_second"), number(row, "recall")) for row in rows if ef_of(row) == ef)
+        recall = points[-1][2]  # of the most queries: a batch of one says little of it
+        axes.plot([p[0] for p in points], [p[1] for p in points], marker="o", markersize=3, linewidth=1, label=f"ef_search {ef}, recall {recall:.3f}")
+    tidy(axes, "", "queries a batch", "queries/s", log_x=True)
+    axes.legend(fontsize=7)
+    save(figure, folder, name, title)
+
+
+def fastest(rows):
+    """Queries/s at the recall that growth is drawn at."""
+    return max((number(row, "queries_per_second") for row in rows if number(row, "recall") >= GROWTH_RECALL), default=None)
+
+
+def draw_growth(builds, searches, folder, name, family):
+    """Of the sets that differ in their number of rows."""
+    figure, axes = plt.subplots(1, 2, figsize=(9, 4))
+    for method in dict.fromkeys(row["method"] for row in builds):
+        own = sorted((int(row["rows"]), number(row, "host_ms") / 1e3) for row in builds if row["method"] == method)
+        if len(own) > 1:
+            axes[0].plot([p[0] for p in own], [p[1] for p in own], marker="o", markersize=3, label=method)
+        found = [(rows, fastest([s for s in searches if s["method"] == method and int(s["rows"]) == rows])) for rows, _ in own]
+        found = [point for point in found if point[1] is not None]
+        if len(found) > 1:
+            axes[1].plot([p[0] for p in found], [p[1] for p in found], marker="o", markersize=3, label=method)
+    tidy(axes[0], "build", "rows", "seconds", log_x=True)
+    tidy(axes[1], f"search, recall@10 >= {GROWTH_RECALL}", "rows", "queries/s", log_x=True)
+    axes[0].legend(fontsize=7)
+    save(figure, folder, name, f"{family}: growth with the rows")
+
+
+def main():
+    with open(sys.argv[1], newline="") as file:
+        rows = list(csv.DictReader(file))
+    folder = sys.argv[2]
+    name = os.path.splitext(os.path.basename(sys.argv[1]))[0]
+    searches = [row for row in rows if row["kind"] == "search"]
+    growth = []
+    for key in dict.fromkeys((row["data"], row["rows"]) for row in searches):
+        own = [row for row in searches if (row["data"], row["rows"]) == key]
+        sizes = {row["rows"] for row in searches if row["data"] == key[0]}
+        own_name = key[0] + (f"-{key[1]}" if len(sizes) > 1 else "")
+        usual = [row for row in own if not choice_of(row)]
+        widths = [int(row["batch"]) for row in usual if int(row["k"]) == int(usual[0]["k"])]
+        batch = max(set(widths), key=widths.count)
+        curve = [row for row in usual if int(row["batch"]) == batch]
+        degrees = {re.search(r"degree=\d+", row["settings"]) is not None and row["settings"].split()[0] for row in curve}
+
+        def label(row):
+            return row["method"] + (" " + row["settings"].split()[0] if len(degrees) > 1 else "")
+
+        how = "one query at a time" if batch == 1 else f"{batch:,} queries a batch"
+        draw_recall(curve, folder, f"{name}-{own_name}", label, f"{title_of(own)}, {how}")
+        growth += [row for row in curve if int(row["k"]) == 10]
+        widest = [row for row in own if int(row["batch"]) == max(int(r["batch"]) for r in own if choice_of(r))] if len(usual) < len(own) else []
+        if widest:
+            efs = {ef_of(row) for row in widest if choice_of(row)}
+            compared = [row for row in widest if ef_of(row) in efs and row["method"] == widest[0]["method"]]
+            draw_recall(compared, folder, f"{name}-{own_name}-choices", lambda row: choice_of(row) or "default", f"{title_of(own)}, choices of a search")
+        for method, k in dict.fromkeys((row["method"], row["k"]) for row in usual):
+            same = [row for row in usual if (row["method"], row["k"]) == (method, k)]
+            efs = [ef for ef in dict.fromkeys(ef_of(row) for row in same) if len({row["batch"] for row in same if ef_of(row) == ef}) > 2]
+            if efs:
+                efs = efs[:: max(1, len(efs) // 4)]
+                draw_batches([row for row in same if ef_of(row) in efs], folder, f"{name}-{own_name}-batches", f"{title_of(own)}, {method}, k = {k}")
+    families = {re.sub(r"-\d+[km]?$", "", row["data"]) for row in growth}
+    for family in sorted(families):
+        sizes = [row for row in growth if re.sub(r"-\d+[km]?$", "", row["data"]) == family]
+        builds = [row for row in rows if row["kind"] == "build" and re.sub(r"-\d+[km]?$", "", row["data"]) == family]
+        if len({row["rows"] for row in sizes}) > 1 and builds:
+            draw_growth(builds, sizes, folder, f"{name}-rows", family)
+
+
+if __name__ == "__main__":
+    main()

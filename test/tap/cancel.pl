@@ -47,7 +47,8 @@ for my $how ('pg_cancel_backend', 'pg_terminate_backend')
 	my $start = time;
 	$node->safe_psql('postgres', "SELECT $how($pid)");
 	$handle->finish;
-	cmp_ok(time - $start, '<', 2, "$how ends a search at once");
+	# By itself it would end after ten seconds.
+	cmp_ok(time - $start, '<', 5, "$how ends a search at once");
 	like($$stderr, qr/canceling statement due to user request|terminating connection/, "$how: says so");
 	is($node->safe_psql('postgres', "SET enable_seqscan = off; $search"), 1, "$how: others are served");
 }
@@ -69,11 +70,12 @@ like($err, qr/statement timeout/, 'a build obeys statement_timeout');
 is($node->safe_psql('postgres', "SET enable_seqscan = off; $search"), 1, 'searches go on after a cancelled build');
 is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname = 'big_v'"), 0, 'no index is left');
 {
-	my ($handle, $pid) = start_statement('build', 'CREATE INDEX big_v ON big USING ivfadc (v) WITH (lists = 2000, opq = on)');
+	my ($handle, $pid, $stderr) = start_statement('build', 'CREATE INDEX big_v ON big USING ivfadc (v) WITH (lists = 2000, opq = on)');
 	my $start = time;
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
 	$handle->finish;
-	cmp_ok(time - $start, '<', 2, 'a terminated build ends at once');
+	cmp_ok(time - $start, '<', 5, 'a terminated build ends at once');
+	like($$stderr, qr/terminating connection/, 'and says so');
 }
 is($node->safe_psql('postgres', "SET enable_seqscan = off; $search"), 1, 'searches go on after a terminated build');
 is(engine_pid($node), $engine, 'it was one engine all the time');

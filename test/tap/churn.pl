@@ -242,8 +242,10 @@ for my $try (0 .. $#rates)
 		note "$index: size, in sizes when built: " . join ' ', map { sprintf '%.2f', $_ / $built{$index} } @{ $bytes->{$index} };
 	}
 	%logs = map { $_ => max(@{ $delta->{$_} }) } @items;
-	%sizes = map { $_ => max(@{ $bytes->{$_} }) / $built{$_} } @items;
-	last if !grep { $logs{$_} >= 1.5 * $rows || $sizes{$_} > 4 } @items;
+	# At first an index may be as large as a faster stream has left it.
+	%sizes = map { my @seen = @{ $bytes->{$_} }; $_ => max(@seen[ @seen / 2 .. $#seen ]) / $built{$_} } @items;
+	# Long logs, and two generations beside them, leave room behind.
+	last if !grep { $logs{$_} >= 1.5 * $rows || $sizes{$_} > 4 || sql("SELECT pg_relation_size('$_')") > 2.8 * $built{$_} } @items;
 }
 quiet('off');
 for my $index (@items)

@@ -136,11 +136,11 @@ for (1 .. $snapshots)
 	$wrong += $reader->query_safe('SELECT wrong_answers() + wrong_edges()') for 1 .. 3;
 }
 ok($churn->pumpable, 'the writers are still at it') or diag($churn_err);
+ok($node->poll_query_until('postgres', q{SELECT n_tup_hot_upd > 100 AND n_tup_upd > n_tup_hot_upd + 100 FROM pg_stat_user_tables WHERE relname = 'busy'}), 'there were updates in HOT chains and out of them');
 $churn->signal('TERM');
 $churn->finish;
 is($wrong, 0, "$snapshots snapshots beside writers: every answer and every edge is right");
 is($moved, 0, 'and the same, row version by row version, as long as the snapshot lasts');
-ok($node->poll_query_until('postgres', q{SELECT n_tup_hot_upd > 100 AND n_tup_upd > n_tup_hot_upd + 100 FROM pg_stat_user_tables WHERE relname = 'busy'}), 'there were updates in HOT chains and out of them');
 
 # cancels
 for my $statement (

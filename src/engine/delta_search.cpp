@@ -182,6 +182,7 @@ void search_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const Se
         own.reach = reach;
         // Where proposals are rounded, some more than k are ranked by their vectors.
         if (part.searcher->result_kind() == ResultKind::approximate) own.k = batch.k + batch.k / 2 + 16;
+        if (part.searcher->result_kind() == ResultKind::lower_bound) own.k = batch.k + batch.k / 8 + 3;
         rows.resize(batch.count);
         part.searcher->search(own, rows, pool);
         const std::vector<std::vector<RowResult>>& proposed = rows;  // of this thread, for the others

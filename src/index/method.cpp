@@ -15,7 +15,7 @@ static const MethodDescriptor methods[] = {
     {Method::exact, "exact", make_exact_builder, make_exact_searcher, make_exact_builder, exact_part_options, nullptr},
     {Method::ivfadc, "ivfadc", make_ivfadc_builder, make_ivfadc_searcher, make_ivfadc_extender, ivfadc_part_options,
      array_centroids, make_ivfadc_calibrator},
-    {Method::graph, "graph", make_graph_builder, make_graph_searcher, make_graph_extender, nullptr, nullptr},
+    {Method::graph, "graph", make_graph_builder, make_graph_searcher, make_graph_extender, graph_part_options, nullptr},
     {clustering_method, "clustering", make_clustering_builder, make_clustering_searcher, nullptr, nullptr, nullptr},
 };
 

@@ -12,6 +12,9 @@ inline constexpr char array_dead_rows[] = "dead_rows";
 inline constexpr char option_leave_out[] = "leave_out_dead";  // number the rows anew, without the dead ones
 inline constexpr char option_measure[] = "measure_recall";    // make a curve of recall as well
 
+// Likewise: there is no index. A graph of the given rows alone is made, whose recall nobody measures.
+inline constexpr char option_alone[] = "rows_alone";
+
 // Kept in the options of such an index: how many of its dead rows merges have taken out of the graph, and, once recall
 // was measured anew, the effort that a build of it needed.
 inline constexpr char option_unlinked[] = "unlinked_rows";

@@ -140,7 +140,7 @@ SELECT * FROM grown;
 CALL grow(1951, 2000, 100);
 SELECT * FROM grown;
 SELECT id FROM t ORDER BY val <+> (SELECT val FROM points(1960, 1960, 100)) LIMIT 1;
--- to many more rows
+-- to many more rows: built anew, but for bits
 CALL grow(2001, 3600);
 SELECT * FROM grown;
 SELECT id FROM t ORDER BY val <-> (SELECT val FROM points(3333, 3333)) LIMIT 1;

@@ -77,7 +77,7 @@ sub watch
 sub log_limit
 {
 	my ($index) = @_;
-	return max(1000, sql("SELECT CASE method WHEN 'exact' THEN rows / 4 WHEN 'graph' THEN rows / 64 ELSE ((options->>'lists')::int + rows * 0.025) / 4 END::bigint FROM pgwarp_index_info('$index')"));
+	return max(1000, sql("SELECT CASE method WHEN 'exact' THEN rows / 4 WHEN 'graph' THEN rows / 32 ELSE ((options->>'lists')::int + rows * 0.025) / 4 END::bigint FROM pgwarp_index_info('$index')"));
 }
 
 # Searches go on until an index is in good order, or for a minute.

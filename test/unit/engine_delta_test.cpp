@@ -125,6 +125,75 @@ INSTANTIATE_TEST_SUITE_P(Kinds, IvfadcParts,
                                          Kind{Metric::l2, 2, 0}, Kind{Metric::l2, 0, 2}, Kind{Metric::cosine, 0, 1},
                                          Kind{Metric::cosine, 2, 2}, Kind{Metric::inner_product, 0, 1}));
 
+struct GraphKind {
+    Metric metric;
+    std::int64_t vectors;
+};
+
+class GraphParts : public testing::TestWithParam<GraphKind>
+{
+protected:
+    static constexpr std::int64_t ef = 40;
+    ParameterList options() const { return make_list({{"vectors", GetParam().vectors}}); }
+};
+
+TEST_P(GraphParts, FindAsMuchAsAnIndexOfAllRows)
+{
+    Fresh fresh(Method::graph, GetParam().metric, 3000, 2000, options());
+    fresh.append_in_parts(*fresh.mirror, 16, 1);
+    ASSERT_GE(fresh.mirror->snapshot()->parts.size(), 2U);
+    const std::vector<float> queries = fresh.queries(200);
+    Fresh built(Method::graph, GetParam().metric, 5000, 0, options());
+    const double fresh_recall = fresh.recall(fresh.search(fresh.mirror, queries, 10, ef), queries, 10);
+    const double built_recall = built.recall(built.search(built.mirror, queries, 10, ef), queries, 10);
+    EXPECT_GE(fresh_recall, built_recall - 0.01);
+
+    const std::set<std::size_t> dead = every(2, fresh.rows());
+    fresh.kill(*fresh.mirror, dead, 1);
+    built.kill(*built.mirror, dead, 1);
+    EXPECT_GE(fresh.recall(fresh.search(fresh.mirror, queries, 10, ef), queries, 10, dead),
+              built.recall(built.search(built.mirror, queries, 10, ef), queries, 10, dead) - 0.01);
+}
+
+TEST_P(GraphParts, RunOutOfNoRows)
+{
+    Fresh fresh(Method::graph, GetParam().metric, 300, 400, options());
+    fresh.append_in_parts(*fresh.mirror, 2);
+    const std::vector<float> queries = fresh.queries(3);
+    const SearchAnswer answer = fresh.search(fresh.mirror, queries, 700, 1);
+    EXPECT_EQ(fresh.recall(answer, queries, 700), 1);
+    const std::set<std::size_t> all = every(1, 300);
+    fresh.kill(*fresh.mirror, all, 1);
+    EXPECT_EQ(fresh.recall(fresh.search(fresh.mirror, queries, 400, 1), queries, 400, all), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, GraphParts,
+                         testing::Values(GraphKind{Metric::l2, 0}, GraphKind{Metric::cosine, 0},
+                                         GraphKind{Metric::inner_product, 0}, GraphKind{Metric::l1, 1}));
+
+// Of an index of bits: who ranks the answer by the rows gets enough of those in parts.
+TEST(DeltaParts, AreThereBesideBits)
+{
+    Fresh fresh(Method::graph, Metric::l2, 2000, 1000, make_list({{"vectors", 2}, {"bits", 256}}));
+    fresh.append_in_parts(*fresh.mirror, 2);
+    ASSERT_GE(fresh.mirror->snapshot()->parts.size(), 1U);
+    const std::vector<float> queries = fresh.queries(100);
+    const SearchAnswer answer = fresh.search(fresh.mirror, queries, 64, 64);
+    std::size_t missed = 0;
+    std::size_t wanted = 0;
+    for (std::size_t q = 0; q < 100; ++q) {
+        std::set<std::size_t> found;
+        for (std::size_t i = 0; i < 64; ++i) found.insert(row_of(answer.results[q * 64 + i].tid));
+        for (const std::size_t row : fresh.truth(queries.data() + q * dimensions, 10)) {
+            if (row < fresh.indexed()) continue;
+            ++wanted;
+            missed += found.contains(row) ? 0 : 1;
+        }
+    }
+    EXPECT_GT(wanted, 100U);
+    EXPECT_LE(missed, wanted / 50);
+}
+
 // Lower bounds of half vectors lie below distances: rows with larger values would push nearer fresh ones out.
 TEST(DeltaRows, ComeInTimeBesideLowerBounds)
 {

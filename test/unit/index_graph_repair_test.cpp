@@ -193,6 +193,21 @@ TEST_F(GraphRepair, WholeClusters)
     }
 }
 
+TEST_F(GraphRepair, IsTheSameHoweverManyThreads)
+{
+    const std::vector<float> first(rows.begin(), rows.begin() + 1500 * dimensions);
+    const std::vector<float> second(rows.begin() + 1500 * dimensions, rows.begin() + 1600 * dimensions);
+    Pages one(Index(Method::graph, Metric::l2, dimensions, first, make_list({}), pool));
+    Pages several = one;
+    std::vector<bool> dead(1500);
+    for (std::size_t row = 0; row < dead.size(); ++row) dead[row] = row % 7 == 2 || cluster_of[row] == 3;
+    ThreadPool alone(1);
+    ThreadPool many(4);
+    one.grow(second, {dead}, alone);
+    several.grow(second, {dead}, many);
+    EXPECT_TRUE(one.same_as(several));
+}
+
 // Rows come where others died, and those that died later are left out: numbers change, and nothing else.
 TEST_F(GraphRepair, LeavesOutWhatDied)
 {

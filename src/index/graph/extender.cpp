@@ -373,7 +373,18 @@ void GraphExtender::read(const std::string& array, std::uint64_t offset, std::sp
 
 std::unique_ptr<Builder> make_graph_extender(const IndexShape& shape, const ParameterList& options)
 {
+    if (options.get(option_alone, 0) != 0) return make_graph_builder(shape, options);
     return std::make_unique<GraphExtender>(shape, options);
+}
+
+ParameterList graph_part_options(const ParameterList& options)
+{
+    ParameterList part;
+    part.set("degree", options.get("degree", 0));
+    part.set("build_degree", options.get("build_degree", 0));
+    part.set("vectors", static_cast<std::int64_t>(GraphVectors::half));
+    part.set(option_alone, 1);
+    return part;
 }
 
 }  // namespace pgwarp

@@ -12,6 +12,7 @@
 #include "index/graph/stored_rows.h"
 #include "index/graph/traversal.h"
 #include "index/ordered_scan.h"
+#include "protocol/extension.h"
 
 namespace pgwarp
 {
@@ -80,6 +81,7 @@ private:
     std::size_t dimensions_;
     std::size_t rows_ = 0;
     GraphOptions options_;
+    bool alone_;  // fresh rows beside an index: few of its nearest are among the nearest of all
     std::vector<std::uint32_t> seeds_;
     KeptArray<std::uint32_t> neighbours_;
     EdgeView edges_;
@@ -89,7 +91,9 @@ private:
 };
 
 GraphSearcher::GraphSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays)
-    : metric_(static_cast<Metric>(shape.metric)), dimensions_(shape.dimensions)
+    : metric_(static_cast<Metric>(shape.metric)),
+      dimensions_(shape.dimensions),
+      alone_(options.get(option_alone, 0) != 0)
 {
     const ArrayShape* neighbours = find_array(arrays, array_neighbours);
     rows_ = neighbours != nullptr ? neighbours->rows : 0;
@@ -150,6 +154,7 @@ std::size_t GraphSearcher::ef_of(const SearchBatch& batch) const
     std::int64_t ef = batch.settings.get("ef_search", 0);
     if (ef <= 0) ef = batch.effort;
     if (ef <= 0) ef = default_ef;
+    if (alone_) ef /= 2;
     return std::clamp<std::size_t>(static_cast<std::size_t>(ef), std::max<std::size_t>(batch.k, 1),
                                    std::max<std::size_t>(rows_, batch.k));
 }

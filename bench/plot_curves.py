@@ -20,6 +20,8 @@ import matplotlib.pyplot as plt
 
 VISITED = {"0": "hash", "1": "bloom", "2": "cuckoo"}
 GROWTH_RECALL = 0.95
+MOST_RECALL = 0.9995  # more is drawn there: the axis has no end
+RECALLS = [0.5, 0.8, 0.9, 0.95, 0.99, 0.999]
 
 
 def ef_of(row):
@@ -62,8 +64,10 @@ def save(figure, folder, name, title):
 def series(axes, rows, name_of, least_recall):
     """A line for each name, through its points in order of recall. What is of no interest any more is left out."""
     for name in dict.fromkeys(name_of(row) for row in rows):
-        points = sorted((number(row, "recall"), number(row, "queries_per_second")) for row in rows if name_of(row) == name)
+        points = sorted((min(number(row, "recall"), MOST_RECALL), number(row, "queries_per_second")) for row in rows if name_of(row) == name)
         points = [point for point in points if point[0] >= least_recall]
+        # What another point has with more of both is no choice.
+        points = [point for point in points if not any(other != point and other[0] >= point[0] and other[1] >= point[1] for other in points)]
         if points:
             axes.plot([p[0] for p in points], [p[1] for p in points], marker="o", markersize=3, linewidth=1, label=name)
 
@@ -76,8 +80,12 @@ def draw_recall(rows, folder, name, name_of, title):
     ks = sorted({int(row["k"]) for row in rows})
     figure, axes = plt.subplots(1, len(ks), figsize=(4.2 * len(ks), 4), squeeze=False)
     for place, k in zip(axes[0], ks):
-        series(place, [row for row in rows if int(row["k"]) == k], name_of, 0.5)
+        series(place, [row for row in rows if int(row["k"]) == k], name_of, RECALLS[0])
         tidy(place, f"k = {k}", f"recall@{k}", "queries/s")
+        place.set_xscale("logit")
+        place.set_xticks(RECALLS, [f"{recall:g}" for recall in RECALLS])
+        place.set_xticks([], minor=True)
+        place.set_xlim(0.45, 0.9997)
     axes[0][0].legend(fontsize=7, loc="lower left")
     save(figure, folder, name, title)
 

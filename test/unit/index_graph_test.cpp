@@ -373,24 +373,30 @@ TEST_P(GraphPromises, AreKept)
     std::vector<std::vector<RowResult>> nearest(asked);
     for (std::size_t q = 0; q < asked; ++q)
         nearest[q] = brute_force(Metric::l2, queries.data() + q * dimensions, rows, dimensions, 100);
-    for (const std::uint32_t k : {1, 10, 11, 20, 50, 100}) {
+    for (const std::uint32_t k : {1, 10, 11, 16, 20, 50, 100}) {
         for (const double wanted : {0.9, 0.95, 0.99}) {
             const EffortChoice choice = choose_effort(calibration, k, wanted);
-            EXPECT_TRUE(choice.reached) << "k " << k << ", " << wanted;
-            // Of bounds more candidates are asked for.
-            const std::uint32_t width = GetParam().vectors == half ? k + k / 8 + 3 : k;
+            // Estimates may be too coarse; then as much as was measured is the promise.
+            const double promised = GetParam().vectors == bits ? std::min<double>(wanted, choice.attained) : wanted;
+            if (GetParam().vectors != bits) {
+                EXPECT_TRUE(choice.reached) << "k " << k << ", " << wanted;
+            }
+            // Of bounds and estimates more candidates are asked for.
+            const std::uint32_t width = GetParam().vectors == bits   ? std::max(4 * k, 64U)
+                                        : GetParam().vectors == half ? k + k / 8 + 3
+                                                                     : k;
             const auto found = index.search(queries, width, pool, {}, {}, choice.effort);
             double total = 0;
             for (std::size_t q = 0; q < asked; ++q)
                 total += recall(found[q], {nearest[q].begin(), nearest[q].begin() + k});
-            EXPECT_GE(total / asked, wanted - 0.01) << "k " << k << ", effort " << choice.effort;
+            EXPECT_GE(total / asked, promised - 0.01) << "k " << k << ", effort " << choice.effort;
         }
     }
 }
 
 INSTANTIATE_TEST_SUITE_P(Graph, GraphPromises,
                          testing::Values(Promise{false, full}, Promise{false, half}, Promise{true, full},
-                                         Promise{true, half}));
+                                         Promise{true, half}, Promise{false, bits}));
 
 TEST(Graph, TakesTheEffortThatComesNearestWhereNoneSuffices)
 {

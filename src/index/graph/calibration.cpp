@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "index/calibrate.h"
 #include "index/graph/graph.h"
@@ -54,9 +55,10 @@ float share_found(std::span<const RowResult> results, std::span<const std::uint3
 }
 
 // Any k up to that of its column goes by it, from the column before on, and a search keeps no fewer rows than it
-// returns. So what counts is the k for which so much effort finds the smallest share: the largest of those that it
-// suffices for, as recall falls with k; where it suffices for none, the search is as wide as k asks for, and recall
-// grows with k.
+// returns. So what counts is the k for which so much effort finds the smallest share. Where rows are missed along the
+// way, that is the largest k that the effort suffices for, as recall falls with k; or the smallest, where it suffices
+// for none, as the search is then as wide as k asks for, and recall grows with k. Where estimates limit what is found,
+// recall grows with k as well.
 class Measurement
 {
 public:
@@ -68,24 +70,19 @@ public:
     Shares at(std::int64_t ef)
     {
         Shares shares(input_.truth.size(), {-1, -1, -1, -1});
-        std::array<std::size_t, 4> ks{};
         std::size_t together = 0;
-        while (together < 4 && width(least_k(together)) <= static_cast<std::size_t>(ef)) {
-            ks[together] = worst_k(together, static_cast<std::size_t>(ef));
-            ++together;
-        }
+        while (together < 4 && width(least_k(together)) <= static_cast<std::size_t>(ef)) ++together;
         const auto queries = std::clamp<std::size_t>(
             input_.truth.size() * static_cast<std::size_t>(widest_with_all) / static_cast<std::size_t>(ef),
             std::min(fewest_measured, input_.truth.size()), input_.truth.size());
-        if (together > 0) search(ef, queries, 0, together, ks, shares);
+        if (together > 0) search(ef, queries, 0, together, shares);
         // The others are the same for all efforts up to here, and measured once.
         for (std::size_t column = together; column < 4; ++column) {
             if (!measures(column)) continue;
             if (narrow_[column].empty()) {
                 narrow_[column].assign(input_.truth.size(), {-1, -1, -1, -1});
                 const std::size_t all = column < 2 ? input_.truth.size() : std::min(fewest_measured, queries);
-                ks[column] = worst_k(column, width(least_k(column)));
-                search(1, all, column, column + 1, ks, narrow_[column]);
+                search(1, all, column, column + 1, narrow_[column]);
             }
             for (std::size_t q = 0; q < shares.size(); ++q) shares[q][column] = narrow_[column][q][column];
         }
@@ -116,31 +113,47 @@ private:
 
     std::size_t width(std::size_t k) const { return width_of(input_.searcher.result_kind(), input_.metric, k); }
     static std::size_t least_k(std::size_t column) { return column == 0 ? 1 : Calibration::ks[column - 1] + 1; }
-    std::size_t worst_k(std::size_t column, std::size_t ef) const
+    // The largest for which no more results are asked for.
+    std::size_t largest_k(std::size_t column, std::size_t results) const
     {
         std::size_t k = Calibration::ks[column];
-        while (k > least_k(column) && width(k) > ef) --k;
+        while (k > least_k(column) && width(k) > results) --k;
         return k;
     }
 
     void search(std::int64_t ef, std::size_t queries, std::size_t first_column, std::size_t end_column,
-                const std::array<std::size_t, 4>& ks, Shares& shares) const
+                Shares& shares) const
     {
+        const auto kept = std::max(static_cast<std::size_t>(ef), width(least_k(end_column - 1)));
         SearchBatch batch;
         batch.queries = input_.queries;
         batch.count = queries;
-        batch.k = static_cast<std::uint32_t>(width(ks[end_column - 1]));
+        batch.k = static_cast<std::uint32_t>(width(largest_k(end_column - 1, kept)));
         batch.effort = ef;
         batch.dead = input_.dead;
         batch.cancel = progress_.cancel;
         std::vector<std::vector<RowResult>> results;
         input_.searcher.search(batch, results, pool_);
-        for (std::size_t q = 0; q < queries; ++q) {
-            for (std::size_t column = first_column; column < end_column; ++column) {
-                if (measures(column))
-                    shares[q][column] = share_found(results[q], input_.truth[q], ks[column], width(ks[column]));
-            }
+        for (std::size_t column = first_column; column < end_column; ++column) {
+            if (!measures(column)) continue;
+            const std::size_t most = largest_k(column, kept);
+            const std::size_t least = largest_k(column, width(least_k(column)));
+            const std::vector<float> of_most = shares_of(results, most);
+            const std::vector<float> of_least = most == least ? of_most : shares_of(results, least);
+            const auto mean = [](const std::vector<float>& all) {
+                return std::accumulate(all.begin(), all.end(), 0.0);
+            };
+            const std::vector<float>& worse = mean(of_least) < mean(of_most) ? of_least : of_most;
+            for (std::size_t q = 0; q < queries; ++q) shares[q][column] = worse[q];
         }
+    }
+
+    std::vector<float> shares_of(std::span<const std::vector<RowResult>> results, std::size_t k) const
+    {
+        std::vector<float> shares(results.size());
+        for (std::size_t q = 0; q < shares.size(); ++q)
+            shares[q] = share_found(results[q], input_.truth[q], k, width(k));
+        return shares;
     }
 
     const GraphCalibration& input_;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <mutex>
 #include <random>
@@ -47,6 +48,7 @@ public:
     {
         // What makes no sense is refused before any row comes.
         options_ = GraphOptions::resolve(asked_, 0, dimensions_);
+        if (is_of_bits(metric_) && options_.vectors != GraphVectors::full) throw BadRequest("bits are kept in full");
     }
 
     void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) override;
@@ -63,6 +65,7 @@ private:
     std::vector<std::vector<std::uint32_t>> nearest_of_held_out(Metric metric, std::span<const float> rows,
                                                                 std::size_t dimensions, ThreadPool& pool);
     void find_truth(std::span<const float> vectors, const GraphSpace& space, ThreadPool& pool);
+    void measure_truth(const GraphSpace& space);
     void train_half(std::span<const float> vectors, ThreadPool& pool);
     void project(std::span<const float> vectors, ThreadPool& pool);
     void keep_rows(RowBuffer& rows, ThreadPool& pool);
@@ -91,6 +94,7 @@ private:
     std::vector<std::uint64_t> held_out_bits_;
     std::vector<float> queries_;                      // these rows
     std::vector<std::vector<std::uint32_t>> truth_;   // the nearest of those not held out, by the metric
+    std::vector<std::array<double, 4>> farthest_;     // distances of the last of them at each measured k, of bits
     std::vector<std::vector<std::uint32_t>> nearby_;  // the nearest of all, in the space of the graph
 };
 
@@ -171,6 +175,21 @@ void GraphBuilder::find_truth(std::span<const float> vectors, const GraphSpace& 
     for (std::vector<std::uint32_t>& near : nearby_) near.resize(std::min(near.size(), options_.build_degree));
     for (std::vector<std::uint32_t>& truth : truth_)
         std::erase_if(truth, [this](std::uint32_t row) { return bit_is_set(held_out_bits_, row); });
+    if (space.has_bits()) measure_truth(space);
+}
+
+// Many rows of bits are as near as the last true neighbour.
+void GraphBuilder::measure_truth(const GraphSpace& space)
+{
+    farthest_.resize(truth_.size());
+    for (std::size_t q = 0; q < truth_.size(); ++q) {
+        const float* query = queries_.data() + q * dimensions_;
+        for (std::size_t column = 0; column < 4; ++column) {
+            const std::size_t k = std::min<std::size_t>(Calibration::ks[column], truth_[q].size());
+            if (k > 0)
+                farthest_[q][column] = canonical_distance(metric_, query, space.row(truth_[q][k - 1]), dimensions_);
+        }
+    }
 }
 
 void GraphBuilder::train_half(std::span<const float> vectors, ThreadPool& pool)
@@ -256,7 +275,8 @@ void GraphBuilder::calibrate(ThreadPool& pool)
     }
     if (searcher == nullptr)
         searcher = make_lent_graph_searcher(shape_, *this, {edges_, vectors_, halves_, bits_}, pool);
-    const GraphCalibration calibration{*searcher, rows_ - held_out_.size(), dimensions_, metric_, queries_, truth_};
+    const GraphCalibration calibration{*searcher, rows_ - held_out_.size(), dimensions_, metric_, queries_, truth_,
+                                       farthest_};
     calibration_ = calibration.run(*progress_, pool);
 }
 
@@ -266,6 +286,7 @@ void GraphBuilder::take_in()
     connect({});
     queries_ = {};
     truth_ = {};
+    farthest_ = {};
     nearby_ = {};
 }
 
@@ -282,7 +303,7 @@ std::vector<ArrayShape> GraphBuilder::arrays() const
     all.push_back(make_array_shape(array_neighbours, ArrayType::u32, rows_, options_.degree));
     switch (options_.vectors) {
         case GraphVectors::full:
-            all.push_back(make_array_shape(array_vectors, ArrayType::f32, rows_, dimensions_));
+            all.push_back(make_array_shape(array_vectors, vector_array_type(shape_), rows_, dimensions_));
             break;
         case GraphVectors::half:
             all.push_back(make_array_shape(array_half, ArrayType::f16, rows_, dimensions_));

@@ -48,6 +48,16 @@ float share_found(std::span<const RowResult> results, std::span<const std::uint3
     return static_cast<float>(hits) / static_cast<float>(count);
 }
 
+// The same by distance.
+float share_as_near(std::span<const RowResult> results, double farthest, std::size_t truth, std::size_t k)
+{
+    const std::size_t count = std::min(k, truth);
+    if (count == 0) return -1;
+    const auto near = [farthest](const RowResult& result) { return result.distance <= farthest; };
+    const auto found = results.first(std::min(count, results.size()));
+    return static_cast<float>(std::count_if(found.begin(), found.end(), near)) / static_cast<float>(count);
+}
+
 class Measurement
 {
 public:
@@ -98,11 +108,17 @@ private:
         input_.searcher.search(batch, results, pool_);
         for (std::size_t q = 0; q < queries; ++q) {
             for (std::size_t column = first_column; column < end_column; ++column) {
-                if (measures(column))
-                    shares[q][column] =
-                        share_found(results[q], input_.truth[q], Calibration::ks[column], widths_[column]);
+                if (measures(column)) shares[q][column] = share(results[q], q, column);
             }
         }
+    }
+
+    float share(std::span<const RowResult> results, std::size_t query, std::size_t column) const
+    {
+        const std::vector<std::uint32_t>& truth = input_.truth[query];
+        const std::size_t k = Calibration::ks[column];
+        if (input_.farthest.empty()) return share_found(results, truth, k, widths_[column]);
+        return share_as_near(results, input_.farthest[query][column], truth.size(), k);
     }
 
     const GraphCalibration& input_;

@@ -2,6 +2,7 @@
 // its edges without them, measures, and takes them in at the end.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -22,6 +23,9 @@ struct GraphCalibration {
     std::span<const float> queries;
     // The nearest rows of each query that the graph holds, nearest first.
     const std::vector<std::vector<std::uint32_t>>& truth;
+    // Where equal distances are common: of each query the distance of the last true neighbour at each of
+    // Calibration::ks. What is no farther is as right. Empty: rows are told by their numbers.
+    std::span<const std::array<double, 4>> farthest;
 
     Calibration run(const BuildProgress& progress, ThreadPool& pool) const;
 };

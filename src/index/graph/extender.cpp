@@ -37,6 +37,7 @@ public:
     GraphExtender(const IndexShape& shape, const ParameterList& options)
         : metric_(static_cast<Metric>(shape.metric)),
           dimensions_(shape.dimensions),
+          type_(vector_array_type(shape)),
           options_(GraphOptions::resolve(options, std::numeric_limits<std::uint32_t>::max(), dimensions_))
     {
         edges_.degree = options_.degree;
@@ -65,6 +66,7 @@ private:
 
     Metric metric_;
     std::size_t dimensions_;
+    ArrayType type_;  // of the vectors
     GraphOptions options_;
     std::vector<Given> given_;
     std::size_t old_ = 0;
@@ -99,7 +101,7 @@ std::span<std::byte> GraphExtender::place_of(const ArrayShape& shape)
     }
     switch (options_.vectors) {
         case GraphVectors::full:
-            if (name == array_vectors) return room(vectors_, ArrayType::f32, shape.rows, dimensions_);
+            if (name == array_vectors) return room(vectors_, type_, shape.rows, dimensions_);
             break;
         case GraphVectors::half:
             if (name == array_half) return room(halves_, ArrayType::f16, shape.rows, dimensions_);
@@ -275,7 +277,7 @@ std::vector<ArrayShape> GraphExtender::arrays() const
     made.push_back(make_array_shape(array_neighbours, ArrayType::u32, rewrites() ? all() : new_, edges_.degree));
     switch (options_.vectors) {
         case GraphVectors::full:
-            made.push_back(make_array_shape(array_vectors, ArrayType::f32, new_, dimensions_));
+            made.push_back(make_array_shape(array_vectors, type_, new_, dimensions_));
             break;
         case GraphVectors::half:
             made.push_back(make_array_shape(array_half, ArrayType::f16, new_, dimensions_));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <numeric>
 
 #include "index/graph/build_loop.h"
@@ -18,6 +17,13 @@ namespace
 
 constexpr std::size_t iterations = 3;
 constexpr std::size_t sampled_per_group = 32;
+
+// As many rows a step, compared with so many centres, as take less than 100 ms.
+std::size_t rows_at_once(std::size_t centres, std::size_t words)
+{
+    const double ns = static_cast<double>(centres) * (2 + static_cast<double>(words) / 24);
+    return std::clamp<std::size_t>(static_cast<std::size_t>(1e8 / ns), 256, 65536);
+}
 
 std::uint32_t word_of(const float* row, std::size_t word)
 {
@@ -129,8 +135,9 @@ std::vector<float> choose_bit_centres(const GraphSpace& space, std::size_t wante
     const std::vector<float> sample = gather_rows(space.rows().data(), words, sampled);
     std::vector<float> centres = gather_rows(space.rows().data(), words, sample_rows(space.count(), wanted, seed + 1));
     std::vector<std::uint32_t> group_of(sampled.size());
+    const std::size_t step = rows_at_once(wanted, words);
     for (std::size_t i = 0; i < iterations; ++i) {
-        for_rows(group_of.size(), 65536, 256, "grouping rows", progress, pool, [&](std::size_t begin, std::size_t end) {
+        for_rows(group_of.size(), step, 64, "grouping rows", progress, pool, [&](std::size_t begin, std::size_t end) {
             assign(space.metric(), sample.data() + begin * words, end - begin, words, centres, group_of.data() + begin);
         });
         move_centres(space.metric(), sample, group_of, words, centres, pool);
@@ -142,7 +149,8 @@ std::vector<std::uint32_t> assign_bits(const GraphSpace& space, std::span<const 
                                        const BuildProgress& progress, ThreadPool& pool)
 {
     std::vector<std::uint32_t> group_of(space.count());
-    for_rows(group_of.size(), 16384, 256, "assigning rows", progress, pool, [&](std::size_t begin, std::size_t end) {
+    const std::size_t step = rows_at_once(centres.size() / space.dimensions(), space.dimensions());
+    for_rows(group_of.size(), step, 64, "assigning rows", progress, pool, [&](std::size_t begin, std::size_t end) {
         assign(space.metric(), space.row(begin), end - begin, space.dimensions(), centres, group_of.data() + begin);
     });
     return group_of;

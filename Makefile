@@ -4,7 +4,7 @@ MODULE_big = pgwarp
 DATA = $(wildcard sql/pgwarp--*.sql)
 
 CXX_SOURCES = $(wildcard src/postgres/*.cpp src/postgres/*/*.cpp src/protocol/*.cpp) \
-	src/numeric/canonical.cpp src/numeric/hadamard.cpp
+	src/numeric/bits.cpp src/numeric/canonical.cpp src/numeric/hadamard.cpp
 OBJS = $(CXX_SOURCES:.cpp=.o)
 
 REGRESS = $(patsubst test/sql/%.sql,%,$(sort $(wildcard test/sql/*.sql)))

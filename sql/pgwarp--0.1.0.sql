@@ -646,6 +646,12 @@ CREATE FUNCTION pgwarp_metric_cosine(internal) RETURNS integer
 CREATE FUNCTION pgwarp_metric_l1(internal) RETURNS integer
 	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
+CREATE FUNCTION pgwarp_metric_hamming(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_metric_jaccard(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
 -- operator classes
 
 CREATE OPERATOR CLASS vector_l2_ops
@@ -760,6 +766,46 @@ CREATE OPERATOR CLASS halfvec_l1_ops
 	OPERATOR 1 <+> (halfvec, halfvec) FOR ORDER BY float_ops,
 	FUNCTION 1 pgwarp_metric_l1(internal);
 
+-- bit: functions and operators
+
+CREATE FUNCTION hamming_distance(bit, bit) RETURNS float8
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION jaccard_distance(bit, bit) RETURNS float8
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OPERATOR <~> (
+	LEFTARG = bit, RIGHTARG = bit, PROCEDURE = hamming_distance,
+	COMMUTATOR = '<~>'
+);
+
+CREATE OPERATOR <%> (
+	LEFTARG = bit, RIGHTARG = bit, PROCEDURE = jaccard_distance,
+	COMMUTATOR = '<%>'
+);
+
+-- bit: operator classes
+
+CREATE OPERATOR CLASS bit_hamming_ops
+	FOR TYPE bit USING exact AS
+	OPERATOR 1 <~> (bit, bit) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_hamming(internal);
+
+CREATE OPERATOR CLASS bit_jaccard_ops
+	FOR TYPE bit USING exact AS
+	OPERATOR 1 <%> (bit, bit) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_jaccard(internal);
+
+CREATE OPERATOR CLASS bit_hamming_ops
+	FOR TYPE bit USING graph AS
+	OPERATOR 1 <~> (bit, bit) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_hamming(internal);
+
+CREATE OPERATOR CLASS bit_jaccard_ops
+	FOR TYPE bit USING graph AS
+	OPERATOR 1 <%> (bit, bit) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_jaccard(internal);
+
 -- what an index is and attains
 
 CREATE FUNCTION pgwarp_index_info(index regclass,
@@ -826,6 +872,11 @@ CREATE FUNCTION knn_search(index regclass, queries halfvec[], k integer)
 	RETURNS TABLE (query integer, tid tid, distance double precision)
 	AS 'MODULE_PATHNAME', 'knn_search_array' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
 COMMENT ON FUNCTION knn_search(regclass, halfvec[], integer) IS 'the k nearest rows of each query, as one batch';
+
+CREATE FUNCTION knn_search(index regclass, queries bit[], k integer)
+	RETURNS TABLE (query integer, tid tid, distance double precision)
+	AS 'MODULE_PATHNAME', 'knn_search_array' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION knn_search(regclass, bit[], integer) IS 'the k nearest rows of each query, as one batch';
 
 CREATE FUNCTION knn_search(index regclass, query text, k integer)
 	RETURNS TABLE (query integer, tid tid, distance double precision)

@@ -99,6 +99,9 @@ __device__ inline double canonical_distance(Metric metric, const float* a, const
             return detail::canonical_cosine(a, b, dimensions);
         case Metric::l1:
             return detail::canonical_l1(a, b, dimensions);
+        case Metric::hamming:
+        case Metric::jaccard:
+            break;  // bits are the CPU's
     }
     return 0;
 }

@@ -223,6 +223,8 @@ ScoreKind kind_for(Metric metric)
         case Metric::cosine:
             return ScoreKind::half_dot;
         case Metric::l1:
+        case Metric::hamming:
+        case Metric::jaccard:
             break;
     }
     return ScoreKind::float_l1;

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "numeric/metric.h"
+
 namespace pgwarp
 {
 
@@ -57,7 +59,9 @@ void check_parameters(const ParameterList& list)
 void check_shape(const IndexShape& shape)
 {
     require(shape.element >= ElementType::float32 && shape.element <= ElementType::bit, "unknown element type");
-    require(shape.metric >= 1 && shape.metric <= 4, "unknown metric");
+    require(shape.metric >= 1 && shape.metric <= 6, "unknown metric");
+    require((shape.element == ElementType::bit) == is_of_bits(static_cast<Metric>(shape.metric)),
+            "metric of another element type");
     require(shape.dimensions >= 1 && shape.dimensions <= max_dimensions, "number of dimensions out of range");
 }
 

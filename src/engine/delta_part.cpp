@@ -95,7 +95,7 @@ PartRecipe::PartRecipe(const IndexShape& given, const ParameterList& effective, 
 {
     if (!possible()) return;
     shape.method = method->method;
-    shape.element = ElementType::float32;  // as the rows arrive
+    if (shape.element != ElementType::bit) shape.element = ElementType::float32;  // as the rows arrive
     const MethodDescriptor& known = *find_method(method->method);
     options = known.part_options(method->method == used.method ? effective : ParameterList());
     if (known.part_array == nullptr) return;

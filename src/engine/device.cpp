@@ -105,9 +105,11 @@ const MethodDescriptor* Device::method(Method method, MirrorDevice on, bool& on_
 
 const MethodDescriptor& Device::require_method(const IndexShape& shape, MirrorDevice on, bool& on_cuda) const
 {
-    if (shape.element != ElementType::float32 && shape.element != ElementType::float16)
-        throw BadRequest("this engine doesn't know the element type");
-    const MethodDescriptor* found = method(shape.method, on, on_cuda);
+    const bool bits = shape.element == ElementType::bit;
+    if (bits && shape.method != Method::exact && shape.method != Method::graph)
+        throw BadRequest("this index method has no rows of bits");
+    // Bits are the CPU's whatever the device.
+    const MethodDescriptor* found = method(shape.method, bits ? MirrorDevice::cpu : on, on_cuda);
     if (found == nullptr) throw BadRequest("this engine doesn't know the index method");
     return *found;
 }

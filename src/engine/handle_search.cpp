@@ -25,21 +25,22 @@ void reply_status(IoThread& thread, const Request& request, SearchStatus status,
     thread.answer_search(request.connection, request.header.request_id, reply, request.received, {});
 }
 
-void check_search(const SearchRequest& search, std::span<const float> queries)
+void check_search(const SearchRequest& search)
 {
     if (search.k < 1 || search.k > max_k) throw BadRequest("k is out of range");
-    if (!all_finite(queries)) throw BadRequest("query with NaN or infinity");
     if (search.mode == SearchMode::continuation && std::isnan(search.after.distance))
         throw BadRequest("cursor is not a number");
 }
 
 // Refuses what this index can't answer in one reply.
-void check_against(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchRequest& search)
+void check_against(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchMessage& message)
 {
+    const SearchRequest& search = message.request;
     if (search.dimensions != mirror.shape().dimensions) {
         throw BadRequest("query of " + std::to_string(search.dimensions) + " dimensions for an index of " +
                          std::to_string(mirror.shape().dimensions));
     }
+    check_queries(mirror.metric(), message.queries);
     const std::uint64_t most = std::min<std::uint64_t>(search.k, mirror.rows() + snapshot.delta_rows());
     const std::uint64_t result_bytes = sizeof(Result) + (search.want_places != 0 ? sizeof(std::uint64_t) : 0);
     const std::uint64_t bytes =
@@ -98,7 +99,7 @@ void handle_search(IoThread& thread, const Request& request)
 {
     const SearchMessage message = decode_search(request.payload);
     const SearchRequest& search = message.request;
-    check_search(search, message.queries);
+    check_search(search);
     if (inject_fault(thread, request, static_cast<Fault>(search.fault))) return;
     const Ticket ticket = thread.new_ticket();
     const Residency::Lookup found = thread.engine().residency.find(search.key, ticket);
@@ -111,7 +112,7 @@ void handle_search(IoThread& thread, const Request& request)
     }
     found.mirror->touch();
     const auto snapshot = found.mirror->snapshot();
-    check_against(*found.mirror, *snapshot, search);
+    check_against(*found.mirror, *snapshot, message);
     if (!has_delta(*snapshot, search)) return reply_status(thread, request, SearchStatus::need_delta, snapshot.get());
     if (snapshot->tombstone_version < search.tombstone_version) {
         return reply_status(thread, request, SearchStatus::need_tombstones, snapshot.get());

@@ -39,7 +39,6 @@ void check_targets(const SearchIndexesMessage& message)
         bytes += std::min(message.request.query_count * each, std::uint64_t{2} * max_payload);
     }
     if (bytes > max_payload) throw BadRequest("more results than one reply holds: ask for fewer indexes at a time");
-    if (!all_finite(message.queries)) throw BadRequest("query with NaN or infinity");
 }
 
 // The searches of what is resident and new enough.
@@ -59,6 +58,7 @@ std::shared_ptr<SpreadSearch> prepare(Engine& engine, const SearchIndexesMessage
         if (mirror->shape().dimensions != message.request.dimensions) {
             throw BadRequest("query of another number of dimensions than the index");
         }
+        check_queries(mirror->metric(), message.queries);
         target.answer.status = status_of(*mirror, asked);
         if (target.answer.status != SearchStatus::answered) continue;
         target.settings.mirror = std::move(mirror);

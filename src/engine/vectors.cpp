@@ -22,6 +22,7 @@ bool all_finite(std::span<const float> values)
 
 void check_vectors(Metric metric, std::span<const float> vectors, std::size_t dimensions)
 {
+    if (is_of_bits(metric)) return;
     if (!all_finite(vectors)) throw BadRequest("vector with NaN or infinity");
     if (metric != Metric::cosine) return;
     const auto is_zero = [](float value) { return value == 0; };
@@ -35,6 +36,7 @@ void check_vectors(Metric metric, std::span<const float> vectors, std::size_t di
 
 void prepare_vectors(Metric metric, std::span<float> vectors, std::size_t dimensions)
 {
+    if (is_of_bits(metric)) return;
     if (!all_finite(vectors)) throw BadRequest("vector with NaN or infinity");
     if (metric != Metric::cosine) return;
     for (std::size_t at = 0; at + dimensions <= vectors.size(); at += dimensions) {
@@ -45,8 +47,14 @@ void prepare_vectors(Metric metric, std::span<float> vectors, std::size_t dimens
     }
 }
 
+void check_queries(Metric metric, std::span<const float> queries)
+{
+    if (!is_of_bits(metric) && !all_finite(queries)) throw BadRequest("query with NaN or infinity");
+}
+
 float bound_norm(Metric metric, std::span<const float> vector)
 {
+    if (is_of_bits(metric)) return 0;
     double norm = 0;
     if (metric == Metric::l1) {
         for (float value : vector) norm += std::abs(static_cast<double>(value));

@@ -1,4 +1,4 @@
-// Checks and changes that vectors undergo on their way in.
+// Checks and changes that vectors undergo on their way in. Bits are taken as they are.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,9 @@ void check_vectors(Metric metric, std::span<const float> vectors, std::size_t di
 
 // Refuses NaN and infinities; normalises rows when the metric is cosine, and refuses zero vectors there (BadRequest).
 void prepare_vectors(Metric metric, std::span<float> vectors, std::size_t dimensions);
+
+// Refuses NaN and infinities (BadRequest).
+void check_queries(Metric metric, std::span<const float> queries);
 
 // The norm that score_error_bound() asks for, rounded up: L1 for l1, L2 otherwise.
 float bound_norm(Metric metric, std::span<const float> vector);

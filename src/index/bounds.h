@@ -27,6 +27,8 @@ inline double lower_bound(Metric metric, double value, double error, double quer
         case Metric::cosine:
             return value - error - cosine_slack;
         case Metric::l1:
+        case Metric::hamming:
+        case Metric::jaccard:
             return value;
     }
     return value;
@@ -43,6 +45,8 @@ inline double bound_width(Metric metric, double error, double query_norm)
         case Metric::cosine:
             return 2 * (error + cosine_slack);
         case Metric::l1:
+        case Metric::hamming:
+        case Metric::jaccard:
             return 0;
     }
     return 0;

@@ -41,7 +41,7 @@ std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::sp
     const std::size_t wanted = std::min<std::size_t>(Calibration::ks[3] + 1, count);
     const std::vector<float> queries = gather_rows(rows.data(), dimensions, sample);
     std::vector<float> norms(count);
-    pool.parallel_for(count, 4096, [&](std::size_t begin, std::size_t end) {
+    pool.parallel_for(is_of_bits(metric) ? 0 : count, 4096, [&](std::size_t begin, std::size_t end) {
         squared_norms(rows.data() + begin * dimensions, end - begin, dimensions, norms.data() + begin);
     });
     std::vector<std::vector<std::uint32_t>> truth(sample.size());

@@ -22,6 +22,11 @@ class FirstRows
 public:
     explicit FirstRows(std::size_t k) : k_(k) {}
 
+    // Whether it would be kept, as far as is known.
+    bool takes(const RowResult& result) const
+    {
+        return kept_.size() < k_ || (k_ > 0 && comes_before(result, kept_.front()));
+    }
     void offer(const RowResult& result)
     {
         if (kept_.size() < k_) {

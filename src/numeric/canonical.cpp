@@ -2,6 +2,7 @@
 // Every target keeps that structure and none uses fused multiply-add, so all give the same bits.
 #include <cmath>
 
+#include "numeric/bits.h"
 #include "numeric/metric.h"
 
 // Sizeless vectors can't be kept in arrays; NEON serves these processors too.
@@ -243,6 +244,9 @@ double distance(Metric metric, const A* a, const B* b, std::size_t dimensions)
             return cosine_distance(a, b, dimensions);
         case Metric::l1:
             return sum(SumKind::l1, a, b, dimensions);
+        case Metric::hamming:
+        case Metric::jaccard:
+            break;
     }
     return 0;
 }
@@ -283,6 +287,7 @@ double canonical_norm(const half_bits* a, std::size_t dimensions)
 
 double canonical_distance(Metric metric, const float* a, const float* b, std::size_t dimensions)
 {
+    if (is_of_bits(metric)) return bit_distance(metric, a, b, dimensions * sizeof(float));
     return distance(metric, a, b, dimensions);
 }
 double canonical_distance(Metric metric, const half_bits* a, const half_bits* b, std::size_t dimensions)

@@ -12,6 +12,7 @@
 //
 #include <hwy/highway.h>
 
+#include "numeric/bits.h"
 #include "numeric/half-inl.h"
 #include "numeric/score_kernel-inl.h"
 
@@ -35,6 +36,9 @@ HWY_INLINE void score_by_metric(Metric metric, const float* query, std::size_t c
             return score_rows<NegativeProduct, Element, gathered>(query, count, dimensions, out, row_at);
         case Metric::l1:
             return score_rows<AbsoluteDifference, Element, gathered>(query, count, dimensions, out, row_at);
+        case Metric::hamming:
+        case Metric::jaccard:
+            return;  // not in floats
     }
 }
 
@@ -130,18 +134,20 @@ HWY_EXPORT(target_name);
 float score(Metric metric, const float* a, const float* b, std::size_t dimensions)
 {
     float out;
-    HWY_DYNAMIC_DISPATCH(scores_float)(metric, a, b, 1, dimensions, &out);
+    scores(metric, a, b, 1, dimensions, &out);
     return out;
 }
 
 void scores(Metric metric, const float* query, const float* rows, std::size_t count, std::size_t dimensions, float* out)
 {
+    if (is_of_bits(metric)) return bit_scores(metric, query, rows, count, dimensions, out);
     HWY_DYNAMIC_DISPATCH(scores_float)(metric, query, rows, count, dimensions, out);
 }
 
 void scores_gather(Metric metric, const float* query, const float* rows, const std::uint32_t* ids, std::size_t count,
                    std::size_t dimensions, float* out)
 {
+    if (is_of_bits(metric)) return bit_scores_gather(metric, query, rows, ids, count, dimensions, out);
     HWY_DYNAMIC_DISPATCH(scores_float_gather)(metric, query, rows, ids, count, dimensions, out);
 }
 
@@ -200,6 +206,7 @@ const char* simd_target()
 float score_error_bound(Metric metric, std::size_t dimensions, float query_norm, float row_norm)
 {
     constexpr float unbounded = std::numeric_limits<float>::infinity();
+    if (is_of_bits(metric)) return 0x1p-24F;  // half a rounding of what is at most 1; whole numbers are exact
     const double roundings = (static_cast<double>(dimensions) + 6) * 0x1p-24;
     if (!(roundings < 0.5)) return unbounded;
     const double gamma = roundings / (1 - roundings);

@@ -2,7 +2,8 @@
 // distance of a result is always canonical_distance() (metric.h).
 //
 // A "score" is what searches compare: smaller is nearer, monotone in the canonical distance:
-//   l2 -> squared distance, inner_product -> -dot, cosine -> -dot (rows and query normalised), l1 -> distance.
+//   l2 -> squared distance, inner_product -> -dot, cosine -> -dot (rows and query normalised), l1 -> distance;
+//   of bits (numeric/bits.h) -> distance.
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,15 @@ enum class Metric : std::uint8_t {
     inner_product = 2,  // operator <#>, the negative inner product
     cosine = 3,         // operator <=>
     l1 = 4,             // operator <+>
+    hamming = 5,        // operator <~>, of bits
+    jaccard = 6,        // operator <%>, of bits
 };
+
+// Whether rows are bits, packed into words that lie where others have floats (numeric/bits.h).
+inline constexpr bool is_of_bits(Metric metric)
+{
+    return metric == Metric::hamming || metric == Metric::jaccard;
+}
 
 // The distance the SQL operator returns, accumulated in float64 in an order that depends on `dimensions` alone,
 // so that every device, batch width and instruction set gives the same bits. Smaller is nearer for every metric.

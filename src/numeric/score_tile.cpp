@@ -306,7 +306,8 @@ void score_tile(Metric metric, const float* queries, std::size_t query_count, co
                 std::size_t row_count, std::size_t dimensions, float* out)
 {
     if (query_count == 0 || row_count == 0) return;
-    if (metric == Metric::l1) return score_by_query(metric, queries, query_count, rows, row_count, dimensions, out);
+    if (metric == Metric::l1 || is_of_bits(metric))
+        return score_by_query(metric, queries, query_count, rows, row_count, dimensions, out);
     const bool l2 = metric == Metric::l2;
     if (query_count < fewest_queries) {
         score_by_query(Metric::inner_product, queries, query_count, rows, row_count, dimensions, out);
@@ -324,7 +325,7 @@ void score_tile_gather(Metric metric, const float* queries, std::size_t query_co
 {
     if (query_count == 0 || row_count == 0) return;
     const bool l2 = metric == Metric::l2;
-    if (metric == Metric::l1 || query_count < fewest_queries) {
+    if (metric == Metric::l1 || is_of_bits(metric) || query_count < fewest_queries) {
         const Metric scored = l2 ? Metric::inner_product : metric;
         for (std::size_t q = 0; q < query_count; ++q)
             scores_gather(scored, queries + q * dimensions, rows, ids, row_count, dimensions, out + q * row_count);

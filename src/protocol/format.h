@@ -75,7 +75,7 @@ struct IndexShape {
     ElementType element;
     std::uint8_t metric;  // pgwarp::Metric
     std::uint8_t reserved[5];
-    std::uint32_t dimensions;
+    std::uint32_t dimensions;  // of bits: words of 32 bits, which lie where other rows have floats (numeric/bits.h)
     std::uint32_t reserved2;
 };
 static_assert(sizeof(IndexShape) == 16);
@@ -85,6 +85,13 @@ static_assert(sizeof(IndexShape) == 16);
 inline bool keeps_halves(const IndexShape& shape)
 {
     return shape.method == Method::exact && shape.element == ElementType::float16;
+}
+
+// Of the array "vectors" where it holds rows as they came.
+inline ArrayType vector_array_type(const IndexShape& shape)
+{
+    if (shape.element == ElementType::bit) return ArrayType::u32;
+    return keeps_halves(shape) ? ArrayType::f16 : ArrayType::f32;
 }
 
 // Array names that every method has: the rows' heap addresses in row order.
@@ -106,6 +113,7 @@ struct Calibration {
 
 inline constexpr std::uint32_t delta_log_count = 4;
 inline constexpr std::uint32_t max_dimensions = 16000;
+inline constexpr std::uint32_t max_bits = 64000;
 inline constexpr std::uint32_t max_k = 65536;
 
 // How the value of a result relates to the operator's distance on the heap row.

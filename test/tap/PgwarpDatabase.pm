@@ -11,22 +11,24 @@ use Test::More;
 
 our @EXPORT = qw(fill_database row_values same_answers_as found answers whole);
 
-# The searches that the indexes of `items` serve: condition and operator.
+# The searches that the indexes of `items` serve: condition, column and operator.
 my %searches = (
-	items_exact => [ 'true', '<->' ],
-	items_partial => [ 'id % 2 = 0', '<+>' ],
-	items_ivfadc => [ 'true', '<=>' ],
-	items_codes => [ 'true', '<#>' ],
-	items_graph => [ 'id % 2 = 1', '<+>' ]);
-my @exact = ('items_exact', 'items_partial');
+	items_exact => [ 'true', 'v', '<->' ],
+	items_partial => [ 'id % 2 = 0', 'v', '<+>' ],
+	items_ivfadc => [ 'true', 'v', '<=>' ],
+	items_codes => [ 'true', 'v', '<#>' ],
+	items_graph => [ 'id % 2 = 1', 'v', '<+>' ],
+	items_bits => [ 'true', 'b', '<%>' ],
+	items_bit_graph => [ 'true', 'b', '<~>' ]);
+my @exact = ('items_exact', 'items_partial', 'items_bits', 'items_bit_graph');
 my @approximate = ('items_ivfadc', 'items_codes', 'items_graph');
 
 # Rows number $from to $to of `items`, as a query.
 sub row_values
 {
 	my ($from, $to) = @_;
-	return "SELECT i AS id, repeat('n', i % 30) AS note, ARRAY(SELECT (hashint8(i::bigint * 31 + d) % 1000)::real / 100
-		FROM generate_series(1, 16) d)::vector(16) AS v FROM generate_series($from, $to) i";
+	return "SELECT i AS id, repeat('n', i % 30) AS note, v, (binary_quantize(v - array_fill(-5, ARRAY[16])::vector) || binary_quantize(v - array_fill(4, ARRAY[16])::vector))::bit(32) AS b
+		FROM generate_series($from, $to) i, LATERAL (SELECT ARRAY(SELECT (hashint8(i::bigint * 31 + d) % 1000)::real / 100 FROM generate_series(1, 16) d)::vector(16) AS v) drawn";
 }
 
 # Make table `items` with its indexes. These have rows of their builds, dead ones, and rows inserted since.
@@ -37,30 +39,34 @@ sub fill_database
 	$table_options //= '';
 	$node->safe_psql($db, "CREATE EXTENSION IF NOT EXISTS pgwarp");
 	$node->safe_psql($db, $_) for split /;/, qq{
-		CREATE $kind TABLE items (id int PRIMARY KEY, note text, v vector(16)) $table_options;
+		CREATE $kind TABLE items (id int PRIMARY KEY, note text, v vector(16), b bit(32)) $table_options;
 		INSERT INTO items @{[ row_values(1, 1500) ]};
 		CREATE INDEX items_exact ON items USING exact (v) INCLUDE (id);
 		CREATE INDEX items_partial ON items USING exact (v vector_l1_ops) WHERE id % 2 = 0;
 		CREATE INDEX items_ivfadc ON items USING ivfadc (v vector_cosine_ops) INCLUDE (id, note) WITH (codes = half, lists = 20);
 		CREATE INDEX items_codes ON items USING ivfadc (v vector_ip_ops) WITH (refine = none, subquantizers = 16, opq = on);
 		CREATE INDEX items_graph ON items USING graph (v vector_l1_ops) WHERE id % 2 = 1;
+		CREATE INDEX items_bits ON items USING exact (b bit_jaccard_ops);
+		CREATE INDEX items_bit_graph ON items USING graph (b bit_hamming_ops) INCLUDE (id);
 		DELETE FROM items WHERE id % 50 = 0;
 		VACUUM (INDEX_CLEANUP ON) items;
 		INSERT INTO items @{[ row_values(2001, 2100) ]}};
 	return;
 }
 
-# What the searches for eight rows find, each with $limit rows: a line for each index that is named.
+# What the searches for eight rows find, each with $limit rows: a line for each index that is named. Of bits, of which many
+# rows are equally far, the distances; a graph of them is searched whole.
 sub found
 {
 	my ($node, $db, $limit, $settings, @indexes) = @_;
 	my @lines;
 	for my $index (@indexes)
 	{
-		my ($condition, $operator) = @{ $searches{$index} };
-		push @lines, "$index " . $node->safe_psql($db, qq{$settings;
+		my ($condition, $column, $operator) = @{ $searches{$index} };
+		my $shown = $column eq 'b' ? "b $operator q.b" : 'id';
+		push @lines, "$index " . $node->safe_psql($db, qq{$settings; @{[ $column eq 'b' ? 'SET pgwarp.graph_ef_search = 10000;' : '' ]}
 			SELECT string_agg(q.id || ':' || ids, ' ' ORDER BY q.id) FROM (SELECT * FROM items WHERE id <= 8) q,
-			LATERAL (SELECT string_agg(id::text, ',') AS ids FROM (SELECT id FROM items WHERE $condition ORDER BY v $operator q.v LIMIT $limit) s) l});
+			LATERAL (SELECT string_agg(shown::text, ',') AS ids FROM (SELECT $shown AS shown FROM items WHERE $condition ORDER BY $column $operator q.$column LIMIT $limit) s) l});
 	}
 	return join("\n", @lines);
 }
@@ -78,9 +84,10 @@ sub uses_indexes
 	my ($node, $db) = @_;
 	for my $index (sort keys %searches)
 	{
-		my ($condition, $operator) = @{ $searches{$index} };
+		my ($condition, $column, $operator) = @{ $searches{$index} };
+		my $query = $column eq 'b' ? "repeat('01', 16)::bit(32)" : 'array_fill(1, ARRAY[16])::vector';
 		my $plan = $node->safe_psql($db, "SET enable_seqscan = off; SET enable_sort = off;
-			EXPLAIN (COSTS OFF) SELECT id FROM items WHERE $condition ORDER BY v $operator array_fill(1, ARRAY[16])::vector LIMIT 20");
+			EXPLAIN (COSTS OFF) SELECT id FROM items WHERE $condition ORDER BY $column $operator $query LIMIT 20");
 		return 0 if $plan !~ /Scan using $index on items/;
 	}
 	return 1;

@@ -17,7 +17,7 @@ our @EXPORT = qw(torture_size create_items start_load end_load check_rows check_
 
 my $most_rows = 800;        # of a writer, about
 my $transactions = 2000;    # made ahead for each writer
-my @indexes = ('items_exact', 'items_half', 'items_graph');
+my @indexes = ('items_exact', 'items_half', 'items_graph', 'items_bits');
 my $own_order = "SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off;";
 my $row_list = "md5(coalesce(string_agg(client || '.' || id || '.' || version, ' ' ORDER BY client, id), ''))";
 my $table_order = "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off;";
@@ -45,6 +45,7 @@ sub create_items
 		CREATE INDEX items_exact ON items USING exact (v) INCLUDE (id);
 		CREATE INDEX items_half ON items USING ivfadc (v vector_cosine_ops);
 		CREATE INDEX items_graph ON items USING graph (v vector_l1_ops);
+		CREATE INDEX items_bits ON items USING graph ((binary_quantize(v)::bit(16)) bit_hamming_ops);
 	});
 	return map { { client => $_, asynchronous => 0, rows => {}, next_id => 1 } } 1 .. $writers;
 }
@@ -163,7 +164,8 @@ sub search_script
 		my $query = 'vec(' . int(rand(3_000_000)) . ', 1)';
 		my $all = $round % 8 == 0;
 		my $order = $round % 16 == 0 ? '<=>' : $round % 24 == 0 ? '<+>' : '<->';
-		my $rows = "FROM (SELECT client, id, version FROM items ORDER BY v $order $query" . ($all ? '' : ' LIMIT 20') . ') s';
+		my $by = $round % 40 == 0 ? "binary_quantize(v)::bit(16) <~> binary_quantize($query)" : "v $order $query";
+		my $rows = "FROM (SELECT client, id, version FROM items ORDER BY $by" . ($all ? '' : ' LIMIT 20') . ') s';
 		# Few rows as they are, so that a wrong answer can be read.
 		my $list = $all ? $row_list : $row_list =~ s/^md5\(//r =~ s/\)$//r;
 		my $what = "$list, count(*) FILTER (WHERE id < 0)";
@@ -328,6 +330,7 @@ sub check_indexes
 	is($node->safe_psql('postgres', "$own_order $all ORDER BY v <-> vec(1, 1)) s"), $truth, "$name: items_exact returns every row");
 	is($node->safe_psql('postgres', "$own_order $all ORDER BY v <=> vec(1, 1)) s"), $truth, "$name: items_half returns every row");
 	is($node->safe_psql('postgres', "$own_order $all ORDER BY v <+> vec(1, 1)) s"), $truth, "$name: items_graph returns every row");
+	is($node->safe_psql('postgres', "$own_order $all ORDER BY binary_quantize(v)::bit(16) <~> binary_quantize(vec(1, 1))) s"), $truth, "$name: items_bits returns every row");
 	is($node->safe_psql('postgres', "$own_order SELECT count(*) FROM items q CROSS JOIN LATERAL
 			(SELECT client, id FROM items ORDER BY v <-> q.v LIMIT 1) n WHERE n.client = q.client AND n.id = q.id"),
 		$rows, "$name: each of $rows rows finds itself");

@@ -19,7 +19,7 @@ whole($primary, 'postgres', 'original');
 # Inserts, deletes, VACUUM and merges in the background. What pgbench prints.
 my $load = $primary->basedir . '/load.sql';
 append_to_file($load, q{\set n random(10000, 2000000000)
-INSERT INTO items SELECT :n, 'load', array_agg(random() * 10)::real[]::vector FROM generate_series(1, 16) ON CONFLICT DO NOTHING;
+INSERT INTO items SELECT :n, 'load', array_agg(random() * 10)::real[]::vector, (random() * 2000000000)::int::bit(32) FROM generate_series(1, 16) ON CONFLICT DO NOTHING;
 DELETE FROM items WHERE ctid = (SELECT ctid FROM items WHERE id > 9999 LIMIT 1);
 });
 my $upkeep = $primary->basedir . '/upkeep.sql';
@@ -27,6 +27,8 @@ append_to_file($upkeep, qq{CALL pgwarp_merge('items_exact');
 VACUUM (INDEX_CLEANUP ON) items;
 CALL pgwarp_merge('items_ivfadc');
 CALL pgwarp_merge('items_graph');
+CALL pgwarp_merge('items_bits');
+CALL pgwarp_merge('items_bit_graph');
 });
 # Run something under this load on a node, which has to go on without an error.
 sub under_load

@@ -39,7 +39,7 @@ public:
         index_ = std::make_unique<test::Index>(
             method, metric, dimensions,
             std::vector<float>(vectors_.begin(), vectors_.begin() + static_cast<std::ptrdiff_t>(rows * dimensions)),
-            options, pool);
+            options, pool, is_of_bits(metric) ? ElementType::bit : ElementType::float32);
         mirror = load();
     }
 
@@ -131,6 +131,21 @@ public:
         for (const auto& [distance, row] : all) nearest.push_back(row);
         return nearest;
     }
+    // How many of the nearest these rows are. Of bits, many are as near as the last of them, and as right.
+    std::size_t hits(const std::set<std::size_t>& rows, const float* query, std::size_t k,
+                     const std::set<std::size_t>& dead) const
+    {
+        const std::vector<std::size_t> nearest = truth(query, k, dead);
+        const double farthest = canonical_distance(metric_, query, row_at(nearest.back()), dimensions);
+        std::size_t count = 0;
+        for (const std::size_t row : rows) {
+            const bool near = is_of_bits(metric_)
+                                  ? canonical_distance(metric_, query, row_at(row), dimensions) <= farthest
+                                  : std::find(nearest.begin(), nearest.end(), row) != nearest.end();
+            count += near ? 1 : 0;
+        }
+        return count;
+    }
     // The share of the true neighbours found; none that is dead, none twice.
     double recall(const SearchAnswer& answer, const std::vector<float>& queries, std::uint32_t k,
                   const std::set<std::size_t>& dead = {}) const
@@ -145,8 +160,7 @@ public:
                 EXPECT_FALSE(dead.contains(row));
                 EXPECT_TRUE(seen.insert(row).second);
             }
-            for (const std::size_t row : truth(queries.data() + q * dimensions, k, dead))
-                found += seen.contains(row) ? 1 : 0;
+            found += static_cast<double>(hits(seen, queries.data() + q * dimensions, k, dead));
         }
         return found / static_cast<double>(answer.counts.size() * k);
     }

@@ -46,7 +46,8 @@ TEST_P(ExactParts, AnswerAsComparingEveryRowDoes)
 }
 
 INSTANTIATE_TEST_SUITE_P(Metrics, ExactParts,
-                         testing::Values(Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1));
+                         testing::Values(Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1, Metric::hamming,
+                                         Metric::jaccard));
 
 struct Kind {
     Metric metric;

@@ -8,12 +8,15 @@ namespace pgwarp
 namespace
 {
 
-// Stores the rows as they are: in floats, or in halves that they came from.
+// Stores the rows as they are: in floats, in halves that they came from, or as words of bits.
 class ExactBuilder : public Builder
 {
 public:
     ExactBuilder(const IndexShape& shape, const ParameterList& options)
-        : dimensions_(shape.dimensions), in_halves_(keeps_halves(shape)), options_(options)
+        : dimensions_(shape.dimensions),
+          type_(vector_array_type(shape)),
+          in_halves_(keeps_halves(shape)),
+          options_(options)
     {
     }
 
@@ -28,10 +31,7 @@ public:
             vectors_ = rows.vectors();
         }
     }
-    std::vector<ArrayShape> arrays() const override
-    {
-        return {make_array_shape("vectors", in_halves_ ? ArrayType::f16 : ArrayType::f32, rows_, dimensions_)};
-    }
+    std::vector<ArrayShape> arrays() const override { return {make_array_shape("vectors", type_, rows_, dimensions_)}; }
     void read(const std::string&, std::uint64_t offset, std::span<std::byte> out) const override
     {
         if (in_halves_) return read_piece(halves_, offset, out);
@@ -48,6 +48,7 @@ public:
 
 private:
     std::size_t dimensions_;
+    ArrayType type_;
     bool in_halves_;
     ParameterList options_;
     std::span<float> vectors_;

@@ -357,6 +357,7 @@ void ExactSearcher::search(const SearchBatch& batch, std::vector<std::vector<Row
 std::unique_ptr<Searcher> make_exact_searcher(const IndexShape& shape, const ParameterList& options,
                                               std::span<const ArrayShape> arrays)
 {
+    if (is_of_bits(static_cast<Metric>(shape.metric))) return make_bit_searcher(shape, arrays);
     return std::make_unique<ExactSearcher>(shape, options, arrays);
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <mutex>
 #include <random>
@@ -48,6 +49,7 @@ public:
     {
         // What makes no sense is refused before any row comes.
         options_ = GraphOptions::resolve(asked_, 0, dimensions_);
+        if (is_of_bits(metric_) && options_.vectors != GraphVectors::full) throw BadRequest("bits are kept in full");
     }
 
     void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) override;
@@ -92,6 +94,7 @@ private:
     std::vector<std::uint64_t> held_out_bits_;
     std::vector<float> queries_;                      // these rows
     std::vector<std::vector<std::uint32_t>> truth_;   // the nearest of those not held out, by the metric
+    std::vector<std::vector<double>> distances_;      // of them, of rows of bits
     std::vector<std::vector<std::uint32_t>> nearby_;  // the nearest of all, in the space of the graph
 };
 
@@ -172,6 +175,7 @@ void GraphBuilder::find_truth(std::span<const float> vectors, const GraphSpace& 
     for (std::vector<std::uint32_t>& near : nearby_) near.resize(std::min(near.size(), options_.build_degree));
     for (std::vector<std::uint32_t>& truth : truth_)
         std::erase_if(truth, [this](std::uint32_t row) { return bit_is_set(held_out_bits_, row); });
+    distances_ = distances_of_truth(metric_, vectors, dimensions_, queries_, truth_);
 }
 
 void GraphBuilder::train_half(std::span<const float> vectors, ThreadPool& pool)
@@ -257,7 +261,8 @@ void GraphBuilder::calibrate(ThreadPool& pool)
     }
     if (searcher == nullptr)
         searcher = make_lent_graph_searcher(shape_, *this, {edges_, vectors_, halves_, bits_}, pool);
-    const GraphCalibration calibration{*searcher, rows_ - held_out_.size(), dimensions_, metric_, queries_, truth_};
+    const GraphCalibration calibration{*searcher, rows_ - held_out_.size(), dimensions_, metric_, queries_, truth_, {},
+                                       distances_};
     calibration_ = calibration.run(*progress_, pool);
 }
 
@@ -267,6 +272,7 @@ void GraphBuilder::take_in()
     connect({});
     queries_ = {};
     truth_ = {};
+    distances_ = {};
     nearby_ = {};
 }
 
@@ -283,7 +289,7 @@ std::vector<ArrayShape> GraphBuilder::arrays() const
     all.push_back(make_array_shape(array_neighbours, ArrayType::u32, rows_, options_.degree));
     switch (options_.vectors) {
         case GraphVectors::full:
-            all.push_back(make_array_shape(array_vectors, ArrayType::f32, rows_, dimensions_));
+            all.push_back(make_array_shape(array_vectors, vector_array_type(shape_), rows_, dimensions_));
             break;
         case GraphVectors::half:
             all.push_back(make_array_shape(array_half, ArrayType::f16, rows_, dimensions_));

@@ -151,7 +151,7 @@ void ByteRows::build(Metric metric, std::size_t dimensions, std::span<const std:
                      const RowOf& row_of, ThreadPool& pool)
 {
     clear();
-    if (metric == Metric::l1 || dimensions < fewest_dimensions) return;
+    if (metric == Metric::l1 || is_of_bits(metric) || dimensions < fewest_dimensions) return;
     metric_ = metric;
     dimensions_ = dimensions;
     stride_ = (dimensions + line - 1) / line * line;

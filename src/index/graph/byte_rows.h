@@ -29,7 +29,8 @@ public:
     using RowOf = std::function<void(std::uint32_t row, float* out)>;
 
     // Encodes the rows, and the seeds once more, side by side. Nothing is kept where bytes don't tell rows apart that
-    // are near each other by the edges, as where clusters are small and far apart; l1 has no products.
+    // are near each other by the edges, as where clusters are small and far apart; l1 and bits
+    // have no products.
     void build(Metric metric, std::size_t dimensions, std::span<const std::uint32_t> seeds, EdgeView edges,
                const RowOf& row_of, ThreadPool& pool);
 

@@ -6,6 +6,7 @@
 
 #include "index/calibrate.h"
 #include "index/graph/graph.h"
+#include "numeric/metric.h"
 
 namespace pgwarp
 {
@@ -52,6 +53,17 @@ float share_found(std::span<const RowResult> results, std::span<const std::uint3
     std::size_t hits = 0;
     for (const std::uint32_t row : truth.first(count)) hits += std::binary_search(found.begin(), found.end(), row);
     return static_cast<float>(hits) / static_cast<float>(count);
+}
+
+// The same by distance.
+float share_as_near(std::span<const RowResult> results, std::span<const double> truth, std::size_t k)
+{
+    const std::size_t count = std::min(k, truth.size());
+    if (count == 0) return -1;
+    const double farthest = truth[count - 1];
+    const auto near = [farthest](const RowResult& result) { return result.distance <= farthest; };
+    const auto found = results.first(std::min(count, results.size()));
+    return static_cast<float>(std::count_if(found.begin(), found.end(), near)) / static_cast<float>(count);
 }
 
 // Any k up to that of its column goes by it, from the column before on, and a search keeps no fewer rows than it
@@ -151,8 +163,10 @@ private:
     std::vector<float> shares_of(std::span<const std::vector<RowResult>> results, std::size_t k) const
     {
         std::vector<float> shares(results.size());
-        for (std::size_t q = 0; q < shares.size(); ++q)
-            shares[q] = share_found(results[q], input_.truth[q], k, width(k));
+        for (std::size_t q = 0; q < shares.size(); ++q) {
+            shares[q] = input_.distances.empty() ? share_found(results[q], input_.truth[q], k, width(k))
+                                                 : share_as_near(results[q], input_.distances[q], k);
+        }
         return shares;
     }
 
@@ -167,6 +181,20 @@ private:
 std::size_t held_out_sample(std::size_t rows)
 {
     return std::min(rows / 5, most_held_out);
+}
+
+std::vector<std::vector<double>> distances_of_truth(Metric metric, std::span<const float> rows, std::size_t dimensions,
+                                                    std::span<const float> queries,
+                                                    const std::vector<std::vector<std::uint32_t>>& truth)
+{
+    if (!is_of_bits(metric)) return {};
+    std::vector<std::vector<double>> distances(truth.size());
+    for (std::size_t q = 0; q < truth.size(); ++q) {
+        const float* query = queries.data() + q * dimensions;
+        for (const std::uint32_t row : truth[q])
+            distances[q].push_back(canonical_distance(metric, query, rows.data() + row * dimensions, dimensions));
+    }
+    return distances;
 }
 
 Calibration GraphCalibration::run(const BuildProgress& progress, ThreadPool& pool) const

@@ -2,6 +2,7 @@
 // its edges without them, measures, and takes them in at the end.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -23,8 +24,16 @@ struct GraphCalibration {
     // The nearest rows of each query that the graph holds, nearest first.
     const std::vector<std::vector<std::uint32_t>>& truth;
     RowBitmap dead = {};  // rows that are not to be found
+    // Where equal distances are common: of each query those of its true neighbours. Who is no farther than the last of
+    // them that are asked for is as right. Empty: rows are told by their numbers.
+    std::span<const std::vector<double>> distances = {};
 
     Calibration run(const BuildProgress& progress, ThreadPool& pool) const;
 };
+
+// GraphCalibration::distances for rows of bits, empty for others. rows [count][dimensions], as the queries are.
+std::vector<std::vector<double>> distances_of_truth(Metric metric, std::span<const float> rows, std::size_t dimensions,
+                                                    std::span<const float> queries,
+                                                    const std::vector<std::vector<std::uint32_t>>& truth);
 
 }  // namespace pgwarp

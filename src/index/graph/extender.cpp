@@ -45,6 +45,7 @@ public:
         : shape_(shape),
           metric_(static_cast<Metric>(shape.metric)),
           dimensions_(shape.dimensions),
+          type_(vector_array_type(shape)),
           options_(GraphOptions::resolve(options, std::numeric_limits<std::uint32_t>::max(), dimensions_)),
           leaves_out_(options.get(option_leave_out, 0) != 0),
           measures_(options.get(option_measure, 0) != 0)
@@ -78,6 +79,7 @@ private:
     IndexShape shape_;
     Metric metric_;
     std::size_t dimensions_;
+    ArrayType type_;  // of the vectors
     GraphOptions options_;
     bool leaves_out_;
     bool measures_;
@@ -120,7 +122,7 @@ std::span<std::byte> GraphExtender::place_of(const ArrayShape& shape)
     if (name == array_dead_rows) return room(dead_, ArrayType::u64, shape.rows, 1);
     switch (options_.vectors) {
         case GraphVectors::full:
-            if (name == array_vectors) return room(vectors_, ArrayType::f32, shape.rows, dimensions_);
+            if (name == array_vectors) return room(vectors_, type_, shape.rows, dimensions_);
             break;
         case GraphVectors::half:
             if (name == array_half) return room(halves_, ArrayType::f16, shape.rows, dimensions_);
@@ -339,7 +341,7 @@ std::vector<ArrayShape> GraphExtender::arrays() const
         make_array_shape(array_neighbours, ArrayType::u32, rewrites() ? edges_.count() : new_, edges_.degree));
     switch (options_.vectors) {
         case GraphVectors::full:
-            made.push_back(make_array_shape(array_vectors, ArrayType::f32, new_, dimensions_));
+            made.push_back(make_array_shape(array_vectors, type_, new_, dimensions_));
             break;
         case GraphVectors::half:
             made.push_back(make_array_shape(array_half, ArrayType::f16, new_, dimensions_));

@@ -11,7 +11,8 @@
 //   neighbours u32 [rows][degree]   out-edges, the most useful first; unused places hold no_neighbour and come last
 //   edge_changes u32 [changes][3]   {row, place, neighbour}: what has become of places of neighbours since that was
 //                                   written, later ones last; where there are any, see edge_changes.h
-//   bits       u32 [rows][bits/32]  (vectors = bits), half f16 [rows][d] (half), vectors f32 [rows][d] (full)
+//   bits       u32 [rows][bits/32]  (vectors = bits), half f16 [rows][d] (half), vectors f32 [rows][d] (full; rows of
+//                                   bits themselves: u32)
 // All but seeds, half_*, projection and edge_changes are in row order. A row is no neighbour of its own, none is listed
 // twice. Every row can be reached from the first seed, but for dead ones that a merge has taken out of the graph: these
 // have no edges, and none leads to them.

@@ -32,13 +32,14 @@ public:
     void prepare(ThreadPool& pool)
     {
         norms_.resize(groups_.rows.size());
+        centroid_norms_.resize(groups_.count());
+        moved_.resize(groups_.count());
+        if (space_.has_bits()) return;  // compared without norms
         pool.parallel_for(norms_.size(), 1024, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i)
                 norms_[i] = squared_norm(space_.row(groups_.rows[i]), space_.dimensions());
         });
-        centroid_norms_.resize(groups_.count());
         squared_norms(groups_.centroids.data(), groups_.count(), groups_.dimensions, centroid_norms_.data());
-        moved_.resize(groups_.count());
         pool.parallel_for(moved_.size(), 16, [&](std::size_t begin, std::size_t end) {
             for (std::size_t group = begin; group < end; ++group) moved_[group] = is_far_out(group);
         });
@@ -81,7 +82,7 @@ private:
     std::vector<std::uint32_t> near_groups(std::size_t group) const
     {
         std::vector<float> found(groups_.count());
-        scores(Metric::l2, groups_.centroid(group), groups_.centroids.data(), found.size(), groups_.dimensions,
+        scores(space_.grouping(), groups_.centroid(group), groups_.centroids.data(), found.size(), groups_.dimensions,
                found.data());
         found[group] = -1;
         TopK best(choice * wanted_);
@@ -116,7 +117,7 @@ private:
         for (std::size_t i = 0; i < near.size(); ++i) norms[i] = centroid_norms_[near[i]];
         gather(rows, all, nullptr, scratch.queries);
         scratch.tile.resize(rows.size() * near.size());
-        score_tile_gather(Metric::l2, scratch.queries.data(), rows.size(), groups_.centroids.data(), near.data(),
+        score_tile_gather(space_.grouping(), scratch.queries.data(), rows.size(), groups_.centroids.data(), near.data(),
                           norms.data(), near.size(), groups_.dimensions, scratch.tile.data());
         scratch.wanting.resize(std::max(scratch.wanting.size(), near.size()));
         for (std::size_t i = 0; i < near.size(); ++i) scratch.wanting[i].clear();

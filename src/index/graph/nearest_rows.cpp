@@ -36,7 +36,7 @@ NearestRows exact_nearest_rows(const GraphSpace& space, std::size_t width, RowBi
     NearestRows nearest{width, {}};
     nearest.rows.resize(count * width);
     std::vector<float> norms(count);
-    squared_norms(space.rows().data(), count, space.dimensions(), norms.data());
+    if (!space.has_bits()) squared_norms(space.rows().data(), count, space.dimensions(), norms.data());
     for_rows(count, step_rows, tile_queries, "comparing rows", progress, pool,
              [&](std::size_t first, std::size_t last) {
                  std::vector<float> tile((last - first) * tile_rows);

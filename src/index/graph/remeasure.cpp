@@ -42,7 +42,7 @@ std::unique_ptr<Searcher> search_over(const ChangedGraph& graph, const GraphEdge
     }
     arrays.push_back(make_array_shape(array_neighbours, ArrayType::u32, rows, edges.degree));
     arrays.push_back(half ? make_array_shape(array_half, ArrayType::f16, rows, dimensions)
-                          : make_array_shape(array_vectors, ArrayType::f32, rows, dimensions));
+                          : make_array_shape(array_vectors, vector_array_type(graph.shape), rows, dimensions));
     const auto read = [&](const std::string& name, std::span<std::byte> out) {
         if (name == array_seeds) return read_piece(seeds, 0, out);
         read_piece(name == array_half_mean ? graph.half_mean : graph.half_scale, 0, out);
@@ -72,8 +72,10 @@ Calibration measure_recall(const ChangedGraph& graph, const BuildProgress& progr
         std::erase_if(rows, [&](std::uint32_t row) { return bit_is_set(gone, row); });
     const std::vector<float> queries = gather_rows(graph.vectors.data(), dimensions, sample);
     const std::unique_ptr<Searcher> searcher = search_over(graph, edges, seeds, pool);
-    return GraphCalibration{*searcher, graph.edges.count(), dimensions, metric, queries, truth, gone}.run(progress,
-                                                                                                          pool);
+    const auto distances = distances_of_truth(metric, graph.vectors, dimensions, queries, truth);
+    const GraphCalibration calibration{*searcher, graph.edges.count(), dimensions, metric, queries, truth, gone,
+                                       distances};
+    return calibration.run(progress, pool);
 }
 
 }  // namespace pgwarp

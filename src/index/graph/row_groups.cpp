@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "index/graph/bit_groups.h"
 #include "index/graph/graph.h"
 #include "numeric/distance.h"
 #include "numeric/kmeans.h"
@@ -22,6 +23,7 @@ constexpr std::size_t iterations = 6;
 std::vector<float> train_centroids(const GraphSpace& space, std::size_t wanted, const BuildProgress& progress,
                                    ThreadPool& pool)
 {
+    if (space.has_bits()) return choose_bit_centres(space, wanted, group_seed, progress, pool);
     progress.report("grouping rows", 0, space.count());
     const std::vector<float> sample = gather_rows(space.rows().data(), space.dimensions(),
                                                   sample_rows(space.count(), wanted * sampled_per_group, group_seed));
@@ -39,6 +41,7 @@ std::vector<float> train_centroids(const GraphSpace& space, std::size_t wanted, 
 std::vector<std::uint32_t> assign_rows(const GraphSpace& space, std::span<const float> centroids,
                                        const BuildProgress& progress, ThreadPool& pool)
 {
+    if (space.has_bits()) return assign_bits(space, centroids, progress, pool);
     const std::size_t dimensions = space.dimensions();
     const std::size_t groups = centroids.size() / dimensions;
     // As many rows a step as take less than 100 ms.
@@ -80,7 +83,7 @@ std::vector<std::uint32_t> central_rows(const GraphSpace& space, const RowGroups
             const std::span<const std::uint32_t> rows = groups.of(group);
             if (rows.empty()) continue;
             found.resize(rows.size());
-            scores_gather(Metric::l2, groups.centroid(group), space.rows().data(), rows.data(), rows.size(),
+            scores_gather(space.grouping(), groups.centroid(group), space.rows().data(), rows.data(), rows.size(),
                           space.dimensions(), found.data());
             central[group] =
                 rows[static_cast<std::size_t>(std::min_element(found.begin(), found.end()) - found.begin())];

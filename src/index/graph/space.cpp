@@ -7,8 +7,18 @@
 namespace pgwarp
 {
 
+namespace
+{
+
+Metric metric_of_space(Metric metric)
+{
+    return metric == Metric::l1 || is_of_bits(metric) ? metric : Metric::l2;
+}
+
+}  // namespace
+
 GraphSpace::GraphSpace(Metric metric, std::span<const float> rows, std::size_t dimensions, ThreadPool& pool)
-    : metric_(metric == Metric::l1 ? Metric::l1 : Metric::l2), dimensions_(dimensions), rows_(rows)
+    : metric_(metric_of_space(metric)), dimensions_(dimensions), rows_(rows)
 {
     if (metric != Metric::inner_product) return;
     const std::size_t count = rows.size() / dimensions;

@@ -3,7 +3,7 @@
 // L2 and L1 are spaces of their own; rows of a cosine index are unit vectors, which L2 ranks alike. An inner product is
 // none: there a row gets one coordinate more, sqrt(M^2 - |row|^2) with M the largest norm, so that all rows lie on a
 // sphere on which L2 ranks like the product with any query (whose own such coordinate is 0). Edges are drawn there;
-// searches go along them by the product.
+// searches go along them by the product. Rows of bits are compared as they are.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,10 @@ public:
     // rows [count][dimensions] outlive the space.
     GraphSpace(Metric metric, std::span<const float> rows, std::size_t dimensions, ThreadPool& pool);
 
-    Metric metric() const { return metric_; }  // l2 or l1
+    Metric metric() const { return metric_; }  // l2, l1, or one of bits
+    // By which rows are put into groups: those of floats by means.
+    Metric grouping() const { return has_bits() ? metric_ : Metric::l2; }
+    bool has_bits() const { return is_of_bits(metric_); }
     std::size_t dimensions() const { return dimensions_; }
     std::size_t count() const { return rows_.size() / dimensions_; }
     std::span<const float> rows() const { return rows_; }

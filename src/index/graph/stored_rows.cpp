@@ -242,7 +242,10 @@ std::unique_ptr<StoredRows> make_stored_rows(Metric metric, std::size_t dimensio
 {
     switch (options.vectors) {
         case GraphVectors::full:
-            if (rows > 0) require_array(arrays, array_vectors, ArrayType::f32, rows, dimensions);
+            if (rows > 0) {
+                const ArrayType type = is_of_bits(metric) ? ArrayType::u32 : ArrayType::f32;
+                require_array(arrays, array_vectors, type, rows, dimensions);
+            }
             return std::make_unique<FullRows>(metric, dimensions, rows);
         case GraphVectors::half:
             if (rows > 0) {

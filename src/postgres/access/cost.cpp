@@ -1,9 +1,11 @@
 // amcostestimate: what a search costs, in the planner's units. Looks at the relcache only, never at pages of the index.
 #include <cmath>
 
+#include "numeric/bits.h"
 #include "postgres/access/callbacks.h"
 #include "postgres/access/index_options.h"
 #include "postgres/engine/connection.h"
+#include "postgres/types/any_vector.h"
 
 extern "C" {
 #include "optimizer/cost.h"
@@ -39,11 +41,12 @@ double search_cost(const AccessMethod& method, const IndexPath* path)
 {
     Relation index = index_open(path->indexinfo->indexoid, NoLock);
     const SearchCostInput input = {Max(1.0, path->indexinfo->tuples), index_stored_options(method, index), false};
-    const int32 dimensions = TupleDescAttr(RelationGetDescr(index), 0)->atttypmod;
+    const double dimensions = index_dimensions(index);
+    const double most = index_element_type(index) == ElementType::bit ? 256.0 * bits_of_word : 256.0;
     index_close(index, NoLock);
     // Wide vectors cost the engine more, but a sequential scan too, which PostgreSQL's model doesn't know: stay in its
     // scale.
-    const double width = Min(1.0, Max(0.1, dimensions / 256.0));
+    const double width = Min(1.0, Max(0.1, dimensions / most));
     return round_trip_cost + method.compared_rows(input) * cpu_operator_cost / engine_speed_up * width;
 }
 

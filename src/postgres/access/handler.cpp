@@ -15,6 +15,8 @@ PG_FUNCTION_INFO_V1(pgwarp_metric_l2);
 PG_FUNCTION_INFO_V1(pgwarp_metric_inner_product);
 PG_FUNCTION_INFO_V1(pgwarp_metric_cosine);
 PG_FUNCTION_INFO_V1(pgwarp_metric_l1);
+PG_FUNCTION_INFO_V1(pgwarp_metric_hamming);
+PG_FUNCTION_INFO_V1(pgwarp_metric_jaccard);
 }
 
 namespace pgwarp
@@ -99,4 +101,14 @@ Datum pgwarp_metric_cosine(PG_FUNCTION_ARGS)
 Datum pgwarp_metric_l1(PG_FUNCTION_ARGS)
 {
     PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::l1));
+}
+
+Datum pgwarp_metric_hamming(PG_FUNCTION_ARGS)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::hamming));
+}
+
+Datum pgwarp_metric_jaccard(PG_FUNCTION_ARGS)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::jaccard));
 }

@@ -50,7 +50,7 @@ const float* slot_vector(HeapReader* reader, TupleTableSlot* slot, uint32 dimens
     if (nulls[0]) return nullptr;
     MemoryContext outer = MemoryContextSwitchTo(reader->row_context);
     const AnyVector vector = read_any_vector(reader->element, values[0]);
-    const float* floats = static_cast<uint32>(vector.dim) == dimensions ? floats_of(vector) : nullptr;
+    const float* floats = width_of(vector) == dimensions ? floats_of(vector) : nullptr;
     MemoryContextSwitchTo(outer);
     return floats;
 }

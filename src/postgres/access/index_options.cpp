@@ -1,6 +1,12 @@
 #include "postgres/access/index_options.h"
 
+#include "numeric/bits.h"
 #include "postgres/types/any_vector.h"
+
+extern "C" {
+#include "catalog/pg_type.h"
+#include "utils/lsyscache.h"
+}
 
 namespace pgwarp
 {
@@ -89,6 +95,24 @@ Metric index_metric(Relation index)
     return static_cast<Metric>(DatumGetInt32(FunctionCall1Coll(support, InvalidOid, PointerGetDatum(nullptr))));
 }
 
+namespace
+{
+
+// Rows of bits have one length.
+void check_bit_column(const AccessMethod& method, Form_pg_attribute column)
+{
+    if (getBaseType(column->atttypid) != BITOID) {
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("type not supported for %s index", method.name),
+                        errhint("Index an expression with a cast to bit of a fixed length, such as bit(128).")));
+    }
+    if (column->atttypmod > static_cast<int32>(max_bits)) {
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("column cannot have more than %u dimensions for %s index", max_bits, method.name)));
+    }
+}
+
+}  // namespace
+
 IndexShape index_shape(Relation index)
 {
     const Form_pg_attribute column = TupleDescAttr(RelationGetDescr(index), 0);
@@ -99,11 +123,19 @@ IndexShape index_shape(Relation index)
                                 "expression with a cast to one.",
                                 element_type_name(element))));
     }
+    const AccessMethod& method = access_method_of(index);
+    if (element == ElementType::bit) check_bit_column(method, column);
     IndexShape shape = {};
-    shape.method = access_method_of(index).method;
+    shape.method = method.method;
     shape.element = element;
     shape.metric = static_cast<uint8>(index_metric(index));
     shape.dimensions = static_cast<uint32>(column->atttypmod);
+    if (element == ElementType::bit) shape.dimensions = static_cast<uint32>(words_of_bits(shape.dimensions));
+    if (is_of_bits(index_metric(index)) != (element == ElementType::bit)) {
+        ereport(ERROR, (errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
+                        errmsg("index \"%s\" cannot compare values of type %s by its operator class's metric",
+                               RelationGetRelationName(index), element_type_name(element))));
+    }
     return shape;
 }
 
@@ -128,7 +160,12 @@ ParameterList index_build_options(Relation index)
 {
     const AccessMethod& method = access_method_of(index);
     const ParameterList options = index_stored_options(method, index);
-    method.check_options(options, index_shape(index).dimensions);
+    const IndexShape shape = index_shape(index);
+    method.check_options(options, shape.dimensions);
+    if (shape.element == ElementType::bit && options.get("vectors", 0) != 0) {
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("vectors = full is the only choice for bits"),
+                        errhint("They are kept as they are, a bit a dimension.")));
+    }
     return options;
 }
 

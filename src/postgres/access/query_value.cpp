@@ -5,12 +5,10 @@
 namespace pgwarp
 {
 
-void copy_query(ElementType element, Datum vector, uint32 dimensions, float* query)
+void copy_query(ElementType element, Datum vector, int length, float* query)
 {
     const AnyVector value = read_any_vector(element, vector);
-    if (static_cast<uint32>(value.dim) != dimensions) {
-        refuse_different_dims(element_type_name(element), static_cast<int>(dimensions), value.dim);
-    }
+    if (value.dim != length) refuse_different_dims(element, length, value.dim);
     copy_floats(value, query);
 }
 

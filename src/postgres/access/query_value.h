@@ -9,8 +9,8 @@
 namespace pgwarp
 {
 
-// Copies a vector of `dimensions` into query[dimensions]; an error when it has others.
-void copy_query(ElementType element, Datum vector, uint32 dimensions, float* query);
+// Copies a vector of `length` dimensions, as SQL counts them, into `query`; an error when it has others.
+void copy_query(ElementType element, Datum vector, int length, float* query);
 
 // The form that the engine gets, in sent[dimensions]. False when no order of rows is better than another (a zero vector
 // under cosine): then `sent` is some vector.

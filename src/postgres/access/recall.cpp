@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "postgres/access/index_options.h"
+#include "postgres/access/query_value.h"
 #include "postgres/access/scan.h"
 #include "postgres/settings.h"
 
@@ -59,6 +60,12 @@ bool row_qualifies(RecallRun* run, ExprState* predicate, TupleTableSlot* slot)
     return ExecQual(predicate, context);
 }
 
+// A zero vector has no neighbours under cosine; of the others it has none that are worth asking for.
+bool can_be_query(const IndexShape& shape, const float* vector)
+{
+    return is_of_bits(static_cast<Metric>(shape.metric)) || canonical_norm(vector, shape.dimensions) != 0;
+}
+
 // Draw visible rows, each with the same chance.
 void draw_sample(RecallRun* run)
 {
@@ -74,7 +81,7 @@ void draw_sample(RecallRun* run)
         const uint64 place = seen < run->sample ? seen : pg_prng_uint64_range(&random, 0, seen);
         if (place < run->sample) {
             const float* vector = slot_vector(run->reader, slot, run->shape.dimensions);
-            if (vector == nullptr || canonical_norm(vector, run->shape.dimensions) == 0) continue;
+            if (vector == nullptr || !can_be_query(run->shape, vector)) continue;
             memcpy(run->vectors + place * run->shape.dimensions, vector, sizeof(float) * run->shape.dimensions);
         }
         ++seen;
@@ -97,8 +104,7 @@ void search_ranked(RecallRun* run, const IndexState& state, SearchRequest* reque
 {
     auto* sent = static_cast<float*>(palloc(sizeof(float) * run->shape.dimensions));
     const auto metric = static_cast<Metric>(run->shape.metric);
-    const double norm = metric == Metric::cosine ? canonical_norm(query, run->shape.dimensions) : 1.0;
-    for (uint32 i = 0; i < run->shape.dimensions; ++i) sent[i] = static_cast<float>(query[i] / norm);
+    prepare_query(metric, query, run->shape.dimensions, sent);
     request->query_count = 1;
     request->dimensions = run->shape.dimensions;
     request->load_wait_ms = static_cast<uint32>(setting_load_wait_ms);

@@ -24,7 +24,7 @@ bool is_zero(const AnyVector& vector)
 bool index_row_value(const IndexShape& shape, Datum value, float* out)
 {
     const AnyVector vector = read_any_vector(shape.element, value);
-    check_expected_dim(static_cast<int32>(shape.dimensions), vector.dim);
+    check_expected_dim(static_cast<int32>(shape.dimensions), static_cast<int>(width_of(vector)));
     copy_floats(vector, out);
     const bool raw = keeps_halves(shape);
     const bool zero = raw && is_zero(vector);

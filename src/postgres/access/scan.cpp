@@ -36,13 +36,17 @@ void check_scan(IndexScanDesc scan)
 }
 
 // Copy the query, and the form of it that the engine gets.
-void take_query(Progress* now, ElementType element, const ScanKeyData& key)
+void take_query(IndexScanDesc scan, const ScanKeyData& key)
 {
+    Progress* now = &state_of(scan)->now;
     const size_t bytes = sizeof(float) * now->dimensions;
     now->query = static_cast<float*>(palloc0(bytes));
     now->sent = static_cast<float*>(palloc0(bytes));
     now->null_query = (key.sk_flags & SK_ISNULL) != 0;
-    if (!now->null_query) copy_query(element, key.sk_argument, now->dimensions, now->query);
+    if (!now->null_query) {
+        const int length = index_dimensions(scan->indexRelation);
+        copy_query(state_of(scan)->element, key.sk_argument, length, now->query);
+    }
     const bool ordered = prepare_query(now->metric, now->query, now->dimensions, now->sent);
     now->arbitrary = now->null_query || !ordered;
 }
@@ -65,14 +69,13 @@ void learn_shape(IndexScanDesc scan)
 // Begin the search proper, with the first tuple that is asked for.
 void start(IndexScanDesc scan)
 {
-    ScanState* state = state_of(scan);
     check_scan(scan);
     pgstat_count_index_scan(scan->indexRelation);
 #if PG_VERSION_NUM >= 180000
     if (scan->instrument != nullptr) scan->instrument->nsearches++;
 #endif
     learn_shape(scan);
-    take_query(&state->now, state->element, scan->orderByData[0]);
+    take_query(scan, scan->orderByData[0]);
 }
 
 // Hand one row to the executor.

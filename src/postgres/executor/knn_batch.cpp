@@ -224,7 +224,7 @@ void take_row_query(KnnBatchState* state, RowBatch* batch, BatchRow* row)
     const Datum value = ExecEvalExpr(state->query, context, &is_null);
     if (!is_null) {
         const AnyVector vector = read_any_vector(state->element, value);
-        if (static_cast<uint32>(vector.dim) == state->caches[0].dimensions) {
+        if (vector.dim == index_dimensions(state->caches[0].index)) {
             const float* query = floats_of(vector);
             for (uint32 i = 0; i < state->cache_count; ++i) {
                 const KnnCache& cache = state->caches[i];

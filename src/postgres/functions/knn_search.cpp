@@ -68,6 +68,12 @@ void search_all(SearchTarget* target, VectorSource* source, uint32 k, ResultRows
 {
     SearchInput input = {target, source, false};
     source->wanted = target->reader->element;
+    if ((source->element == ElementType::bit) != (source->wanted == ElementType::bit)) {
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("queries of type %s cannot be searched for in index \"%s\"",
+                               element_type_name(source->element), RelationGetRelationName(target->index)),
+                        errdetail("Its rows are of type %s.", element_type_name(source->wanted))));
+    }
     BatchPipeline* pipeline = make_pipeline(target, k, false, fill_batch, &input);
     while (const QueryBatch* batch = next_answers(pipeline)) put_answers(batch, rows);
 }

@@ -41,7 +41,7 @@ AttrNumber column_of(SampledColumn* sampled, Relation table)
     }
     const Oid type =
         number > 0 ? getBaseType(TupleDescAttr(RelationGetDescr(table), number - 1)->atttypid) : InvalidOid;
-    if (type == InvalidOid || !find_element_type(type, &sampled->element)) {
+    if (type == InvalidOid || !find_element_type(type, &sampled->element) || sampled->element == ElementType::bit) {
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                         errmsg("column \"%s\" of relation \"%s\" is not of type %s", sampled->column,
                                RelationGetRelationName(table), format_type_be(sampled->type))));

@@ -123,8 +123,8 @@ SearchTarget* open_search_target(Oid index_oid, uint64 expected_rows)
 
 void check_query_dimensions(const SearchTarget* target, int dimensions)
 {
-    if (static_cast<uint32>(dimensions) == target->dimensions) return;
-    refuse_different_dims(element_type_name(target->reader->element), static_cast<int>(target->dimensions), dimensions);
+    const int own = index_dimensions(target->index);
+    if (dimensions != own) refuse_different_dims(target->reader->element, own, dimensions);
 }
 
 void close_search_target(SearchTarget* target)

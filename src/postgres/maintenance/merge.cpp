@@ -116,7 +116,7 @@ void carry_arrays(MergeRun* merge)
     }
     add_first_link_changes(merge);
     if (directory.array_count > 0) return;
-    const ArrayType element = keeps_halves(merge->meta.shape) ? ArrayType::f16 : ArrayType::f32;
+    const ArrayType element = vector_array_type(merge->meta.shape);
     const ArrayShape shapes[] = {make_array_shape(array_tid_block, ArrayType::u32, merge->new_rows(), 1),
                                  make_array_shape(array_tid_offset, ArrayType::u16, merge->new_rows(), 1),
                                  make_array_shape("vectors", element, merge->new_rows(), merge->meta.shape.dimensions)};

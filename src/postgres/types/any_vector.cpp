@@ -1,9 +1,13 @@
 #include "postgres/types/any_vector.h"
 
+#include "numeric/bits.h"
+
 extern "C" {
+#include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/varbit.h"
 
 PGDLLEXPORT Datum vector_out(PG_FUNCTION_ARGS);
 PGDLLEXPORT Datum halfvec_out(PG_FUNCTION_ARGS);
@@ -15,9 +19,14 @@ namespace pgwarp
 // Types of extensions have no fixed oid, and their names may be anybody's: their output function tells.
 bool find_element_type(Oid type, ElementType* element)
 {
+    const Oid base = getBaseType(type);
+    if (base == BITOID || base == VARBITOID) {
+        *element = ElementType::bit;
+        return true;
+    }
     Oid output = InvalidOid;
     bool is_varlena = false;
-    getTypeOutputInfo(getBaseType(type), &output, &is_varlena);
+    getTypeOutputInfo(base, &output, &is_varlena);
     FmgrInfo function;
     fmgr_info(output, &function);
     if (function.fn_addr == vector_out) {
@@ -42,11 +51,34 @@ ElementType index_element_type(Relation index)
 
 const char* element_type_name(ElementType element)
 {
+    if (element == ElementType::bit) return "bit";
     return element == ElementType::float16 ? vector_type_name<half_bits> : vector_type_name<float>;
+}
+
+int index_dimensions(Relation index)
+{
+    return TupleDescAttr(RelationGetDescr(index), 0)->atttypmod;
+}
+
+void refuse_different_dims(ElementType element, int a, int b)
+{
+    if (element != ElementType::bit) refuse_different_dims(element_type_name(element), a, b);
+    ereport(ERROR, (errcode(ERRCODE_DATA_EXCEPTION), errmsg("different bit lengths %d and %d", a, b)));
 }
 
 namespace
 {
+
+// The words end where the varlena may not: they are a copy.
+AnyVector read_bits(Datum value)
+{
+    VarBit* bits = DatumGetVarBitP(value);
+    const int length = VARBITLEN(bits);
+    void* words = palloc0(Max(Size{1}, words_of_bits(static_cast<Size>(length))) * sizeof(float));
+    memcpy(words, VARBITS(bits), VARBITBYTES(bits));
+    if (reinterpret_cast<Pointer>(bits) != DatumGetPointer(value)) pfree(bits);
+    return {ElementType::bit, length, words, words};
+}
 
 template <class Element>
 AnyVector read_as(ElementType element, Datum value)
@@ -60,6 +92,7 @@ AnyVector read_as(ElementType element, Datum value)
 
 AnyVector read_any_vector(ElementType element, Datum value)
 {
+    if (element == ElementType::bit) return read_bits(value);
     return element == ElementType::float16 ? read_as<half_bits>(element, value) : read_as<float>(element, value);
 }
 
@@ -68,10 +101,16 @@ void free_any_vector(const AnyVector& vector)
     if (vector.copy != nullptr) pfree(vector.copy);
 }
 
+uint32 width_of(const AnyVector& vector)
+{
+    const auto dim = static_cast<uint32>(vector.dim);
+    return vector.element == ElementType::bit ? static_cast<uint32>(words_of_bits(dim)) : dim;
+}
+
 void copy_floats(const AnyVector& vector, float* out)
 {
-    if (vector.element == ElementType::float32) {
-        memcpy(out, vector.x, sizeof(float) * static_cast<Size>(vector.dim));
+    if (vector.element != ElementType::float16) {
+        memcpy(out, vector.x, sizeof(float) * width_of(vector));
         return;
     }
     const auto* halves = static_cast<const half_bits*>(vector.x);
@@ -80,7 +119,7 @@ void copy_floats(const AnyVector& vector, float* out)
 
 const float* floats_of(const AnyVector& vector)
 {
-    if (vector.element == ElementType::float32) return static_cast<const float*>(vector.x);
+    if (vector.element != ElementType::float16) return static_cast<const float*>(vector.x);
     auto* values = static_cast<float*>(palloc(sizeof(float) * static_cast<Size>(vector.dim)));
     copy_floats(vector, values);
     return values;
@@ -88,7 +127,7 @@ const float* floats_of(const AnyVector& vector)
 
 void round_to_element(ElementType element, float* values, int dim)
 {
-    if (element == ElementType::float32) return;
+    if (element != ElementType::float16) return;
     for (int i = 0; i < dim; ++i) values[i] = float_of_half(checked_element<half_bits>(values[i]));
 }
 

@@ -171,8 +171,10 @@ check_compute_sanitizer()
     for tool in ${SANITIZER:-memcheck racecheck initcheck}; do check_sanitizer_tool "$tool"; done
 }
 
-# The settings of every cluster that tests run in.
-test_settings=(shared_buffers=256MB fsync=off max_wal_size=4GB pgwarp.verify_results=on pgwarp.merge_worker=off)
+# The settings of every cluster that tests run in. Nothing but the tests looks at tables and pages: a visit of autovacuum
+# or of the checkpointer keeps VACUUM from rows, or changes plans.
+test_settings=(shared_buffers=256MB fsync=off max_wal_size=4GB pgwarp.verify_results=on pgwarp.merge_worker=off autovacuum=off
+    checkpoint_timeout=1h)
 # Which of the engine's devices the tests run on: --device.
 device=cpu
 

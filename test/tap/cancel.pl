@@ -63,6 +63,7 @@ for my $how ('pg_cancel_backend', 'pg_terminate_backend')
 
 # The same for a build, long enough to be caught.
 $node->safe_psql('postgres', q{
+	SELECT setseed(0.25);
 	CREATE TABLE big (v vector(128));
 	INSERT INTO big SELECT ARRAY(SELECT random() FROM generate_series(1, 128) d WHERE i > 0)::real[]::vector FROM generate_series(1, 40000) i});
 ($rc, $out, $err) = $node->psql('postgres', 'SET statement_timeout = 150; CREATE INDEX big_v ON big USING ivfadc (v) WITH (lists = 2000, opq = on)');

@@ -182,6 +182,7 @@ sub quiet
 
 # Rows around 64 places.
 sql(qq{
+	SELECT setseed(0.25);
 	CREATE TABLE places (id int PRIMARY KEY, v vector($dimensions));
 	INSERT INTO places SELECT i, ARRAY(SELECT random() * 10 FROM generate_series(1, $dimensions) WHERE i IS NOT NULL)::real[]::vector FROM generate_series(0, 63) i;
 	CREATE FUNCTION draw(i bigint) RETURNS vector LANGUAGE sql VOLATILE AS \$\$

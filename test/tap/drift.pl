@@ -49,7 +49,8 @@ my $next = 10000;
 sub add
 {
 	my ($rows, $width, $first, $behind) = @_;
-	sql("INSERT INTO items SELECT i, draw(i, $width, $first, $behind) FROM generate_series($next, $next + $rows - 1) i");
+	# Each session has a seed of its own.
+	sql("SELECT setseed($next / 1e6); INSERT INTO items SELECT i, draw(i, $width, $first, $behind) FROM generate_series($next, $next + $rows - 1) i");
 	$next += $rows;
 	return;
 }

@@ -51,17 +51,21 @@ my $script = $node->basedir . '/search.sql';
 append_to_file($script, "SET enable_seqscan = off;\nSET pgwarp.engine_timeout = '60s';\n"
 	. "\\set i random(1, 20000)\nSELECT id FROM items ORDER BY v <-> (SELECT v FROM items WHERE id = 3 * :i / 3 + 1 OR id = 1 LIMIT 1) LIMIT 5;\n");
 my ($in, $out, $err) = ('', '', '');
-my $pgbench = IPC::Run::start([ 'pgbench', '-n', '-c', 8, '-j', 2, '-T', 8, '-f', $script, '-d', $node->connstr('postgres') ],
+my $pgbench = IPC::Run::start([ 'pgbench', '-n', '-c', 8, '-j', 2, '-T', 12, '-f', $script, $node->connstr('postgres') ],
 	'<', \$in, '>', \$out, '2>', \$err, IPC::Run::timeout(120));
 my $kills = 0;
 for (1 .. 3)
 {
-	usleep(2_000_000);
+	usleep(1_000_000);
+	# Each session has had an answer by then: a search that meets two deaths is given up.
+	$node->poll_query_until('postgres', 'SELECT sum(searches) > 200 FROM pgwarp_status') or die 'no searches';
 	my $pid = eval { engine_pid($node) };
 	$kills += kill 'KILL', $pid if $pid;
 }
 $pgbench->finish;
 cmp_ok($kills, '>=', 2, 'the engine was killed under load');
+my ($transactions) = $out =~ /actually processed: (\d+)/;
+cmp_ok($transactions, '>', 200 * $kills, "$transactions transactions went on meanwhile");
 unlike($err, qr/ERROR|aborted/, 'no query of pgbench failed') or diag($err);
 like($out, qr/number of failed transactions: 0 |number of transactions actually processed: [1-9]/, 'pgbench went through');
 is($node->safe_psql('postgres', "SET enable_seqscan = off; $query") ne '', 1, 'searches are answered');

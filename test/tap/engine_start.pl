@@ -65,7 +65,7 @@ $node->restart;
 is(scalar(engines($node)), 0, 'without preloading no engine runs until one is needed');
 my $script = $node->basedir . '/search.sql';
 append_to_file($script, "SET enable_seqscan = off;\nSET pgwarp.engine_timeout = '60s';\nSELECT id FROM items ORDER BY v <-> (SELECT v FROM items WHERE id = 7) LIMIT 1;\n");
-my ($stdout, $stderr) = run_command([ 'pgbench', '-n', '-c', 100, '-j', 2, '-t', 2, '-f', $script, '-d', $node->connstr('postgres') ]);
+my ($stdout, $stderr) = run_command([ 'pgbench', '-n', '-c', 100, '-j', 2, '-t', 2, '-f', $script, $node->connstr('postgres') ]);
 like($stdout, qr{number of transactions actually processed: 200/200}, 'a hundred sessions are answered');
 unlike($stderr, qr/ERROR|aborted/, 'none with an error') or diag($stderr);
 is(scalar(engines($node)), 1, 'by one engine');

@@ -328,7 +328,7 @@ $secure->('DISABLE');
 $node->safe_psql('postgres', q{
 	DROP INDEX items_v_idx; DROP INDEX parts_v_idx;
 	CREATE INDEX ON items USING ivfadc (v) WITH (lists = 20); CREATE INDEX ON parts USING ivfadc (v) WITH (lists = 10);
-	INSERT INTO items SELECT i, i % 7, random_vector() FROM generate_series(5001, 5200) i;
+	SELECT setseed(0.2); INSERT INTO items SELECT i, i % 7, random_vector() FROM generate_series(5001, 5200) i;
 	ALTER DATABASE postgres SET pgwarp.ivfadc_probes = 65536;
 	ALTER DATABASE postgres SET pgwarp.refine_factor = 100;
 });

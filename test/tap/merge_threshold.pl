@@ -15,7 +15,7 @@ sub sql { return $node->safe_psql('postgres', join(' ', @_)) }
 sub in_logs { return sql("SELECT delta_rows FROM pgwarp_index_info('items_v')") }
 
 my $row = 'ARRAY(SELECT random() FROM generate_series(1, 32) WHERE i IS NOT NULL)::real[]::vector(32)';
-sub insert { my ($from, $to) = @_; return sql("INSERT INTO items SELECT i, $row FROM generate_series($from, $to) i") }
+sub insert { my ($from, $to) = @_; return sql("SELECT setseed($from / 1e6); INSERT INTO items SELECT i, $row FROM generate_series($from, $to) i") }
 
 # Searches with so many probes; what fresh rows added to them, and how many of these the engine has indexed.
 sub search

@@ -31,7 +31,7 @@ for my $cycle (1 .. 5)
 	my $base = 10000 * $cycle;
 	$primary->safe_psql('postgres', "DELETE FROM items WHERE id % 5 = $cycle % 5");
 	$primary->safe_psql('postgres', "VACUUM items");
-	$primary->safe_psql('postgres', "INSERT INTO items SELECT $base + i, ARRAY(SELECT random() * 10 FROM generate_series(1, 16) d WHERE i > 0)::real[]::vector FROM generate_series(1, 300) i");
+	$primary->safe_psql('postgres', "SELECT setseed(0.$cycle); INSERT INTO items SELECT $base + i, ARRAY(SELECT random() * 10 FROM generate_series(1, 16) d WHERE i > 0)::real[]::vector FROM generate_series(1, 300) i");
 	$primary->safe_psql('postgres', "REINDEX TABLE items") if $cycle == 4;
 	$primary->wait_for_catchup($standby);
 	for my $method (sort keys %queries)

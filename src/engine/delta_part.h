@@ -1,6 +1,7 @@
 // Fresh rows indexed inside a mirror: where comparing all rows of the delta logs would cost too much of a search, they
-// are put into parts, small indexes of the method's own, with the index's lists where it has any. A part proposes; values are those of
-// the logs' vectors. Parts are cache: they are made in the background, never stored, and end with their mirror.
+// are put into parts, small indexes of the method's own, with the index's lists where it has any. A part proposes;
+// values are those of the logs' vectors. Parts are cache: they are made in the background, never stored, and end with
+// their mirror.
 #pragma once
 
 #include <array>

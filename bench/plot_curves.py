@@ -5,6 +5,8 @@ other in a folder, NAME being that of the CSV: plot_curves.py NAME.csv FOLDER.
   NAME-DATA-choices.svg  the same of SONG's choices for a search (figures 7 and 8 of the paper)
   NAME-DATA-batches.svg  queries/s by the size of a batch (figure 9)
   NAME-rows.svg          seconds of a build and queries/s by the number of rows
+
+Prints the tables of docs/graph.md: the fastest settings at k = 10, and what calibrated searches found.
 """
 
 import csv
@@ -123,6 +125,35 @@ def draw_growth(builds, searches, folder, name, family):
     save(figure, folder, name, f"{family}: growth with the rows")
 
 
+def print_table(head, lines):
+    for line in [head, ["---"] * len(head), *lines]:
+        print("| " + " | ".join(line) + " |")
+    print()
+
+
+def shorter(recall):
+    return f"{recall:.4f}".lstrip("0")
+
+
+def print_tables(rows):
+    tens = [row for row in rows if row["kind"] == "search" and row["k"] == "10" and row["batch"] == "1"]
+    lines = []
+    for data, method in dict.fromkeys((row["data"], row["method"]) for row in tens):
+        cells = [data, method]
+        for target in (0.9, 0.95, 0.99):
+            enough = [row for row in tens if (row["data"], row["method"]) == (data, method) and number(row, "recall") >= target]
+            best = max(enough, key=lambda row: number(row, "queries_per_second"), default=None)
+            cells.append("-" if best is None else f"{number(best, 'queries_per_second'):,.0f} at {shorter(number(best, 'recall'))}")
+        if cells[2:] != ["-"] * 3:
+            lines.append(cells)
+    print_table(["rows", "index", "recall@10 >= .90", ".95", ".99"], lines)
+    lines = []
+    calibrated = [row for row in rows if row["kind"] == "calibrated" and row["method"] in ("graph full", "graph half")]
+    for key in dict.fromkeys((row["data"], row["method"], row["k"]) for row in calibrated):
+        lines.append([*key, *(shorter(number(row, "recall")) for row in calibrated if (row["data"], row["method"], row["k"]) == key)])
+    print_table(["rows", "index", "k", "asked .90", ".95", ".99"], lines)
+
+
 def main():
     with open(sys.argv[1], newline="") as file:
         rows = list(csv.DictReader(file))
@@ -163,6 +194,8 @@ def main():
         builds = [row for row in rows if row["kind"] == "build" and re.sub(r"-\d+[km]?$", "", row["data"]) == family]
         if len({row["rows"] for row in sizes}) > 1 and builds:
             draw_growth(builds, sizes, folder, f"{name}-rows", family)
+    if any(row["kind"] == "calibrated" for row in rows):
+        print_tables(rows)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ struct EffortChoice {
     bool reached;    // attained >= asked
 };
 
-// The smallest measured effort whose recall at k reaches `recall`, or comes nearest to it when none does. For k between two
-// measured ones the larger is used (recall falls with k at equal effort).
+// The smallest measured effort whose recall at k reaches `recall`, or comes nearest to it when none does. For k between
+// two measured ones the larger is used (recall falls with k at equal effort).
 inline EffortChoice choose_effort(const Calibration& calibration, std::uint32_t k, double recall)
 {
     EffortChoice choice{0, -1.0F, false};

@@ -20,6 +20,8 @@ my ($rows, $dimensions) = $full ? (100_000, 128) : (8_000, 32);
 # Transactions of twenty rows that come in a second.
 my $rate = $full ? 150 : 120;
 my $queries = 400;
+# Times the size of a fresh index. What a busy machine leaves in the logs for some seconds is more than all of a small one.
+my $most_sizes = $full ? 3 : 5;
 my $node = new_cluster('churn', 'autovacuum' => 'on', 'autovacuum_naptime' => '1s', 'jit' => 'off', 'shared_buffers' => '512MB',
 	'max_wal_size' => '4GB', 'synchronous_commit' => 'off');
 
@@ -132,7 +134,7 @@ sub search_times
 # An index in use beside one that is built now.
 sub compare_with_fresh
 {
-	my ($table, $index, $exact, $most_sizes) = @_;
+	my ($table, $index, $exact) = @_;
 	my $fresh = "${table}_fresh";
 	my $method = info($index, 'method');
 	# Searches of a graph go through the dead rows that it may have.
@@ -240,10 +242,10 @@ for my $index ('items_exact', 'items_ivfadc', 'items_graph')
 	note "$index: rows in its logs: @logs";
 	note "$index: size, in sizes when built: @sizes";
 	cmp_ok(max(@logs), '<', 1.5 * $rows, "$index: its logs stay short");
-	cmp_ok(max(@sizes), '<=', 4, "$index: its size stays within bounds");
+	cmp_ok(max(@sizes), '<=', $most_sizes + 1, "$index: its size stays within bounds");
 }
 is_whole('items', 'items_exact', 'items_ivfadc', 'items_graph');
-compare_with_fresh('items', $_, 'items_exact', 3) for 'items_ivfadc', 'items_graph';
+compare_with_fresh('items', $_, 'items_exact') for 'items_ivfadc', 'items_graph';
 sql('ALTER TABLE items SET (autovacuum_enabled = off)');
 quiet('on');
 
@@ -258,7 +260,7 @@ quiet('off');
 note 'loaded_ivfadc: ' . info('loaded_ivfadc', 'rows, delta_rows, options');
 cmp_ok(info('loaded_ivfadc', "(calibration->>'sample')::int"), '>', 0, 'an index of an empty table gets a calibration');
 is_whole('loaded', 'loaded_exact', 'loaded_ivfadc', 'loaded_graph');
-compare_with_fresh('loaded', $_, 'loaded_exact', 3) for 'loaded_ivfadc', 'loaded_graph';
+compare_with_fresh('loaded', $_, 'loaded_exact') for 'loaded_ivfadc', 'loaded_graph';
 
 sql('DROP INDEX items_ivfadc, items_graph');
 same_rows($node, 'items', 'exact answers');

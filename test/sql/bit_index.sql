@@ -100,7 +100,7 @@ CREATE INDEX started_exact ON started USING exact (b bit_hamming_ops);
 CREATE INDEX started_graph ON started USING graph (b bit_jaccard_ops);
 INSERT INTO started SELECT i, i::bit(3) FROM generate_series(0, 7) i;
 INSERT INTO started VALUES (8, NULL);
-SET enable_seqscan = off;
+SET seq_page_cost = 1000;
 SELECT id FROM started ORDER BY b <~> B'111' LIMIT 4;
 SELECT id FROM started ORDER BY b <%> B'111' LIMIT 4;
 CALL pgwarp_merge('started_exact');

@@ -78,20 +78,35 @@ void RecallCurve::add(std::int64_t effort, const std::vector<std::array<float, 4
         double sum = 0;
         double squares = 0;
         std::size_t measured = 0;
-        for (const auto& shares : shares_of_queries) {
-            if (shares[k] < 0) continue;
-            sum += shares[k];
-            squares += static_cast<double>(shares[k]) * shares[k];
+        const auto count = [&](double share) {
+            sum += share;
+            squares += share * share;
             ++measured;
+        };
+        for (const auto& shares : shares_of_queries) {
+            if (shares[k] >= 0) count(shares[k]);
         }
         if (measured == 0) {
             point.recall[k] = -1;
             continue;
         }
+        if (nearer_first_) count(1 - 1.0 / Calibration::ks[k]);
         const double n = static_cast<double>(measured);
         const double mean = sum / n;
         const double deviation = std::sqrt(std::max(0.0, squares / n - mean * mean) / n);
         point.recall[k] = static_cast<float>(std::max(0.0, mean - one_sided_95 * deviation));
+    }
+    for (std::size_t k = 3; nearer_first_ && k > 0; --k) {
+        if (point.recall[k] >= 0) point.recall[k - 1] = std::max(point.recall[k - 1], point.recall[k]);
+    }
+}
+
+void RecallCurve::add_complete(std::int64_t effort, const std::vector<std::array<float, 4>>& shares_of_queries)
+{
+    if (points_.count == Calibration::capacity) return;
+    add(effort, shares_of_queries);
+    for (float& recall : points_.points[points_.count - 1].recall) {
+        if (recall >= 0) recall = 1;
     }
 }
 

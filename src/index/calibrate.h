@@ -26,14 +26,23 @@ void feed_searcher(const Builder& builder, Searcher& searcher, ThreadPool& pool,
 class RecallCurve
 {
 public:
-    explicit RecallCurve(std::size_t queries) : queries_(queries) {}
+    // nearer_first: at equal effort a nearer neighbour is found no less often than a farther one, so what is known of a
+    // larger k holds for smaller ones, and many neighbours of few queries tell more than the nearest of each. Then one
+    // more query that missed a neighbour counts with those measured: that all of a few were found is no certainty.
+    explicit RecallCurve(std::size_t queries, bool nearer_first = false)
+        : queries_(queries), nearer_first_(nearer_first)
+    {
+    }
     // shares[k] = share of the k true neighbours found by one query, negative when k isn't measured.
     void add(std::int64_t effort, const std::vector<std::array<float, 4>>& shares_of_queries);
+    // Of an effort that finds everything, whatever the query.
+    void add_complete(std::int64_t effort, const std::vector<std::array<float, 4>>& shares_of_queries);
     // Points in growing effort; recall made monotone.
     Calibration calibration() const;
 
 private:
     std::size_t queries_;
+    bool nearer_first_;
     Calibration points_;
 };
 

@@ -55,9 +55,10 @@ std::vector<std::array<float, 4>> shares_of_searches(const IvfadcCalibration& in
 
 Calibration IvfadcCalibration::run(const BuildProgress& progress, ThreadPool& pool) const
 {
-    RecallCurve curve(sample.size());
+    const bool codes_rank = options.product_codes && options.refine == IvfRefine::none;
+    RecallCurve curve(sample.size(), !codes_rank);
     const std::vector<std::int64_t> schedule = probe_schedule(options.lists);
-    if (options.product_codes && options.refine == IvfRefine::none) {
+    if (codes_rank) {
         const std::unique_ptr<Searcher> searcher = make_searcher();
         for (std::size_t i = 0; i < schedule.size(); ++i) {
             if (progress.report) progress.report("calibrating", i, schedule.size());
@@ -65,7 +66,10 @@ Calibration IvfadcCalibration::run(const BuildProgress& progress, ThreadPool& po
         }
     } else {
         const Coverage coverage(coarse_metric(metric), queries, dimensions, centroids, list_of_row, truth, pool);
-        for (const std::int64_t probes : schedule) curve.add(probes, coverage.shares(probes));
+        for (const std::int64_t probes : schedule) {
+            const bool all = static_cast<std::size_t>(probes) >= options.lists;
+            all ? curve.add_complete(probes, coverage.shares(probes)) : curve.add(probes, coverage.shares(probes));
+        }
     }
     return curve.calibration();
 }

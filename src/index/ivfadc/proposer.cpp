@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "index/ivfadc/ivfadc.h"
 #include "numeric/distance.h"
 
 namespace pgwarp
@@ -13,6 +14,7 @@ namespace
 {
 
 constexpr double rounding = 1e-4;  // of scores in single precision, relative to what they are made of
+constexpr double deviations = 3;   // that the score of a centroid is taken to err by at most
 
 }  // namespace
 
@@ -33,6 +35,13 @@ bool Proposer::build(Metric metric, std::size_t dimensions, std::span<const floa
     centres_.layout({static_cast<std::uint32_t>(lists.lists())}, dimensions, metric == Metric::l2);
     for (std::size_t list = 0; list < lists.lists(); ++list)
         centres_.set(list, centroids.data() + list * dimensions, origin_.data());
+    centre_norm_ = 0;
+    for (std::size_t list = 0; list < lists.lists(); ++list) {
+        const float* centroid = centroids.data() + list * dimensions;
+        centre_norm_ =
+            std::max(centre_norm_, std::sqrt(double{score(Metric::l2, centroid, origin_.data(), dimensions)}));
+    }
+    centre_scale_ = centres_.largest_scale();
 
     if (stored != nullptr) {
         rows_ = stored->take(pool);
@@ -85,9 +94,36 @@ std::vector<Candidate> Proposer::nearest_lists(const float* query, std::size_t p
     scores.resize(centres_.longest());
     bytes.assign(query, metric_ == Metric::l2 ? origin_.data() : nullptr, dimensions_);
     centres_.score(0, bytes, 0, scores.data());
+    const std::size_t lists = centres_.size(0);
     TopK best(probes);
-    best.push_block(scores.data(), centres_.size(0), 0);
-    return best.take_sorted();
+    best.push_block(scores.data(), lists, 0);
+    std::vector<Candidate> nearest = best.take_sorted();
+    if (nearest.size() == probes && probes > 0 && probes < lists) settle_last(query, bytes, scores, nearest);
+    return nearest;
+}
+
+// Centroids that rounding may have put on the wrong side of the last list are compared as they are.
+void Proposer::settle_last(const float* query, const ByteQuery& bytes, const std::vector<float>& scores,
+                           std::vector<Candidate>& nearest) const
+{
+    // Each product errs by what rounding leaves of both factors, evenly spread within half a step.
+    const double query_norm = std::sqrt(static_cast<double>(bytes.squared_norm));
+    const double deviation = std::hypot(bytes.step * centre_norm_, centre_scale_ * query_norm) / std::sqrt(12.0);
+    const auto error = static_cast<float>(deviations * (metric_ == Metric::l2 ? 2 : 1) * deviation);
+    const float last = nearest.back().score;
+    thread_local std::vector<std::uint32_t> below;
+    below.resize(scores.size() + ByteLists::block);
+    const std::size_t count = select_below(scores.data(), centres_.size(0), last + error, below.data());
+    const std::size_t wanted = nearest.size();
+    while (!nearest.empty() && nearest.back().score >= last - error) nearest.pop_back();
+    TopK rest(wanted - nearest.size());
+    const Metric coarse = coarse_metric(metric_);
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint32_t list = below[i];
+        if (scores[list] >= last - error)
+            rest.push(score(coarse, query, centroids_.data() + list * dimensions_, dimensions_), list);
+    }
+    for (const Candidate& list : rest.take_sorted()) nearest.push_back(list);
 }
 
 void Proposer::scan(const float* query, std::uint32_t list, const InvertedLists& lists, RowBitmap dead, double reach,

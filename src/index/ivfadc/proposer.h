@@ -21,7 +21,9 @@ public:
     bool build(Metric metric, std::size_t dimensions, std::span<const float> centroids, const InvertedLists& lists,
                const RowStore& store, StoredBytes* stored, ThreadPool& pool);
 
-    // The `probes` nearest lists, nearest first; fewer when the query is out of float's range.
+    // The `probes` nearest lists, nearest first as bytes tell; which these are, centroids decide as they are, because
+    // calibration counts on it: bytes are coarse where clusters lie far apart. Fewer when the query is out of float's
+    // range.
     std::vector<Candidate> nearest_lists(const float* query, std::size_t probes) const;
 
     // Offers the positions of a list's live rows to `best`, but for those that are farther than `reach` for certain: it
@@ -36,6 +38,8 @@ public:
     std::uint64_t memory_bytes() const { return centres_.memory_bytes() + rows_.memory_bytes(); }
 
 private:
+    void settle_last(const float* query, const ByteQuery& bytes, const std::vector<float>& scores,
+                     std::vector<Candidate>& nearest) const;
     float farthest_score(const ByteQuery& bytes, double reach) const;
     void derive_rows(const InvertedLists& lists, const RowStore& store, ThreadPool& pool);
 
@@ -44,6 +48,8 @@ private:
     std::span<const float> centroids_;
     std::vector<float> origin_;  // mean of the centroids: their bytes are relative to it
     ByteLists centres_;          // one list of all centroids
+    double centre_norm_ = 0;     // of the longest
+    double centre_scale_ = 0;    // the largest
     ByteLists rows_;             // residuals to the centroids
     double row_error_ = 0;       // how far a residual may lie from what its bytes say
     double row_norm_ = 0;        // of any residual, as its bytes say

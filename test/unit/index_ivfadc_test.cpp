@@ -236,7 +236,31 @@ TEST_P(IvfadcPromises, AreKept)
 
 INSTANTIATE_TEST_SUITE_P(Ivfadc, IvfadcPromises,
                          testing::Values(Promise{Metric::l2, 40, 0, 1}, Promise{Metric::l2, 400, 2, 2},
-                                         Promise{Metric::l2, 0, 1, 1}, Promise{Metric::cosine, 0, 0, 1}));
+                                         Promise{Metric::l2, 0, 1, 1}, Promise{Metric::cosine, 0, 0, 1},
+                                         Promise{Metric::cosine, 40, 0, 2}));
+
+// Rows of a cluster differ by far less than a query rounded as a whole could tell.
+TEST(Ivfadc, TellsRowsOfTightClustersApart)
+{
+    constexpr std::size_t dimensions = 48;
+    constexpr std::size_t asked = 400;
+    ThreadPool pool(2);
+    for (const Metric metric : {Metric::cosine, Metric::inner_product}) {
+        for (const std::int64_t codes : {0, 2}) {
+            std::vector<float> all = clustered_rows(8000 + asked, dimensions, 100, 3);
+            normalise_rows(all, dimensions);
+            const std::vector<float> queries(all.begin(), all.begin() + asked * dimensions);
+            const std::vector<float> rows(all.begin() + asked * dimensions, all.end());
+            const Index index(Method::ivfadc, metric, dimensions, rows, make_list({{"codes", codes}, {"refine", 2}}),
+                              pool);
+            const auto found = index.search(queries, 1, pool, make_list({{"probes", 65536}, {"refine_factor", 1}}));
+            double total = 0;
+            for (std::size_t q = 0; q < asked; ++q)
+                total += recall(found[q], brute_force(metric, queries.data() + q * dimensions, rows, dimensions, 1));
+            EXPECT_GE(total / asked, 0.98) << "codes " << codes;
+        }
+    }
+}
 
 // A hundred queries that found their nearest row say no more than that 97 of a hundred do.
 TEST(Ivfadc, PromisesNoMoreThanAFewQueriesTell)

@@ -41,11 +41,13 @@ HWY_INLINE void finish_block(const std::int32_t* sums, const float* scale, const
     const hn::RebindToSigned<decltype(floats)> integers;
     const auto factor = hn::Set(floats, terms.factor);
     const auto base = hn::Set(floats, terms.base);
+    const auto bias_weight = hn::Set(floats, terms.bias_weight);
     const auto offset = hn::Set(integers, terms.offset);
     for (std::size_t i = 0; i < kBlock; i += hn::Lanes(floats)) {
         const auto dot = hn::ConvertTo(floats, hn::Sub(hn::LoadU(integers, sums + i), offset));
         const auto weight = hn::Mul(factor, hn::LoadU(floats, scale + i));
-        hn::StoreU(hn::MulAdd(weight, dot, hn::Add(base, hn::LoadU(floats, bias + i))), floats, out + i);
+        const auto rest = hn::MulAdd(bias_weight, hn::LoadU(floats, bias + i), base);
+        hn::StoreU(hn::MulAdd(weight, dot, rest), floats, out + i);
     }
 }
 
@@ -142,17 +144,19 @@ void score_list(const std::uint8_t* codes, std::size_t blocks, std::size_t group
     }
 }
 
-// values = a - b; squared norm and largest magnitude on the way.
-void subtract(const float* a, const float* b, std::size_t dimensions, float* values, float* norm, float* largest)
+// values = a - factor * b; squared norm and largest magnitude on the way. The factor 1 rounds as a difference does.
+void subtract(const float* a, const float* b, float factor, std::size_t dimensions, float* values, float* norm,
+              float* largest)
 {
     const hn::ScalableTag<float> floats;
     const std::size_t lanes = hn::Lanes(floats);
+    const auto times = hn::Set(floats, factor);
     auto sum = hn::Zero(floats);
     auto most = hn::Zero(floats);
     std::size_t d = 0;
     for (; d + lanes <= dimensions; d += lanes) {
         auto value = hn::LoadU(floats, a + d);
-        if (b != nullptr) value = hn::Sub(value, hn::LoadU(floats, b + d));
+        if (b != nullptr) value = hn::NegMulAdd(times, hn::LoadU(floats, b + d), value);
         hn::StoreU(value, floats, values + d);
         sum = hn::MulAdd(value, value, sum);
         most = hn::Max(most, hn::Abs(value));
@@ -160,7 +164,7 @@ void subtract(const float* a, const float* b, std::size_t dimensions, float* val
     *norm = hn::GetLane(hn::SumOfLanes(floats, sum));
     *largest = hn::GetLane(hn::MaxOfLanes(floats, most));
     for (; d < dimensions; ++d) {
-        values[d] = b != nullptr ? a[d] - b[d] : a[d];
+        values[d] = b != nullptr ? a[d] - factor * b[d] : a[d];
         *norm += values[d] * values[d];
         *largest = std::max(*largest, std::fabs(values[d]));
     }
@@ -252,13 +256,14 @@ void HugeBytes::resize(std::size_t bytes)
     if (alignment == huge_page) ::madvise(data_.get(), rounded, MADV_HUGEPAGE);
 }
 
-void ByteQuery::assign(const float* a, const float* b, std::size_t dimensions)
+void ByteQuery::assign(const float* a, const float* b, std::size_t dimensions, float weight)
 {
     thread_local std::vector<float> difference;
     difference.resize(dimensions);
     values.resize((dimensions + 3) / 4 * 4);
     float largest = 0;
-    HWY_DYNAMIC_DISPATCH(subtract)(a, b, dimensions, difference.data(), &squared_norm, &largest);
+    HWY_DYNAMIC_DISPATCH(subtract)(a, b, weight, dimensions, difference.data(), &squared_norm, &largest);
+    bias_weight = weight;
     step = step_for(largest);
     offset = 128 * HWY_DYNAMIC_DISPATCH(to_bytes)(difference.data(), dimensions, 1 / step, values.data());
     std::fill(values.begin() + static_cast<std::ptrdiff_t>(dimensions), values.end(), std::int8_t{0});
@@ -296,7 +301,7 @@ float encode_bytes(const float* a, const float* b, std::size_t dimensions, std::
     bytes.resize(dimensions);
     float norm = 0;
     float largest = 0;
-    HWY_DYNAMIC_DISPATCH(subtract)(a, b, dimensions, difference.data(), &norm, &largest);
+    HWY_DYNAMIC_DISPATCH(subtract)(a, b, 1, dimensions, difference.data(), &norm, &largest);
     const float step = step_for(largest);
     HWY_DYNAMIC_DISPATCH(to_bytes)(difference.data(), dimensions, 1 / step, bytes.data());
     for (std::size_t d = 0; d < dimensions; ++d) out[d] = static_cast<std::uint8_t>(bytes[d] + 128);
@@ -345,7 +350,8 @@ void ByteLists::decode(std::size_t slot, const float* b, float* out) const
 void ByteLists::score(std::size_t list, const ByteQuery& query, float base, float* out) const
 {
     const std::size_t first = begin_[list];
-    const ByteTerms terms{query.values.data(), query.offset, squared_ ? -2 * query.step : -query.step, base};
+    const ByteTerms terms{query.values.data(), query.offset, squared_ ? -2 * query.step : -query.step, base,
+                          query.bias_weight};
     HWY_DYNAMIC_DISPATCH(score_list)
     (codes_.data() + first / block * groups_ * 64, padded(list) / block, groups_, terms, scale_.data() + first,
      bias_.data() + first, out);

@@ -31,15 +31,17 @@ private:
     std::size_t size_ = 0;
 };
 
-// A query's vector (its residual to a list for l2) in bytes.
+// A query's vector (what a list's centroid leaves of it) in bytes.
 struct ByteQuery {
     std::vector<std::int8_t> values;  // padded with zeros to whole groups
     float step = 0;
     std::int32_t offset = 0;  // 128 * sum of the values
     float squared_norm = 0;   // of the vector before rounding
 
-    // From a - b; b may be null.
-    void assign(const float* a, const float* b, std::size_t dimensions);
+    float bias_weight = 1;  // of what the rows' scores hold besides products
+
+    // From a - weight * b; b may be null.
+    void assign(const float* a, const float* b, std::size_t dimensions, float weight = 1);
 };
 
 // What the scores of a block are made of.
@@ -48,6 +50,7 @@ struct ByteTerms {
     std::int32_t offset;
     float factor;
     float base;
+    float bias_weight;
 };
 
 // out[d] = 128 + (a - b)[d] / scale, rounded (b may be null); returns the scale, which takes the largest element to
@@ -59,7 +62,7 @@ class ByteLists
 public:
     static constexpr std::size_t block = 16;
 
-    // sizes[list] rows each. squared: scores hold |r|^2 (l2), otherwise products alone.
+    // sizes[list] rows each. squared: scores hold |r|^2 (l2), otherwise what set_bias() says.
     void layout(const std::vector<std::uint32_t>& sizes, std::size_t dimensions, bool squared);
 
     std::size_t lists() const { return begin_.size() - 1; }
@@ -76,11 +79,13 @@ public:
     // scale. Different pieces may be put by different threads.
     void put(std::size_t slot, std::size_t first, std::size_t count, const std::uint8_t* bytes);
     void finish(std::size_t slot, float scale);
+    // What the score of a filled slot holds besides products: 0 until it is said, in lists that are not squared.
+    void set_bias(std::size_t slot, float bias) { bias_[slot] = bias; }
     // What a slot holds, with b added to it. Rounded as on every device: scale * (byte - 128), then the sum.
     void decode(std::size_t slot, const float* b, float* out) const;
 
-    // out[i] = base + score of slot begin(list) + i, i < padded(list); infinite for padding. The score is
-    // |r|^2 - 2 y.r for squared lists and -y.r for others.
+    // out[i] = base + score of slot begin(list) + i, i < padded(list). The score is |r|^2 - 2 y.r for squared lists and
+    // bias_weight * bias - y.r for others; of padding it is infinite with the weight 1 and says nothing with others.
     void score(std::size_t list, const ByteQuery& query, float base, float* out) const;
 
     // Asks for the beginning of a list, which is to be scored soon: lists are read at random, and those of parts are

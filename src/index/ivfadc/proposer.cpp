@@ -15,6 +15,7 @@ namespace
 
 constexpr double rounding = 1e-4;  // of scores in single precision, relative to what they are made of
 constexpr double deviations = 3;   // that the score of a centroid is taken to err by at most
+constexpr double most_along = 1e37;
 
 }  // namespace
 
@@ -48,6 +49,7 @@ bool Proposer::build(Metric metric, std::size_t dimensions, std::span<const floa
     } else {
         derive_rows(lists, store, pool);
     }
+    if (metric != Metric::l2) weigh_rows(lists, store, pool);
     const double root = std::sqrt(static_cast<double>(dimensions));
     row_error_ = 0.5 * rows_.largest_scale() * root;
     row_norm_ = 128 * rows_.largest_scale() * root;
@@ -55,10 +57,9 @@ bool Proposer::build(Metric metric, std::size_t dimensions, std::span<const floa
 }
 
 // The score of a row at this distance is at most that. Scores know rows and queries as their bytes say.
-float Proposer::farthest_score(const ByteQuery& bytes, double reach) const
+float Proposer::farthest_score(const ByteQuery& bytes, double query_norm, double reach) const
 {
     if (!std::isfinite(reach)) return std::numeric_limits<float>::infinity();
-    const double query_norm = std::sqrt(static_cast<double>(bytes.squared_norm));
     const double query_error = 0.5 * bytes.step * std::sqrt(static_cast<double>(dimensions_));
     double score = 0;
     if (metric_ == Metric::l2) {
@@ -66,6 +67,7 @@ float Proposer::farthest_score(const ByteQuery& bytes, double reach) const
         const double distance = std::sqrt(std::max(reach, 0.0)) + row_error_;
         score = distance * distance + 2 * query_error * std::min(row_norm_, query_norm + distance);
     } else {
+        // Of -y.r - a c.r for a query y + a c: f.r, and at most (y + a c).e where c.r knows the row as its bytes say.
         score = reach + query_error * row_norm_ + query_norm * row_error_;
     }
     return static_cast<float>(score + rounding * (std::fabs(score) + query_norm * query_norm));
@@ -82,6 +84,39 @@ void Proposer::derive_rows(const InvertedLists& lists, const RowStore& store, Th
             for (std::size_t i = 0; i < sizes[list]; ++i) {
                 store.decode(lists.begin(list) + i, row.data());
                 rows_.set(rows_.begin(list) + i, row.data(), centroids_.data() + list * dimensions_);
+            }
+        }
+    });
+}
+
+// For c.r of all rows r of a list with the centroid c: of the rows as they are where the store has them.
+void Proposer::weigh_rows(const InvertedLists& lists, const RowStore& store, ThreadPool& pool)
+{
+    centroid_weight_.resize(lists.lists());
+    pool.parallel_for(lists.lists(), 4, [&](std::size_t begin, std::size_t end) {
+        const std::vector<float> nothing(dimensions_, 0.0F);
+        std::vector<float> row(dimensions_);
+        for (std::size_t list = begin; list < end; ++list) {
+            const float* centroid = centroids_.data() + list * dimensions_;
+            const double squared = canonical_dot(centroid, centroid, dimensions_);
+            const auto weight = static_cast<float>(1 / squared);
+            if (!std::isnormal(weight)) continue;
+            centroid_weight_[list] = weight;
+            for (std::size_t i = 0; i < rows_.size(list); ++i) {
+                const std::size_t slot = rows_.begin(list) + i;
+                double along = 0;
+                if (store.decode(lists.begin(list) + i, row.data())) {
+                    along = canonical_dot(centroid, row.data(), dimensions_) - squared;
+                } else {
+                    rows_.decode(slot, nothing.data(), row.data());
+                    along = canonical_dot(centroid, row.data(), dimensions_);
+                }
+                // Out of float's range, products do without.
+                if (std::fabs(along) < most_along) {
+                    rows_.set_bias(slot, static_cast<float>(-along));
+                } else {
+                    centroid_weight_[list] = 0;
+                }
             }
         }
     });
@@ -137,15 +172,21 @@ void Proposer::scan(const float* query, std::uint32_t list, const InvertedLists&
     below.resize(rows_.longest() + ByteLists::block);
     const float* centroid = centroids_.data() + std::size_t{list} * dimensions_;
     float base = 0;
+    double query_norm = 0;
     if (metric_ == Metric::l2) {
         bytes.assign(query, centroid, dimensions_);
         base = bytes.squared_norm;
+        query_norm = std::sqrt(static_cast<double>(base));
     } else {
-        bytes.assign(query, nullptr, dimensions_);
+        // q.r = y.r + a c.r, and c.r is known: what rounds is y = q - a c, shortest where it is square to c.
         base = score(Metric::inner_product, query, centroid, dimensions_);
+        float along = -base * centroid_weight_[list];
+        if (!std::isfinite(along)) along = 0;
+        bytes.assign(query, centroid, dimensions_, along);
+        query_norm = std::sqrt(static_cast<double>(bytes.squared_norm) - static_cast<double>(along) * base);
     }
     rows_.score(list, bytes, base, scores.data());
-    const float limit = std::min(best.threshold(), farthest_score(bytes, reach));
+    const float limit = std::min(best.threshold(), farthest_score(bytes, query_norm, reach));
     const std::size_t found = select_below(scores.data(), rows_.size(list), limit, below.data());
     const std::uint32_t first = lists.begin(list);
     for (std::size_t i = 0; i < found; ++i) {

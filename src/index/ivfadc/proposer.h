@@ -35,24 +35,29 @@ public:
     void prefetch(std::uint32_t list) const { rows_.prefetch(list); }
 
     const ByteLists& rows() const { return rows_; }
-    std::uint64_t memory_bytes() const { return centres_.memory_bytes() + rows_.memory_bytes(); }
+    std::uint64_t memory_bytes() const
+    {
+        return centres_.memory_bytes() + rows_.memory_bytes() + centroid_weight_.size() * sizeof(float);
+    }
 
 private:
     void settle_last(const float* query, const ByteQuery& bytes, const std::vector<float>& scores,
                      std::vector<Candidate>& nearest) const;
-    float farthest_score(const ByteQuery& bytes, double reach) const;
+    float farthest_score(const ByteQuery& bytes, double query_norm, double reach) const;
+    void weigh_rows(const InvertedLists& lists, const RowStore& store, ThreadPool& pool);
     void derive_rows(const InvertedLists& lists, const RowStore& store, ThreadPool& pool);
 
     Metric metric_ = Metric::l2;
     std::size_t dimensions_ = 0;
     std::span<const float> centroids_;
-    std::vector<float> origin_;  // mean of the centroids: their bytes are relative to it
-    ByteLists centres_;          // one list of all centroids
-    double centre_norm_ = 0;     // of the longest
-    double centre_scale_ = 0;    // the largest
-    ByteLists rows_;             // residuals to the centroids
-    double row_error_ = 0;       // how far a residual may lie from what its bytes say
-    double row_norm_ = 0;        // of any residual, as its bytes say
+    std::vector<float> origin_;           // mean of the centroids: their bytes are relative to it
+    ByteLists centres_;                   // one list of all centroids
+    double centre_norm_ = 0;              // of the longest
+    double centre_scale_ = 0;             // the largest
+    ByteLists rows_;                      // residuals to the centroids
+    std::vector<float> centroid_weight_;  // 1 / |c|^2 of each, 0 for one of no length; not for l2
+    double row_error_ = 0;                // how far a residual may lie from what its bytes say
+    double row_norm_ = 0;                 // of any residual, as its bytes say
 };
 
 }  // namespace pgwarp

@@ -57,9 +57,10 @@ bool Proposer::build(Metric metric, std::size_t dimensions, std::span<const floa
 }
 
 // The score of a row at this distance is at most that. Scores know rows and queries as their bytes say.
-float Proposer::farthest_score(const ByteQuery& bytes, double query_norm, double reach) const
+float Proposer::farthest_score(const ByteQuery& bytes, float squared_norm, double reach) const
 {
     if (!std::isfinite(reach)) return std::numeric_limits<float>::infinity();
+    const double query_norm = std::sqrt(static_cast<double>(squared_norm));
     const double query_error = 0.5 * bytes.step * std::sqrt(static_cast<double>(dimensions_));
     double score = 0;
     if (metric_ == Metric::l2) {
@@ -172,21 +173,21 @@ void Proposer::scan(const float* query, std::uint32_t list, const InvertedLists&
     below.resize(rows_.longest() + ByteLists::block);
     const float* centroid = centroids_.data() + std::size_t{list} * dimensions_;
     float base = 0;
-    double query_norm = 0;
+    float squared_norm = 0;
     if (metric_ == Metric::l2) {
         bytes.assign(query, centroid, dimensions_);
         base = bytes.squared_norm;
-        query_norm = std::sqrt(static_cast<double>(base));
+        squared_norm = base;
     } else {
         // q.r = y.r + a c.r, and c.r is known: what rounds is y = q - a c, shortest where it is square to c.
         base = score(Metric::inner_product, query, centroid, dimensions_);
         float along = -base * centroid_weight_[list];
         if (!std::isfinite(along)) along = 0;
         bytes.assign(query, centroid, dimensions_, along);
-        query_norm = std::sqrt(static_cast<double>(bytes.squared_norm) - static_cast<double>(along) * base);
+        squared_norm = bytes.squared_norm - along * base;
     }
     rows_.score(list, bytes, base, scores.data());
-    const float limit = std::min(best.threshold(), farthest_score(bytes, query_norm, reach));
+    const float limit = std::min(best.threshold(), farthest_score(bytes, squared_norm, reach));
     const std::size_t found = select_below(scores.data(), rows_.size(list), limit, below.data());
     const std::uint32_t first = lists.begin(list);
     for (std::size_t i = 0; i < found; ++i) {

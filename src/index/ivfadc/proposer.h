@@ -43,7 +43,7 @@ public:
 private:
     void settle_last(const float* query, const ByteQuery& bytes, const std::vector<float>& scores,
                      std::vector<Candidate>& nearest) const;
-    float farthest_score(const ByteQuery& bytes, double query_norm, double reach) const;
+    float farthest_score(const ByteQuery& bytes, float squared_norm, double reach) const;
     void weigh_rows(const InvertedLists& lists, const RowStore& store, ThreadPool& pool);
     void derive_rows(const InvertedLists& lists, const RowStore& store, ThreadPool& pool);
 

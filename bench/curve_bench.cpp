@@ -25,6 +25,7 @@
 #include "curve_data.h"
 #include "index/calibrate.h"
 #include "index/index.h"
+#include "metric_names.h"
 #include "protocol/calibration.h"
 
 namespace
@@ -285,15 +286,6 @@ void run(const Options& options)
         points.push_back(point);
     }
     for (const Point& point : points) write_row(out, options, data, point);
-}
-
-Metric metric_named(const std::string& name)
-{
-    if (name == "l2") return Metric::l2;
-    if (name == "ip") return Metric::inner_product;
-    if (name == "cosine") return Metric::cosine;
-    if (name == "l1") return Metric::l1;
-    throw std::runtime_error("unknown metric " + name);
 }
 
 }  // namespace

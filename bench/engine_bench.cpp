@@ -21,6 +21,7 @@
 #include "engine_delta.h"
 #include "index/calibrate.h"
 #include "index/index.h"
+#include "metric_names.h"
 #include "numeric/distance.h"
 #include "numeric/top_k.h"
 #include "protocol/calibration.h"
@@ -190,15 +191,6 @@ struct Options {
     std::vector<double> delta;
     double recall = 0.95;
 };
-
-Metric metric_named(const std::string& name)
-{
-    if (name == "l2") return Metric::l2;
-    if (name == "ip") return Metric::inner_product;
-    if (name == "cosine") return Metric::cosine;
-    if (name == "l1") return Metric::l1;
-    throw std::runtime_error("unknown metric " + name);
-}
 
 Method method_named(const std::string& name)
 {

@@ -1,8 +1,12 @@
 // A graph index as pages hold it, and what merges make of it.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -170,5 +174,37 @@ private:
     ParameterList options_;
     std::vector<StoredPages> arrays_;
 };
+
+inline std::size_t count_of(const std::vector<bool>& rows)
+{
+    return static_cast<std::size_t>(std::count(rows.begin(), rows.end(), true));
+}
+
+// Live rows can all be reached, dead ones not; edges lead to live rows.
+inline void expect_sound(const Pages& pages, const std::vector<bool>& dead = {})
+{
+    const GraphEdges edges = pages.edges();
+    const auto is_dead = [&](std::uint32_t row) { return row < dead.size() && dead[row]; };
+    for (std::uint32_t row = 0; row < edges.count(); ++row) {
+        std::set<std::uint32_t> seen;
+        bool ended = false;
+        for (const std::uint32_t to : edges.of(row)) {
+            ended = ended || to == no_neighbour;
+            if (ended) {
+                ASSERT_EQ(to, no_neighbour) << row;
+                continue;
+            }
+            ASSERT_LT(to, edges.count());
+            ASSERT_NE(to, row);
+            ASSERT_FALSE(is_dead(to)) << row;
+            ASSERT_FALSE(is_dead(row)) << row;
+            ASSERT_TRUE(seen.insert(to).second) << row;
+        }
+    }
+    const auto seeds = pages.values<std::uint32_t>(array_seeds);
+    for (const std::uint32_t seed : seeds) ASSERT_FALSE(is_dead(seed));
+    EXPECT_EQ(std::set<std::uint32_t>(seeds.begin(), seeds.end()).size(), seeds.size());
+    EXPECT_EQ(count_reachable(edges, seeds[0]), edges.count() - count_of(dead));
+}
 
 }  // namespace pgwarp::test

@@ -18,26 +18,6 @@ namespace pgwarp::test
 namespace
 {
 
-void expect_sound(const Pages& pages)
-{
-    const GraphEdges edges = pages.edges();
-    for (std::size_t row = 0; row < edges.count(); ++row) {
-        std::set<std::uint32_t> seen;
-        bool ended = false;
-        for (const std::uint32_t to : edges.of(row)) {
-            ended = ended || to == no_neighbour;
-            if (ended) {
-                ASSERT_EQ(to, no_neighbour) << row;
-                continue;
-            }
-            ASSERT_LT(to, edges.count());
-            ASSERT_NE(to, row);
-            ASSERT_TRUE(seen.insert(to).second) << row;
-        }
-    }
-    EXPECT_EQ(count_reachable(edges, pages.values<std::uint32_t>(array_seeds)[0]), edges.count());
-}
-
 struct Case {
     Metric metric;
     std::int64_t vectors;

@@ -17,38 +17,6 @@ namespace pgwarp::test
 namespace
 {
 
-std::size_t count_of(const std::vector<bool>& rows)
-{
-    return static_cast<std::size_t>(std::count(rows.begin(), rows.end(), true));
-}
-
-// Live rows can all be reached, dead ones not; edges lead to live rows.
-void expect_repaired(const Pages& pages, const std::vector<bool>& dead)
-{
-    const GraphEdges edges = pages.edges();
-    const auto is_dead = [&](std::uint32_t row) { return row < dead.size() && dead[row]; };
-    for (std::uint32_t row = 0; row < edges.count(); ++row) {
-        std::set<std::uint32_t> seen;
-        bool ended = false;
-        for (const std::uint32_t to : edges.of(row)) {
-            ended = ended || to == no_neighbour;
-            if (ended) {
-                ASSERT_EQ(to, no_neighbour) << row;
-                continue;
-            }
-            ASSERT_LT(to, edges.count());
-            ASSERT_NE(to, row);
-            ASSERT_FALSE(is_dead(to)) << row;
-            ASSERT_FALSE(is_dead(row)) << row;
-            ASSERT_TRUE(seen.insert(to).second) << row;
-        }
-    }
-    const auto seeds = pages.values<std::uint32_t>(array_seeds);
-    for (const std::uint32_t seed : seeds) ASSERT_FALSE(is_dead(seed));
-    EXPECT_EQ(std::set<std::uint32_t>(seeds.begin(), seeds.end()).size(), seeds.size());
-    EXPECT_EQ(count_reachable(edges, seeds[0]), edges.count() - count_of(dead));
-}
-
 class OneQuery : public Scorer
 {
 public:
@@ -155,7 +123,7 @@ protected:
         const Found fresh = search(fresh_pages, live, {});
         const Found before = search(pages, rows, dead);
         pages.grow({}, {dead}, pool);
-        expect_repaired(pages, dead);
+        expect_sound(pages, dead);
         const Found after = search(pages, rows, dead);
         std::printf(
             "%s: %zu of %zu dead, recall %.4f, %.0f compared; after a merge %.4f, %.0f; built of the others "
@@ -220,8 +188,8 @@ TEST_F(GraphRepair, LeavesOutWhatDied)
         Pages left_out = kept;
         kept.grow(second, {dead}, pool);
         left_out.grow(second, {dead, true}, pool);
-        expect_repaired(kept, dead);
-        expect_repaired(left_out, {});
+        expect_sound(kept, dead);
+        expect_sound(left_out, {});
         EXPECT_EQ(left_out.find("neighbours")->shape.rows, 1300 - count_of(dead));
         EXPECT_EQ(left_out.find("edge_changes"), nullptr);
         // Their answers are the same rows.
@@ -288,7 +256,7 @@ TEST_F(GraphRepair, RowsThatComeAndGo)
         present.insert(present.end(), fresh.begin(), fresh.end());
         dead.resize(present.size() / dimensions);
         ASSERT_EQ(pages.find("vectors")->bytes.size(), present.size() * sizeof(float));
-        expect_repaired(pages, dead);
+        expect_sound(pages, dead);
     }
     std::vector<float> live;
     for (std::size_t row = 0; row < dead.size(); ++row) {

@@ -2,6 +2,7 @@
 
 #include "cluster/clustering.h"
 #include "exact/exact.h"
+#include "graph/graph.h"
 #include "ivfadc/ivfadc.h"
 
 namespace pgwarp::cuda
@@ -15,6 +16,8 @@ const MethodDescriptor* find_method(Method method)
             return exact_method();
         case Method::ivfadc:
             return &ivfadc::method();
+        case Method::graph:
+            return &graph::method();
         default:
             return nullptr;
     }

@@ -1,6 +1,8 @@
 // What kernels see of a graph index: plain pointers to device memory.
 #pragma once
 
+#include <vector_types.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -18,6 +20,22 @@ struct BitView {
     std::uint32_t words = 0;
 };
 
+// By what a traversal compares rows.
+enum class RowForm : std::uint8_t {
+    halves,  // what the device always has where no bits are kept
+    bytes,   // a quarter of what floats read, as on the CPU: where they tell near rows apart (index/graph/byte_rows.h)
+    floats,  // where bytes don't, and full vectors are on the device
+    bits,
+};
+
+// Rows as bytes: their differences to a mean row, each with a scale of its own, by which the CPU goes along too. A
+// query's are those of (moved query / scale of the halves): the mean of l2 is that which queries are moved by.
+struct ByteView {
+    const std::int8_t* rows = nullptr;  // [rows][stride], zeros behind the dimensions
+    const float2* terms = nullptr;      // [rows]: x the scale, y what l2 adds: the squared norm of scale * bytes, else 0
+    std::uint32_t stride = 0;           // bytes, of whole pieces of 16
+};
+
 // The rows are seen as the one list of an inverted file whose positions are row numbers, and the seeds as its
 // centroids: what scores, ranks and continues there serves here. In it the metric is L2 where that of the index is L1:
 // rows are centred for both.
@@ -28,9 +46,11 @@ struct GraphView {
     std::uint32_t seeds = 0;
     const std::uint32_t* neighbours = nullptr;  // [rows][degree]
     const std::uint32_t* seed_rows = nullptr;   // [seeds]
+    RowForm form = RowForm::halves;
     ivfadc::MirrorView vectors;                 // halves, and what ranks: nothing where bits are kept
     double l1_error = 0;                        // how far a row's half form may be from it by L1
     BitView bits;
+    ByteView bytes;  // nothing where the form is another
 
     PGWARP_HOST_DEVICE bool has_bits() const { return bits.words > 0; }
 };

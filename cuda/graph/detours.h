@@ -137,8 +137,10 @@ PGWARP_HOST_DEVICE void join_edges(const Group& group, const JoinMemory& memory,
         }
         return true;
     };
-    const std::uint32_t found = group.first_matches(0, all, degree, is_new, memory.order);
-    if (group.rank() == 0) memory.order[3 * degree - 1] = found;
+    if (group.leads()) {
+        const std::uint32_t found = group.first_matches(0, all, degree, is_new, memory.order);
+        if (group.rank() == 0) memory.order[3 * degree - 1] = found;
+    }
     group.sync();
     const std::uint32_t used = memory.order[3 * degree - 1];
     for (std::uint32_t i = group.rank(); i < used; i += group.size()) out[i] = memory.rows[memory.order[i]];

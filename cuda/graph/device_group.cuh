@@ -57,13 +57,32 @@ public:
     }
     __device__ std::uint32_t set_bits(std::uint32_t* word, std::uint32_t bits) const { return atomicOr(word, bits); }
 
-    // By the first warp of the group; its threads get the number.
+    // The first warp of the group, or what there is of it.
+    __device__ bool leads() const { return rank_ < 32; }
+    __device__ std::uint32_t leaders() const { return lanes_ < 32 ? lanes_ : 32; }
+    __device__ void sync_leaders() const { __syncwarp(warp_mask_); }
+
+    __device__ std::uint32_t sharers(std::uint32_t items) const
+    {
+        const std::uint32_t each = lanes_ / (items > 0 ? items : 1);
+        if (each < 2) return 1;
+        const std::uint32_t whole = 1U << (31 - __clz(static_cast<int>(each)));
+        return whole < leaders() ? whole : leaders();
+    }
+    __device__ std::uint32_t add_up(std::uint32_t value, std::uint32_t sharers) const
+    {
+        for (std::uint32_t step = sharers / 2; step > 0; step /= 2) {
+            value += __shfl_xor_sync(warp_mask_, value, static_cast<int>(step));
+        }
+        return value;
+    }
+
+    // By those that lead; all of them get the number.
     template <class Matches>
     __device__ std::uint32_t first_matches(std::uint32_t begin, std::uint32_t end, std::uint32_t most,
                                            const Matches& matches, std::uint32_t* out) const
     {
-        if (rank_ >= 32) return 0;
-        const std::uint32_t width = lanes_ < 32 ? lanes_ : 32;
+        const std::uint32_t width = leaders();
         const std::uint32_t first_lane = threadIdx.x % 32 & ~(width - 1);
         std::uint32_t found = 0;
         for (std::uint32_t base = begin; base < end && found < most; base += width) {

@@ -20,12 +20,14 @@ struct QueueMemory {
     std::uint32_t length = 0;
 };
 
-inline constexpr std::uint32_t queue_counters = 5;
+inline constexpr std::uint32_t queue_counters = 7;
 inline constexpr std::uint32_t kept_counter = 0;     // entries in `kept`
 inline constexpr std::uint32_t lowest_counter = 1;   // the least place that an entry gets in at
 inline constexpr std::uint32_t fresh_counter = 2;    // rows that were located, of the traversal
 inline constexpr std::uint32_t parent_counter = 3;   // rows to be expanded, of the traversal
-inline constexpr std::uint32_t cluster_counter = 4;  // rows that the blocks of a cluster are to score
+inline constexpr std::uint32_t next_counter = 4;     // where the next search for rows to be expanded begins
+inline constexpr std::uint32_t lost_counter = 5;     // 1: some located row was not remembered, it may come twice
+inline constexpr std::uint32_t cluster_counter = 6;  // rows that the blocks of a cluster are to score
 
 // What became of a batch.
 struct Taken {
@@ -99,13 +101,20 @@ private:
         }
     }
 
-    // No two are the same, so each counts those before it. The sorted ones go to `fresh`.
+    // No two are the same, so each counts those before it, by several threads where there are more of them. The sorted
+    // ones go to `fresh`.
     PGWARP_HOST_DEVICE void sort(std::uint32_t kept)
     {
-        for (std::uint32_t i = group_.rank(); i < kept; i += group_.size()) {
-            const Entry entry = memory_.kept[i];
+        const std::uint32_t sharers = group_.sharers(kept);
+        const std::uint32_t part = group_.rank() % sharers;
+        // Where threads share there is one turn, which all of them go through.
+        const std::uint32_t end = sharers > 1 ? group_.size() / sharers : kept;
+        for (std::uint32_t i = group_.rank() / sharers; i < end; i += group_.size() / sharers) {
+            const Entry entry = memory_.kept[i < kept ? i : kept - 1];
             std::uint32_t before = 0;
-            for (std::uint32_t j = 0; j < kept; ++j) before += memory_.kept[j] < entry ? 1 : 0;
+            for (std::uint32_t j = part; j < kept; j += sharers) before += memory_.kept[j] < entry ? 1 : 0;
+            before = group_.add_up(before, sharers);
+            if (part != 0 || i >= kept) continue;
             memory_.fresh[before] = entry;
             memory_.place[i] += before;
         }

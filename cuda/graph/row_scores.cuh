@@ -9,6 +9,7 @@
 
 #include "graph/device_group.cuh"
 #include "graph/entry.h"
+#include "graph/search_shape.h"
 #include "graph/view.h"
 
 namespace pgwarp::cuda::graph
@@ -16,9 +17,11 @@ namespace pgwarp::cuda::graph
 
 // What a score is: the smaller the nearer.
 enum class ScoreKind : std::uint8_t {
-    dot,   // term of the row - factor * (query . row): L2, inner product, cosine
-    l1,    // sum of |query - row|
-    bits,  // bits that differ
+    dot,     // halves: term of the row - factor * (query . row): L2, inner product, cosine
+    l1,      // halves: sum of |query - row|
+    bytes,   // the same as dot, of bytes
+    floats,  // squared distances and products
+    bits,    // bits that differ
 };
 
 // Where the teams stand among all that share the work: those of one group, or of the groups of a cluster.
@@ -119,6 +122,104 @@ struct HalfScores {
             for (std::uint32_t i = 1; i < together; ++i) sum = lane == i ? sums[i] : sum;
             if (lane >= together || number(lane) >= count) continue;
             out[number(lane)] = make_entry(kind == ScoreKind::l1 ? sum : term - factor * sum, own);
+        }
+    }
+};
+
+// A query as bytes, in shared memory: what a product of them stands for, and pieces of 16.
+struct StagedBytes {
+    float step;
+    std::uint32_t largest;  // while it is staged
+    std::uint32_t unused[2];
+    uint4 pieces[1];
+};
+static_assert(offsetof(StagedBytes, pieces) == byte_query_header);
+
+// Rows as bytes: the CPU's scores (ByteRows of index/graph), to the last bit where the mean is the same.
+struct ByteScores {
+    DeviceGroup group;
+    Teams teams;
+    const std::int8_t* rows;
+    const float2* terms;
+    std::uint32_t pieces;
+    float factor;  // of the query's step
+    const StagedBytes* query;
+
+    __device__ static int product(const uint4& row, const uint4& query, int sum)
+    {
+        sum = __dp4a(static_cast<int>(row.x), static_cast<int>(query.x), sum);
+        sum = __dp4a(static_cast<int>(row.y), static_cast<int>(query.y), sum);
+        sum = __dp4a(static_cast<int>(row.z), static_cast<int>(query.z), sum);
+        return __dp4a(static_cast<int>(row.w), static_cast<int>(query.w), sum);
+    }
+    __device__ void operator()(const std::uint32_t* located, std::uint32_t count, Entry* out) const
+    {
+        constexpr std::uint32_t together = 4;  // rows of a team under way at a time; a team has as many threads
+        const std::uint32_t lane = group.rank() & (teams.size - 1);
+        for (std::uint32_t base = 0; base < count; base += together * teams.count) {
+            const auto number = [&](std::uint32_t i) { return base + i * teams.count + teams.own; };
+            const uint4* row[together];
+#pragma unroll
+            for (std::uint32_t i = 0; i < together; ++i) {
+                const std::size_t at = located[min(number(i), count - 1)];
+                row[i] = reinterpret_cast<const uint4*>(rows) + at * pieces;
+            }
+            const std::uint32_t own = located[min(number(lane % together), count - 1)];
+            const float2 term = __ldg(terms + own);
+            int sums[together] = {};
+#pragma unroll 2
+            for (std::uint32_t piece = lane; piece < pieces; piece += teams.size) {
+                uint4 bytes[together];
+#pragma unroll
+                for (std::uint32_t i = 0; i < together; ++i) bytes[i] = __ldg(row[i] + piece);
+                const uint4 asked = query->pieces[piece];
+#pragma unroll
+                for (std::uint32_t i = 0; i < together; ++i) sums[i] = product(bytes[i], asked, sums[i]);
+            }
+            for (std::uint32_t step = teams.size / 2; step > 0; step /= 2) {
+#pragma unroll
+                for (std::uint32_t i = 0; i < together; ++i) {
+                    sums[i] += __shfl_xor_sync(group.warp_mask(), sums[i], static_cast<int>(step));
+                }
+            }
+            int sum = sums[0];
+#pragma unroll
+            for (std::uint32_t i = 1; i < together; ++i) sum = lane == i ? sums[i] : sum;
+            if (lane >= together || number(lane) >= count) continue;
+            const float scale = __fmul_rn(factor * query->step, term.x);
+            out[number(lane)] = make_entry(__fadd_rn(term.y, __fmul_rn(scale, static_cast<float>(sum))), own);
+        }
+    }
+};
+
+// Rows in full: for what bytes don't tell apart.
+struct FloatScores {
+    DeviceGroup group;
+    Teams teams;
+    const float* rows;
+    std::uint32_t dimensions;
+    bool squared;
+    const float* query;
+
+    __device__ void operator()(const std::uint32_t* located, std::uint32_t count, Entry* out) const
+    {
+        const std::uint32_t lane = group.rank() & (teams.size - 1);
+        // All threads of the group go through the same turns.
+        for (std::uint32_t base = 0; base < count; base += teams.count) {
+            const std::uint32_t number = base + teams.own;
+            const std::uint32_t own = located[min(number, count - 1)];
+            const float* row = rows + static_cast<std::size_t>(own) * dimensions;
+            float sum = 0;
+#pragma unroll 4
+            for (std::uint32_t d = lane; d < dimensions; d += teams.size) {
+                const float stored = __ldg(row + d);
+                const float difference = query[d] - stored;
+                sum = squared ? fmaf(difference, difference, sum) : fmaf(-query[d], stored, sum);
+            }
+            for (std::uint32_t step = teams.size / 2; step > 0; step /= 2) {
+                sum += __shfl_xor_sync(group.warp_mask(), sum, static_cast<int>(step));
+            }
+            if (lane == 0 && number < count) out[number] = make_entry(sum, own);
         }
     }
 };

@@ -37,7 +37,9 @@ std::uint32_t default_bits(const SearchShape& shape)
     return std::clamp(bits_of(std::max(met, 2 * live)), 9U, 13U);
 }
 
-constexpr std::size_t busy_threads = 1024;  // of a multiprocessor: more hide no more waits
+constexpr std::size_t most_lanes = 512;
+constexpr std::size_t fewest_busy = 1024;  // threads of a multiprocessor by which few queries are spread
+constexpr std::size_t most_busy = 2048;    // ... and which it takes, where there are many queries
 
 // Blocks of so much shared memory that a multiprocessor takes at a time.
 std::size_t resident_blocks(std::size_t shared_bytes, const SearchGround& ground)
@@ -49,9 +51,10 @@ std::size_t resident_blocks(std::size_t shared_bytes, const SearchGround& ground
 // hide each other's waits.
 std::uint32_t default_lanes(std::size_t count, std::size_t shared_bytes, const SearchGround& ground)
 {
-    const std::size_t by_count = ground.multiprocessors * busy_threads / std::max<std::size_t>(1, count);
-    const std::size_t by_memory = 3 * busy_threads / 4 / resident_blocks(shared_bytes, ground);
-    return static_cast<std::uint32_t>(std::bit_floor(std::clamp<std::size_t>(std::max(by_count, by_memory), 32, 256)));
+    const std::size_t by_count = ground.multiprocessors * fewest_busy / std::max<std::size_t>(1, count);
+    const std::size_t by_memory = std::min<std::size_t>(most_busy / resident_blocks(shared_bytes, ground), 256);
+    return static_cast<std::uint32_t>(
+        std::bit_floor(std::clamp<std::size_t>(std::max(by_count, by_memory), 32, most_lanes)));
 }
 
 // Two pieces of 16 bytes a thread, or more.
@@ -67,6 +70,18 @@ std::uint32_t default_cluster(const SearchShape& shape, std::size_t count, const
     const std::size_t turn_bytes = std::size_t{shape.traversal.steps} * shape.traversal.degree * ground.row_bytes;
     const std::size_t blocks = std::bit_floor(std::clamp<std::size_t>(turn_bytes / block_bytes, 1, 8));
     return 2 * count * blocks <= ground.multiprocessors ? static_cast<std::uint32_t>(blocks) : 1;
+}
+
+// Seeds that tiles propose. They compare halves of the queries: a few more than are begun at, of which the traversal
+// keeps the best. And those that may be among the best `ef` rows, several times as many as by their share of all rows:
+// what the edges don't lead to is found by them, which matters where rows are few.
+std::uint32_t default_offered(const SearchShape& shape, const SearchGround& ground)
+{
+    constexpr std::size_t most_offered = 1024;
+    const std::size_t ef = shape.traversal.ef;
+    const std::size_t near = std::min(ef, 4 * ef * shape.seeds / std::max<std::size_t>(1, ground.rows));
+    const std::size_t begun = std::size_t{shape.starts} + 8 + shape.starts / 4;
+    return static_cast<std::uint32_t>(std::min<std::size_t>({shape.seeds, begun + near, most_offered}));
 }
 
 // A guess of how long a launch may be: turns of some microseconds, and what they read, about half of the neighbours'
@@ -122,16 +137,16 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     if (shape.visited == VisitedKind::bloom) traversal.deletes = false;
     shape.visited_bits = setting(settings, "visited_bits", default_bits(shape), 5, 15);
     shape.seeds = setting(settings, "seeds", ground.seeds, 1, ground.seeds);
-    shape.starts = setting(settings, "starts", 16, 1, std::min<std::size_t>(shape.seeds, most_starts));
-    // Tiles compare halves of the queries: a few more are proposed, of which the traversal keeps the best.
-    const bool few = count <= few_routed && shape.seeds <= most_looked_at;
-    const bool looks = ground.bits || setting(settings, "routes", few ? 2 : 1, 1, 2) == 2;
-    shape.offered = looks ? 0 : std::min(shape.seeds, shape.starts + 8 + shape.starts / 4);
+    const bool looks = ground.bits || setting(settings, "routes", 1, 1, 2) == 2;
+    // A query that looks at all seeds itself has their scores, and begins at all that may be of use.
+    const std::size_t begun = looks ? std::clamp<std::size_t>(ef, 16, most_starts) : 16;
+    shape.starts = setting(settings, "starts", begun, 1, std::min<std::size_t>(shape.seeds, most_starts));
+    shape.offered = looks ? 0 : default_offered(shape, ground);
 
-    const auto query_bytes = static_cast<std::uint32_t>(ground.query_bytes);
+    const auto query_bytes = shape.query_bytes = static_cast<std::uint32_t>(ground.query_bytes);
     const auto bytes = [&] { return shared_layout(traversal, shape.visited_bits, query_bytes).end * shape.groups; };
     const std::uint32_t queries_of_warp = std::bit_floor(setting(settings, "multi_query", 1, 1, 4));
-    shape.lanes = std::bit_floor(setting(settings, "lanes", default_lanes(count, bytes(), ground), 8, 256));
+    shape.lanes = std::bit_floor(setting(settings, "lanes", default_lanes(count, bytes(), ground), 8, most_lanes));
     if (queries_of_warp > 1) shape.lanes = 32 / queries_of_warp;
     shape.groups = shape.lanes < 32 ? 32 / shape.lanes : 1;
     shape.team = std::bit_floor(setting(settings, "team", default_team(ground), 4, 32));
@@ -153,7 +168,7 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
         traversal.most_fresh = most_fresh(0);
     }
     // Seeds come in large batches where there is room.
-    for (std::uint32_t together = few ? 2048 : 512; looks && together > traversal.most_fresh; together /= 2) {
+    for (std::uint32_t together = count <= few_queries ? 2048 : 512; looks && together > traversal.most_fresh; together /= 2) {
         const std::uint32_t before = std::exchange(traversal.most_fresh, most_fresh(std::min(together, shape.seeds)));
         if (bytes() <= ground.shared_bytes) break;
         traversal.most_fresh = before;

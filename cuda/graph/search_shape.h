@@ -11,8 +11,8 @@
 //   visited_deletion    1: and forgotten when they leave it
 //   multi_query         queries a warp: 1, 2 or 4
 //   seeds, starts       seeds that a query is compared with; how many of them, beside the first, it begins at
-//   routes              how seeds are compared: 1 all queries by matrix tiles, 2 each query as it begins (few queries)
-//   lanes               threads of a query, a power of two from 8 to 256
+//   routes              how seeds are compared: 1 all queries by matrix tiles, 2 each query as it begins
+//   lanes               threads of a query, a power of two from 8 to 512
 //   team                threads that share a row, a power of two from 4 to 32
 //   cluster             blocks that share the scores of a query, 1 to 8
 #pragma once
@@ -29,8 +29,8 @@ namespace pgwarp::cuda::graph
 inline constexpr std::uint32_t most_ef = 4096;
 inline constexpr std::uint32_t most_steps = 16;
 inline constexpr std::uint32_t most_starts = 128;
-inline constexpr std::size_t few_routed = 32;          // queries that look at all seeds themselves ...
-inline constexpr std::uint32_t most_looked_at = 8192;  // ... where these are so many at most
+inline constexpr std::size_t few_queries = 32;  // have room to look at many seeds at a time
+inline constexpr std::size_t byte_query_header = 16;  // of a query in bytes, in shared memory
 
 // What a search of an index on a device has to go by.
 struct SearchGround {
@@ -56,6 +56,7 @@ struct SearchShape {
     std::uint32_t team = 8;
     std::uint32_t groups = 1;          // queries a block
     std::uint32_t cluster = 1;         // blocks a query
+    std::uint32_t query_bytes = 0;     // of a query in shared memory
     std::uint32_t wanted = 0;          // rows of the queue that are ranked by their values
     std::uint32_t shared_bytes = 0;    // of a block
     std::uint32_t launch_queries = 0;  // queries of a launch, so that it ends in time

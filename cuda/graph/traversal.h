@@ -7,9 +7,10 @@
 // many threads there are, nor on their order, nor, with VisitedHash, on what is forgotten.
 //
 // A Group has rank(), size(), sync(), and on shared words count (adds one), lower (minimum), compare_and_swap and
-// set_bits, which return what was there; first_matches(begin, end, most, matches, out) writes, in order, the first
-// `most` numbers in [begin, end) for which matches(i) holds and returns, to its first thread at least, how many they
-// are.
+// set_bits, which return what was there. Its first leaders() threads lead(), with a barrier of their own, sync_leaders():
+// first_matches(begin, end, most, matches, out), called by them, writes, in order, the first `most` numbers in [begin,
+// end) for which matches(i) holds and returns how many they are. sharers(items): how many neighbouring threads, a power
+// of two, may work on each of so many items; add_up(value, sharers) is the sum over them, called by all threads.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +30,7 @@ struct TraversalShape {
     std::uint32_t length = 0;  // of the queue, >= ef: more are of use to those who want to see what bounding it saves
     std::uint32_t steps = 1;   // rows expanded a turn (SONG: multi-step probing)
     std::uint32_t degree = 0;
-    std::uint32_t most_fresh = 0;  // rows scored at a time, >= steps * degree; starts may come in larger batches
+    std::uint32_t most_fresh = 0;  // rows scored at a time, >= steps * degree and >= 32; starts may come in larger batches
     bool selected = false;         // a row is remembered as visited only where it enters the queue
     bool deletes = false;          // and forgotten where it leaves it; implies selected
 };
@@ -47,6 +48,7 @@ struct TraversalStarts {
     std::uint32_t kept = 0;
     std::uint32_t first = no_row_here;
     bool repeats = false;  // a row may be there twice
+    bool sorted = false;   // the nearest come first: those not kept are offered again, as far as they get in, at the end
 };
 
 struct TraversalCounts {
@@ -66,6 +68,7 @@ public:
         : group_(group), shape_(shape), memory_(memory), queue_(group, memory.queue), visited_(visited), scores_(scores)
     {
         remembered_late_ = shape.selected || shape.deletes;
+        finds_repeats_ = Visited::finds_repeats && !remembered_late_;
     }
 
     // Through neighbours [rows][degree]. Afterwards the queue holds the answer, for all threads to see.
@@ -78,9 +81,22 @@ public:
         group_.sync();
         begin_at(starts, counts);
         std::uint32_t first = 0;  // entries before it are expanded
+        std::uint32_t offered = 0;
+        do {
+            expand(first, neighbours, counts);
+            first = offer_more(starts, offered, counts);
+        } while (first < shape_.ef);
+        return counts;
+    }
+
+private:
+    static constexpr std::uint32_t more_starts = 32;  // offered at a time
+
+    PGWARP_HOST_DEVICE void expand(std::uint32_t first, const std::uint32_t* neighbours, TraversalCounts& counts)
+    {
         while (first < shape_.ef) {
             const std::uint32_t parents = choose_parents(first);
-            if (parents == 0) break;
+            if (parents == 0) return;
             ++counts.turns;
             counts.expanded += parents;
             for (std::uint32_t i = group_.rank(); i < parents * shape_.degree; i += group_.size()) {
@@ -88,12 +104,26 @@ public:
                 locate(neighbours[parent * shape_.degree + i % shape_.degree]);
             }
             group_.sync();
-            first = smaller(first, admit(counts, parents > 1));
+            first = smaller(first, admit(counts, !finds_repeats_ && parents > 1));
         }
-        return counts;
     }
 
-private:
+    // Of starts that no way has led to, the next few that were not met: the least place that one of them gets.
+    PGWARP_HOST_DEVICE std::uint32_t offer_more(const TraversalStarts& starts, std::uint32_t& offered,
+                                                TraversalCounts& counts)
+    {
+        const std::uint32_t before = counts.scored;
+        while (starts.sorted && offered < starts.count && counts.scored == before) {
+            const std::uint32_t end = offered + smaller(more_starts, starts.count - offered);
+            for (std::uint32_t i = offered + group_.rank(); i < end; i += group_.size()) locate(starts.rows[i]);
+            group_.sync();
+            offered = end;
+            const std::uint32_t lowest = admit(counts, !finds_repeats_ && starts.repeats);
+            if (counts.scored != before) return lowest;
+        }
+        return shape_.length;
+    }
+
     // The first few set a bound that most of the others do not pass: sorting many takes long. What does not stay is not
     // remembered: it would not stay later either.
     PGWARP_HOST_DEVICE void begin_at(const TraversalStarts& starts, TraversalCounts& counts)
@@ -127,30 +157,32 @@ private:
 
     PGWARP_HOST_DEVICE void clear_fresh()
     {
-        if (group_.rank() == 0) memory_.queue.counters[fresh_counter] = 0;
+        if (group_.rank() != 0) return;
+        memory_.queue.counters[fresh_counter] = 0;
+        memory_.queue.counters[lost_counter] = 0;
     }
 
     // The first rows that are not expanded are marked so; their numbers go to `parents`. `first` moves to where the
     // next search for them begins.
     PGWARP_HOST_DEVICE std::uint32_t choose_parents(std::uint32_t& first)
     {
-        Entry* entries = memory_.queue.entries;
-        const auto waits = [&](std::uint32_t i) { return !is_expanded(entries[i]); };
-        const std::uint32_t found = group_.first_matches(first, shape_.ef, shape_.steps, waits, memory_.parents);
-        if (group_.rank() == 0) memory_.queue.counters[parent_counter] = found;
-        group_.sync();
-        const std::uint32_t parents = memory_.queue.counters[parent_counter];
-        if (parents == 0) return 0;
-        first = memory_.parents[parents - 1] + 1;
-        group_.sync();
-        for (std::uint32_t i = group_.rank(); i < parents; i += group_.size()) {
-            const std::uint32_t place = memory_.parents[i];
-            memory_.parents[i] = row_of(entries[place]);
-            entries[place] |= 1;
+        std::uint32_t* counters = memory_.queue.counters;
+        if (group_.leads()) {
+            Entry* entries = memory_.queue.entries;
+            const auto waits = [&](std::uint32_t i) { return !is_expanded(entries[i]); };
+            const std::uint32_t found = group_.first_matches(first, shape_.ef, shape_.steps, waits, memory_.parents);
+            group_.sync_leaders();
+            for (std::uint32_t i = group_.rank(); i < found; i += group_.leaders()) {
+                const std::uint32_t place = memory_.parents[i];
+                if (i + 1 == found) counters[next_counter] = place + 1;
+                memory_.parents[i] = row_of(entries[place]);
+                entries[place] |= 1;
+            }
+            if (group_.rank() == 0) counters[parent_counter] = found;
         }
-        clear_fresh();
         group_.sync();
-        return parents;
+        first = counters[next_counter];
+        return counters[parent_counter];
     }
 
     PGWARP_HOST_DEVICE void add_located(std::uint32_t row)
@@ -162,7 +194,13 @@ private:
     PGWARP_HOST_DEVICE void locate(std::uint32_t row)
     {
         if (row == no_row_here) return;
-        if (remembered_late_ ? visited_.contains(row) : !visited_.insert(row)) return;
+        if (remembered_late_) {
+            if (visited_.contains(row)) return;
+        } else {
+            bool lost = false;
+            if (!visited_.insert(row, lost)) return;
+            if (lost) group_.store(&memory_.queue.counters[lost_counter], 1);
+        }
         add_located(row);
     }
 
@@ -172,6 +210,7 @@ private:
                                    const Left& left)
     {
         const std::uint32_t fresh = memory_.queue.counters[fresh_counter];
+        repeats = repeats || memory_.queue.counters[lost_counter] != 0;
         if (fresh == 0) {
             group_.sync();  // before the next is counted
             return {0, shape_.length};
@@ -214,7 +253,8 @@ private:
     {
         for (std::uint32_t i = group_.rank(); i < shape_.length; i += group_.size()) {
             const Entry entry = memory_.queue.entries[i];
-            if (entry != no_entry) visited_.insert(row_of(entry));
+            bool lost = false;
+            if (entry != no_entry) visited_.insert(row_of(entry), lost);
         }
         remembered_ = shape_.length;
         group_.sync();
@@ -229,6 +269,7 @@ private:
     Visited visited_;
     const Scores& scores_;
     bool remembered_late_ = false;
+    bool finds_repeats_ = false;  // of two threads that meet a row at a time, one is told that it is known
     std::uint32_t remembered_ = 0;
 };
 

@@ -14,7 +14,7 @@ namespace
 
 // At most 64 registers: a multiprocessor has room for 32 blocks of a warp, which are as many as it takes.
 template <ScoreKind kind>
-__global__ __launch_bounds__(256, 4) void traverse_kernel(const __grid_constant__ TraverseArguments arguments)
+__global__ __launch_bounds__(512, 2) void traverse_kernel(const __grid_constant__ TraverseArguments arguments)
 {
     extern __shared__ uint4 shared_memory[];
     wait_for_kernel_before();
@@ -42,6 +42,10 @@ void traverse_plainly(const TraverseJob& job, std::uint32_t first, std::uint32_t
             return launch<ScoreKind::dot>(job, first, count, stream);
         case ScoreKind::l1:
             return launch<ScoreKind::l1>(job, first, count, stream);
+        case ScoreKind::bytes:
+            return launch<ScoreKind::bytes>(job, first, count, stream);
+        case ScoreKind::floats:
+            return launch<ScoreKind::floats>(job, first, count, stream);
         case ScoreKind::bits:
             return launch<ScoreKind::bits>(job, first, count, stream);
     }

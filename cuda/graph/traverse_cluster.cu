@@ -75,7 +75,7 @@ __device__ void help(const TraverseArguments& arguments, const DeviceGroup& grou
 #endif
 
 template <ScoreKind kind>
-__global__ __launch_bounds__(256) void traverse_cluster_kernel(const __grid_constant__ TraverseArguments arguments)
+__global__ __launch_bounds__(512) void traverse_cluster_kernel(const __grid_constant__ TraverseArguments arguments)
 {
 #if __CUDA_ARCH__ >= 900
     extern __shared__ uint4 shared_memory[];
@@ -126,8 +126,16 @@ void launch(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cu
 // Bits are so short that one block reads them fast enough.
 void traverse_by_clusters(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
 {
-    if (score_kind(*job.view) == ScoreKind::l1) return launch<ScoreKind::l1>(job, first, count, stream);
-    launch<ScoreKind::dot>(job, first, count, stream);
+    switch (score_kind(*job.view)) {
+        case ScoreKind::l1:
+            return launch<ScoreKind::l1>(job, first, count, stream);
+        case ScoreKind::bytes:
+            return launch<ScoreKind::bytes>(job, first, count, stream);
+        case ScoreKind::floats:
+            return launch<ScoreKind::floats>(job, first, count, stream);
+        default:
+            return launch<ScoreKind::dot>(job, first, count, stream);
+    }
 }
 
 }  // namespace pgwarp::cuda::graph

@@ -17,10 +17,11 @@ struct TraverseArguments {
     GraphView view;
     SearchShape shape;
     SharedLayout layout;
-    const float* queries;
+    const float* queries;  // moved, but for rows in full
     const std::uint32_t* query_bits;
     const std::uint32_t* starts;  // none: all seeds are looked at
     bool repeated_starts;
+    bool sorted_starts;
     const std::uint32_t* dead;
     std::uint32_t count;
     std::uint32_t* rows;
@@ -28,24 +29,18 @@ struct TraverseArguments {
     TraversalCounts* work;
 };
 
-// Floats of a query in shared memory, and words of one as bits.
-PGWARP_HOST_DEVICE constexpr std::uint32_t staged_floats(std::uint32_t stride)
-{
-    return stride;
-}
-
 inline TraverseArguments arguments_of(const TraverseJob& job, std::uint32_t first, std::uint32_t count)
 {
     const GraphView& view = *job.view;
     TraverseArguments arguments{};
     arguments.view = view;
     arguments.shape = job.shape;
-    const std::uint32_t query_bytes = view.has_bits() ? view.bits.words * 4 : staged_floats(view.vectors.stride) * 4;
-    arguments.layout = shared_layout(job.shape.traversal, job.shape.visited_bits, query_bytes);
+    arguments.layout = shared_layout(job.shape.traversal, job.shape.visited_bits, job.shape.query_bytes);
     if (job.queries != nullptr) arguments.queries = job.queries + std::size_t{first} * view.vectors.dimensions;
     if (job.query_bits != nullptr) arguments.query_bits = job.query_bits + std::size_t{first} * view.bits.words;
     if (job.shape.offered > 0) arguments.starts = job.starts + std::size_t{first} * job.shape.offered;
     arguments.repeated_starts = job.repeated_starts;
+    arguments.sorted_starts = job.sorted_starts;
     arguments.dead = job.dead;
     arguments.count = count;
     arguments.rows = job.rows + std::size_t{first} * job.shape.wanted;
@@ -56,7 +51,16 @@ inline TraverseArguments arguments_of(const TraverseJob& job, std::uint32_t firs
 
 inline ScoreKind score_kind(const GraphView& view)
 {
-    if (view.has_bits()) return ScoreKind::bits;
+    switch (view.form) {
+        case RowForm::bits:
+            return ScoreKind::bits;
+        case RowForm::bytes:
+            return ScoreKind::bytes;
+        case RowForm::floats:
+            return ScoreKind::floats;
+        case RowForm::halves:
+            break;
+    }
     return view.metric == Metric::l1 ? ScoreKind::l1 : ScoreKind::dot;
 }
 
@@ -75,12 +79,39 @@ __device__ inline TraversalMemory memory_in(unsigned char* shared, const SharedL
     return memory;
 }
 
+// As ByteQuery::assign() on the CPU: the largest element becomes 127.
+__device__ inline void stage_bytes(const DeviceGroup& group, const GraphView& view, const float* from, StagedBytes* out)
+{
+    if (group.rank() == 0) out->largest = 0;
+    group.sync();
+    float largest = 0;
+    for (std::uint32_t d = group.rank(); d < view.vectors.dimensions; d += group.size()) {
+        largest = fmaxf(largest, fabsf(from[d]));
+    }
+    for (std::uint32_t step = group.leaders() / 2; step > 0; step /= 2) {
+        largest = fmaxf(largest, __shfl_xor_sync(group.warp_mask(), largest, static_cast<int>(step)));
+    }
+    if (group.rank() % 32 == 0) atomicMax(&out->largest, __float_as_uint(largest));
+    group.sync();
+    // Queries of l2 come moved and scaled: the scale, a power of two, is taken out of the step.
+    const float scale = view.vectors.metric == Metric::l2 ? view.vectors.half.scale : 1.0F;
+    const float reach = __uint_as_float(out->largest) / scale;
+    const float step = fminf(__fdiv_rn(fmaxf(reach, 1e-30F), 127.0F), 3.402823466e38F / 128);
+    const float inverse = __fdiv_rn(1.0F, step);
+    auto* bytes = reinterpret_cast<signed char*>(out->pieces);
+    for (std::uint32_t d = group.rank(); d < view.bytes.stride; d += group.size()) {
+        const float value = d < view.vectors.dimensions ? __fmul_rn(from[d] / scale, inverse) : 0.0F;
+        bytes[d] = static_cast<signed char>(__float2int_rn(fminf(fmaxf(value, -127.0F), 127.0F)));
+    }
+    if (group.rank() == 0) out->step = step;
+}
+
 // A barrier has to follow; the traversal begins with one.
 __device__ inline void stage_query(const DeviceGroup& group, const TraverseArguments& arguments, std::uint32_t query,
                                    unsigned char* to)
 {
     const GraphView& view = arguments.view;
-    if (view.has_bits()) {
+    if (view.form == RowForm::bits) {
         const std::uint32_t* from = arguments.query_bits + static_cast<std::size_t>(query) * view.bits.words;
         auto* out = reinterpret_cast<std::uint32_t*>(to);
         for (std::uint32_t i = group.rank(); i < view.bits.words; i += group.size()) out[i] = from[i];
@@ -89,6 +120,11 @@ __device__ inline void stage_query(const DeviceGroup& group, const TraverseArgum
     const std::uint32_t dimensions = view.vectors.dimensions;
     const float* from = arguments.queries + static_cast<std::size_t>(query) * dimensions;
     auto* out = reinterpret_cast<float*>(to);
+    if (view.form == RowForm::bytes) return stage_bytes(group, view, from, reinterpret_cast<StagedBytes*>(to));
+    if (view.form == RowForm::floats) {
+        for (std::uint32_t d = group.rank(); d < dimensions; d += group.size()) out[d] = from[d];
+        return;
+    }
     for (std::uint32_t d = group.rank(); d < view.vectors.stride; d += group.size()) {
         out[staged_place(d, view.vectors.stride / 8)] = d < dimensions ? from[d] : 0.0F;
     }
@@ -101,6 +137,22 @@ __device__ inline auto scores_of(const DeviceGroup& group, const Teams& teams, c
     const GraphView& view = arguments.view;
     if constexpr (kind == ScoreKind::bits) {
         return BitScores{group, view.bits.rows, view.bits.words, reinterpret_cast<const std::uint32_t*>(query)};
+    } else if constexpr (kind == ScoreKind::bytes) {
+        const float factor = view.vectors.metric == Metric::l2 ? -2.0F : -1.0F;
+        return ByteScores{group,
+                          teams,
+                          view.bytes.rows,
+                          view.bytes.terms,
+                          view.bytes.stride / 16,
+                          factor,
+                          reinterpret_cast<const StagedBytes*>(query)};
+    } else if constexpr (kind == ScoreKind::floats) {
+        return FloatScores{group,
+                           teams,
+                           view.vectors.vectors,
+                           view.vectors.dimensions,
+                           view.vectors.metric == Metric::l2,
+                           reinterpret_cast<const float*>(query)};
     } else {
         const std::uint32_t pieces = view.vectors.stride / 8;
         const auto* staged = reinterpret_cast<const float4*>(query);
@@ -115,9 +167,13 @@ __device__ inline TraversalStarts starts_of(const TraverseArguments& arguments, 
 {
     const SearchShape& shape = arguments.shape;
     const std::uint32_t* seeds = arguments.view.seed_rows;
-    if (arguments.starts == nullptr) return {seeds, shape.seeds, shape.starts, seeds[0], false};
-    return {arguments.starts + static_cast<std::size_t>(query) * shape.offered, shape.offered, shape.starts, seeds[0],
-            arguments.repeated_starts};
+    if (arguments.starts == nullptr) return {seeds, shape.seeds, shape.starts, seeds[0], false, false};
+    return {arguments.starts + static_cast<std::size_t>(query) * shape.offered,
+            shape.offered,
+            shape.starts,
+            seeds[0],
+            arguments.repeated_starts,
+            arguments.sorted_starts};
 }
 
 // The first rows of the queue that are not dead.
@@ -132,15 +188,14 @@ __device__ inline void write_found(const DeviceGroup& group, const TraverseArgum
         return entries[i] != no_entry &&
                (arguments.dead == nullptr || ((arguments.dead[row / 32] >> row % 32) & 1U) == 0);
     };
+    if (!group.leads()) return;
     const std::uint32_t found = group.first_matches(0, arguments.shape.traversal.ef, wanted, lives, rows);
     if (group.rank() == 0) {
         arguments.found[query] = found;
         if (arguments.work != nullptr) arguments.work[query] = work;
     }
-    if (group.rank() >= 32) return;
-    __syncwarp(group.warp_mask());
-    const std::uint32_t width = group.size() < 32 ? group.size() : 32;
-    for (std::uint32_t i = group.rank(); i < found; i += width) rows[i] = row_of(entries[rows[i]]);
+    group.sync_leaders();
+    for (std::uint32_t i = group.rank(); i < found; i += group.leaders()) rows[i] = row_of(entries[rows[i]]);
 }
 
 // One query by one group of threads.

@@ -12,7 +12,7 @@ namespace
 {
 
 template <ScoreKind kind>
-__global__ __launch_bounds__(256) void traverse_options_kernel(const __grid_constant__ TraverseArguments arguments)
+__global__ __launch_bounds__(512) void traverse_options_kernel(const __grid_constant__ TraverseArguments arguments)
 {
     extern __shared__ uint4 shared_memory[];
     const std::uint32_t lanes = arguments.shape.lanes;
@@ -50,6 +50,10 @@ void traverse_by_options(const TraverseJob& job, std::uint32_t first, std::uint3
             return launch<ScoreKind::dot>(job, first, count, stream);
         case ScoreKind::l1:
             return launch<ScoreKind::l1>(job, first, count, stream);
+        case ScoreKind::bytes:
+            return launch<ScoreKind::bytes>(job, first, count, stream);
+        case ScoreKind::floats:
+            return launch<ScoreKind::floats>(job, first, count, stream);
         case ScoreKind::bits:
             return launch<ScoreKind::bits>(job, first, count, stream);
     }

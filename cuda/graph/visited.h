@@ -45,6 +45,7 @@ class VisitedHash
 public:
     static constexpr bool may_erase = true;
     static constexpr bool may_mistake = false;
+    static constexpr bool finds_repeats = true;  // of those that it does not lose
     static constexpr std::uint32_t most_steps = 16;
 
     PGWARP_HOST_DEVICE VisitedHash(Group group, std::uint32_t* words, std::uint32_t bits)
@@ -73,8 +74,8 @@ public:
         }
         return false;
     }
-    // Whether the row was not known. Not while others erase.
-    PGWARP_HOST_DEVICE bool insert(std::uint32_t row)
+    // Whether the row was not known; lost: and is not remembered either. Not while others erase.
+    PGWARP_HOST_DEVICE bool insert(std::uint32_t row, bool& lost)
     {
         std::uint32_t slot = first_slot(row);
         for (std::uint32_t step = 0; step < most_steps; ++step) {
@@ -83,6 +84,7 @@ public:
             if (there == row) return false;
             slot = next(slot);
         }
+        lost = true;
         return true;
     }
     // The same for a row that is not in it, also in places that others have left.
@@ -128,6 +130,7 @@ class VisitedBloom
 public:
     static constexpr bool may_erase = false;
     static constexpr bool may_mistake = true;
+    static constexpr bool finds_repeats = false;
 
     PGWARP_HOST_DEVICE VisitedBloom(Group group, std::uint32_t* words, std::uint32_t bits)
         : group_(group), words_(words), bits_(bits)
@@ -149,7 +152,7 @@ public:
         }
         return all;
     }
-    PGWARP_HOST_DEVICE bool insert(std::uint32_t row)
+    PGWARP_HOST_DEVICE bool insert(std::uint32_t row, bool&)
     {
         bool all = true;
         for (std::uint32_t i = 0; i < functions; ++i) {
@@ -159,7 +162,11 @@ public:
         }
         return !all;
     }
-    PGWARP_HOST_DEVICE void insert_new(std::uint32_t row) { insert(row); }
+    PGWARP_HOST_DEVICE void insert_new(std::uint32_t row)
+    {
+        bool lost = false;
+        insert(row, lost);
+    }
     PGWARP_HOST_DEVICE void erase(std::uint32_t) {}
 
 private:
@@ -184,6 +191,7 @@ class VisitedCuckoo
 public:
     static constexpr bool may_erase = true;
     static constexpr bool may_mistake = true;
+    static constexpr bool finds_repeats = false;
 
     PGWARP_HOST_DEVICE VisitedCuckoo(Group group, std::uint32_t* words, std::uint32_t bits)
         : group_(group), words_(words), bits_(bits)
@@ -201,7 +209,7 @@ public:
         const std::uint32_t bucket = first_bucket(row);
         return holds(group_.load(&words_[bucket]), print) || holds(group_.load(&words_[other(bucket, print)]), print);
     }
-    PGWARP_HOST_DEVICE bool insert(std::uint32_t row)
+    PGWARP_HOST_DEVICE bool insert(std::uint32_t row, bool&)
     {
         if (contains(row)) return false;
         insert_new(row);

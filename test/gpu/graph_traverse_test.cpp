@@ -14,6 +14,7 @@
 #include "host_group.h"
 #include "index/arrays.h"
 #include "index/graph/graph.h"
+#include "index/ivfadc/byte_lists.h"
 #include "index/ivfadc/ivfadc.h"
 
 namespace pgwarp::test
@@ -59,7 +60,7 @@ protected:
         for (const std::uint32_t row : seeds) {
             if (std::find(distinct.begin(), distinct.end(), row) == distinct.end()) distinct.push_back(row);
         }
-        for (std::uint32_t i = 0; i < query_count * 40; ++i) starts.push_back(random() % row_count);
+        for (std::uint32_t i = 0; i < query_count * seed_rows; ++i) starts.push_back(random() % row_count);
         load();
     }
 
@@ -109,6 +110,34 @@ protected:
             }
         }
         mirror->finish_load();
+        read_bytes();
+    }
+
+    // What the mirror has made of the rows, and what the CPU makes of the queries.
+    void read_bytes()
+    {
+        const GraphView& view = mirror->view();
+        if (view.form != RowForm::bytes) return;
+        byte_rows.resize(row_count * view.bytes.stride);
+        byte_terms.resize(row_count);
+        cuda::check(cudaMemcpy(byte_rows.data(), view.bytes.rows, byte_rows.size(), cudaMemcpyDeviceToHost), "test");
+        cuda::check(cudaMemcpy(byte_terms.data(), view.bytes.terms, row_count * sizeof(float2), cudaMemcpyDeviceToHost),
+                    "test");
+        byte_queries.resize(query_count);
+        for (std::uint32_t i = 0; i < query_count; ++i) {
+            byte_queries[i].assign(queries.data() + i * GetParam().dimensions, nullptr, GetParam().dimensions);
+        }
+    }
+    float byte_score(std::uint32_t query, std::uint32_t row) const
+    {
+        const ByteQuery& asked = byte_queries[query];
+        const std::size_t stride = mirror->view().bytes.stride;
+        int product = 0;
+        for (std::size_t d = 0; d < GetParam().dimensions; ++d) product += byte_rows[row * stride + d] * asked.values[d];
+        const float factor = (GetParam().metric == Metric::l2 ? -2.0F : -1.0F) * asked.step;
+        const float scale = factor * byte_terms[row].x;
+        const float share = scale * static_cast<float>(product);
+        return byte_terms[row].y + share;
     }
 
     float score(std::uint32_t query, std::uint32_t row) const
@@ -121,6 +150,7 @@ protected:
             }
             return static_cast<float>(differing);
         }
+        if (!byte_rows.empty()) return byte_score(query, row);
         double product = 0;
         double square = 0;
         double sum = 0;
@@ -135,7 +165,7 @@ protected:
         return static_cast<float>(kind.metric == Metric::l2 ? square - 2 * product : -product);
     }
 
-    std::vector<std::uint32_t> on_cpu(const SearchShape& shape, std::uint32_t query, RowBitmap dead) const
+    std::vector<std::uint32_t> on_cpu(const SearchShape& shape, std::uint32_t query, RowBitmap dead, bool sorted) const
     {
         const TraversalShape& traversal = shape.traversal;
         std::vector<Entry> entries(traversal.length);
@@ -158,7 +188,7 @@ protected:
             group, traversal, memory, VisitedHash<HostGroup>(group, visited.data(), 16), scores);
         const bool looks = shape.offered == 0;
         search.run({looks ? distinct.data() : starts.data() + query * shape.offered,
-                    looks ? shape.seeds : shape.offered, shape.starts, seeds[0], true},
+                    looks ? shape.seeds : shape.offered, shape.starts, seeds[0], true, !looks && sorted},
                    neighbours.data());
         std::vector<std::uint32_t> found;
         for (std::uint32_t i = 0; i < traversal.ef && found.size() < shape.wanted; ++i) {
@@ -180,6 +210,7 @@ protected:
         const auto stream = graph_context().lease(cuda::Priority::search);
         SearchShape shape = search_shape(settings, ef, 25, query_count, mirror->ground());
         shape.launch_queries = 16;  // several launches
+        const bool sorted = ef % 4 != 1;  // in some order: that is offered again in the end
         const std::vector<std::uint64_t> dead(with_dead ? (row_count + 63) / 64 : 0, 0x00ff0f0f33335555ULL);
         const auto floats = copy_in(std::span<const float>(queries), stream);
         const auto bits = copy_in(std::span<const std::uint32_t>(query_bits), stream);
@@ -194,6 +225,7 @@ protected:
         job.query_bits = bits.data();
         job.starts = from.data();
         job.repeated_starts = true;
+        job.sorted_starts = sorted;
         job.dead = reinterpret_cast<const std::uint32_t*>(dead_bits.data());
         job.count = query_count;
         job.rows = out.data();
@@ -210,7 +242,7 @@ protected:
         for (std::uint32_t query = 0; query < query_count; ++query) {
             const std::uint32_t* begin = rows_found.data() + query * shape.wanted;
             const std::vector<std::uint32_t> own(begin, begin + std::min(found[query], shape.wanted));
-            different += own == on_cpu(shape, query, dead) ? 0 : 1;
+            different += own == on_cpu(shape, query, dead, sorted) ? 0 : 1;
         }
         EXPECT_EQ(different, 0U) << what << ", ef " << ef;
     }
@@ -224,6 +256,9 @@ protected:
     std::vector<std::uint32_t> seeds;
     std::vector<std::uint32_t> distinct;  // as searches have them
     std::vector<std::uint32_t> starts;
+    std::vector<std::int8_t> byte_rows;
+    std::vector<float2> byte_terms;
+    std::vector<ByteQuery> byte_queries;
     std::unique_ptr<Mirror> mirror;
 };
 
@@ -241,7 +276,7 @@ TEST_P(Traversed, FindsWhatTheCpuFinds)
             expect_equal(settings, 3, false, "routes " + std::to_string(routes));
         }
     }
-    for (const std::int64_t lanes : {8, 16, 32, 64, 256}) {
+    for (const std::int64_t lanes : {8, 16, 32, 64, 256, 512}) {
         for (const std::int64_t team : {4, 8, 32}) {
             for (const std::int64_t steps : {1, 5}) {
                 expect_equal(make_list({{"lanes", lanes}, {"team", team}, {"multi_step", steps}}), 40, false,

@@ -44,12 +44,17 @@ public:
         std::atomic_ref(*word).compare_exchange_strong(expected, desired);
         return expected;
     }
+    bool leads() const { return rank_ == 0; }
+    static std::uint32_t leaders() { return 1; }
+    static void sync_leaders() {}
+    static std::uint32_t sharers(std::uint32_t) { return 1; }
+    static std::uint32_t add_up(std::uint32_t value, std::uint32_t) { return value; }
     template <class Matches>
     std::uint32_t first_matches(std::uint32_t begin, std::uint32_t end, std::uint32_t most, const Matches& matches,
                                 std::uint32_t* out) const
     {
         std::uint32_t found = 0;
-        for (std::uint32_t i = begin; rank_ == 0 && i < end && found < most; ++i) {
+        for (std::uint32_t i = begin; i < end && found < most; ++i) {
             if (matches(i)) out[found++] = i;
         }
         return found;

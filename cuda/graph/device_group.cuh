@@ -57,6 +57,8 @@ public:
     }
     __device__ std::uint32_t set_bits(std::uint32_t* word, std::uint32_t bits) const { return atomicOr(word, bits); }
 
+    __device__ void prefetch(const void* address) const { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }
+
     // The first warp of the group, or what there is of it.
     __device__ bool leads() const { return rank_ < 32; }
     __device__ std::uint32_t leaders() const { return lanes_ < 32 ? lanes_ : 32; }

@@ -48,13 +48,15 @@ public:
         reset_counters();
     }
 
-    // Takes in fresh[0, count), which all threads see; what is in `fresh` is lost. entered(row) is called for each row
-    // that gets a place, left(row) for each that loses its own, by one thread each. `repeats`: a row may come twice.
+    // Takes in fresh[0, count), which all threads see; what is in `fresh` is lost. By one thread each are called
+    // comes(row, place) for each row that comes before the queue's end, with its place among those that are there,
+    // entered(row) for each that gets a place, left(row) for each that loses its own. `repeats`: a row may come twice.
     // All threads see the queue as it is then.
-    template <class Entered, class Left>
-    PGWARP_HOST_DEVICE Taken take_in(std::uint32_t count, bool repeats, const Entered& entered, const Left& left)
+    template <class Comes, class Entered, class Left>
+    PGWARP_HOST_DEVICE Taken take_in(std::uint32_t count, bool repeats, const Comes& comes, const Entered& entered,
+                                     const Left& left)
     {
-        keep(count, repeats);
+        keep(count, repeats, comes);
         group_.sync();
         const std::uint32_t kept = memory_.counters[kept_counter];
         const std::uint32_t lowest = memory_.counters[lowest_counter];
@@ -83,7 +85,8 @@ public:
 
 private:
     // What comes before the queue's end and is not in it.
-    PGWARP_HOST_DEVICE void keep(std::uint32_t count, bool repeats)
+    template <class Comes>
+    PGWARP_HOST_DEVICE void keep(std::uint32_t count, bool repeats, const Comes& comes)
     {
         const Entry worst = memory_.entries[memory_.length - 1];
         for (std::uint32_t i = group_.rank(); i < count; i += group_.size()) {
@@ -97,6 +100,7 @@ private:
             const std::uint32_t at = group_.count(&memory_.counters[kept_counter]);
             memory_.kept[at] = entry;
             memory_.place[at] = place;
+            comes(row_of(entry), place);
             group_.lower(&memory_.counters[lowest_counter], place);
         }
     }

@@ -168,7 +168,8 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
         traversal.most_fresh = most_fresh(0);
     }
     // Seeds come in large batches where there is room.
-    for (std::uint32_t together = count <= few_queries ? 2048 : 512; looks && together > traversal.most_fresh; together /= 2) {
+    for (std::uint32_t together = count <= few_queries ? 2048 : 512; looks && together > traversal.most_fresh;
+         together /= 2) {
         const std::uint32_t before = std::exchange(traversal.most_fresh, most_fresh(std::min(together, shape.seeds)));
         if (bytes() <= ground.shared_bytes) break;
         traversal.most_fresh = before;

@@ -29,7 +29,7 @@ namespace pgwarp::cuda::graph
 inline constexpr std::uint32_t most_ef = 4096;
 inline constexpr std::uint32_t most_steps = 16;
 inline constexpr std::uint32_t most_starts = 128;
-inline constexpr std::size_t few_queries = 32;  // have room to look at many seeds at a time
+inline constexpr std::size_t few_queries = 32;        // have room to look at many seeds at a time
 inline constexpr std::size_t byte_query_header = 16;  // of a query in bytes, in shared memory
 
 // What a search of an index on a device has to go by.

@@ -7,10 +7,11 @@
 // many threads there are, nor on their order, nor, with VisitedHash, on what is forgotten.
 //
 // A Group has rank(), size(), sync(), and on shared words count (adds one), lower (minimum), compare_and_swap and
-// set_bits, which return what was there. Its first leaders() threads lead(), with a barrier of their own, sync_leaders():
-// first_matches(begin, end, most, matches, out), called by them, writes, in order, the first `most` numbers in [begin,
-// end) for which matches(i) holds and returns how many they are. sharers(items): how many neighbouring threads, a power
-// of two, may work on each of so many items; add_up(value, sharers) is the sum over them, called by all threads.
+// set_bits, which return what was there. Its first leaders() threads lead(), with a barrier of their own,
+// sync_leaders(): first_matches(begin, end, most, matches, out), called by them, writes, in order, the first `most`
+// numbers in [begin, end) for which matches(i) holds and returns how many they are. sharers(items): how many
+// neighbouring threads, a power of two, may work on each of so many items; add_up(value, sharers) is the sum over them,
+// called by all threads; prefetch(address) says that what lies there will be read soon.
 #pragma once
 
 #include <cstddef>
@@ -30,9 +31,10 @@ struct TraversalShape {
     std::uint32_t length = 0;  // of the queue, >= ef: more are of use to those who want to see what bounding it saves
     std::uint32_t steps = 1;   // rows expanded a turn (SONG: multi-step probing)
     std::uint32_t degree = 0;
-    std::uint32_t most_fresh = 0;  // rows scored at a time, >= steps * degree and >= 32; starts may come in larger batches
-    bool selected = false;         // a row is remembered as visited only where it enters the queue
-    bool deletes = false;          // and forgotten where it leaves it; implies selected
+    std::uint32_t most_fresh =
+        0;                  // rows scored at a time, >= steps * degree and >= 32; starts may come in larger batches
+    bool selected = false;  // a row is remembered as visited only where it enters the queue
+    bool deletes = false;   // and forgotten where it leaves it; implies selected
 };
 
 struct TraversalMemory {
@@ -48,7 +50,7 @@ struct TraversalStarts {
     std::uint32_t kept = 0;
     std::uint32_t first = no_row_here;
     bool repeats = false;  // a row may be there twice
-    bool sorted = false;   // the nearest come first: those not kept are offered again, as far as they get in, at the end
+    bool sorted = false;  // the nearest come first: those not kept are offered again, as far as they get in, at the end
 };
 
 struct TraversalCounts {
@@ -75,6 +77,7 @@ public:
     PGWARP_HOST_DEVICE TraversalCounts run(const TraversalStarts& starts, const std::uint32_t* neighbours)
     {
         TraversalCounts counts;
+        neighbours_ = neighbours;
         queue_.clear();
         visited_.clear();
         clear_fresh();
@@ -83,7 +86,7 @@ public:
         std::uint32_t first = 0;  // entries before it are expanded
         std::uint32_t offered = 0;
         do {
-            expand(first, neighbours, counts);
+            expand(first, counts);
             first = offer_more(starts, offered, counts);
         } while (first < shape_.ef);
         return counts;
@@ -92,7 +95,7 @@ public:
 private:
     static constexpr std::uint32_t more_starts = 32;  // offered at a time
 
-    PGWARP_HOST_DEVICE void expand(std::uint32_t first, const std::uint32_t* neighbours, TraversalCounts& counts)
+    PGWARP_HOST_DEVICE void expand(std::uint32_t first, TraversalCounts& counts)
     {
         while (first < shape_.ef) {
             const std::uint32_t parents = choose_parents(first);
@@ -101,7 +104,7 @@ private:
             counts.expanded += parents;
             for (std::uint32_t i = group_.rank(); i < parents * shape_.degree; i += group_.size()) {
                 const std::size_t parent = memory_.parents[i / shape_.degree];
-                locate(neighbours[parent * shape_.degree + i % shape_.degree]);
+                locate(neighbours_[parent * shape_.degree + i % shape_.degree]);
             }
             group_.sync();
             first = smaller(first, admit(counts, !finds_repeats_ && parents > 1));
@@ -219,7 +222,11 @@ private:
         group_.sync();
         clear_fresh();
         counts.scored += fresh;
-        return queue.take_in(fresh, repeats, entered, left);
+        const auto comes = [&](std::uint32_t row, std::uint32_t place) {
+            // It will be expanded soon.
+            if (place < 2 * shape_.steps) group_.prefetch(neighbours_ + static_cast<std::size_t>(row) * shape_.degree);
+        };
+        return queue.take_in(fresh, repeats, comes, entered, left);
     }
 
     PGWARP_HOST_DEVICE std::uint32_t admit(TraversalCounts& counts, bool repeats)
@@ -267,6 +274,7 @@ private:
     TraversalMemory memory_;
     Queue<Group> queue_;
     Visited visited_;
+    const std::uint32_t* neighbours_ = nullptr;
     const Scores& scores_;
     bool remembered_late_ = false;
     bool finds_repeats_ = false;  // of two threads that meet a row at a time, one is told that it is known

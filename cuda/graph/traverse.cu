@@ -17,13 +17,16 @@ template <ScoreKind kind>
 __global__ __launch_bounds__(512, 2) void traverse_kernel(const __grid_constant__ TraverseArguments arguments)
 {
     extern __shared__ uint4 shared_memory[];
-    wait_for_kernel_before();
+    if (!arguments.beside) wait_for_kernel_before();
+    let_next_start();
     const std::uint32_t lanes = arguments.shape.lanes;
     const std::uint32_t group = threadIdx.x / lanes;
     const std::uint32_t query = blockIdx.x * arguments.shape.groups + group;
     if (query >= arguments.count) return;
     auto* shared = reinterpret_cast<unsigned char*>(shared_memory) + group * arguments.layout.end;
     traverse_query<kind, VisitedHash>(arguments, shared, lanes, query);
+    // What follows waits for this launch, and so for those that it runs beside.
+    if (arguments.beside && blockIdx.x == gridDim.x - 1) wait_for_kernel_before();
 }
 
 template <ScoreKind kind>
@@ -31,8 +34,9 @@ void launch(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cu
 {
     const SearchShape& shape = job.shape;
     allow_shared_memory(traverse_kernel<kind>);
-    launch_chained(job.chained, traverse_kernel<kind>, (count + shape.groups - 1) / shape.groups, shape.block_threads(),
-                   shape.shared_bytes, stream, "going through the graph", arguments_of(job, first, count));
+    launch_chained(job.chained || first > 0, traverse_kernel<kind>, (count + shape.groups - 1) / shape.groups,
+                   shape.block_threads(), shape.shared_bytes, stream, "going through the graph",
+                   arguments_of(job, first, count));
 }
 
 void traverse_plainly(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)

@@ -23,6 +23,7 @@ struct TraverseArguments {
     bool repeated_starts;
     bool sorted_starts;
     const std::uint32_t* dead;
+    bool beside;  // the launch before is of the same batch: its blocks need not be waited for
     std::uint32_t count;
     std::uint32_t* rows;
     std::uint32_t* found;
@@ -42,6 +43,7 @@ inline TraverseArguments arguments_of(const TraverseJob& job, std::uint32_t firs
     arguments.repeated_starts = job.repeated_starts;
     arguments.sorted_starts = job.sorted_starts;
     arguments.dead = job.dead;
+    arguments.beside = first > 0;
     arguments.count = count;
     arguments.rows = job.rows + std::size_t{first} * job.shape.wanted;
     arguments.found = job.found + first;

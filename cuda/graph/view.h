@@ -32,8 +32,8 @@ enum class RowForm : std::uint8_t {
 // query's are those of (moved query / scale of the halves): the mean of l2 is that which queries are moved by.
 struct ByteView {
     const std::int8_t* rows = nullptr;  // [rows][stride], zeros behind the dimensions
-    const float2* terms = nullptr;      // [rows]: x the scale, y what l2 adds: the squared norm of scale * bytes, else 0
-    std::uint32_t stride = 0;           // bytes, of whole pieces of 16
+    const float2* terms = nullptr;  // [rows]: x the scale, y what l2 adds: the squared norm of scale * bytes, else 0
+    std::uint32_t stride = 0;       // bytes, of whole pieces of 16
 };
 
 // The rows are seen as the one list of an inverted file whose positions are row numbers, and the seeds as its
@@ -47,8 +47,8 @@ struct GraphView {
     const std::uint32_t* neighbours = nullptr;  // [rows][degree]
     const std::uint32_t* seed_rows = nullptr;   // [seeds]
     RowForm form = RowForm::halves;
-    ivfadc::MirrorView vectors;                 // halves, and what ranks: nothing where bits are kept
-    double l1_error = 0;                        // how far a row's half form may be from it by L1
+    ivfadc::MirrorView vectors;  // halves, and what ranks: nothing where bits are kept
+    double l1_error = 0;         // how far a row's half form may be from it by L1
     BitView bits;
     ByteView bytes;  // nothing where the form is another
 

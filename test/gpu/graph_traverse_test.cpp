@@ -133,7 +133,8 @@ protected:
         const ByteQuery& asked = byte_queries[query];
         const std::size_t stride = mirror->view().bytes.stride;
         int product = 0;
-        for (std::size_t d = 0; d < GetParam().dimensions; ++d) product += byte_rows[row * stride + d] * asked.values[d];
+        for (std::size_t d = 0; d < GetParam().dimensions; ++d)
+            product += byte_rows[row * stride + d] * asked.values[d];
         const float factor = (GetParam().metric == Metric::l2 ? -2.0F : -1.0F) * asked.step;
         const float scale = factor * byte_terms[row].x;
         const float share = scale * static_cast<float>(product);
@@ -209,7 +210,7 @@ protected:
     {
         const auto stream = graph_context().lease(cuda::Priority::search);
         SearchShape shape = search_shape(settings, ef, 25, query_count, mirror->ground());
-        shape.launch_queries = 16;  // several launches
+        shape.launch_queries = 16;        // several launches
         const bool sorted = ef % 4 != 1;  // in some order: that is offered again in the end
         const std::vector<std::uint64_t> dead(with_dead ? (row_count + 63) / 64 : 0, 0x00ff0f0f33335555ULL);
         const auto floats = copy_in(std::span<const float>(queries), stream);

@@ -61,8 +61,8 @@ struct Found {
     std::uint32_t scored = 0;
 };
 
-// The textbook form: a sorted list, all visited rows in a set. Sorted starts are offered again in the end, 32 at a time,
-// as long as some of those not met get in.
+// The textbook form: a sorted list, all visited rows in a set. Sorted starts are offered again in the end, 32 at a
+// time, as long as some of those not met get in.
 std::vector<std::uint32_t> plain_search(const Graph& graph, float query, const std::vector<std::uint32_t>& starts,
                                         std::uint32_t ef, std::uint32_t steps, bool sorted = false)
 {
@@ -137,9 +137,9 @@ Found search(const Graph& graph, float query, const std::vector<std::uint32_t>& 
         };
         Traversal<HostGroup, Visited<HostGroup>, decltype(scores)> traversal(
             group, shape, memory, Visited<HostGroup>(group, words.data(), setting.bits), scores);
-        const TraversalCounts counts = traversal.run(
-            {starts.data(), static_cast<std::uint32_t>(starts.size()), kept_starts, 0, true, sorted},
-            graph.neighbours.data());
+        const TraversalCounts counts =
+            traversal.run({starts.data(), static_cast<std::uint32_t>(starts.size()), kept_starts, 0, true, sorted},
+                          graph.neighbours.data());
         if (group.rank() == 0) found.scored = counts.scored;
     });
     for (std::uint32_t i = 0; i < setting.ef; ++i) {

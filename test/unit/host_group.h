@@ -44,6 +44,7 @@ public:
         std::atomic_ref(*word).compare_exchange_strong(expected, desired);
         return expected;
     }
+    static void prefetch(const void*) {}
     bool leads() const { return rank_ == 0; }
     static std::uint32_t leaders() { return 1; }
     static void sync_leaders() {}

@@ -10,15 +10,14 @@
 namespace pgwarp::cuda::graph
 {
 
-// Memory of one search; all of it shared by its group.
-struct QueueMemory {
-    Entry* entries = nullptr;           // [length], sorted
-    Entry* fresh = nullptr;             // [most_fresh]: scored rows on their way in
-    Entry* kept = nullptr;              // [most_fresh]: those of them that get in
-    std::uint32_t* place = nullptr;     // [most_fresh]: where they come to lie
-    std::uint32_t* counters = nullptr;  // [queue_counters]
-    std::uint32_t length = 0;
-};
+// A Memory, shared by the group of a search, has
+//   Entry* entries()           [length], sorted
+//   Entry* fresh()             [most_fresh]: scored rows on their way in
+//   Entry* kept()              [most_fresh]: those of them that get in
+//   std::uint32_t* place()     [most_fresh]: where they come to lie
+//   std::uint32_t* counters()  [queue_counters]
+// and, for the traversal, rows() [most_fresh], located ones, and parents() [steps], places in the queue, then rows.
+// Functions, so that a device keeps no address of each in a register.
 
 inline constexpr std::uint32_t queue_counters = 7;
 inline constexpr std::uint32_t kept_counter = 0;     // entries in `kept`
@@ -35,16 +34,19 @@ struct Taken {
     std::uint32_t lowest = 0;   // the least place that one of them has; the queue's length for none
 };
 
-template <class Group>
+template <class Group, class Memory>
 class Queue
 {
 public:
-    PGWARP_HOST_DEVICE Queue(Group group, const QueueMemory& memory) : group_(group), memory_(memory) {}
+    PGWARP_HOST_DEVICE Queue(const Group& group, const Memory& memory, std::uint32_t length)
+        : group_(group), memory_(memory), length_(length)
+    {
+    }
 
     // A barrier has to follow.
     PGWARP_HOST_DEVICE void clear()
     {
-        for (std::uint32_t i = group_.rank(); i < memory_.length; i += group_.size()) memory_.entries[i] = no_entry;
+        for (std::uint32_t i = group_.rank(); i < length_; i += group_.size()) memory_.entries()[i] = no_entry;
         reset_counters();
     }
 
@@ -58,18 +60,18 @@ public:
     {
         keep(count, repeats, comes);
         group_.sync();
-        const std::uint32_t kept = memory_.counters[kept_counter];
-        const std::uint32_t lowest = memory_.counters[lowest_counter];
-        if (kept == 0) return {0, memory_.length};
+        const std::uint32_t kept = memory_.counters()[kept_counter];
+        const std::uint32_t lowest = memory_.counters()[lowest_counter];
+        if (kept == 0) return {0, length_};
         sort(kept);
         group_.sync();
         reset_counters();
         shift(kept, lowest, left);
         for (std::uint32_t i = group_.rank(); i < kept; i += group_.size()) {
-            const std::uint32_t place = memory_.place[i];
-            if (place >= memory_.length) continue;
-            memory_.entries[place] = memory_.kept[i];
-            entered(row_of(memory_.kept[i]));
+            const std::uint32_t place = memory_.place()[i];
+            if (place >= length_) continue;
+            memory_.entries()[place] = memory_.kept()[i];
+            entered(row_of(memory_.kept()[i]));
         }
         group_.sync();
         return {kept, lowest};
@@ -79,8 +81,8 @@ public:
     PGWARP_HOST_DEVICE void reset_counters()
     {
         if (group_.rank() != 0) return;
-        memory_.counters[kept_counter] = 0;
-        memory_.counters[lowest_counter] = memory_.length;
+        memory_.counters()[kept_counter] = 0;
+        memory_.counters()[lowest_counter] = length_;
     }
 
 private:
@@ -88,20 +90,20 @@ private:
     template <class Comes>
     PGWARP_HOST_DEVICE void keep(std::uint32_t count, bool repeats, const Comes& comes)
     {
-        const Entry worst = memory_.entries[memory_.length - 1];
+        const Entry worst = memory_.entries()[length_ - 1];
         for (std::uint32_t i = group_.rank(); i < count; i += group_.size()) {
-            const Entry entry = memory_.fresh[i];
+            const Entry entry = memory_.fresh()[i];
             if (place_of(entry) >= place_of(worst)) continue;
-            const std::uint32_t place = lower_bound_of(memory_.entries, 0, memory_.length, entry);
-            if (place_of(memory_.entries[place]) == place_of(entry)) continue;
+            const std::uint32_t place = lower_bound_of(memory_.entries(), 0, length_, entry);
+            if (place_of(memory_.entries()[place]) == place_of(entry)) continue;
             bool again = false;
-            for (std::uint32_t j = 0; repeats && j < i; ++j) again = again || memory_.fresh[j] == entry;
+            for (std::uint32_t j = 0; repeats && j < i; ++j) again = again || memory_.fresh()[j] == entry;
             if (again) continue;
-            const std::uint32_t at = group_.count(&memory_.counters[kept_counter]);
-            memory_.kept[at] = entry;
-            memory_.place[at] = place;
+            const std::uint32_t at = group_.count(&memory_.counters()[kept_counter]);
+            memory_.kept()[at] = entry;
+            memory_.place()[at] = place;
             comes(row_of(entry), place);
-            group_.lower(&memory_.counters[lowest_counter], place);
+            group_.lower(&memory_.counters()[lowest_counter], place);
         }
     }
 
@@ -114,13 +116,13 @@ private:
         // Where threads share there is one turn, which all of them go through.
         const std::uint32_t end = sharers > 1 ? group_.size() / sharers : kept;
         for (std::uint32_t i = group_.rank() / sharers; i < end; i += group_.size() / sharers) {
-            const Entry entry = memory_.kept[i < kept ? i : kept - 1];
+            const Entry entry = memory_.kept()[i < kept ? i : kept - 1];
             std::uint32_t before = 0;
-            for (std::uint32_t j = part; j < kept; j += sharers) before += memory_.kept[j] < entry ? 1 : 0;
+            for (std::uint32_t j = part; j < kept; j += sharers) before += memory_.kept()[j] < entry ? 1 : 0;
             before = group_.add_up(before, sharers);
             if (part != 0 || i >= kept) continue;
-            memory_.fresh[before] = entry;
-            memory_.place[i] += before;
+            memory_.fresh()[before] = entry;
+            memory_.place()[i] += before;
         }
     }
 
@@ -129,24 +131,25 @@ private:
     template <class Left>
     PGWARP_HOST_DEVICE void shift(std::uint32_t kept, std::uint32_t lowest, const Left& left)
     {
-        for (std::uint32_t end = memory_.length; end > lowest;) {
+        for (std::uint32_t end = length_; end > lowest;) {
             const std::uint32_t begin = end - lowest > group_.size() ? end - group_.size() : lowest;
             const std::uint32_t i = begin + group_.rank();
-            const Entry entry = i < end ? memory_.entries[i] : no_entry;
+            const Entry entry = i < end ? memory_.entries()[i] : no_entry;
             group_.sync();
             end = begin;
             if (entry == no_entry) continue;
-            const std::uint32_t place = i + lower_bound_of(memory_.fresh, 0, kept, entry);
-            if (place < memory_.length) {
-                memory_.entries[place] = entry;
+            const std::uint32_t place = i + lower_bound_of(memory_.fresh(), 0, kept, entry);
+            if (place < length_) {
+                memory_.entries()[place] = entry;
             } else {
                 left(row_of(entry));
             }
         }
     }
 
-    Group group_;
-    QueueMemory memory_;
+    const Group& group_;
+    const Memory& memory_;
+    std::uint32_t length_;
 };
 
 }  // namespace pgwarp::cuda::graph

@@ -37,12 +37,6 @@ struct TraversalShape {
     bool deletes = false;   // and forgotten where it leaves it; implies selected
 };
 
-struct TraversalMemory {
-    QueueMemory queue;
-    std::uint32_t* rows = nullptr;     // [most_fresh]: located
-    std::uint32_t* parents = nullptr;  // [steps]: places in the queue, then rows
-};
-
 // Where a search begins: at the best `kept` of some rows, and at one from which all others can be reached.
 struct TraversalStarts {
     const std::uint32_t* rows = nullptr;  // [count], in memory that all threads read; no_row_here is passed over
@@ -60,14 +54,19 @@ struct TraversalCounts {
 };
 
 // scores(rows, count, out): out[i] = entry of rows[i], not expanded, for all threads of the group together; begins and
-// ends without a barrier.
-template <class Group, class Visited, class Scores>
+// ends without a barrier. All that is given has to outlive the traversal.
+template <class Group, class Memory, class Visited, class Scores>
 class Traversal
 {
 public:
-    PGWARP_HOST_DEVICE Traversal(Group group, const TraversalShape& shape, const TraversalMemory& memory,
-                                 Visited visited, const Scores& scores)
-        : group_(group), shape_(shape), memory_(memory), queue_(group, memory.queue), visited_(visited), scores_(scores)
+    PGWARP_HOST_DEVICE Traversal(const Group& group, const TraversalShape& shape, const Memory& memory,
+                                 const Visited& visited, const Scores& scores)
+        : group_(group),
+          shape_(shape),
+          memory_(memory),
+          queue_(group, memory, shape.length),
+          visited_(visited),
+          scores_(scores)
     {
         remembered_late_ = shape.selected || shape.deletes;
         finds_repeats_ = Visited::finds_repeats && !remembered_late_;
@@ -103,7 +102,7 @@ private:
             ++counts.turns;
             counts.expanded += parents;
             for (std::uint32_t i = group_.rank(); i < parents * shape_.degree; i += group_.size()) {
-                const std::size_t parent = memory_.parents[i / shape_.degree];
+                const std::size_t parent = memory_.parents()[i / shape_.degree];
                 locate(neighbours_[parent * shape_.degree + i % shape_.degree]);
             }
             group_.sync();
@@ -131,11 +130,10 @@ private:
     // remembered: it would not stay later either.
     PGWARP_HOST_DEVICE void begin_at(const TraversalStarts& starts, TraversalCounts& counts)
     {
-        QueueMemory best = memory_.queue;
-        best.length = smaller(starts.kept, shape_.length);
-        Queue<Group> few(group_, best);
-        std::uint32_t batch = smaller(4 * best.length, shape_.most_fresh);
-        for (std::uint32_t begin = 0; begin < starts.count && best.length > 0;) {
+        const std::uint32_t kept = smaller(starts.kept, shape_.length);
+        Queue<Group, Memory> few(group_, memory_, kept);
+        std::uint32_t batch = smaller(4 * kept, shape_.most_fresh);
+        for (std::uint32_t begin = 0; begin < starts.count && kept > 0;) {
             const std::uint32_t end = begin + smaller(batch, starts.count - begin);
             for (std::uint32_t i = begin + group_.rank(); i < end; i += group_.size()) {
                 if (starts.rows[i] != no_row_here) add_located(starts.rows[i]);
@@ -161,24 +159,24 @@ private:
     PGWARP_HOST_DEVICE void clear_fresh()
     {
         if (group_.rank() != 0) return;
-        memory_.queue.counters[fresh_counter] = 0;
-        memory_.queue.counters[lost_counter] = 0;
+        memory_.counters()[fresh_counter] = 0;
+        memory_.counters()[lost_counter] = 0;
     }
 
     // The first rows that are not expanded are marked so; their numbers go to `parents`. `first` moves to where the
     // next search for them begins.
     PGWARP_HOST_DEVICE std::uint32_t choose_parents(std::uint32_t& first)
     {
-        std::uint32_t* counters = memory_.queue.counters;
+        std::uint32_t* counters = memory_.counters();
         if (group_.leads()) {
-            Entry* entries = memory_.queue.entries;
+            Entry* entries = memory_.entries();
             const auto waits = [&](std::uint32_t i) { return !is_expanded(entries[i]); };
-            const std::uint32_t found = group_.first_matches(first, shape_.ef, shape_.steps, waits, memory_.parents);
+            const std::uint32_t found = group_.first_matches(first, shape_.ef, shape_.steps, waits, memory_.parents());
             group_.sync_leaders();
             for (std::uint32_t i = group_.rank(); i < found; i += group_.leaders()) {
-                const std::uint32_t place = memory_.parents[i];
+                const std::uint32_t place = memory_.parents()[i];
                 if (i + 1 == found) counters[next_counter] = place + 1;
-                memory_.parents[i] = row_of(entries[place]);
+                memory_.parents()[i] = row_of(entries[place]);
                 entries[place] |= 1;
             }
             if (group_.rank() == 0) counters[parent_counter] = found;
@@ -190,7 +188,7 @@ private:
 
     PGWARP_HOST_DEVICE void add_located(std::uint32_t row)
     {
-        memory_.rows[group_.count(&memory_.queue.counters[fresh_counter])] = row;
+        memory_.rows()[group_.count(&memory_.counters()[fresh_counter])] = row;
     }
 
     // A row that is not known goes to those to be scored.
@@ -202,23 +200,23 @@ private:
         } else {
             bool lost = false;
             if (!visited_.insert(row, lost)) return;
-            if (lost) group_.store(&memory_.queue.counters[lost_counter], 1);
+            if (lost) group_.store(&memory_.counters()[lost_counter], 1);
         }
         add_located(row);
     }
 
     // Scores what was located and takes it into a queue.
     template <class Entered, class Left>
-    PGWARP_HOST_DEVICE Taken offer(Queue<Group>& queue, TraversalCounts& counts, bool repeats, const Entered& entered,
-                                   const Left& left)
+    PGWARP_HOST_DEVICE Taken offer(Queue<Group, Memory>& queue, TraversalCounts& counts, bool repeats,
+                                   const Entered& entered, const Left& left)
     {
-        const std::uint32_t fresh = memory_.queue.counters[fresh_counter];
-        repeats = repeats || memory_.queue.counters[lost_counter] != 0;
+        const std::uint32_t fresh = memory_.counters()[fresh_counter];
+        repeats = repeats || memory_.counters()[lost_counter] != 0;
         if (fresh == 0) {
             group_.sync();  // before the next is counted
             return {0, shape_.length};
         }
-        scores_(memory_.rows, fresh, memory_.queue.fresh);
+        scores_(memory_.rows(), fresh, memory_.fresh());
         group_.sync();
         clear_fresh();
         counts.scored += fresh;
@@ -259,7 +257,7 @@ private:
     PGWARP_HOST_DEVICE void remember_queue()
     {
         for (std::uint32_t i = group_.rank(); i < shape_.length; i += group_.size()) {
-            const Entry entry = memory_.queue.entries[i];
+            const Entry entry = memory_.entries()[i];
             bool lost = false;
             if (entry != no_entry) visited_.insert(row_of(entry), lost);
         }
@@ -269,10 +267,10 @@ private:
 
     PGWARP_HOST_DEVICE std::uint32_t most_located() const { return shape_.steps * shape_.degree; }
 
-    Group group_;
-    TraversalShape shape_;
-    TraversalMemory memory_;
-    Queue<Group> queue_;
+    const Group& group_;
+    const TraversalShape& shape_;
+    const Memory& memory_;
+    Queue<Group, Memory> queue_;
     Visited visited_;
     const std::uint32_t* neighbours_ = nullptr;
     const Scores& scores_;

@@ -40,13 +40,14 @@ __device__ void lead(const TraverseArguments& arguments, const DeviceGroup& grou
                      unsigned char* shared, std::uint32_t* located_count, std::uint32_t query)
 {
     const SearchShape& shape = arguments.shape;
-    const TraversalMemory memory = memory_in(shared, arguments.layout, shape.traversal);
+    const SharedMemory memory(shared, arguments.layout);
     const auto own = scores_of<kind>(group, teams, arguments, shared + arguments.layout.query);
     const ClusterScores<decltype(own)> scores{own, located_count};
     using Visited = VisitedHash<DeviceGroup>;
     const Visited visited(group, reinterpret_cast<std::uint32_t*>(shared + arguments.layout.visited),
                           shape.visited_bits);
-    Traversal<DeviceGroup, Visited, decltype(scores)> traversal(group, shape.traversal, memory, visited, scores);
+    Traversal<DeviceGroup, SharedMemory, Visited, decltype(scores)> traversal(group, shape.traversal, memory, visited,
+                                                                              scores);
     const TraversalCounts work = traversal.run(starts_of(arguments, query), arguments.view.neighbours);
     if (threadIdx.x == 0) *located_count = no_more;
     cg::this_cluster().sync();
@@ -59,10 +60,10 @@ __device__ void help(const TraverseArguments& arguments, const DeviceGroup& grou
 {
     const auto cluster = cg::this_cluster();
     const auto own = scores_of<kind>(group, teams, arguments, shared + arguments.layout.query);
-    const TraversalMemory memory = memory_in(shared, arguments.layout, arguments.shape.traversal);
+    const SharedMemory memory(shared, arguments.layout);
     const std::uint32_t* leaders_count = cluster.map_shared_rank(located_count, 0);
-    const std::uint32_t* located = cluster.map_shared_rank(memory.rows, 0);
-    Entry* out = cluster.map_shared_rank(memory.queue.fresh, 0);
+    const std::uint32_t* located = cluster.map_shared_rank(memory.rows(), 0);
+    Entry* out = cluster.map_shared_rank(memory.fresh(), 0);
     for (;;) {
         cluster.sync();
         const std::uint32_t count = *static_cast<const volatile std::uint32_t*>(leaders_count);

@@ -68,18 +68,28 @@ inline ScoreKind score_kind(const GraphView& view)
 
 #ifdef __CUDACC__
 
-__device__ inline TraversalMemory memory_in(unsigned char* shared, const SharedLayout& layout,
-                                            const TraversalShape& shape)
+// The memory of a search (queue.h).
+class SharedMemory
 {
-    const auto words = [&](std::uint32_t at) { return reinterpret_cast<std::uint32_t*>(shared + at); };
-    const auto entries = [&](std::uint32_t at) { return reinterpret_cast<Entry*>(shared + at); };
-    TraversalMemory memory;
-    memory.queue = {entries(layout.entries), entries(layout.fresh),  entries(layout.kept),
-                    words(layout.place),     words(layout.counters), shape.length};
-    memory.rows = words(layout.rows);
-    memory.parents = words(layout.parents);
-    return memory;
-}
+public:
+    __device__ SharedMemory(unsigned char* begin, const SharedLayout& layout) : begin_(begin), layout_(layout) {}
+    __device__ Entry* entries() const { return at<Entry>(layout_.entries); }
+    __device__ Entry* fresh() const { return at<Entry>(layout_.fresh); }
+    __device__ Entry* kept() const { return at<Entry>(layout_.kept); }
+    __device__ std::uint32_t* place() const { return at<std::uint32_t>(layout_.place); }
+    __device__ std::uint32_t* counters() const { return at<std::uint32_t>(layout_.counters); }
+    __device__ std::uint32_t* rows() const { return at<std::uint32_t>(layout_.rows); }
+    __device__ std::uint32_t* parents() const { return at<std::uint32_t>(layout_.parents); }
+
+private:
+    template <class T>
+    __device__ T* at(std::uint32_t offset) const
+    {
+        return reinterpret_cast<T*>(begin_ + offset);
+    }
+    unsigned char* begin_;
+    const SharedLayout& layout_;
+};
 
 // As ByteQuery::assign() on the CPU: the largest element becomes 127.
 __device__ inline void stage_bytes(const DeviceGroup& group, const GraphView& view, const float* from, StagedBytes* out)
@@ -180,9 +190,9 @@ __device__ inline TraversalStarts starts_of(const TraverseArguments& arguments, 
 
 // The first rows of the queue that are not dead.
 __device__ inline void write_found(const DeviceGroup& group, const TraverseArguments& arguments,
-                                   const TraversalMemory& memory, std::uint32_t query, const TraversalCounts& work)
+                                   const SharedMemory& memory, std::uint32_t query, const TraversalCounts& work)
 {
-    const Entry* entries = memory.queue.entries;
+    const Entry* entries = memory.entries();
     const std::uint32_t wanted = arguments.shape.wanted;
     std::uint32_t* rows = arguments.rows + static_cast<std::size_t>(query) * wanted;
     const auto lives = [&](std::uint32_t i) {
@@ -207,13 +217,13 @@ __device__ inline void traverse_query(const TraverseArguments& arguments, unsign
 {
     const DeviceGroup group(lanes);
     const SearchShape& shape = arguments.shape;
-    const TraversalMemory memory = memory_in(shared, arguments.layout, shape.traversal);
+    const SharedMemory memory(shared, arguments.layout);
     stage_query(group, arguments, query, shared + arguments.layout.query);
     const auto scores = scores_of<kind>(group, teams_of(group, shape.team), arguments, shared + arguments.layout.query);
     const Visited<DeviceGroup> visited(group, reinterpret_cast<std::uint32_t*>(shared + arguments.layout.visited),
                                        shape.visited_bits);
-    Traversal<DeviceGroup, Visited<DeviceGroup>, decltype(scores)> traversal(group, shape.traversal, memory, visited,
-                                                                             scores);
+    Traversal<DeviceGroup, SharedMemory, Visited<DeviceGroup>, decltype(scores)> traversal(group, shape.traversal,
+                                                                                           memory, visited, scores);
     const TraversalCounts work = traversal.run(starts_of(arguments, query), arguments.view.neighbours);
     write_found(group, arguments, memory, query, work);
 }

@@ -169,24 +169,16 @@ protected:
     std::vector<std::uint32_t> on_cpu(const SearchShape& shape, std::uint32_t query, RowBitmap dead, bool sorted) const
     {
         const TraversalShape& traversal = shape.traversal;
-        std::vector<Entry> entries(traversal.length);
-        std::vector<Entry> fresh(traversal.most_fresh);
-        std::vector<Entry> kept(traversal.most_fresh);
-        std::vector<std::uint32_t> place(traversal.most_fresh);
-        std::vector<std::uint32_t> located(traversal.most_fresh);
-        std::vector<std::uint32_t> parents(traversal.steps);
-        std::vector<std::uint32_t> counters(queue_counters);
         std::vector<std::uint32_t> visited(visited_words(16));
         const HostGroup group(0, 1, nullptr);
         const auto scores = [&](const std::uint32_t* from, std::uint32_t count, Entry* out) {
             for (std::uint32_t i = 0; i < count; ++i) out[i] = make_entry(score(query, from[i]), from[i]);
         };
-        const TraversalMemory memory{
-            {entries.data(), fresh.data(), kept.data(), place.data(), counters.data(), traversal.length},
-            located.data(),
-            parents.data()};
-        Traversal<HostGroup, VisitedHash<HostGroup>, decltype(scores)> search(
-            group, traversal, memory, VisitedHash<HostGroup>(group, visited.data(), 16), scores);
+        const HostMemory memory(traversal);
+        const Entry* entries = memory.entries();
+        const VisitedHash<HostGroup> known(group, visited.data(), 16);
+        Traversal<HostGroup, HostMemory, VisitedHash<HostGroup>, decltype(scores)> search(group, traversal, memory,
+                                                                                          known, scores);
         const bool looks = shape.offered == 0;
         search.run({looks ? distinct.data() : starts.data() + query * shape.offered,
                     looks ? shape.seeds : shape.offered, shape.starts, seeds[0], true, !looks && sorted},

@@ -115,19 +115,10 @@ Found search(const Graph& graph, float query, const std::vector<std::uint32_t>& 
              bool sorted = false)
 {
     const std::uint32_t most_fresh = std::max(32U, setting.steps * Graph::degree);
-    std::vector<Entry> entries(setting.length);
-    std::vector<Entry> fresh(most_fresh);
-    std::vector<Entry> kept(most_fresh);
-    std::vector<std::uint32_t> place(most_fresh);
-    std::vector<std::uint32_t> rows(most_fresh);
-    std::vector<std::uint32_t> parents(setting.steps);
-    std::vector<std::uint32_t> counters(queue_counters);
     std::vector<std::uint32_t> words(visited_words(setting.bits));
-    TraversalMemory memory{{entries.data(), fresh.data(), kept.data(), place.data(), counters.data(), setting.length},
-                           rows.data(),
-                           parents.data()};
     const TraversalShape shape{setting.ef, setting.length,   setting.steps,  Graph::degree,
                                most_fresh, setting.selected, setting.deletes};
+    const HostMemory memory(shape);
     Found found;
     HostGroup::run(setting.threads, [&](HostGroup group) {
         const auto scores = [&](const std::uint32_t* from, std::uint32_t count, Entry* out) {
@@ -135,15 +126,16 @@ Found search(const Graph& graph, float query, const std::vector<std::uint32_t>& 
                 out[i] = make_entry(std::fabs(graph.value[from[i]] - query), from[i]);
             }
         };
-        Traversal<HostGroup, Visited<HostGroup>, decltype(scores)> traversal(
-            group, shape, memory, Visited<HostGroup>(group, words.data(), setting.bits), scores);
+        const Visited<HostGroup> visited(group, words.data(), setting.bits);
+        Traversal<HostGroup, HostMemory, Visited<HostGroup>, decltype(scores)> traversal(group, shape, memory, visited,
+                                                                                         scores);
         const TraversalCounts counts =
             traversal.run({starts.data(), static_cast<std::uint32_t>(starts.size()), kept_starts, 0, true, sorted},
                           graph.neighbours.data());
         if (group.rank() == 0) found.scored = counts.scored;
     });
     for (std::uint32_t i = 0; i < setting.ef; ++i) {
-        if (entries[i] != no_entry) found.rows.push_back(row_of(entries[i]));
+        if (memory.entries()[i] != no_entry) found.rows.push_back(row_of(memory.entries()[i]));
     }
     return found;
 }

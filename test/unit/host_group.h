@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "graph/traversal.h"
+
 namespace pgwarp::test
 {
 
@@ -76,6 +78,38 @@ private:
     std::uint32_t rank_;
     std::uint32_t size_;
     std::barrier<>* barrier_;
+};
+
+// What a traversal keeps (cuda/graph/queue.h).
+class HostMemory
+{
+public:
+    explicit HostMemory(const cuda::graph::TraversalShape& shape)
+        : entries_(shape.length),
+          fresh_(shape.most_fresh),
+          kept_(shape.most_fresh),
+          place_(shape.most_fresh),
+          rows_(shape.most_fresh),
+          parents_(shape.steps),
+          counters_(cuda::graph::queue_counters)
+    {
+    }
+    cuda::graph::Entry* entries() const { return entries_.data(); }
+    cuda::graph::Entry* fresh() const { return fresh_.data(); }
+    cuda::graph::Entry* kept() const { return kept_.data(); }
+    std::uint32_t* place() const { return place_.data(); }
+    std::uint32_t* counters() const { return counters_.data(); }
+    std::uint32_t* rows() const { return rows_.data(); }
+    std::uint32_t* parents() const { return parents_.data(); }
+
+private:
+    mutable std::vector<cuda::graph::Entry> entries_;
+    mutable std::vector<cuda::graph::Entry> fresh_;
+    mutable std::vector<cuda::graph::Entry> kept_;
+    mutable std::vector<std::uint32_t> place_;
+    mutable std::vector<std::uint32_t> rows_;
+    mutable std::vector<std::uint32_t> parents_;
+    mutable std::vector<std::uint32_t> counters_;
 };
 
 }  // namespace pgwarp::test

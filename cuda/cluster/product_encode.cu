@@ -62,32 +62,31 @@ __device__ inline void load_part(const EncodeTask& task, std::size_t row, int be
     }
 }
 
-// A block keeps one part's codebook and goes through its share of the rows, a warp a few rows a lane at a time.
+// One part of a tile of rows for each warp of a block. Blocks end soon: the searches of clients wait for them.
 template <int padded>
-__global__ __launch_bounds__(threads) void encode_kernel(EncodeTask task, std::size_t first_row, std::size_t end_row)
+__global__ __launch_bounds__(threads) void encode_kernel(EncodeTask task, int first_part, std::size_t first_row,
+                                                         std::size_t end_row)
 {
     __shared__ SharedCodebook<padded> book;
-    const int part = blockIdx.x;
+    const int part = first_part + static_cast<int>(blockIdx.x);
     const int begin = task.shape.begin(part);
     const int width = task.shape.begin(part + 1) - begin;
     const float scale = *task.scale;
     load_codebook(book, task.codebooks + begin * codewords, width, scale);
     const int lane = threadIdx.x % 32;
-    const std::size_t stride = std::size_t{gridDim.y} * warps * tile_rows<padded>;
-    for (std::size_t tile = first_row + (std::size_t{blockIdx.y} * warps + threadIdx.x / 32) * tile_rows<padded>;
-         tile < end_row; tile += stride) {
-        constexpr int held = rows_per_lane<padded>;
-        float values[held][padded];
-        int code[held];
+    const std::size_t tile = first_row + (std::size_t{blockIdx.y} * warps + threadIdx.x / 32) * tile_rows<padded>;
+    if (tile >= end_row) return;
+    constexpr int held = rows_per_lane<padded>;
+    float values[held][padded];
+    int code[held];
 #pragma unroll
-        for (int r = 0; r < held; ++r)
-            load_part(task, min(tile + r * 32 + lane, end_row - 1), begin, width, scale, values[r]);
-        nearest_codewords(book, values, code);
+    for (int r = 0; r < held; ++r)
+        load_part(task, min(tile + r * 32 + lane, end_row - 1), begin, width, scale, values[r]);
+    nearest_codewords(book, values, code);
 #pragma unroll
-        for (int r = 0; r < held; ++r) {
-            const std::size_t row = tile + r * 32 + lane;
-            if (row < end_row) task.codes[row * task.shape.parts + part] = static_cast<std::uint8_t>(code[r]);
-        }
+    for (int r = 0; r < held; ++r) {
+        const std::size_t row = tile + r * 32 + lane;
+        if (row < end_row) task.codes[row * task.shape.parts + part] = static_cast<std::uint8_t>(code[r]);
     }
 }
 
@@ -149,19 +148,23 @@ void encode_wide(Context& context, const EncodeTask& task, const CancelToken* ca
 }
 
 template <int padded>
-void encode_narrow(Context& context, const EncodeTask& task, const CancelToken* cancel, cudaStream_t stream)
+void encode_narrow(const EncodeTask& task, const CancelToken* cancel, cudaStream_t stream)
 {
-    // About a millisecond a launch, by the operations on a row.
-    const std::size_t most = (std::size_t{1} << 34) / (std::size_t(padded + 6) * task.shape.parts * codewords);
-    const std::size_t step = std::max<std::size_t>(most / tile_rows<padded>, 1) * tile_rows<padded>;
+    // Blocks of a launch of 0.1 to 0.2 ms, by the operations on a row.
+    constexpr std::size_t block_rows = std::size_t{warps} * tile_rows<padded>;
+    constexpr std::size_t blocks = (std::size_t{1} << 32) / ((padded + 6) * codewords * block_rows);
+    const std::size_t all_parts = task.shape.parts;
+    const std::size_t parts = std::min(blocks, all_parts);
+    const std::size_t step = blocks / parts * block_rows;
     for (std::size_t first = 0; first < task.count; first += step) {
         if (cancel != nullptr) cancel->check();
         const std::size_t here = std::min(step, task.count - first);
-        const std::size_t tiles = (here + warps * tile_rows<padded> - 1) / (warps * tile_rows<padded>);
-        const std::size_t share = std::max<std::size_t>(1, context.multiprocessors() * 8 / task.shape.parts);
-        const dim3 grid(static_cast<unsigned>(task.shape.parts), static_cast<unsigned>(std::min(share, tiles)));
-        encode_kernel<padded><<<grid, threads, 0, stream>>>(task, first, first + here);
-        check_launch("encode rows");
+        const auto tiles = static_cast<unsigned>((here + block_rows - 1) / block_rows);
+        for (std::size_t part = 0; part < all_parts; part += parts) {
+            const dim3 grid(static_cast<unsigned>(std::min(parts, all_parts - part)), tiles);
+            encode_kernel<padded><<<grid, threads, 0, stream>>>(task, static_cast<int>(part), first, first + here);
+            check_launch("encode rows");
+        }
     }
 }
 
@@ -171,9 +174,15 @@ void gather_residuals(const float* rows, std::size_t dimensions, const std::uint
                       const ResidualBase& base, float* out, cudaStream_t stream)
 {
     if (count == 0) return;
-    const auto blocks = static_cast<unsigned>(std::clamp<std::size_t>(count * dimensions / 256, 1, 4096));
-    gather_residuals_kernel<<<blocks, 256, 0, stream>>>(rows, dimensions, numbers, count, base, out);
-    check_launch("gather residuals");
+    // About 0.15 ms a launch.
+    const std::size_t step = std::max<std::size_t>(1, (std::size_t{1} << 26) / dimensions);
+    for (std::size_t first = 0; first < count; first += step) {
+        const std::size_t here = std::min(step, count - first);
+        const auto blocks = static_cast<unsigned>(std::clamp<std::size_t>(here * dimensions / 256, 1, 4096));
+        gather_residuals_kernel<<<blocks, 256, 0, stream>>>(rows, dimensions, numbers + first, here, base,
+                                                            out + first * dimensions);
+        check_launch("gather residuals");
+    }
 }
 
 void encode_product(Context& context, const float* rows, std::size_t count, const ResidualBase& base,
@@ -185,10 +194,10 @@ void encode_product(Context& context, const float* rows, std::size_t count, cons
     magnitude_scale(codebooks, codewords * shape.dimensions(), scale.data(), stream);
     const EncodeTask task{rows, count, base, PartShape(shape), codebooks, scale.data(), codes};
     const std::size_t widest = (shape.dimensions() + shape.subquantizers() - 1) / shape.subquantizers();
-    if (widest <= 2) return encode_narrow<2>(context, task, cancel, stream);
-    if (widest <= 4) return encode_narrow<4>(context, task, cancel, stream);
-    if (widest <= 8) return encode_narrow<8>(context, task, cancel, stream);
-    if (widest <= 16) return encode_narrow<16>(context, task, cancel, stream);
+    if (widest <= 2) return encode_narrow<2>(task, cancel, stream);
+    if (widest <= 4) return encode_narrow<4>(task, cancel, stream);
+    if (widest <= 8) return encode_narrow<8>(task, cancel, stream);
+    if (widest <= 16) return encode_narrow<16>(task, cancel, stream);
     encode_wide(context, task, cancel, stream);
 }
 

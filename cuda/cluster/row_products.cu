@@ -14,6 +14,10 @@ constexpr int tile = 128;  // of either side; a thread computes 8 x 8
 constexpr int depth = 16;
 constexpr int threads = 256;
 constexpr int pad = 4;
+// A block keeps its place to its end, and searches wait for it: products of 256 dimensions take it about 0.1 ms. What
+// more dimensions there are is added by later launches, in the same order.
+constexpr std::size_t most_depth = 256;
+constexpr std::size_t launch_products = std::size_t{1} << 31;  // of all blocks: about 0.2 ms
 
 struct ProductTask {
     const float* left;  // [left_count][dimensions]
@@ -26,6 +30,9 @@ struct ProductTask {
     float factor;        // out = norms + factor * product
     float* out;
     std::size_t stride;
+    // Of this launch, the first one a multiple of `depth`: sums go on from what `out` holds, unless it is 0.
+    std::size_t first_dimension = 0;
+    std::size_t end_dimension = 0;
 };
 
 // Dimensions [k, k + depth) of 128 rows, transposed: 16 threads read 16 neighbours of one row.
@@ -53,8 +60,20 @@ __global__ __launch_bounds__(threads) void row_products_kernel(ProductTask task)
     const std::size_t first_right = std::size_t{blockIdx.x} * tile;
     const int x = threadIdx.x % 16;
     const int y = threadIdx.x / 16;
+    const auto row_of = [&](int i) { return first_left + (i / 4) * 64 + y * 4 + i % 4; };
+    const auto column_of = [&](int j) { return first_right + (j / 4) * 64 + x * 4 + j % 4; };
     float sums[8][8] = {};
-    for (std::size_t k = 0; k < task.dimensions; k += depth) {
+    if (task.first_dimension > 0) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+#pragma unroll
+            for (int j = 0; j < 8; ++j) {
+                if (row_of(i) >= task.left_count || column_of(j) >= task.right_count) continue;
+                sums[i][j] = task.out[row_of(i) * task.stride + column_of(j)];
+            }
+        }
+    }
+    for (std::size_t k = task.first_dimension; k < task.end_dimension; k += depth) {
         __syncthreads();
         load_tile(task.left, task.left_count, task.base, task.dimensions, first_left, k, left);
         load_tile(task.right, task.right_count, {}, task.dimensions, first_right, k, right);
@@ -73,15 +92,16 @@ __global__ __launch_bounds__(threads) void row_products_kernel(ProductTask task)
                 for (int j = 0; j < 8; ++j) sums[i][j] = fmaf(a[i], b[j], sums[i][j]);
         }
     }
+    const bool last = task.end_dimension == task.dimensions;
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-        const std::size_t row = first_left + (i / 4) * 64 + y * 4 + i % 4;
+        const std::size_t row = row_of(i);
 #pragma unroll
         for (int j = 0; j < 8; ++j) {
-            const std::size_t column = first_right + (j / 4) * 64 + x * 4 + j % 4;
+            const std::size_t column = column_of(j);
             if (row >= task.left_count || column >= task.right_count) continue;
             const float norm = task.norms != nullptr ? task.norms[column] : 0.0F;
-            task.out[row * task.stride + column] = fmaf(task.factor, sums[i][j], norm);
+            task.out[row * task.stride + column] = last ? fmaf(task.factor, sums[i][j], norm) : sums[i][j];
         }
     }
 }
@@ -100,16 +120,43 @@ __global__ __launch_bounds__(threads) void squared_norms_kernel(const float* row
     if (threadIdx.x % 32 == 0) out[i] = sum;
 }
 
-// Rows of one side in a launch of little more than a millisecond.
-std::size_t launch_rows(std::size_t others, std::size_t dimensions)
-{
-    const std::size_t rounded = (others + tile - 1) / tile * tile;
-    return std::clamp<std::size_t>((std::size_t{1} << 34) / (rounded * dimensions * tile), 1, 4096) * tile;
-}
-
 unsigned tiles(std::size_t rows)
 {
     return static_cast<unsigned>((rows + tile - 1) / tile);
+}
+
+// Dimensions of a launch: equal shares, as many as there must be.
+std::size_t launch_depth(std::size_t dimensions)
+{
+    const std::size_t shares = (dimensions + most_depth - 1) / most_depth;
+    return ((dimensions + shares - 1) / shares + depth - 1) / depth * depth;
+}
+
+// Blocks of a launch: about launch_products, and as many as fill the device some whole times.
+std::size_t launch_blocks(std::size_t dimensions)
+{
+    int device = 0;
+    int multiprocessors = 0;
+    int resident = 0;
+    check(cudaGetDevice(&device), "asking for the device");
+    check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "asking for the device");
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, row_products_kernel, threads, 0),
+          "asking for the device");
+    const std::size_t wave = std::max<std::size_t>(1, static_cast<std::size_t>(multiprocessors) * resident);
+    const std::size_t blocks = launch_products / (launch_depth(dimensions) * tile * tile);
+    const std::size_t waves = std::max<std::size_t>(1, (blocks + wave / 2) / wave);
+    return std::min<std::size_t>(waves * wave, 65535);
+}
+
+void multiply(ProductTask task, cudaStream_t stream)
+{
+    const std::size_t share = launch_depth(task.dimensions);
+    const dim3 grid(tiles(task.right_count), tiles(task.left_count));
+    for (; task.first_dimension < task.dimensions; task.first_dimension = task.end_dimension) {
+        task.end_dimension = std::min(task.first_dimension + share, task.dimensions);
+        row_products_kernel<<<grid, threads, 0, stream>>>(task);
+        check_launch("products of rows");
+    }
 }
 
 }  // namespace
@@ -117,42 +164,48 @@ unsigned tiles(std::size_t rows)
 void rotate_rows(const float* rows, std::size_t count, std::size_t dimensions, const ResidualBase& base,
                  const float* rotation, float* out, cudaStream_t stream)
 {
-    const std::size_t step = std::min(launch_rows(dimensions, dimensions), std::size_t{tile} * 65535);
+    if (count == 0) return;
+    const std::size_t step = std::max<std::size_t>(1, launch_blocks(dimensions) / tiles(dimensions)) * tile;
     for (std::size_t first = 0; first < count; first += step) {
         const std::size_t here = std::min(step, count - first);
         ResidualBase piece = base;
         if (piece.labels != nullptr) piece.labels += first;
-        row_products_kernel<<<dim3(tiles(dimensions), tiles(here)), threads, 0, stream>>>(
-            {rows + first * dimensions, here, piece, rotation, dimensions, dimensions, nullptr, 1.0F,
-             out + first * dimensions, dimensions});
-        check_launch("rotate rows");
+        multiply({rows + first * dimensions, here, piece, rotation, dimensions, dimensions, nullptr, 1.0F,
+                  out + first * dimensions, dimensions},
+                 stream);
     }
 }
 
 void score_rows(const float* queries, std::size_t query_count, const float* rows, const float* norms,
                 std::size_t row_count, std::size_t dimensions, float* out, std::size_t stride, cudaStream_t stream)
 {
-    const std::size_t step = launch_rows(query_count, dimensions);
-    for (std::size_t first = 0; first < row_count; first += step) {
-        const std::size_t here = std::min(step, row_count - first);
-        row_products_kernel<<<dim3(tiles(here), tiles(query_count)), threads, 0, stream>>>(
-            {queries,
-             query_count,
-             {},
-             rows + first * dimensions,
-             here,
-             dimensions,
-             norms != nullptr ? norms + first : nullptr,
-             norms != nullptr ? -2.0F : -1.0F,
-             out + first,
-             stride});
-        check_launch("score rows");
+    if (query_count == 0 || row_count == 0) return;
+    const std::size_t blocks = launch_blocks(dimensions);
+    const std::size_t query_step = std::min(query_count, blocks * tile);
+    const std::size_t step = std::max<std::size_t>(1, blocks / tiles(query_step)) * tile;
+    const float factor = norms != nullptr ? -2.0F : -1.0F;
+    for (std::size_t query = 0; query < query_count; query += query_step) {
+        const std::size_t together = std::min(query_step, query_count - query);
+        for (std::size_t first = 0; first < row_count; first += step) {
+            multiply({queries + query * dimensions,
+                      together,
+                      {},
+                      rows + first * dimensions,
+                      std::min(step, row_count - first),
+                      dimensions,
+                      norms != nullptr ? norms + first : nullptr,
+                      factor,
+                      out + query * stride + first,
+                      stride},
+                     stream);
+        }
     }
 }
 
 void squared_norms(const float* rows, std::size_t count, std::size_t dimensions, float* out, cudaStream_t stream)
 {
-    const std::size_t most = std::clamp<std::size_t>((std::size_t{1} << 29) / dimensions, 1, std::size_t{1} << 26);
+    // About 0.15 ms a launch, by memory traffic or by warps.
+    const std::size_t most = std::clamp<std::size_t>((std::size_t{1} << 27) / dimensions, 1, std::size_t{1} << 22);
     for (std::size_t first = 0; first < count; first += most) {
         const std::size_t here = std::min(most, count - first);
         squared_norms_kernel<<<static_cast<unsigned>((here * 32 + threads - 1) / threads), threads, 0, stream>>>(

@@ -1,5 +1,6 @@
 #include "ivfadc/byte_rows.h"
 
+#include <algorithm>
 #include <cfloat>
 
 #include "device/error.h"
@@ -77,9 +78,15 @@ void encode_byte_rows(const float* rows, std::size_t count, std::uint32_t dimens
                       const float* centroids, std::uint8_t* codes, float* scales, cudaStream_t stream)
 {
     if (count == 0) return;
-    encode_byte_rows_kernel<<<blocks_for(count * 32), threads, 0, stream>>>(rows, count, dimensions, lists, centroids,
-                                                                            codes, scales);
-    check_launch("encoding rows in bytes");
+    // 0.1 to 0.2 ms a launch, by memory traffic or by warps.
+    const std::size_t step = std::clamp<std::size_t>((std::size_t{1} << 26) / dimensions, 1, std::size_t{1} << 20);
+    for (std::size_t first = 0; first < count; first += step) {
+        const std::size_t here = std::min(step, count - first);
+        encode_byte_rows_kernel<<<blocks_for(here * 32), threads, 0, stream>>>(
+            rows + first * dimensions, here, dimensions, lists + first, centroids, codes + first * dimensions,
+            scales + first);
+        check_launch("encoding rows in bytes");
+    }
 }
 
 void scatter_bytes(const std::byte* piece, std::uint64_t offset, std::size_t bytes, std::uint32_t dimensions,

@@ -1,5 +1,6 @@
 #include "ivfadc/mirror_kernels.h"
 
+#include <algorithm>
 #include <cfloat>
 
 #include "device/error.h"
@@ -198,10 +199,16 @@ void encode_halves(const float* vectors, const std::uint32_t* rows, std::size_t 
 void half_terms(const __half* halves, const std::uint32_t* row_at, std::size_t rows, std::size_t count,
                 std::uint32_t dimensions, bool squared, float* terms, cudaStream_t stream)
 {
-    if (count == 0) return;
-    half_terms_kernel<<<blocks_for(count, threads / 32), threads, 0, stream>>>(halves, row_at, rows, count,
-                                                                               half_stride(dimensions), squared, terms);
-    check_launch("norms of half vectors");
+    const std::uint32_t stride = half_stride(dimensions);
+    // About 0.15 ms a launch, by memory traffic or by warps.
+    const std::size_t step = std::clamp<std::size_t>((std::size_t{1} << 27) / stride, 1, std::size_t{1} << 20);
+    for (std::size_t first = 0; first < count; first += step) {
+        const std::size_t here = std::min(step, count - first);
+        half_terms_kernel<<<blocks_for(here, threads / 32), threads, 0, stream>>>(
+            halves + first * stride, row_at != nullptr ? row_at + first : nullptr, rows - std::min(rows, first), here,
+            stride, squared, terms + first);
+        check_launch("norms of half vectors");
+    }
 }
 
 void code_terms(const MirrorView& mirror, const float* rotated_centroids, float* terms, cudaStream_t stream)

@@ -1,6 +1,9 @@
 // What is made of rows (product codes, rotated rows, halves) and true neighbours, against the CPU's own code.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <set>
+
 #include "cluster/hadamard.h"
 #include "cluster/half_rows.h"
 #include "cluster/product_quantizer.h"
@@ -117,6 +120,132 @@ TEST(ProductQuantizer, EncodesResiduals)
     }
 }
 
+// More rows than one launch encodes: those at the end have the codes that they have alone.
+TEST(ProductQuantizer, EncodesManyRows)
+{
+    const auto stream = context().lease(Priority::build);
+    for (const std::size_t d : {2, 12}) {
+        constexpr std::size_t count = (std::size_t{1} << 21) + 777;
+        constexpr std::size_t some = 5000;
+        const ProductQuantizer shape(d, 1);
+        const auto rows = to_device(normal_values(count * d, 27), stream);
+        const auto codebooks = to_device(normal_values(256 * d, 28), stream);
+        DeviceArray<std::uint8_t> all(context().pool(), count, "test", stream);
+        DeviceArray<std::uint8_t> last(context().pool(), some, "test", stream);
+        encode_product(context(), rows.data(), count, {}, shape, codebooks.data(), all.data(), nullptr, stream);
+        encode_product(context(), rows.data() + (count - some) * d, some, {}, shape, codebooks.data(), last.data(),
+                       nullptr, stream);
+        const auto codes = to_host(all, stream);
+        const auto want = to_host(last, stream);
+        ASSERT_TRUE(std::equal(want.begin(), want.end(), codes.end() - some)) << d;
+        EXPECT_GT(std::set<std::uint8_t>(want.begin(), want.end()).size(), 50U);
+    }
+}
+
+// More parts than one launch encodes.
+TEST(ProductQuantizer, EncodesManyParts)
+{
+    const auto stream = context().lease(Priority::build);
+    constexpr std::size_t count = 3000;
+    constexpr std::size_t d = 1100;
+    constexpr std::size_t begin = 1000;
+    const std::vector<float> rows = normal_values(count * d, 29);
+    const std::vector<float> codebooks = normal_values(256 * d, 30);
+    std::vector<float> last_columns;
+    for (std::size_t i = 0; i < count; ++i)
+        last_columns.insert(last_columns.end(), rows.data() + i * d + begin, rows.data() + (i + 1) * d);
+    const auto encode = [&](const std::vector<float>& values, std::size_t parts, const float* books) {
+        const auto device_rows = to_device(values, stream);
+        const auto device_books = to_device(std::vector<float>(books, books + 256 * parts), stream);
+        DeviceArray<std::uint8_t> codes(context().pool(), count * parts, "test", stream);
+        encode_product(context(), device_rows.data(), count, {}, ProductQuantizer(parts, parts), device_books.data(),
+                       codes.data(), nullptr, stream);
+        return to_host(codes, stream);
+    };
+    const auto codes = encode(rows, d, codebooks.data());
+    const auto want = encode(last_columns, d - begin, codebooks.data() + 256 * begin);
+    for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t part = begin; part < d; ++part)
+            ASSERT_EQ(codes[i * d + part], want[i * (d - begin) + part - begin]) << i << " " << part;
+    }
+}
+
+// One value of row_products.h as its contract has it: the dimensions in order, each rounded once.
+float product_in_order(const float* one, const float* other, std::size_t dimensions, float factor, float norm)
+{
+    float sum = 0;
+    for (std::size_t e = 0; e < dimensions; ++e) sum = std::fmaf(one[e], other[e], sum);
+    return std::fmaf(factor, sum, norm);
+}
+
+// Dimensions of one launch and of several, in shares that are equal and that are not.
+TEST(RowProducts, AddsInOrder)
+{
+    const auto stream = context().lease(Priority::build);
+    constexpr std::size_t query_count = 131;
+    constexpr std::size_t row_count = 140;
+    for (const std::size_t d : {5, 256, 257, 512, 700, 1030}) {
+        const auto queries = normal_values(query_count * d, 36);
+        const auto rows = normal_values(row_count * d, 37);
+        const auto norms = normal_values(row_count, 38);
+        const auto device_queries = to_device(queries, stream);
+        const auto device_rows = to_device(rows, stream);
+        const auto device_norms = to_device(norms, stream);
+        for (const bool with_norms : {true, false}) {
+            constexpr std::size_t stride = row_count + 7;
+            DeviceArray<float> out(context().pool(), query_count * stride, "test", stream);
+            score_rows(device_queries.data(), query_count, device_rows.data(),
+                       with_norms ? device_norms.data() : nullptr, row_count, d, out.data(), stride, stream);
+            const auto got = to_host(out, stream);
+            for (std::size_t q = 0; q < query_count; ++q) {
+                for (std::size_t i = 0; i < row_count; ++i) {
+                    const float want = product_in_order(queries.data() + q * d, rows.data() + i * d, d,
+                                                        with_norms ? -2.0F : -1.0F, with_norms ? norms[i] : 0.0F);
+                    ASSERT_EQ(got[q * stride + i], want) << d << " " << q << " " << i;
+                }
+            }
+        }
+    }
+}
+
+// More rows than one launch multiplies, residuals among them.
+TEST(RowProducts, OfManyRows)
+{
+    const auto stream = context().lease(Priority::build);
+    constexpr std::size_t count = 1300001;
+    constexpr std::size_t d = 3;
+    const auto rows = normal_values(count * d, 39);
+    const auto rotation = normal_values(d * d, 40);
+    const auto centroids = normal_values(7 * d, 42);
+    std::vector<std::uint32_t> labels(count);
+    for (std::size_t i = 0; i < count; ++i) labels[i] = static_cast<std::uint32_t>(i * 5 % 7);
+    const auto device_rows = to_device(rows, stream);
+    const auto device_rotation = to_device(rotation, stream);
+    const auto device_centroids = to_device(centroids, stream);
+    const auto device_labels = to_device(labels, stream);
+    DeviceArray<float> out(context().pool(), rows.size(), "test", stream);
+    DeviceArray<float> scores(context().pool(), rows.size(), "test", stream);
+    DeviceArray<float> turned(context().pool(), rows.size(), "test", stream);
+    rotate_rows(device_rows.data(), count, d, {device_labels.data(), device_centroids.data()}, device_rotation.data(),
+                out.data(), stream);
+    score_rows(device_rotation.data(), d, device_rows.data(), nullptr, count, d, scores.data(), count, stream);
+    score_rows(device_rows.data(), count, device_rotation.data(), nullptr, d, d, turned.data(), d, stream);
+    const auto rotated = to_host(out, stream);
+    const auto scored = to_host(scores, stream);
+    const auto scored_too = to_host(turned, stream);
+    for (std::size_t i = 0; i < count; ++i) {
+        float residual[d];
+        for (std::size_t e = 0; e < d; ++e) residual[e] = rows[i * d + e] - centroids[labels[i] * d + e];
+        for (std::size_t e = 0; e < d; ++e) {
+            const float* line = rotation.data() + e * d;
+            ASSERT_EQ(rotated[i * d + e], product_in_order(residual, line, d, 1, 0)) << i;
+            const float want = product_in_order(line, rows.data() + i * d, d, -1, 0);
+            ASSERT_EQ(scored[e * count + i], want) << i;
+            ASSERT_EQ(scored_too[i * d + e], want) << i;
+        }
+    }
+}
+
 TEST(RowProducts, RotatesAsFloat64Does)
 {
     const auto stream = context().lease(Priority::build);
@@ -193,6 +322,33 @@ TEST(HalfRows, StoresTheBitsThatTheCpuStores)
             EXPECT_FLOAT_EQ(*reinterpret_cast<const float*>(bits.data()), error);
         }
     }
+}
+
+// More rows than one launch encodes.
+TEST(HalfRows, OfManyRows)
+{
+    const auto stream = context().lease(Priority::build);
+    constexpr std::size_t count = (std::size_t{1} << 20) + 1001;
+    constexpr std::size_t d = 2;
+    auto rows = normal_values(count * d, 43);
+    rows[count * d - 1] = 50;  // the largest error is the last row's, if anybody's
+    const auto device_rows = to_device(rows, stream);
+    const HalfCodec codec = train_half(context(), device_rows.data(), count, d, stream);
+    const auto mean = to_device(codec.mean, stream);
+    DeviceArray<std::uint16_t> out(context().pool(), rows.size(), "test", stream);
+    DeviceArray<std::uint32_t> worst(context().pool(), 1, "test", stream);
+    check(cudaMemsetAsync(worst.data(), 0, 4, stream), "clear");
+    encode_half(device_rows.data(), count, codec, mean.data(), out.data(), worst.data(), stream);
+    const auto got = to_host(out, stream);
+    const auto bits = to_host(worst, stream);
+    float error = 0;
+    half_bits want[d];
+    for (std::size_t i = 0; i < count; ++i) {
+        codec.encode(rows.data() + i * d, want);
+        for (std::size_t e = 0; e < d; ++e) ASSERT_EQ(got[i * d + e], want[e]) << i;
+        error = std::max(error, codec.error(rows.data() + i * d));
+    }
+    EXPECT_FLOAT_EQ(*reinterpret_cast<const float*>(bits.data()), error);
 }
 
 TEST(Truth, AgreesWithTheCpu)

@@ -17,7 +17,7 @@ namespace
 
 constexpr std::size_t most_decoded = std::size_t{1} << 30;             // bytes of decoded rows
 constexpr std::size_t most_scores = std::size_t{512} << 20;            // bytes of dense or coarse scores
-constexpr double most_products = 6e11;                                 // multiply-adds of a scan: about 2 ms
+constexpr double most_products = 6e11;                                 // multiply-adds of a scan
 constexpr std::size_t remote_bytes_of_launch = std::size_t{64} << 20;  // over the bus: about 1.3 ms
 constexpr std::uint32_t most_queries = 16384;
 constexpr std::uint32_t whole_select = 1024;  // candidates that the last step sorts
@@ -253,6 +253,8 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* q
         work.first_item = space.order.totals;
         work.last_item = space.order.totals + 1;
         work.most_items = plan.most_items;
+        estimate_tiles(view, std::uint64_t{plan.count} * plan.probes,
+                       mirror.layout().most_slots.back() / mirror.lists(), work);
         work.decoded = space.decoded;
         if (plan.decoded) decode_rows(view, space.decoded, stream);
         scan_lists(view, prepared, work, dense, stream);

@@ -8,6 +8,7 @@
 #include "device/shared_memory.h"
 #include "ivfadc/matrix_tile.cuh"
 #include "ivfadc/order_key.cuh"
+#include "ivfadc/probes.h"
 #include "ivfadc/tile_rows.cuh"
 
 namespace pgwarp::cuda::ivfadc
@@ -24,6 +25,12 @@ constexpr std::uint32_t term_bytes = tile_rows * sizeof(float);
 constexpr std::uint32_t stage_bytes = query_tile_bytes + row_tile_bytes + term_bytes;
 constexpr std::uint32_t most_codebook_bytes = 64 << 10;
 constexpr int decode_threads = 256;
+// Blocks end after about so many tiles, some 0.05 to 0.15 ms: those of more urgent streams wait for them. Where each
+// block first loads the codebooks it takes a few times as many.
+constexpr std::uint32_t block_tiles = 32;
+constexpr std::uint32_t block_tiles_with_codebooks = 128;
+constexpr std::uint32_t launch_tiles_most = 1U << 18;  // of a launch: about a millisecond
+constexpr std::uint32_t fewest_blocks = 132 * 8;       // more than fit at once even out unequal items
 
 // What the queries of an item need, by their place in the item.
 struct ItemQueries {
@@ -65,7 +72,11 @@ struct DenseOutput {
 struct LimitedOutput {
     static constexpr bool limited = true;
     LimitedScores out;
-    __device__ float limit_of(std::uint32_t query) const { return out.limits[query]; }
+    // A query of which too much has passed is lost already: of it, nothing more passes.
+    __device__ float limit_of(std::uint32_t query) const
+    {
+        return __ldcg(out.counts + query) > out.capacity ? -INFINITY : out.limits[query];
+    }
     __device__ void write(std::uint32_t query, std::uint32_t at, std::uint64_t entry) const
     {
         if (at < out.capacity) out.candidates[static_cast<std::size_t>(query) * out.capacity + at] = entry;
@@ -111,6 +122,9 @@ struct WorkView {
     std::uint32_t centroids;          // whole groups
     std::uint32_t stretch;            // of centroids in an item
     std::uint32_t queries;
+    // Where there are items: the share of them that a launch does.
+    std::uint32_t skipped = 0;
+    std::uint32_t share = 0;
 
     __device__ void find(std::uint32_t index, ScanItem& item) const
     {
@@ -126,8 +140,11 @@ struct WorkView {
         item.first_row = index / tiles * stretch;
         item.rows = min(stretch, centroids - item.first_row);
     }
-    __device__ std::uint32_t first() const { return work.first_item != nullptr ? *work.first_item : 0; }
-    __device__ std::uint32_t last() const { return work.items != nullptr ? *work.last_item : work.most_items; }
+    __device__ std::uint32_t first() const { return work.items != nullptr ? *work.first_item + skipped : 0; }
+    __device__ std::uint32_t last() const
+    {
+        return work.items != nullptr ? min(*work.last_item, first() + share) : work.most_items;
+    }
 };
 
 template <class Output>
@@ -219,7 +236,7 @@ __device__ void emit_minima(const ScanItem& item, const ItemQueries& queries, st
 }
 
 // Hands a warp's scores of one tile to the output and clears the sums. Limits are finite: infinities and NaN never
-// pass.
+// pass (but for queries that are lost).
 template <class Rows, class Output>
 __device__ void emit_tile(const Rows& rows, const ScanItem& item, const ItemQueries& queries,
                           std::uint32_t list_position, std::uint32_t tile_row, int warp_query, int warp_row,
@@ -302,6 +319,9 @@ __global__ __launch_bounds__(threads, 2) void scan_tiles(Rows rows, QueryView qu
 {
     extern __shared__ __align__(1024) unsigned char shared[];
     __shared__ ItemQueries item_queries;
+    const std::uint32_t begin = view.first() + blockIdx.x;
+    const std::uint32_t last = view.last();
+    if (begin >= last) return;
     constexpr int stages = Stages;
     PassedScores* passed = nullptr;
     unsigned char* rest = shared + stages * stage_bytes;
@@ -314,8 +334,7 @@ __global__ __launch_bounds__(threads, 2) void scan_tiles(Rows rows, QueryView qu
     const int warp_query = (warp % 2) * 32;
     const int warp_row = (warp / 2) * 32;
     const std::uint32_t depths = (stride + tile_depth - 1) / tile_depth;
-    const std::uint32_t last = view.last();
-    for (std::uint32_t index = view.first() + blockIdx.x; index < last; index += gridDim.x) {
+    for (std::uint32_t index = begin; index < last; index += gridDim.x) {
         ScanItem item;
         view.find(index, item);
         __syncthreads();  // the item before is done with
@@ -378,17 +397,29 @@ constexpr std::uint32_t beside_ring = Output::limited ? passed_bytes : 0;
 constexpr std::uint32_t fixed_bytes = 2048;
 constexpr int fewest_stages = 2;  // fit a block of every device
 
+// Where there are items, blocks take them in strides.
 template <class Rows, int Stages, class Output>
-void launch_tiles(const Rows& rows, const QueryView& queries, std::uint32_t stride, const float* terms,
-                  const WorkView& view, const Output& output, std::uint32_t bytes, cudaStream_t stream)
+void launch_tiles(const Rows& rows, const QueryView& queries, std::uint32_t stride, const float* terms, WorkView view,
+                  const Output& output, std::uint32_t tiles_each, std::uint32_t bytes, cudaStream_t stream)
 {
-    const std::uint32_t items = view.work.most_items;
-    if (items == 0) return;
+    const ScanWork& work = view.work;
+    if (work.most_items == 0) return;
     allow_shared_memory(scan_tiles<Rows, Stages, Output>);
-    // Blocks take items in strides; more blocks than fit at once even out unequal items.
-    const std::uint32_t blocks = std::min<std::uint32_t>(items, view.work.items != nullptr ? 132 * 8 : 1U << 30);
-    scan_tiles<Rows, Stages, Output><<<blocks, threads, bytes, stream>>>(rows, queries, stride, terms, view, output);
-    check_launch("scan of lists");
+    if (work.items == nullptr) {
+        scan_tiles<Rows, Stages, Output>
+            <<<work.most_items, threads, bytes, stream>>>(rows, queries, stride, terms, view, output);
+        check_launch("scan of centroids");
+        return;
+    }
+    const auto tiles = static_cast<std::uint32_t>(std::min<std::uint64_t>(work.tiles, launch_tiles_most));
+    const std::uint32_t most = std::max(fewest_blocks, launch_tiles_most / std::max(1U, work.item_tiles));
+    for (; view.skipped < work.most_items; view.skipped += view.share) {
+        view.share = std::min(most, work.most_items - view.skipped);
+        const std::uint32_t blocks = std::min(view.share, std::max(fewest_blocks, tiles / tiles_each));
+        scan_tiles<Rows, Stages, Output>
+            <<<blocks, threads, bytes, stream>>>(rows, queries, stride, terms, view, output);
+        check_launch("scan of lists");
+    }
 }
 
 template <class Rows, class Output>
@@ -397,11 +428,12 @@ void launch(const Rows& rows, const QueryView& queries, std::uint32_t stride, co
 {
     const std::uint32_t beside = beside_ring<Output> + extra_bytes;
     const std::uint32_t bytes = Rows::stages * stage_bytes + beside;
+    const std::uint32_t tiles_each = extra_bytes > 0 ? block_tiles_with_codebooks : block_tiles;
     if (Rows::stages > fewest_stages && bytes + fixed_bytes > view.work.shared_bytes) {
-        return launch_tiles<Rows, fewest_stages>(rows, queries, stride, terms, view, output,
+        return launch_tiles<Rows, fewest_stages>(rows, queries, stride, terms, view, output, tiles_each,
                                                  fewest_stages * stage_bytes + beside, stream);
     }
-    launch_tiles<Rows, Rows::stages>(rows, queries, stride, terms, view, output, bytes, stream);
+    launch_tiles<Rows, Rows::stages>(rows, queries, stride, terms, view, output, tiles_each, bytes, stream);
 }
 
 template <class Output>
@@ -438,6 +470,15 @@ void scan_lists(const MirrorView& mirror, const QueryView& queries, const ScanWo
                 cudaStream_t stream)
 {
     scan(mirror, queries, work, LimitedOutput{out}, stream);
+}
+
+void estimate_tiles(const MirrorView& mirror, std::uint64_t pairs, std::uint64_t average_rows, ScanWork& work)
+{
+    const std::uint64_t depths = (mirror.stride + tile_depth - 1) / tile_depth;
+    const std::uint64_t list_tiles = (average_rows + tile_rows - 1) / tile_rows * depths;
+    work.item_tiles =
+        static_cast<std::uint32_t>(std::clamp<std::uint64_t>(list_tiles, 1, item_rows / tile_rows * depths));
+    work.tiles = (pairs / scan_queries + std::min<std::uint64_t>(pairs, mirror.lists)) * list_tiles;
 }
 
 void decode_rows(const MirrorView& mirror, __half* out, cudaStream_t stream)

@@ -33,6 +33,9 @@ struct ScanWork {
     const std::uint32_t* last_item = nullptr;
     const std::uint32_t* order = nullptr;  // pairs sorted by list
     std::uint32_t most_items = 0;          // a bound, known on the host
+    // Tiles of 64 queries, 128 rows and 64 dimensions, by lists of average length: of an item, and of all.
+    std::uint32_t item_tiles = 1;
+    std::uint64_t tiles = 0;
     // ... or, by scan_pairs() (pair_scan.h), the groups of the probes: at most so many slots a query.
     std::uint32_t most_slots = 0;
     std::uint32_t shared_bytes = 64 << 10;  // that a block may have: 64 KB or more
@@ -50,7 +53,7 @@ struct DenseScores {
 };
 
 // Appends what is at most the query's limit: candidates[query * capacity + counts[query]++]. Counts may go past the
-// capacity; the candidates beyond are lost.
+// capacity; the candidates beyond are lost, and more of such a query are not looked for.
 struct LimitedScores {
     const float* limits = nullptr;        // [queries]
     std::uint64_t* candidates = nullptr;  // order_key(score) << 32 | position
@@ -62,6 +65,9 @@ void scan_lists(const MirrorView& mirror, const QueryView& queries, const ScanWo
                 cudaStream_t stream);
 void scan_lists(const MirrorView& mirror, const QueryView& queries, const ScanWork& work, const LimitedScores& out,
                 cudaStream_t stream);
+
+// Fills item_tiles and tiles for pairs with lists of so many rows on average.
+void estimate_tiles(const MirrorView& mirror, std::uint64_t pairs, std::uint64_t average_rows, ScanWork& work);
 
 // out [positions][stride]: all codes as halves, times the scale of the half codebooks.
 void decode_rows(const MirrorView& mirror, __half* out, cudaStream_t stream);

@@ -11,6 +11,7 @@
 #include "ivfadc/byte_rows.h"
 #include "ivfadc/ivfadc.h"
 #include "ivfadc/layout.h"
+#include "ivfadc/mirror_kernels.h"
 
 namespace pgwarp::test
 {
@@ -356,6 +357,35 @@ TEST(DeviceIvfadcShapes, ManyDuplicates)
     }
 }
 
+// A scan of more items than one launch takes: many queries that probe all of many lists, most of whose neighbours are
+// in lists far down.
+TEST(DeviceIvfadcShapes, ManyItems)
+{
+    ThreadPool pool(0);
+    constexpr std::size_t dimensions = 16;
+    constexpr std::size_t count = 16384;
+    constexpr std::size_t together = 200;  // few enough for dense scores
+    constexpr std::int64_t lists = 1100;
+    const std::vector<float> rows = random_rows(36000, dimensions, 12);
+    std::vector<float> queries = random_rows(count, dimensions, 12);
+    for (float& value : queries) value = value * 0.98F + 0.01F;
+    const Both index(Metric::l2, dimensions, rows, make_list({{"codes", 1}, {"refine", 2}, {"lists", lists}}), pool);
+    const auto found = index.ask(*index.device, queries, 5, lists, pool);
+    for (std::size_t first = 0; first < count; first += together) {
+        const auto begin = queries.begin() + static_cast<std::ptrdiff_t>(first * dimensions);
+        const std::size_t here = std::min(together, count - first);
+        const std::vector<float> some(begin, begin + static_cast<std::ptrdiff_t>(here * dimensions));
+        const auto expected = index.ask(*index.device, some, 5, lists, pool);
+        for (std::size_t q = 0; q < here; ++q) {
+            ASSERT_EQ(found[first + q].size(), 5U);
+            for (std::size_t i = 0; i < 5; ++i) {
+                ASSERT_EQ(found[first + q][i].row, expected[q][i].row) << first + q;
+                ASSERT_EQ(found[first + q][i].distance, expected[q][i].distance) << first + q;
+            }
+        }
+    }
+}
+
 TEST(DeviceIvfadcShapes, HugeAndTinyNorms)
 {
     ThreadPool pool(0);
@@ -459,6 +489,58 @@ TEST(DeviceIvfadcShapes, EncodesTheBytesOfTheCpu)
                                    codes.begin() + static_cast<std::ptrdiff_t>(i * dimensions)))
                 << dimensions << " " << i;
         }
+    }
+}
+
+// More rows than one launch takes.
+TEST(DeviceIvfadcShapes, TermsAndBytesOfManyRows)
+{
+    constexpr std::size_t count = (std::size_t{1} << 20) + 601;
+    constexpr std::size_t there = count - 100;
+    constexpr std::uint32_t dimensions = 8;
+    const std::uint32_t stride = cuda::ivfadc::half_stride(dimensions);
+    const auto lease = context().lease(cuda::Priority::build);
+    const auto array = [&]<class T>(std::size_t size, T) {
+        return cuda::DeviceArray<T>(context().pool(), size, "test", lease);
+    };
+    const auto copy = [&](void* to, const void* from, std::size_t bytes) {
+        cuda::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, lease), "test");
+        lease.stream().synchronize();
+    };
+    std::vector<float> rows(count * dimensions, 0.0F);
+    for (std::size_t i = 0; i < count; ++i) rows[i * dimensions] = static_cast<float>(i % 1000);
+    const std::vector<float> mean(dimensions, 0.0F);
+    const std::vector<std::uint32_t> lists(count, 0);
+    auto device_rows = array(rows.size(), float{});
+    auto device_mean = array(mean.size(), float{});
+    auto device_lists = array(count, std::uint32_t{});
+    auto halves = array(count * stride, __half{});
+    auto device_terms = array(count, float{});
+    auto device_codes = array(rows.size(), std::uint8_t{});
+    copy(device_rows.data(), rows.data(), device_rows.bytes());
+    copy(device_mean.data(), mean.data(), device_mean.bytes());
+    copy(device_lists.data(), lists.data(), device_lists.bytes());
+    cuda::ivfadc::encode_halves(device_rows.data(), nullptr, count, device_mean.data(), 1, dimensions, dimensions,
+                                halves.data(), lease);
+    std::vector<float> terms(count);
+    for (const std::size_t known : {count, there, std::size_t{600}}) {
+        cuda::ivfadc::half_terms(halves.data(), nullptr, known, count, dimensions, true, device_terms.data(), lease);
+        copy(terms.data(), device_terms.data(), device_terms.bytes());
+        for (std::size_t i = 0; i < count; ++i) {
+            const float value = rows[i * dimensions];
+            ASSERT_EQ(terms[i], i < known ? value * value : INFINITY) << i;
+        }
+    }
+    cuda::ivfadc::encode_byte_rows(device_rows.data(), count, dimensions, device_lists.data(), device_mean.data(),
+                                   device_codes.data(), device_terms.data(), lease);
+    std::vector<std::uint8_t> codes(rows.size());
+    copy(codes.data(), device_codes.data(), device_codes.bytes());
+    copy(terms.data(), device_terms.data(), device_terms.bytes());
+    std::vector<std::uint8_t> expected(dimensions);
+    for (std::size_t i = 0; i < count; ++i) {
+        const float* row = rows.data() + i * dimensions;
+        ASSERT_EQ(terms[i], encode_bytes(row, mean.data(), dimensions, expected.data())) << i;
+        ASSERT_TRUE(std::equal(expected.begin(), expected.end(), codes.data() + i * dimensions)) << i;
     }
 }
 

@@ -1,12 +1,9 @@
 #include "index/graph/byte_rows.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "index/graph/graph.h"
-#include "numeric/distance.h"
-#include "numeric/sample.h"
 
 #define HWY_WANT_AVX3_DL 1
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
@@ -112,37 +109,16 @@ namespace
 {
 
 constexpr std::size_t line = 64;
-constexpr std::size_t fewest_dimensions = 32;  // below, bytes in whole cache lines save little
-constexpr std::size_t mean_sample = 4096;
-constexpr std::size_t probed_rows = 256;
-constexpr double most_error = 0.15;  // of what distances to near rows differ by
-constexpr std::uint64_t probe_seed = 0x70726f62;
 
 std::vector<float> mean_of(std::size_t rows, std::size_t dimensions, const ByteRows::RowOf& row_of)
 {
-    const std::vector<std::uint32_t> sample = sample_rows(rows, mean_sample, probe_seed);
-    std::vector<double> sum(dimensions, 0.0);
+    RowMean mean(dimensions);
     std::vector<float> row(dimensions);
-    for (const std::uint32_t number : sample) {
+    for (const std::uint32_t number : rows_of_mean(rows)) {
         row_of(number, row.data());
-        for (std::size_t d = 0; d < dimensions; ++d) sum[d] += row[d];
+        mean.add(row.data());
     }
-    std::vector<float> mean(dimensions);
-    for (std::size_t d = 0; d < dimensions; ++d)
-        mean[d] = static_cast<float>(sum[d] / static_cast<double>(std::max<std::size_t>(sample.size(), 1)));
-    return mean;
-}
-
-double variance(std::span<const double> values)
-{
-    double sum = 0;
-    double squares = 0;
-    for (const double value : values) {
-        sum += value;
-        squares += value * value;
-    }
-    const auto count = static_cast<double>(values.size());
-    return std::max(0.0, squares / count - sum / count * (sum / count));
+    return mean.mean();
 }
 
 }  // namespace
@@ -151,13 +127,13 @@ void ByteRows::build(Metric metric, std::size_t dimensions, std::span<const std:
                      const RowOf& row_of, ThreadPool& pool)
 {
     clear();
-    if (metric == Metric::l1 || is_of_bits(metric) || dimensions < fewest_dimensions) return;
+    if (!may_compare_bytes(metric, dimensions)) return;
     metric_ = metric;
     dimensions_ = dimensions;
     stride_ = (dimensions + line - 1) / line * line;
     mean_ = mean_of(edges.count(), dimensions, row_of);
+    if (!tell_apart(edges, row_of)) return;
     encode(edges.count(), row_of, pool);
-    if (!tell_apart(edges, row_of)) return clear();
     seeds_.layout({static_cast<std::uint32_t>(seeds.size())}, dimensions, metric == Metric::l2);
     std::vector<float> row(dimensions);
     for (std::size_t i = 0; i < seeds.size(); ++i) {
@@ -183,49 +159,29 @@ void ByteRows::encode(std::size_t rows, const RowOf& row_of, ThreadPool& pool)
             row_of(static_cast<std::uint32_t>(i), row.data());
             std::uint8_t* code = codes_.data() + i * stride_;
             std::memset(code + dimensions_, 0, stride_ - dimensions_);
-            const float scale = encode_bytes(row.data(), mean_.data(), dimensions_, code);
-            std::int64_t squares = 0;
-            for (std::size_t d = 0; d < dimensions_; ++d) squares += (code[d] - 128) * (code[d] - 128);
-            const double squared = static_cast<double>(squares) * scale * scale;
-            terms_[i] = {scale, metric_ == Metric::l2 ? static_cast<float>(squared) : 0};
+            terms_[i] = encode_byte_row(metric_, row.data(), mean_.data(), dimensions_, code);
         }
     });
 }
 
-// Seen from sampled rows: how far the scores of their neighbours are off, against how they differ.
 bool ByteRows::tell_apart(EdgeView edges, const RowOf& row_of) const
 {
+    ByteProbe probe(metric_, mean_);
     std::vector<float> own(dimensions_);
-    std::vector<float> other(dimensions_);
-    std::vector<float> approximate(edges.degree);
-    GraphByteQuery query;
-    double errors = 0;
-    double spread = 0;
-    for (const std::uint32_t row : sample_rows(edges.count(), probed_rows, probe_seed + 1)) {
-        std::vector<std::uint32_t> near;
+    std::vector<float> near(edges.degree * dimensions_);
+    for (const std::uint32_t row : rows_of_probe(edges.count())) {
+        std::size_t count = 0;
         for (const std::uint32_t to : edges.of(row))
-            if (to != no_neighbour) near.push_back(to);
-        if (near.size() < 2) continue;
+            if (to != no_neighbour) row_of(to, near.data() + count++ * dimensions_);
         row_of(row, own.data());
-        prepare(own.data(), query);
-        scores(query, near, approximate.data());
-        std::vector<double> exact(near.size());
-        std::vector<double> off(near.size());
-        for (std::size_t i = 0; i < near.size(); ++i) {
-            row_of(near[i], other.data());
-            exact[i] = score(metric_, own.data(), other.data(), dimensions_);
-            off[i] = exact[i] - approximate[i];
-        }
-        errors += variance(off);
-        spread += variance(exact);
+        probe.add(own.data(), near.data(), count);
     }
-    return errors <= most_error * most_error * spread;
+    return probe.tells_apart();
 }
 
 void ByteRows::prepare(const float* query, GraphByteQuery& out) const
 {
-    // The mean adds the same to all products with a query: it is taken from the rows alone.
-    out.bytes.assign(query, metric_ == Metric::l2 ? mean_.data() : nullptr, dimensions_);
+    assign_byte_query(metric_, query, mean_.data(), dimensions_, out.bytes);
     out.padded.assign(stride_, 0);
     std::copy_n(out.bytes.values.begin(), dimensions_, out.padded.begin());
 }
@@ -234,7 +190,7 @@ void ByteRows::scores(const GraphByteQuery& query, std::span<const std::uint32_t
 {
     constexpr std::size_t step = 32;
     constexpr std::size_t most_fetched = 8 * line;
-    const float factor = (metric_ == Metric::l2 ? -2 : -1) * query.bytes.step;
+    const float factor = byte_row_factor(metric_, query.bytes);
     std::int32_t products[step + 4];
     for (std::size_t first = 0; first < rows.size(); first += step) {
         const std::span<const std::uint32_t> some = rows.subspan(first, std::min(step, rows.size() - first));
@@ -246,9 +202,8 @@ void ByteRows::scores(const GraphByteQuery& query, std::span<const std::uint32_t
         HWY_DYNAMIC_DISPATCH(dot_rows)
         (codes_.data(), stride_, some.data(), some.size(), query.padded.data(), products);
         for (std::size_t i = 0; i < some.size(); ++i) {
-            const Terms& terms = terms_[some[i]];
-            const auto product = static_cast<float>(products[i] - query.bytes.offset);
-            out[first + i] = terms.bias + factor * terms.scale * product;
+            const std::int32_t product = products[i] - query.bytes.offset;
+            out[first + i] = byte_row_score(factor, terms_[some[i]], product);
         }
     }
 }

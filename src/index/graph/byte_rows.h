@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "index/graph/byte_choice.h"
 #include "index/graph/edges.h"
 #include "index/ivfadc/byte_lists.h"
 #include "numeric/metric.h"
@@ -28,16 +29,15 @@ public:
     // A row in full, into out [dimensions].
     using RowOf = std::function<void(std::uint32_t row, float* out)>;
 
-    // Encodes the rows, and the seeds once more, side by side. Nothing is kept where bytes don't tell rows apart that
-    // are near each other by the edges, as where clusters are small and far apart; l1 and bits
-    // have no products.
+    // Encodes the rows, and the seeds once more, side by side. Nothing is kept where bytes don't serve (byte_choice.h):
+    // near each other are rows that an edge joins.
     void build(Metric metric, std::size_t dimensions, std::span<const std::uint32_t> seeds, EdgeView edges,
                const RowOf& row_of, ThreadPool& pool);
 
     bool empty() const { return terms_.empty(); }
     std::uint64_t memory_bytes() const
     {
-        return codes_.size() + terms_.size() * sizeof(Terms) + (empty() ? 0 : seeds_.memory_bytes());
+        return codes_.size() + terms_.size() * sizeof(ByteRowTerms) + (empty() ? 0 : seeds_.memory_bytes());
     }
     void prepare(const float* query, GraphByteQuery& out) const;
     // out[i] = score of rows[i]: l2 squared distances less a constant of the query, products up to one.
@@ -46,10 +46,6 @@ public:
     void seed_scores(const GraphByteQuery& query, float* out) const;
 
 private:
-    struct Terms {
-        float scale;
-        float bias;
-    };
     void encode(std::size_t rows, const RowOf& row_of, ThreadPool& pool);
     bool tell_apart(EdgeView edges, const RowOf& row_of) const;
     void clear();
@@ -58,9 +54,9 @@ private:
     std::size_t dimensions_ = 0;
     std::size_t stride_ = 0;
     std::vector<float> mean_;
-    HugeBytes codes_;           // [rows][stride]
-    std::vector<Terms> terms_;  // [rows]
-    ByteLists seeds_;           // one list
+    HugeBytes codes_;                  // [rows][stride]
+    std::vector<ByteRowTerms> terms_;  // [rows]
+    ByteLists seeds_;                  // one list
 };
 
 }  // namespace pgwarp

@@ -1,8 +1,10 @@
 // How much of a graph's mirror lies on the device: the best form that it has room for is taken. Free of CUDA.
 //
-//   whole   everything on the device; searches go by halves (made at load where the index has full vectors) or bits;
-//   ranked  (vectors = full) halves are on the device, the vectors that rank lie in page-locked host memory.
-// What is found is the same in both.
+//   whole   everything on the device;
+//   ranked  (vectors = full) the vectors that rank lie in page-locked host memory.
+// What is found is the same in both, but where bytes don't tell near rows apart: then floats are compared in the first
+// and halves in the second. Rows as bytes, which searches go by where they can (index/graph/byte_choice.h), take the
+// place of the halves where the index has full vectors. Where it has halves, bytes come in addition, if there is room.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +31,13 @@ inline std::vector<Form> forms_of(const GraphOptions& options)
     return {Form::whole};
 }
 
-// Device memory that the mirror will take, at most.
+// Device memory of the rows as bytes, with their terms.
+inline std::uint64_t byte_rows_bytes(const MirrorSize& size)
+{
+    return size.rows * (ivfadc::byte_stride(static_cast<std::uint32_t>(size.dimensions)) + 8);
+}
+
+// Device memory that the mirror will take, at most, whatever rows are compared as; without bytes beside halves.
 inline std::uint64_t device_bytes_of(const GraphOptions& options, const MirrorSize& size, Form form)
 {
     const std::uint64_t row_words = options.bits / 32;

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 #include <unordered_set>
+#include <utility>
 
-#include "cluster/kmeans.h"
 #include "device/error.h"
 #include "graph/mirror_kernels.h"
 #include "index/arrays.h"
@@ -19,22 +20,11 @@ namespace
 {
 
 constexpr std::uint64_t most_workspaces = std::uint64_t{1} << 30;
-constexpr std::size_t bytes_of_launch = std::size_t{64} << 20;
-constexpr int stored_exponent = 14;  // of the largest element of a half
 
 std::uint64_t rows_of(std::span<const ArrayShape> arrays, const char* name)
 {
     const ArrayShape* shape = find_array(arrays, name);
     return shape != nullptr ? shape->rows : 0;
-}
-
-// The power of two that brings `largest` to about 2^exponent.
-float power_of_two(float largest, int exponent)
-{
-    if (!(largest > 0) || !std::isfinite(largest)) return 1;
-    int own = 0;
-    std::frexp(largest, &own);
-    return std::ldexp(1.0F, std::clamp(exponent - own, -126, 126));
 }
 
 }  // namespace
@@ -81,12 +71,18 @@ void Mirror::require_arrays(std::span<const ArrayShape> arrays) const
     }
 }
 
+std::uint64_t Mirror::workspace_bytes() const
+{
+    const MemoryPool& pool = context_->pool();
+    const std::uint64_t all = pool.budget() != 0 ? pool.budget() : pool.room();
+    return std::min(all / 8, most_workspaces);
+}
+
 // Room is left for the workspaces of searches, without which a resident index is of no use, and of its own load.
 void Mirror::choose_form()
 {
     MemoryPool& pool = context_->pool();
-    const std::uint64_t all = pool.budget() != 0 ? pool.budget() : pool.room();
-    const std::uint64_t workspaces = std::min(all / 8, most_workspaces);
+    const std::uint64_t workspaces = workspace_bytes();
     for (const Form form : forms_of(options_)) {
         form_ = form;
         if (pool.has_room(device_bytes_of(options_, {rows_, seeds_, dimensions_}, form) + workspaces)) return;
@@ -103,13 +99,12 @@ void Mirror::take_memory()
     number_rows(static_cast<std::uint32_t>(rows_), positions, row_numbers_.data(), owner_);
     if (keeps_bits()) {
         bits_ = DeviceArray<std::uint32_t>(pool, rows_ * options_.bits / 32, "graph bits", owner_);
+    } else if (keeps_half()) {
+        take_halves();
     } else {
         const std::size_t stride = ivfadc::half_stride(static_cast<std::uint32_t>(dimensions_));
-        halves_ = DeviceArray<__half>(pool, positions * stride, "graph half vectors", owner_);
-        if (halves_.size() > 0) {
-            check(cudaMemsetAsync(halves_.data(), 0, halves_.bytes(), owner_), "clearing half vectors");
-        }
-        terms_ = DeviceArray<float>(pool, positions, "graph terms", owner_);
+        reserved_ = DeviceArray<std::byte>(pool, positions * (stride * sizeof(__half) + sizeof(float)), "graph loading",
+                                           owner_);
     }
     if (keeps_full() && form_ == Form::ranked) {
         remote_stride_ = (dimensions_ + 3) / 4 * 4;
@@ -118,14 +113,6 @@ void Mirror::take_memory()
         vectors_ = DeviceArray<float>(pool, rows_ * dimensions_, "graph vectors", owner_);
     }
     owner_.stream().synchronize();
-}
-
-template <class T>
-void Mirror::upload(DeviceArray<T>& to, std::span<const T> from, const char* name)
-{
-    to = DeviceArray<T>(context_->pool(), from.size(), name, owner_);
-    if (from.empty()) return;
-    check(cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyHostToDevice, owner_), name);
 }
 
 void Mirror::write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes)
@@ -220,75 +207,6 @@ void Mirror::check_rows()
     if (found > 0) throw BadRequest("a neighbour is no row of its index");
 }
 
-// The mean of the seeds, which is near enough to that of the rows.
-std::vector<float> Mirror::middle()
-{
-    std::vector<float> sample(seeds_ * dimensions_);
-    if (remote_.size() > 0) {
-        const auto* rows = reinterpret_cast<const float*>(remote_.data());
-        for (std::size_t i = 0; i < seeds_; ++i) {
-            std::copy_n(rows + seed_rows_[i] * remote_stride_, dimensions_, sample.data() + i * dimensions_);
-        }
-    } else {
-        DeviceArray<float> gathered(context_->pool(), sample.size(), "graph loading", owner_);
-        gather_rows(vectors_.data(), dimensions_, device_seeds_.data(), seeds_, gathered.data(), owner_);
-        check(cudaMemcpyAsync(sample.data(), gathered.data(), gathered.bytes(), cudaMemcpyDeviceToHost, owner_),
-              "reading seeds");
-        owner_.stream().synchronize();
-    }
-    std::vector<double> sum(dimensions_, 0.0);
-    for (std::size_t i = 0; i < sample.size(); ++i) sum[i % dimensions_] += sample[i];
-    std::vector<float> mean(dimensions_);
-    for (std::size_t d = 0; d < dimensions_; ++d) mean[d] = static_cast<float>(sum[d] / static_cast<double>(seeds_));
-    return mean;
-}
-
-// Of full vectors, where they lie, in pieces of which no launch takes long.
-void Mirror::make_halves()
-{
-    if (squared()) half_mean_ = middle();
-    upload<float>(device_mean_, half_mean_, "graph half vectors");
-    const auto dimensions = static_cast<std::uint32_t>(dimensions_);
-    const bool remote = remote_.size() > 0;
-    const auto* vectors = remote ? reinterpret_cast<const float*>(remote_.on_device()) : vectors_.data();
-    const std::size_t row_stride = remote ? remote_stride_ : dimensions_;
-    const std::size_t step = std::max<std::size_t>(1, bytes_of_launch / (dimensions_ * sizeof(float)));
-    DeviceArray<float> largest(context_->pool(), 1, "graph loading", owner_);
-    check(cudaMemsetAsync(largest.data(), 0, largest.bytes(), owner_), "measuring vectors");
-    for (std::size_t first = 0; first < rows_; first += step) {
-        ivfadc::largest_deviation(vectors + first * row_stride, device_mean_.data(), std::min(step, rows_ - first),
-                                  dimensions, row_stride, largest.data(), owner_);
-    }
-    float measured = 0;
-    check(cudaMemcpyAsync(&measured, largest.data(), sizeof(measured), cudaMemcpyDeviceToHost, owner_), "measuring");
-    owner_.stream().synchronize();
-    half_scale_[0] = power_of_two(measured, stored_exponent);
-    half_scale_[1] = 0;
-    const std::size_t stride = ivfadc::half_stride(dimensions);
-    for (std::size_t first = 0; first < rows_; first += step) {
-        ivfadc::encode_halves(vectors + first * row_stride, nullptr, std::min(step, rows_ - first), device_mean_.data(),
-                              half_scale_[0], dimensions, row_stride, halves_.data() + first * stride, owner_);
-    }
-}
-
-void Mirror::load_halves()
-{
-    if (keeps_full()) {
-        make_halves();
-    } else {
-        upload<float>(device_mean_, half_mean_, "graph half vectors");
-    }
-    const auto dimensions = static_cast<std::uint32_t>(dimensions_);
-    ivfadc::half_terms(halves_.data(), row_numbers_.data(), row_numbers_.size(), row_numbers_.size(), dimensions,
-                       squared(), terms_.data(), owner_);
-    const std::size_t padded = ivfadc::whole_groups(static_cast<std::uint32_t>(seeds_));
-    const std::uint32_t stride = ivfadc::half_stride(dimensions);
-    seed_halves_ = DeviceArray<__half>(context_->pool(), padded * stride, "graph seeds", owner_);
-    seed_terms_ = DeviceArray<float>(context_->pool(), padded, "graph seeds", owner_);
-    gather_halves(halves_.data(), terms_.data(), device_seeds_.data(), seeds_, padded, stride, seed_halves_.data(),
-                  seed_terms_.data(), owner_);
-}
-
 void Mirror::load_bits()
 {
     upload<float>(device_projection_, projection_, "graph projection");
@@ -301,6 +219,7 @@ void Mirror::finish_load()
     if (!(half_scale_[0] > 0) || !std::isfinite(half_scale_[0]) || !(half_scale_[1] >= 0)) {
         throw BadRequest("the scale of half vectors is impossible");
     }
+    if (keeps_bits()) view_.form = RowForm::bits;
     if (rows_ > 0) {
         change_neighbours();
         check_rows();
@@ -308,9 +227,10 @@ void Mirror::finish_load()
         if (keeps_bits()) {
             load_bits();
         } else {
-            load_halves();
+            load_vectors();
         }
     }
+    reserved_ = {};
     point_view();
     owner_.stream().synchronize();
     seed_rows_ = {};
@@ -327,6 +247,10 @@ void Mirror::point_view()
     view_.seed_rows = device_seeds_.data();
     view_.l1_error = half_scale_[1] * std::sqrt(static_cast<double>(dimensions_));
     view_.bits = {bits_.data(), device_projection_.data(), static_cast<std::uint32_t>(options_.bits / 32)};
+    view_.bytes = {codes_.data(), code_terms_.data(), 0};
+    if (view_.form == RowForm::bytes) {
+        view_.bytes.stride = ivfadc::byte_stride(static_cast<std::uint32_t>(dimensions_));
+    }
     ivfadc::MirrorView& vectors = view_.vectors;
     vectors.metric = metric_ == Metric::l1 ? Metric::l2 : metric_;
     vectors.dimensions = static_cast<std::uint32_t>(dimensions_);
@@ -344,15 +268,35 @@ void Mirror::point_view()
     vectors.remote.vectors = reinterpret_cast<const float*>(remote_.on_device());
 }
 
+namespace
+{
+
+// Bytes that a score reads of a row, and those of a query that is compared with it.
+std::pair<std::size_t, std::size_t> compared_bytes(const GraphView& view, std::size_t dimensions)
+{
+    const std::size_t stride = ivfadc::half_stride(static_cast<std::uint32_t>(dimensions));
+    switch (view.form) {
+        case RowForm::bits:
+            return {view.bits.words * sizeof(std::uint32_t), view.bits.words * sizeof(std::uint32_t)};
+        case RowForm::bytes:
+            return {view.bytes.stride, view.bytes.stride};
+        case RowForm::floats:
+            return {dimensions * sizeof(float), (dimensions + 3) / 4 * 4 * sizeof(float)};
+        case RowForm::halves:
+            break;
+    }
+    return {stride * sizeof(__half), stride * sizeof(float)};
+}
+
+}  // namespace
+
 SearchGround Mirror::ground() const
 {
     SearchGround ground;
     ground.rows = rows_;
     ground.degree = options_.degree;
     ground.seeds = seeds_;
-    const std::size_t stride = ivfadc::half_stride(static_cast<std::uint32_t>(dimensions_));
-    ground.row_bytes = keeps_bits() ? options_.bits / 8 : stride * sizeof(__half);
-    ground.query_bytes = keeps_bits() ? options_.bits / 8 : stride * sizeof(float);
+    std::tie(ground.row_bytes, ground.query_bytes) = compared_bytes(view_, dimensions_);
     ground.multiprocessors = static_cast<std::size_t>(context_->multiprocessors());
     ground.shared_bytes = context_->shared_bytes_per_block();
     ground.clusters = context_->has_warp_group_matrix();
@@ -362,9 +306,9 @@ SearchGround Mirror::ground() const
 
 std::uint64_t Mirror::device_bytes() const
 {
-    return row_numbers_.bytes() + neighbours_.bytes() + device_seeds_.bytes() + halves_.bytes() + terms_.bytes() +
-           device_mean_.bytes() + seed_halves_.bytes() + seed_terms_.bytes() + vectors_.bytes() + bits_.bytes() +
-           device_projection_.bytes();
+    return row_numbers_.bytes() + neighbours_.bytes() + device_seeds_.bytes() + reserved_.bytes() + halves_.bytes() +
+           terms_.bytes() + codes_.bytes() + code_terms_.bytes() + device_mean_.bytes() + seed_halves_.bytes() +
+           seed_terms_.bytes() + vectors_.bytes() + bits_.bytes() + device_projection_.bytes();
 }
 
 }  // namespace pgwarp::cuda::graph

@@ -1,9 +1,10 @@
 // A graph index on the device: its stored arrays (index/graph/graph.h) as searches want them. Rows stay in row order,
-// as halves padded to whole pieces of 16 bytes, or as bits; the seeds' forms lie together. How much of it is on the
-// device depends on the room there: form.h.
+// as bytes or halves padded to whole pieces of 16 bytes, as floats, or as bits (RowForm); the seeds' halves lie
+// together. How much of it is on the device depends on the room there: form.h.
 #pragma once
 
 #include <cuda_fp16.h>
+#include <vector_types.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "device/context.h"
+#include "device/error.h"
 #include "graph/form.h"
 #include "graph/search_shape.h"
 #include "graph/view.h"
@@ -59,6 +61,7 @@ private:
     bool squared() const { return metric_ == Metric::l2 || metric_ == Metric::l1; }
     void require_arrays(std::span<const ArrayShape> arrays) const;
     void choose_form();
+    std::uint64_t workspace_bytes() const;
     void take_memory();
     void copy_in(void* to, std::size_t size, std::uint64_t offset, std::span<const std::byte> bytes);
     void write_halves(std::uint64_t offset, std::span<const std::byte> bytes);
@@ -67,11 +70,26 @@ private:
     void upload(DeviceArray<T>& to, std::span<const T> from, const char* name);
     void change_neighbours();
     void check_rows();
-    std::vector<float> middle();
-    void make_halves();
-    void load_halves();
     void load_bits();
     void point_view();
+
+    // mirror_rows.cpp: what rows are compared as.
+    void take_halves();
+    const float* full_rows() const;
+    std::size_t full_stride() const { return remote_.size() > 0 ? remote_stride_ : dimensions_; }
+    std::size_t rows_of_piece() const;
+    void copy_rows(const std::uint32_t* numbers, std::size_t first, std::size_t count, float* out);
+    std::vector<float> fetch_rows(std::span<const std::uint32_t> numbers);
+    std::vector<float> sampled_mean();
+    bool has_room_for_bytes() const;
+    bool bytes_serve(std::span<const float> mean);
+    RowForm choose_row_form(std::vector<float>& byte_mean);
+    void load_vectors();
+    void choose_scale(float largest);
+    void make_halves();
+    void gather_seeds();
+    void make_seeds();
+    void make_bytes(std::span<const float> mean);
 
     Context* context_;
     Metric metric_;
@@ -93,8 +111,11 @@ private:
     DeviceArray<std::uint32_t> row_numbers_;  // [whole groups]
     DeviceArray<std::uint32_t> neighbours_;
     DeviceArray<std::uint32_t> device_seeds_;
+    DeviceArray<std::byte> reserved_;  // while loading: the room of what rows will be compared as
     DeviceArray<__half> halves_;
     DeviceArray<float> terms_;
+    DeviceArray<std::int8_t> codes_;
+    DeviceArray<float2> code_terms_;
     DeviceArray<float> device_mean_;
     DeviceArray<__half> seed_halves_;
     DeviceArray<float> seed_terms_;
@@ -105,5 +126,14 @@ private:
     std::size_t remote_stride_ = 0;
     GraphView view_;
 };
+
+// What is copied must stay until the stream has been waited for.
+template <class T>
+void Mirror::upload(DeviceArray<T>& to, std::span<const T> from, const char* name)
+{
+    to = DeviceArray<T>(context_->pool(), from.size(), name, owner_);
+    if (from.empty()) return;
+    check(cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyHostToDevice, owner_), name);
+}
 
 }  // namespace pgwarp::cuda::graph

@@ -5,6 +5,7 @@
 #include "device/error.h"
 #include "index/graph/graph.h"
 #include "ivfadc/layout.h"
+#include "ivfadc/values.cuh"
 
 namespace pgwarp::cuda::graph
 {
@@ -59,6 +60,55 @@ __global__ void gather_halves_kernel(const __half* halves, const float* terms, c
     if (i % stride == 0) out_terms[at] = at < count ? terms[row] : INFINITY;
 }
 
+__global__ void gather_neighbours_kernel(const std::uint32_t* neighbours, std::size_t degree,
+                                         const std::uint32_t* numbers, std::size_t count, std::uint32_t* out)
+{
+    const std::size_t i = thread_number();
+    if (i < count * degree) out[i] = neighbours[numbers[i / degree] * degree + i % degree];
+}
+
+__global__ void gather_vectors_kernel(const float* vectors, std::size_t row_stride, std::uint32_t dimensions,
+                                      const std::uint32_t* numbers, std::size_t count, float* out)
+{
+    const std::size_t i = thread_number();
+    if (i >= count * dimensions) return;
+    const std::size_t at = i / dimensions;
+    const std::size_t row = numbers != nullptr ? numbers[at] : at;
+    out[i] = vectors[row * row_stride + i % dimensions];
+}
+
+__global__ void decode_halves_kernel(const __half* halves, const float* mean, float scale, std::uint32_t dimensions,
+                                     const std::uint32_t* numbers, std::size_t count, float* out)
+{
+    const std::size_t i = thread_number();
+    if (i >= count * dimensions) return;
+    const std::size_t at = i / dimensions;
+    const std::size_t d = i % dimensions;
+    const std::size_t row = numbers != nullptr ? numbers[at] : at;
+    out[i] = ivfadc::decoded_half(halves[row * ivfadc::half_stride(dimensions) + d], __fdiv_rn(1.0F, scale), mean[d]);
+}
+
+// One warp a row.
+__global__ void finish_byte_rows_kernel(const std::uint8_t* codes, const float* scales, std::size_t count,
+                                        std::uint32_t dimensions, std::uint32_t stride, bool squared, std::int8_t* out,
+                                        float2* terms)
+{
+    const std::size_t row = thread_number() / 32;
+    if (row >= count) return;
+    const std::uint32_t lane = threadIdx.x % 32;
+    long long squares = 0;
+    for (std::uint32_t d = lane; d < stride; d += 32) {
+        const int value = d < dimensions ? static_cast<int>(codes[row * dimensions + d]) - 128 : 0;
+        out[row * stride + d] = static_cast<std::int8_t>(value);
+        squares += value * value;
+    }
+    for (int step = 16; step > 0; step /= 2) squares += __shfl_xor_sync(0xffffffffU, squares, step);
+    if (lane != 0) return;
+    const float scale = scales[row];
+    const double norm = __dmul_rn(__dmul_rn(static_cast<double>(squares), scale), scale);
+    terms[row] = {scale, squared ? static_cast<float>(norm) : 0.0F};
+}
+
 }  // namespace
 
 void number_rows(std::uint32_t rows, std::size_t count, std::uint32_t* out, cudaStream_t stream)
@@ -91,6 +141,42 @@ void gather_halves(const __half* halves, const float* terms, const std::uint32_t
     gather_halves_kernel<<<blocks_for(padded * stride), threads, 0, stream>>>(halves, terms, numbers, count, padded,
                                                                               stride, out, out_terms);
     check_launch("gathering seeds");
+}
+
+void gather_neighbours(const std::uint32_t* neighbours, std::size_t degree, const std::uint32_t* numbers,
+                       std::size_t count, std::uint32_t* out, cudaStream_t stream)
+{
+    if (count * degree == 0) return;
+    gather_neighbours_kernel<<<blocks_for(count * degree), threads, 0, stream>>>(neighbours, degree, numbers, count,
+                                                                                 out);
+    check_launch("gathering neighbours");
+}
+
+void gather_vectors(const float* vectors, std::size_t row_stride, std::uint32_t dimensions,
+                    const std::uint32_t* numbers, std::size_t count, float* out, cudaStream_t stream)
+{
+    if (count == 0) return;
+    gather_vectors_kernel<<<blocks_for(count * dimensions), threads, 0, stream>>>(vectors, row_stride, dimensions,
+                                                                                  numbers, count, out);
+    check_launch("gathering vectors");
+}
+
+void decode_halves(const __half* halves, const float* mean, float scale, std::uint32_t dimensions,
+                   const std::uint32_t* numbers, std::size_t count, float* out, cudaStream_t stream)
+{
+    if (count == 0) return;
+    decode_halves_kernel<<<blocks_for(count * dimensions), threads, 0, stream>>>(halves, mean, scale, dimensions,
+                                                                                 numbers, count, out);
+    check_launch("decoding half vectors");
+}
+
+void finish_byte_rows(const std::uint8_t* codes, const float* scales, std::size_t count, std::uint32_t dimensions,
+                      std::uint32_t stride, bool squared, std::int8_t* out, float2* terms, cudaStream_t stream)
+{
+    if (count == 0) return;
+    finish_byte_rows_kernel<<<blocks_for(count * 32), threads, 0, stream>>>(codes, scales, count, dimensions, stride,
+                                                                            squared, out, terms);
+    check_launch("finishing rows as bytes");
 }
 
 }  // namespace pgwarp::cuda::graph

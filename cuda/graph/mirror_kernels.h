@@ -3,6 +3,7 @@
 
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
+#include <vector_types.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -23,5 +24,20 @@ void count_wrong(const std::uint32_t* neighbours, std::size_t count, std::uint32
 // The halves and terms of these rows; zeros and infinity from `count` to `padded`.
 void gather_halves(const __half* halves, const float* terms, const std::uint32_t* numbers, std::size_t count,
                    std::size_t padded, std::uint32_t stride, __half* out, float* out_terms, cudaStream_t stream);
+
+// The neighbours [count][degree] of these rows.
+void gather_neighbours(const std::uint32_t* neighbours, std::size_t degree, const std::uint32_t* numbers,
+                       std::size_t count, std::uint32_t* out, cudaStream_t stream);
+// These rows, or the first `count` where no numbers are given, of vectors [..][row_stride >= dimensions] or, decoded,
+// of halves [..][half_stride(dimensions)]: floats [count][dimensions]. Vectors may lie in page-locked host memory.
+void gather_vectors(const float* vectors, std::size_t row_stride, std::uint32_t dimensions,
+                    const std::uint32_t* numbers, std::size_t count, float* out, cudaStream_t stream);
+void decode_halves(const __half* halves, const float* mean, float scale, std::uint32_t dimensions,
+                   const std::uint32_t* numbers, std::size_t count, float* out, cudaStream_t stream);
+// Rows as they are compared as bytes (view.h), of codes [count][dimensions] and scales [count] as ivfadc/byte_rows.h
+// makes them: signed bytes [count][stride], zeros behind the dimensions, and terms with the bits of encode_byte_row()
+// (index/graph/byte_choice.h). squared: the metric is l2.
+void finish_byte_rows(const std::uint8_t* codes, const float* scales, std::size_t count, std::uint32_t dimensions,
+                      std::uint32_t stride, bool squared, std::int8_t* out, float2* terms, cudaStream_t stream);
 
 }  // namespace pgwarp::cuda::graph

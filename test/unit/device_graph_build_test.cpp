@@ -241,5 +241,16 @@ TEST(GraphForms, TakeLessMemoryWhereVectorsLieOnTheHost)
     EXPECT_LT(device_bytes_of(options, size, Form::whole), size.rows * (128 + 4 + 32 + 1));
 }
 
+// Rows as bytes take the place that is reserved for halves.
+TEST(GraphForms, BytesTakeNoMoreThanHalves)
+{
+    GraphOptions options;
+    for (std::uint64_t dimensions = 32; dimensions < 4000; dimensions += 7) {
+        const MirrorSize size{1000, 0, dimensions};
+        const std::uint64_t neighbours = size.rows * options.degree * 4 + 1024 * 4;
+        EXPECT_LE(neighbours + byte_rows_bytes(size), device_bytes_of(options, size, Form::ranked)) << dimensions;
+    }
+}
+
 }  // namespace
 }  // namespace pgwarp::test

@@ -96,7 +96,7 @@ SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std:
     const SearchGround ground = mirror.ground();
     SearchPlan plan;
     // Scores of bytes and halves swap rows that are about as near: more than k are ranked by their values.
-    plan.shape = search_shape(settings, ef, 2 * k + 32, count, ground);
+    plan.shape = search_shape(settings, ef, k + k / 4 + 14, count, ground);
     plan.count = static_cast<std::uint32_t>(queries_of_chunk(mirror, plan.shape, count, room));
     plan.k = static_cast<std::uint32_t>(std::min<std::size_t>(k, plan.shape.wanted));
     plan.chained = count <= ivfadc::chained_queries;
@@ -137,7 +137,7 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* q
     TraverseJob job;
     job.view = &view;
     job.shape = plan.shape;
-    job.queries = view.form == RowForm::floats ? queries : space.for_rows.moved;
+    job.queries = view.form == RowForm::halves ? space.for_rows.moved : queries;
     job.query_bits = space.query_bits;
     job.starts = space.starts;
     job.sorted_starts = routed;

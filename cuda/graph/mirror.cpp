@@ -247,7 +247,7 @@ void Mirror::point_view()
     view_.seed_rows = device_seeds_.data();
     view_.l1_error = half_scale_[1] * std::sqrt(static_cast<double>(dimensions_));
     view_.bits = {bits_.data(), device_projection_.data(), static_cast<std::uint32_t>(options_.bits / 32)};
-    view_.bytes = {codes_.data(), code_terms_.data(), 0};
+    view_.bytes = {codes_.data(), code_terms_.data(), metric_ == Metric::l2 ? byte_mean_.data() : nullptr, 0};
     if (view_.form == RowForm::bytes) {
         view_.bytes.stride = ivfadc::byte_stride(static_cast<std::uint32_t>(dimensions_));
     }
@@ -279,7 +279,7 @@ std::pair<std::size_t, std::size_t> compared_bytes(const GraphView& view, std::s
         case RowForm::bits:
             return {view.bits.words * sizeof(std::uint32_t), view.bits.words * sizeof(std::uint32_t)};
         case RowForm::bytes:
-            return {view.bytes.stride, view.bytes.stride};
+            return {view.bytes.stride, byte_query_header + view.bytes.stride};
         case RowForm::floats:
             return {dimensions * sizeof(float), (dimensions + 3) / 4 * 4 * sizeof(float)};
         case RowForm::halves:
@@ -307,8 +307,8 @@ SearchGround Mirror::ground() const
 std::uint64_t Mirror::device_bytes() const
 {
     return row_numbers_.bytes() + neighbours_.bytes() + device_seeds_.bytes() + reserved_.bytes() + halves_.bytes() +
-           terms_.bytes() + codes_.bytes() + code_terms_.bytes() + device_mean_.bytes() + seed_halves_.bytes() +
-           seed_terms_.bytes() + vectors_.bytes() + bits_.bytes() + device_projection_.bytes();
+           terms_.bytes() + codes_.bytes() + code_terms_.bytes() + byte_mean_.bytes() + device_mean_.bytes() +
+           seed_halves_.bytes() + seed_terms_.bytes() + vectors_.bytes() + bits_.bytes() + device_projection_.bytes();
 }
 
 }  // namespace pgwarp::cuda::graph

@@ -148,13 +148,13 @@ bool Mirror::bytes_serve(std::span<const float> mean)
     return probe.tells_apart();
 }
 
-// byte_mean: what rows lose as bytes, where they are chosen. Queries of l2 lose the mean of the halves.
+// byte_mean: what rows lose as bytes, where they are chosen, and queries of l2 with them.
 RowForm Mirror::choose_row_form(std::vector<float>& byte_mean)
 {
     const RowForm otherwise = vectors_.size() > 0 && metric_ != Metric::l1 ? RowForm::floats : RowForm::halves;
     if (!may_compare_bytes(metric_, dimensions_)) return otherwise;
     if (keeps_half() && !has_room_for_bytes()) return otherwise;
-    byte_mean = metric_ == Metric::l2 ? half_mean_ : sampled_mean();
+    byte_mean = keeps_full() && squared() ? half_mean_ : sampled_mean();
     return bytes_serve(byte_mean) ? RowForm::bytes : otherwise;
 }
 
@@ -184,6 +184,7 @@ void Mirror::load_vectors()
         if (!keeps_half()) throw;
         codes_ = {};
         code_terms_ = {};
+        byte_mean_ = {};
         view_.form = RowForm::halves;
     }
 }
@@ -268,8 +269,7 @@ void Mirror::make_bytes(std::span<const float> mean)
     code_terms_ = DeviceArray<float2>(pool, rows_, "graph byte rows", owner_);
     const bool in_place = vectors_.size() > 0;
     const std::size_t step = std::min(rows_of_piece(), rows_);
-    DeviceArray<float> device_mean;
-    upload<float>(device_mean, mean, "graph loading");
+    upload<float>(byte_mean_, mean, "graph byte rows");
     DeviceArray<float> floats(pool, in_place ? 0 : step * dimensions_, "graph loading", owner_);
     DeviceArray<std::uint8_t> plain(pool, step * dimensions_, "graph loading", owner_);
     DeviceArray<float> scales(pool, step, "graph loading", owner_);
@@ -280,7 +280,7 @@ void Mirror::make_bytes(std::span<const float> mean)
         const std::size_t count = std::min(step, rows_ - first);
         if (!in_place) copy_rows(nullptr, first, count, floats.data());
         const float* rows = in_place ? vectors_.data() + first * dimensions_ : floats.data();
-        ivfadc::encode_byte_rows(rows, count, dimensions, lists.data(), device_mean.data(), plain.data(), scales.data(),
+        ivfadc::encode_byte_rows(rows, count, dimensions, lists.data(), byte_mean_.data(), plain.data(), scales.data(),
                                  owner_);
         finish_byte_rows(plain.data(), scales.data(), count, dimensions, stride, metric_ == Metric::l2,
                          codes_.data() + first * stride, code_terms_.data() + first, owner_);

@@ -17,6 +17,7 @@ namespace
 {
 
 constexpr int threads = 128;
+constexpr int most_counted = 2 * threads;
 
 // Sums of absolute differences, of any of the forms that rows may have.
 __device__ double l1_value(const GraphView& view, const float* query, std::uint32_t row)
@@ -61,6 +62,23 @@ __device__ double value_of(const GraphView& view, const RankQueries& queries, st
     return ivfadc::half_value(vectors, original, queries.norms[query], row);
 }
 
+// Each row goes where as many come before it: for few that is less work than sorting them.
+__device__ void emit_counted(int kept, const std::uint64_t* values, const std::uint32_t* numbers, std::uint32_t query,
+                             std::uint32_t k, const ivfadc::Answers& out)
+{
+    for (int i = threadIdx.x; i < kept; i += threads) {
+        const std::uint64_t value = values[i];
+        const std::uint32_t number = numbers[i];
+        std::uint32_t place = 0;
+        for (int j = 0; j < kept; ++j) {
+            place += values[j] < value || (values[j] == value && numbers[j] < number) ? 1 : 0;
+        }
+        if (place >= k) continue;
+        out.values[static_cast<std::size_t>(query) * k + place] = ivfadc::value_of_key(value);
+        out.rows[static_cast<std::size_t>(query) * k + place] = number;
+    }
+}
+
 __global__ __launch_bounds__(threads) void rank_kernel(GraphView view, RankQueries queries, const std::uint32_t* rows,
                                                        const std::uint32_t* found, std::uint32_t wanted,
                                                        std::uint32_t k, std::uint32_t capacity, ivfadc::Answers out)
@@ -80,8 +98,12 @@ __global__ __launch_bounds__(threads) void rank_kernel(GraphView view, RankQueri
         if (at < kept && threadIdx.x % 8 == 0) values[at] = ivfadc::order_key(__dadd_rn(value, 0.0));
     }
     __syncthreads();
-    ivfadc::sort_candidates<threads>(kept, values, numbers);
-    ivfadc::emit_candidates<threads>(kept, values, numbers, query, k, out);
+    if (kept <= most_counted) {
+        emit_counted(kept, values, numbers, query, k, out);
+    } else {
+        ivfadc::sort_candidates<threads>(kept, values, numbers);
+        ivfadc::emit_candidates<threads>(kept, values, numbers, query, k, out);
+    }
     __syncthreads();
     if (threadIdx.x != 0) return;
     // The host may wait for this number: all else is there before it.

@@ -152,26 +152,30 @@ struct ByteScores {
         sum = __dp4a(static_cast<int>(row.z), static_cast<int>(query.z), sum);
         return __dp4a(static_cast<int>(row.w), static_cast<int>(query.w), sum);
     }
+    __device__ uint4 load(std::uint32_t row, std::uint32_t piece) const
+    {
+        return __ldg(reinterpret_cast<const uint4*>(rows) + (static_cast<std::size_t>(row) * pieces + piece));
+    }
     __device__ void operator()(const std::uint32_t* located, std::uint32_t count, Entry* out) const
     {
-        constexpr std::uint32_t together = 4;  // rows of a team under way at a time; a team has as many threads
+#ifndef TOGETHER
+#define TOGETHER 4
+#endif
+        constexpr std::uint32_t together = TOGETHER;  // rows of a team under way at a time; a team has as many threads
         const std::uint32_t lane = group.rank() & (teams.size - 1);
         for (std::uint32_t base = 0; base < count; base += together * teams.count) {
             const auto number = [&](std::uint32_t i) { return base + i * teams.count + teams.own; };
-            const uint4* row[together];
+            std::uint32_t row[together];
 #pragma unroll
-            for (std::uint32_t i = 0; i < together; ++i) {
-                const std::size_t at = located[min(number(i), count - 1)];
-                row[i] = reinterpret_cast<const uint4*>(rows) + at * pieces;
-            }
+            for (std::uint32_t i = 0; i < together; ++i) row[i] = located[min(number(i), count - 1)];
             const std::uint32_t own = located[min(number(lane % together), count - 1)];
             const float2 term = __ldg(terms + own);
             int sums[together] = {};
-#pragma unroll 2
+#pragma unroll 1
             for (std::uint32_t piece = lane; piece < pieces; piece += teams.size) {
                 uint4 bytes[together];
 #pragma unroll
-                for (std::uint32_t i = 0; i < together; ++i) bytes[i] = __ldg(row[i] + piece);
+                for (std::uint32_t i = 0; i < together; ++i) bytes[i] = load(row[i], piece);
                 const uint4 asked = query->pieces[piece];
 #pragma unroll
                 for (std::uint32_t i = 0; i < together; ++i) sums[i] = product(bytes[i], asked, sums[i]);

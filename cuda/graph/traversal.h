@@ -31,10 +31,9 @@ struct TraversalShape {
     std::uint32_t length = 0;  // of the queue, >= ef: more are of use to those who want to see what bounding it saves
     std::uint32_t steps = 1;   // rows expanded a turn (SONG: multi-step probing)
     std::uint32_t degree = 0;
-    std::uint32_t most_fresh =
-        0;                  // rows scored at a time, >= steps * degree and >= 32; starts may come in larger batches
-    bool selected = false;  // a row is remembered as visited only where it enters the queue
-    bool deletes = false;   // and forgotten where it leaves it; implies selected
+    std::uint32_t most_fresh = 0;  // rows scored at a time, >= steps * degree; starts may come in larger batches
+    bool selected = false;         // a row is remembered as visited only where it enters the queue
+    bool deletes = false;          // and forgotten where it leaves it; implies selected
 };
 
 // Where a search begins: at the best `kept` of some rows, and at one from which all others can be reached.
@@ -92,8 +91,6 @@ public:
     }
 
 private:
-    static constexpr std::uint32_t more_starts = 32;  // offered at a time
-
     PGWARP_HOST_DEVICE void expand(std::uint32_t first, TraversalCounts& counts)
     {
         while (first < shape_.ef) {
@@ -116,7 +113,7 @@ private:
     {
         const std::uint32_t before = counts.scored;
         while (starts.sorted && offered < starts.count && counts.scored == before) {
-            const std::uint32_t end = offered + smaller(more_starts, starts.count - offered);
+            const std::uint32_t end = offered + smaller(shape_.most_fresh, starts.count - offered);
             for (std::uint32_t i = offered + group_.rank(); i < end; i += group_.size()) locate(starts.rows[i]);
             group_.sync();
             offered = end;

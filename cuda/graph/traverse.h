@@ -16,7 +16,7 @@ namespace pgwarp::cuda::graph
 struct TraverseJob {
     const GraphView* view = nullptr;
     SearchShape shape;
-    // [count][dimensions], where the rows are: ivfadc's QueryView::moved; as asked for rows that are compared in full.
+    // [count][dimensions]: as asked; where the rows are halves: ivfadc's QueryView::moved.
     const float* queries = nullptr;
     const std::uint32_t* query_bits = nullptr;  // [count][words], where rows are bits
     const std::uint32_t* starts = nullptr;      // [count][shape.offered]: row numbers, or no_row_here

@@ -17,7 +17,7 @@ struct TraverseArguments {
     GraphView view;
     SearchShape shape;
     SharedLayout layout;
-    const float* queries;  // moved, but for rows in full
+    const float* queries;  // as asked for bytes and floats, moved for halves
     const std::uint32_t* query_bits;
     const std::uint32_t* starts;  // none: all seeds are looked at
     bool repeated_starts;
@@ -94,25 +94,25 @@ private:
 // As ByteQuery::assign() on the CPU: the largest element becomes 127.
 __device__ inline void stage_bytes(const DeviceGroup& group, const GraphView& view, const float* from, StagedBytes* out)
 {
+    const float* mean = view.bytes.mean;
+    const auto moved = [&](std::uint32_t d) { return mean != nullptr ? from[d] - __ldg(mean + d) : from[d]; };
     if (group.rank() == 0) out->largest = 0;
     group.sync();
     float largest = 0;
     for (std::uint32_t d = group.rank(); d < view.vectors.dimensions; d += group.size()) {
-        largest = fmaxf(largest, fabsf(from[d]));
+        largest = fmaxf(largest, fabsf(moved(d)));
     }
     for (std::uint32_t step = group.leaders() / 2; step > 0; step /= 2) {
         largest = fmaxf(largest, __shfl_xor_sync(group.warp_mask(), largest, static_cast<int>(step)));
     }
     if (group.rank() % 32 == 0) atomicMax(&out->largest, __float_as_uint(largest));
     group.sync();
-    // Queries of l2 come moved and scaled: the scale, a power of two, is taken out of the step.
-    const float scale = view.vectors.metric == Metric::l2 ? view.vectors.half.scale : 1.0F;
-    const float reach = __uint_as_float(out->largest) / scale;
+    const float reach = __uint_as_float(out->largest);
     const float step = fminf(__fdiv_rn(fmaxf(reach, 1e-30F), 127.0F), 3.402823466e38F / 128);
     const float inverse = __fdiv_rn(1.0F, step);
     auto* bytes = reinterpret_cast<signed char*>(out->pieces);
     for (std::uint32_t d = group.rank(); d < view.bytes.stride; d += group.size()) {
-        const float value = d < view.vectors.dimensions ? __fmul_rn(from[d] / scale, inverse) : 0.0F;
+        const float value = d < view.vectors.dimensions ? __fmul_rn(moved(d), inverse) : 0.0F;
         bytes[d] = static_cast<signed char>(__float2int_rn(fminf(fmaxf(value, -127.0F), 127.0F)));
     }
     if (group.rank() == 0) out->step = step;

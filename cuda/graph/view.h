@@ -28,11 +28,12 @@ enum class RowForm : std::uint8_t {
     bits,
 };
 
-// Rows as bytes: their differences to a mean row, each with a scale of its own, by which the CPU goes along too. A
-// query's are those of (moved query / scale of the halves): the mean of l2 is that which queries are moved by.
+// Rows as bytes: their differences to a mean row, each with a scale of its own, by which the CPU goes along too. Of l2
+// a query loses the mean as well; of other metrics it adds the same to all scores.
 struct ByteView {
     const std::int8_t* rows = nullptr;  // [rows][stride], zeros behind the dimensions
     const float2* terms = nullptr;  // [rows]: x the scale, y what l2 adds: the squared norm of scale * bytes, else 0
+    const float* mean = nullptr;    // [dimensions], of l2
     std::uint32_t stride = 0;       // bytes, of whole pieces of 16
 };
 

@@ -150,11 +150,9 @@ void expect_bytes_of_cpu(const Index& index, const Mirror& mirror, const std::st
     RowMean sampled(dimensions);
     for (const std::uint32_t row : rows_of_mean(count)) sampled.add(rows.data() + row * dimensions);
     std::vector<float> mean = sampled.mean();
-    // Queries of l2 lose the mean of the halves, and rows with them.
+    // Queries of l2 lose the mean too.
     if (metric == Metric::l2) {
-        const std::vector<float> moved_by = download(view.vectors.half.mean, dimensions);
-        if (mirror.options().vectors == GraphVectors::half) mean = values_of<float>(index, array_half_mean);
-        EXPECT_EQ(moved_by, mean) << what;
+        EXPECT_EQ(download(view.bytes.mean, dimensions), mean) << what;
     }
     const std::size_t stride = view.bytes.stride;
     EXPECT_EQ(stride, (dimensions + 15) / 16 * 16);
@@ -233,7 +231,7 @@ TEST_P(MirrorBytes, AreThoseOfTheCpu)
     expect_bytes_of_cpu(index, *mirror, "whole");
     const GraphView& view = mirror->view();
     EXPECT_EQ(mirror->ground().row_bytes, view.bytes.stride);
-    EXPECT_EQ(mirror->ground().query_bytes, view.bytes.stride);
+    EXPECT_GE(mirror->ground().query_bytes, view.bytes.stride);
     if (kind.vectors == half) {
         EXPECT_NE(view.vectors.half.rows, nullptr);
         EXPECT_NE(view.vectors.row_terms, nullptr);

@@ -123,9 +123,14 @@ protected:
         cuda::check(cudaMemcpy(byte_rows.data(), view.bytes.rows, byte_rows.size(), cudaMemcpyDeviceToHost), "test");
         cuda::check(cudaMemcpy(byte_terms.data(), view.bytes.terms, row_count * sizeof(float2), cudaMemcpyDeviceToHost),
                     "test");
+        std::vector<float> mean(GetParam().dimensions, 0.0F);
+        if (view.bytes.mean != nullptr) {
+            cuda::check(cudaMemcpy(mean.data(), view.bytes.mean, mean.size() * sizeof(float), cudaMemcpyDeviceToHost),
+                        "test");
+        }
         byte_queries.resize(query_count);
         for (std::uint32_t i = 0; i < query_count; ++i) {
-            byte_queries[i].assign(queries.data() + i * GetParam().dimensions, nullptr, GetParam().dimensions);
+            byte_queries[i].assign(queries.data() + i * GetParam().dimensions, mean.data(), GetParam().dimensions);
         }
     }
     float byte_score(std::uint32_t query, std::uint32_t row) const

@@ -61,7 +61,12 @@ struct Found {
     std::uint32_t scored = 0;
 };
 
-// The textbook form: a sorted list, all visited rows in a set. Sorted starts are offered again in the end, 32 at a
+std::uint32_t most_fresh(std::uint32_t steps)
+{
+    return std::max(16U, steps * Graph::degree);
+}
+
+// The textbook form: a sorted list, all visited rows in a set. Sorted starts are offered again in the end, some at a
 // time, as long as some of those not met get in.
 std::vector<std::uint32_t> plain_search(const Graph& graph, float query, const std::vector<std::uint32_t>& starts,
                                         std::uint32_t ef, std::uint32_t steps, bool sorted = false)
@@ -94,7 +99,8 @@ std::vector<std::uint32_t> plain_search(const Graph& graph, float query, const s
         if (parents.empty()) {
             const std::size_t met = visited.size();
             while (sorted && offered < starts.size() && visited.size() == met) {
-                for (const std::size_t end = std::min(offered + 32, starts.size()); offered < end; ++offered)
+                for (const std::size_t end = std::min(offered + most_fresh(steps), starts.size()); offered < end;
+                     ++offered)
                     offer(starts[offered]);
             }
             cut();
@@ -114,10 +120,10 @@ template <template <class> class Visited>
 Found search(const Graph& graph, float query, const std::vector<std::uint32_t>& starts, const Setting& setting,
              bool sorted = false)
 {
-    const std::uint32_t most_fresh = std::max(32U, setting.steps * Graph::degree);
     std::vector<std::uint32_t> words(visited_words(setting.bits));
-    const TraversalShape shape{setting.ef, setting.length,   setting.steps,  Graph::degree,
-                               most_fresh, setting.selected, setting.deletes};
+    const TraversalShape shape{
+        setting.ef,       setting.length, setting.steps, Graph::degree, most_fresh(setting.steps),
+        setting.selected, setting.deletes};
     const HostMemory memory(shape);
     Found found;
     HostGroup::run(setting.threads, [&](HostGroup group) {

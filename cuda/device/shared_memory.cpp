@@ -25,7 +25,7 @@ std::set<KernelOnDevice>& allowed_kernels()
     return kernels;
 }
 
-void allow(const KernelOnDevice& which)
+void allow(const KernelOnDevice& which, SharedMemoryUse use)
 {
     int most = 0;
     cudaFuncAttributes attributes{};
@@ -34,11 +34,15 @@ void allow(const KernelOnDevice& which)
     check(cudaFuncSetAttribute(which.second, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                most - static_cast<int>(attributes.sharedSizeBytes)),
           "asking for shared memory");
+    if (use == SharedMemoryUse::as_needed) return;
+    check(cudaFuncSetAttribute(which.second, cudaFuncAttributePreferredSharedMemoryCarveout,
+                               cudaSharedmemCarveoutMaxShared),
+          "asking for shared memory");
 }
 
 }  // namespace
 
-void allow_shared_memory(const void* kernel)
+void allow_shared_memory(const void* kernel, SharedMemoryUse use)
 {
     KernelOnDevice which{0, kernel};
     check(cudaGetDevice(&which.first), "asking for the device");
@@ -48,7 +52,7 @@ void allow_shared_memory(const void* kernel)
     }
     const std::unique_lock lock(allowed_mutex);
     if (!allowed_kernels().contains(which)) {
-        allow(which);
+        allow(which, use);
         allowed_kernels().insert(which);
     }
 }

@@ -66,14 +66,15 @@ public:
 
     __device__ std::uint32_t sharers(std::uint32_t items) const
     {
-        const std::uint32_t each = lanes_ / (items > 0 ? items : 1);
-        if (each < 2) return 1;
-        const std::uint32_t whole = 1U << (31 - __clz(static_cast<int>(each)));
-        return whole < leaders() ? whole : leaders();
+        // By exponents, that of the items rounded up.
+        const int wanted = items > 1 ? 32 - __clz(static_cast<int>(items - 1)) : 0;
+        const int lanes = 31 - __clz(static_cast<int>(lanes_));
+        const int most = 31 - __clz(static_cast<int>(leaders()));
+        return static_cast<std::uint32_t>(max(0, min(most, lanes - wanted)));
     }
     __device__ std::uint32_t add_up(std::uint32_t value, std::uint32_t sharers) const
     {
-        for (std::uint32_t step = sharers / 2; step > 0; step /= 2) {
+        for (std::uint32_t step = (1U << sharers) / 2; step > 0; step /= 2) {
             value += __shfl_xor_sync(warp_mask_, value, static_cast<int>(step));
         }
         return value;

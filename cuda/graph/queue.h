@@ -111,15 +111,19 @@ private:
     // ones go to `fresh`.
     PGWARP_HOST_DEVICE void sort(std::uint32_t kept)
     {
-        const std::uint32_t sharers = group_.sharers(kept);
-        const std::uint32_t part = group_.rank() % sharers;
+        const std::uint32_t shift = group_.sharers(kept);
+        const std::uint32_t sharers = 1U << shift;
+        const std::uint32_t part = group_.rank() & (sharers - 1);
         // Where threads share there is one turn, which all of them go through.
-        const std::uint32_t end = sharers > 1 ? group_.size() / sharers : kept;
-        for (std::uint32_t i = group_.rank() / sharers; i < end; i += group_.size() / sharers) {
+        const std::uint32_t end = shift > 0 ? group_.size() >> shift : kept;
+        for (std::uint32_t i = group_.rank() >> shift; i < end; i += group_.size() >> shift) {
             const Entry entry = memory_.kept()[i < kept ? i : kept - 1];
             std::uint32_t before = 0;
+#ifdef __CUDA_ARCH__
+#pragma unroll 4
+#endif
             for (std::uint32_t j = part; j < kept; j += sharers) before += memory_.kept()[j] < entry ? 1 : 0;
-            before = group_.add_up(before, sharers);
+            before = group_.add_up(before, shift);
             if (part != 0 || i >= kept) continue;
             memory_.fresh()[before] = entry;
             memory_.place()[i] += before;

@@ -158,10 +158,7 @@ struct ByteScores {
     }
     __device__ void operator()(const std::uint32_t* located, std::uint32_t count, Entry* out) const
     {
-#ifndef TOGETHER
-#define TOGETHER 4
-#endif
-        constexpr std::uint32_t together = TOGETHER;  // rows of a team under way at a time; a team has as many threads
+        constexpr std::uint32_t together = 4;  // rows of a team under way at a time; a team has as many threads
         const std::uint32_t lane = group.rank() & (teams.size - 1);
         for (std::uint32_t base = 0; base < count; base += together * teams.count) {
             const auto number = [&](std::uint32_t i) { return base + i * teams.count + teams.own; };
@@ -171,7 +168,7 @@ struct ByteScores {
             const std::uint32_t own = located[min(number(lane % together), count - 1)];
             const float2 term = __ldg(terms + own);
             int sums[together] = {};
-#pragma unroll 1
+#pragma unroll 2
             for (std::uint32_t piece = lane; piece < pieces; piece += teams.size) {
                 uint4 bytes[together];
 #pragma unroll

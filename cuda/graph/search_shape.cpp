@@ -24,37 +24,50 @@ std::uint32_t bits_of(std::size_t words)
     return static_cast<std::uint32_t>(std::countr_zero(std::bit_ceil(words)));
 }
 
-// Sixteen words a row of the queue: about one in two searches then forgets once. What forgetting loses a filter is
-// worse: it takes rows for others when it is full.
-std::uint32_t default_bits(const SearchShape& shape)
+constexpr std::uint32_t most_lanes = 512;
+constexpr std::uint32_t least_bits = 9;  // of the words of visited rows
+constexpr std::uint32_t most_bits = 13;
+constexpr std::size_t resident_threads = 1024;  // that a multiprocessor takes: each has 64 registers
+constexpr std::size_t reserved_bytes = 1024;    // of shared memory, with each block
+
+// What forgetting loses a filter is worse: it takes rows for others when it is full.
+std::uint32_t option_bits(const SearchShape& shape)
 {
     const std::size_t ef = shape.traversal.ef;
     const std::size_t live = shape.traversal.length + shape.traversal.steps * shape.traversal.degree;
     if (shape.traversal.deletes || shape.traversal.selected) {
         return std::max(bits_of(2 * live), shape.visited == VisitedKind::bloom ? bits_of(8 * ef) : 0U);
     }
-    const std::size_t met = 16 * ef;
-    return std::clamp(bits_of(std::max(met, 2 * live)), 9U, 13U);
+    return std::clamp(bits_of(std::max(16 * ef, 2 * live)), least_bits, most_bits);
 }
-
-constexpr std::size_t most_lanes = 512;
-constexpr std::size_t fewest_busy = 1024;  // threads of a multiprocessor by which few queries are spread
-constexpr std::size_t most_busy = 2048;    // ... and which it takes, where there are many queries
 
 // Blocks of so much shared memory that a multiprocessor takes at a time.
 std::size_t resident_blocks(std::size_t shared_bytes, const SearchGround& ground)
 {
-    return std::clamp<std::size_t>(ground.shared_bytes / std::max<std::size_t>(1, shared_bytes), 1, 32);
+    return std::clamp<std::size_t>(ground.shared_bytes / (shared_bytes + reserved_bytes), 1, 32);
 }
 
-// Threads of a query: few queries have many each, and so have those of which few fit beside each other; else as few as
-// hide each other's waits.
-std::uint32_t default_lanes(std::size_t count, std::size_t shared_bytes, const SearchGround& ground)
+struct Room {
+    std::uint32_t lanes;
+    std::uint32_t bits;
+};
+
+// The threads of a query, and the words of the rows that it has visited. Few queries have many threads each. Many have
+// as few as leave each the memory, were the multiprocessor full of them, for eight words a row of the queue, of which
+// about one in two searches forgets once; the words take what room there is. bytes(bits): the shared memory of a query.
+template <class Bytes>
+Room default_room(const SearchShape& shape, std::size_t count, const SearchGround& ground, const Bytes& bytes)
 {
-    const std::size_t by_count = ground.multiprocessors * fewest_busy / std::max<std::size_t>(1, count);
-    const std::size_t by_memory = std::min<std::size_t>(most_busy / resident_blocks(shared_bytes, ground), 256);
-    return static_cast<std::uint32_t>(
-        std::bit_floor(std::clamp<std::size_t>(std::max(by_count, by_memory), 32, most_lanes)));
+    const std::size_t by_count = ground.multiprocessors * resident_threads / std::max<std::size_t>(1, count);
+    Room room{static_cast<std::uint32_t>(std::bit_floor(std::clamp<std::size_t>(by_count, 64, most_lanes))), 0};
+    const std::uint32_t enough = std::clamp(bits_of(8 * std::size_t{shape.traversal.ef}), least_bits, most_bits);
+    for (;; room.lanes *= 2) {
+        const std::size_t own = ground.shared_bytes * room.lanes / resident_threads;
+        const auto fits = [&](std::uint32_t bits) { return bytes(bits) + reserved_bytes <= own; };
+        room.bits = shape.plain() ? most_bits : option_bits(shape);
+        while (shape.plain() && room.bits > enough && !fits(room.bits)) --room.bits;
+        if (fits(room.bits) || room.lanes >= most_lanes / 2) return room;
+    }
 }
 
 // Two pieces of 16 bytes a thread, or more.
@@ -94,8 +107,8 @@ std::uint32_t launch_queries(const SearchShape& shape, const SearchGround& groun
     const double expanded = 4 + 1.2 * shape.traversal.ef;
     const double turns = 2 + expanded / shape.traversal.steps;
     const double read = expanded * shape.traversal.degree / 2 * static_cast<double>(ground.row_bytes) / bandwidth;
-    const std::size_t blocks =
-        std::min<std::size_t>(resident_blocks(shape.shared_bytes, ground), 2048 / shape.block_threads());
+    const std::size_t blocks = std::min<std::size_t>(resident_blocks(shape.shared_bytes, ground),
+                                                     std::max(1UL, resident_threads / shape.block_threads()));
     const double resident = static_cast<double>(blocks) * shape.groups;
     const double slower =
         1 + shape.traversal.steps * shape.traversal.degree / (4.0 * shape.lanes);  // of a turn with more to do
@@ -127,6 +140,7 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     traversal.steps = setting(settings, "multi_step", std::clamp<std::size_t>(ef / 32, 1, 8), 1,
                               std::min<std::size_t>(ef, most_steps));
     traversal.degree = static_cast<std::uint32_t>(ground.degree);
+    traversal.degree_inverse = inverse_of(traversal.degree);
     const auto most_fresh = [&](std::uint32_t others) {
         return std::max({32U, traversal.steps * traversal.degree, others});
     };
@@ -135,7 +149,6 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     traversal.selected = traversal.deletes || settings.get("selected_insertion", 0) > 0;
     shape.visited = static_cast<VisitedKind>(std::clamp<std::int64_t>(settings.get("visited", 0), 0, 2));
     if (shape.visited == VisitedKind::bloom) traversal.deletes = false;
-    shape.visited_bits = setting(settings, "visited_bits", default_bits(shape), 5, 15);
     shape.seeds = setting(settings, "seeds", ground.seeds, 1, ground.seeds);
     const bool looks = ground.bits || setting(settings, "routes", 1, 1, 2) == 2;
     // A query that looks at all seeds itself has their scores, and begins at all that may be of use.
@@ -145,8 +158,12 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
 
     const auto query_bytes = shape.query_bytes = static_cast<std::uint32_t>(ground.query_bytes);
     const auto bytes = [&] { return shared_layout(traversal, shape.visited_bits, query_bytes).end * shape.groups; };
+    const Room room = default_room(shape, count, ground, [&](std::uint32_t bits) {
+        return std::size_t{shared_layout(traversal, bits, query_bytes).end};
+    });
+    shape.visited_bits = setting(settings, "visited_bits", room.bits, 5, 15);
     const std::uint32_t queries_of_warp = std::bit_floor(setting(settings, "multi_query", 1, 1, 4));
-    shape.lanes = std::bit_floor(setting(settings, "lanes", default_lanes(count, bytes(), ground), 8, most_lanes));
+    shape.lanes = std::bit_floor(setting(settings, "lanes", room.lanes, 8, most_lanes));
     if (queries_of_warp > 1) shape.lanes = 32 / queries_of_warp;
     shape.groups = shape.lanes < 32 ? 32 / shape.lanes : 1;
     shape.team = std::bit_floor(setting(settings, "team", default_team(ground), 4, 32));

@@ -10,8 +10,8 @@
 // set_bits, which return what was there. Its first leaders() threads lead(), with a barrier of their own,
 // sync_leaders(): first_matches(begin, end, most, matches, out), called by them, writes, in order, the first `most`
 // numbers in [begin, end) for which matches(i) holds and returns how many they are. sharers(items): how many
-// neighbouring threads, a power of two, may work on each of so many items; add_up(value, sharers) is the sum over them,
-// called by all threads; prefetch(address) says that what lies there will be read soon.
+// neighbouring threads, 2 to this power, may work on each of so many items; add_up(value, sharers) is the sum over
+// them, called by all threads; prefetch(address) says that what lies there will be read soon.
 #pragma once
 
 #include <cstddef>
@@ -26,14 +26,25 @@ namespace pgwarp::cuda::graph
 // As in index/graph/graph.h.
 inline constexpr std::uint32_t no_row_here = 0xffffffff;
 
+// What takes the place of a division by a small number: quotient(a, inverse_of(b)) = a / b for a, b below 2^16, b > 1.
+PGWARP_HOST_DEVICE constexpr std::uint32_t inverse_of(std::uint32_t divisor)
+{
+    return static_cast<std::uint32_t>((std::uint64_t{1} << 32) / divisor + 1);
+}
+PGWARP_HOST_DEVICE constexpr std::uint32_t quotient(std::uint32_t a, std::uint32_t inverse)
+{
+    return static_cast<std::uint32_t>((std::uint64_t{a} * inverse) >> 32);
+}
+
 struct TraversalShape {
     std::uint32_t ef = 0;      // rows that are to be expanded: a queue of the best so many
     std::uint32_t length = 0;  // of the queue, >= ef: more are of use to those who want to see what bounding it saves
     std::uint32_t steps = 1;   // rows expanded a turn (SONG: multi-step probing)
     std::uint32_t degree = 0;
-    std::uint32_t most_fresh = 0;  // rows scored at a time, >= steps * degree; starts may come in larger batches
-    bool selected = false;         // a row is remembered as visited only where it enters the queue
-    bool deletes = false;          // and forgotten where it leaves it; implies selected
+    std::uint32_t most_fresh = 0;      // rows scored at a time, >= steps * degree; starts may come in larger batches
+    std::uint32_t degree_inverse = 0;  // inverse_of(degree)
+    bool selected = false;             // a row is remembered as visited only where it enters the queue
+    bool deletes = false;              // and forgotten where it leaves it; implies selected
 };
 
 // Where a search begins: at the best `kept` of some rows, and at one from which all others can be reached.
@@ -99,8 +110,9 @@ private:
             ++counts.turns;
             counts.expanded += parents;
             for (std::uint32_t i = group_.rank(); i < parents * shape_.degree; i += group_.size()) {
-                const std::size_t parent = memory_.parents()[i / shape_.degree];
-                locate(neighbours_[parent * shape_.degree + i % shape_.degree]);
+                const std::uint32_t own = quotient(i, shape_.degree_inverse);
+                const std::size_t parent = memory_.parents()[own];
+                locate(neighbours_[parent * shape_.degree + (i - own * shape_.degree)]);
             }
             group_.sync();
             first = smaller(first, admit(counts, !finds_repeats_ && parents > 1));

@@ -33,7 +33,7 @@ template <ScoreKind kind>
 void launch(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
 {
     const SearchShape& shape = job.shape;
-    allow_shared_memory(traverse_kernel<kind>);
+    allow_shared_memory(traverse_kernel<kind>, SharedMemoryUse::before_caches);
     launch_chained(job.chained || first > 0, traverse_kernel<kind>, (count + shape.groups - 1) / shape.groups,
                    shape.block_threads(), shape.shared_bytes, stream, "going through the graph",
                    arguments_of(job, first, count));

@@ -104,7 +104,7 @@ template <ScoreKind kind>
 void launch(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
 {
     const SearchShape& shape = job.shape;
-    allow_shared_memory(traverse_cluster_kernel<kind>);
+    allow_shared_memory(traverse_cluster_kernel<kind>, SharedMemoryUse::before_caches);
     cudaLaunchAttribute attributes[2]{};
     attributes[0].id = cudaLaunchAttributeClusterDimension;
     attributes[0].val.clusterDim.x = shape.cluster;

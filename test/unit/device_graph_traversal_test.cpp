@@ -121,9 +121,14 @@ Found search(const Graph& graph, float query, const std::vector<std::uint32_t>& 
              bool sorted = false)
 {
     std::vector<std::uint32_t> words(visited_words(setting.bits));
-    const TraversalShape shape{
-        setting.ef,       setting.length, setting.steps, Graph::degree, most_fresh(setting.steps),
-        setting.selected, setting.deletes};
+    const TraversalShape shape{setting.ef,
+                               setting.length,
+                               setting.steps,
+                               Graph::degree,
+                               most_fresh(setting.steps),
+                               inverse_of(Graph::degree),
+                               setting.selected,
+                               setting.deletes};
     const HostMemory memory(shape);
     Found found;
     HostGroup::run(setting.threads, [&](HostGroup group) {
@@ -385,6 +390,13 @@ TYPED_TEST(VisitedRows, AreFullWithoutEnd)
     // A table of so few words says so of nearly all.
     EXPECT_TRUE(TypeParam::may_mistake || forgotten >= 5000 - visited_words(bits));
     for (std::uint32_t row = 0; row < 5000; ++row) visited.erase(row);
+}
+
+TEST(Quotients, AreThoseOfDivisions)
+{
+    for (std::uint32_t divisor = 2; divisor < 300; ++divisor) {
+        for (std::uint32_t a = 0; a < 1U << 16; ++a) ASSERT_EQ(quotient(a, inverse_of(divisor)), a / divisor);
+    }
 }
 
 TEST(Entries, AreInTheOrderOfScoresAndRows)

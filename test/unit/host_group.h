@@ -50,7 +50,7 @@ public:
     bool leads() const { return rank_ == 0; }
     static std::uint32_t leaders() { return 1; }
     static void sync_leaders() {}
-    static std::uint32_t sharers(std::uint32_t) { return 1; }
+    static std::uint32_t sharers(std::uint32_t) { return 0; }
     static std::uint32_t add_up(std::uint32_t value, std::uint32_t) { return value; }
     template <class Matches>
     std::uint32_t first_matches(std::uint32_t begin, std::uint32_t end, std::uint32_t most, const Matches& matches,

@@ -140,7 +140,6 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* q
     job.queries = view.form == RowForm::halves ? space.for_rows.moved : queries;
     job.query_bits = space.query_bits;
     job.starts = space.starts;
-    job.sorted_starts = routed;
     job.dead = dead;
     job.count = plan.count;
     job.rows = space.rows;

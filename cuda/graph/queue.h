@@ -16,8 +16,8 @@ namespace pgwarp::cuda::graph
 //   Entry* kept()              [most_fresh]: those of them that get in
 //   std::uint32_t* place()     [most_fresh]: where they come to lie
 //   std::uint32_t* counters()  [queue_counters]
-// and, for the traversal, rows() [most_fresh], located ones, and parents() [steps], places in the queue, then rows.
-// Functions, so that a device keeps no address of each in a register.
+// and, for the traversal, rows() [most_fresh], located ones, parents() [steps], places in the queue, then rows, and
+// again() [again], starts.// Functions, so that a device keeps no address of each in a register.
 
 inline constexpr std::uint32_t queue_counters = 7;
 inline constexpr std::uint32_t kept_counter = 0;     // entries in `kept`

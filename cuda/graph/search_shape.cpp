@@ -85,16 +85,15 @@ std::uint32_t default_cluster(const SearchShape& shape, std::size_t count, const
     return 2 * count * blocks <= ground.multiprocessors ? static_cast<std::uint32_t>(blocks) : 1;
 }
 
-// Seeds that tiles propose. They compare halves of the queries: a few more than are begun at, of which the traversal
-// keeps the best. And those that may be among the best `ef` rows, several times as many as by their share of all rows:
-// what the edges don't lead to is found by them, which matters where rows are few.
-std::uint32_t default_offered(const SearchShape& shape, const SearchGround& ground)
+// Of the seeds that are nearest to a query, those to begin at and as many more as may be among the best `ef` rows,
+// several times what their share of all rows says: what the edges don't lead to is found by them, which matters where
+// rows are few.
+std::uint32_t noted_seeds(const SearchShape& shape, const SearchGround& ground)
 {
-    constexpr std::size_t most_offered = 1024;
+    constexpr std::size_t most_noted = 1024;
     const std::size_t ef = shape.traversal.ef;
-    const std::size_t near = std::min(ef, 4 * ef * shape.seeds / std::max<std::size_t>(1, ground.rows));
-    const std::size_t begun = std::size_t{shape.starts} + 8 + shape.starts / 4;
-    return static_cast<std::uint32_t>(std::min<std::size_t>({shape.seeds, begun + near, most_offered}));
+    const std::size_t near = 4 * ef * shape.seeds / std::max<std::size_t>(1, ground.rows);
+    return static_cast<std::uint32_t>(std::min<std::size_t>({shape.starts + 8 + near, ef, shape.seeds, most_noted}));
 }
 
 // A guess of how long a launch may be: turns of some microseconds, and what they read, about half of the neighbours'
@@ -150,11 +149,13 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     shape.visited = static_cast<VisitedKind>(std::clamp<std::int64_t>(settings.get("visited", 0), 0, 2));
     if (shape.visited == VisitedKind::bloom) traversal.deletes = false;
     shape.seeds = setting(settings, "seeds", ground.seeds, 1, ground.seeds);
-    const bool looks = ground.bits || setting(settings, "routes", 1, 1, 2) == 2;
-    // A query that looks at all seeds itself has their scores, and begins at all that may be of use.
-    const std::size_t begun = looks ? std::clamp<std::size_t>(ef, 16, most_starts) : 16;
-    shape.starts = setting(settings, "starts", begun, 1, std::min<std::size_t>(shape.seeds, most_starts));
-    shape.offered = looks ? 0 : default_offered(shape, ground);
+    shape.starts = setting(settings, "starts", 16, 1, std::min<std::size_t>(shape.seeds, most_starts));
+    traversal.again = noted_seeds(shape, ground);
+    // Tiles compare halves: they propose a few more, of which the traversal notes the best.
+    const std::uint32_t routes = count <= few_queries && shape.seeds <= most_looked_at ? 2 : 1;
+    const bool looks = ground.bits || setting(settings, "routes", routes, 1, 2) == 2;
+    const std::uint32_t noted = std::max(shape.starts, traversal.again);
+    shape.offered = looks ? 0 : std::min(shape.seeds, noted + 4 + noted / 4);
 
     const auto query_bytes = shape.query_bytes = static_cast<std::uint32_t>(ground.query_bytes);
     const auto bytes = [&] { return shared_layout(traversal, shape.visited_bits, query_bytes).end * shape.groups; };

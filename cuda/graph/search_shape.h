@@ -29,8 +29,9 @@ namespace pgwarp::cuda::graph
 inline constexpr std::uint32_t most_ef = 4096;
 inline constexpr std::uint32_t most_steps = 16;
 inline constexpr std::uint32_t most_starts = 128;
-inline constexpr std::size_t few_queries = 32;        // have room to look at many seeds at a time
-inline constexpr std::size_t byte_query_header = 16;  // of a query in bytes, in shared memory
+inline constexpr std::size_t few_queries = 32;         // look at all seeds themselves ...
+inline constexpr std::uint32_t most_looked_at = 8192;  // ... where these are so many at most
+inline constexpr std::size_t byte_query_header = 16;   // of a query in bytes, in shared memory
 
 // What a search of an index on a device has to go by.
 struct SearchGround {
@@ -50,8 +51,9 @@ struct SearchShape {
     VisitedKind visited = VisitedKind::hash;
     std::uint32_t visited_bits = 0;
     std::uint32_t seeds = 0;
-    std::uint32_t starts = 0;   // of them that a search begins at, beside the first, from which all rows can be reached
-    std::uint32_t offered = 0;  // of them that tiles propose; 0: the traversal looks at all seeds itself
+    std::uint32_t starts = 0;  // of them that a search begins at, beside the first, from which all rows can be reached
+    std::uint32_t offered =
+        0;  // of them that tiles propose, the nearest first; 0: the traversal looks at all seeds itself
     std::uint32_t lanes = 32;
     std::uint32_t team = 8;
     std::uint32_t groups = 1;          // queries a block
@@ -75,6 +77,7 @@ struct SharedLayout {
     std::uint32_t place = 0;
     std::uint32_t rows = 0;
     std::uint32_t parents = 0;
+    std::uint32_t again = 0;
     std::uint32_t counters = 0;
     std::uint32_t visited = 0;
     std::uint32_t end = 0;
@@ -97,6 +100,7 @@ PGWARP_HOST_DEVICE constexpr SharedLayout shared_layout(const TraversalShape& sh
     layout.place = take(shape.most_fresh * 4);
     layout.rows = take(shape.most_fresh * 4);
     layout.parents = take(shape.steps * 4);
+    layout.again = take(shape.again * 4);
     layout.counters = take(queue_counters * 4);
     layout.visited = take(visited_words(visited_bits) * 4);
     layout.end = at;

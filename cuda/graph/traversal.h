@@ -43,8 +43,10 @@ struct TraversalShape {
     std::uint32_t degree = 0;
     std::uint32_t most_fresh = 0;      // rows scored at a time, >= steps * degree; starts may come in larger batches
     std::uint32_t degree_inverse = 0;  // inverse_of(degree)
-    bool selected = false;             // a row is remembered as visited only where it enters the queue
-    bool deletes = false;              // and forgotten where it leaves it; implies selected
+    // Of the starts the best so many are offered again in the end: those that no way has led to.
+    std::uint32_t again = 0;
+    bool selected = false;  // a row is remembered as visited only where it enters the queue
+    bool deletes = false;   // and forgotten where it leaves it; implies selected
 };
 
 // Where a search begins: at the best `kept` of some rows, and at one from which all others can be reached.
@@ -54,7 +56,6 @@ struct TraversalStarts {
     std::uint32_t kept = 0;
     std::uint32_t first = no_row_here;
     bool repeats = false;  // a row may be there twice
-    bool sorted = false;  // the nearest come first: those not kept are offered again, as far as they get in, at the end
 };
 
 struct TraversalCounts {
@@ -119,14 +120,14 @@ private:
         }
     }
 
-    // Of starts that no way has led to, the next few that were not met: the least place that one of them gets.
+    // Of the best starts, the next few that no way has led to: the least place that one of them gets.
     PGWARP_HOST_DEVICE std::uint32_t offer_more(const TraversalStarts& starts, std::uint32_t& offered,
                                                 TraversalCounts& counts)
     {
         const std::uint32_t before = counts.scored;
-        while (starts.sorted && offered < starts.count && counts.scored == before) {
-            const std::uint32_t end = offered + smaller(shape_.most_fresh, starts.count - offered);
-            for (std::uint32_t i = offered + group_.rank(); i < end; i += group_.size()) locate(starts.rows[i]);
+        while (offered < shape_.again && counts.scored == before) {
+            const std::uint32_t end = offered + smaller(shape_.most_fresh, shape_.again - offered);
+            for (std::uint32_t i = offered + group_.rank(); i < end; i += group_.size()) locate(memory_.again()[i]);
             group_.sync();
             offered = end;
             const std::uint32_t lowest = admit(counts, !finds_repeats_ && starts.repeats);
@@ -135,14 +136,16 @@ private:
         return shape_.length;
     }
 
-    // The first few set a bound that most of the others do not pass: sorting many takes long. What does not stay is not
-    // remembered: it would not stay later either.
+    // Batches grow: the first set a bound that most of the others do not pass, and sorting many takes long. What does
+    // not stay is not remembered.
     PGWARP_HOST_DEVICE void begin_at(const TraversalStarts& starts, TraversalCounts& counts)
     {
         const std::uint32_t kept = smaller(starts.kept, shape_.length);
-        Queue<Group, Memory> few(group_, memory_, kept);
-        std::uint32_t batch = smaller(4 * kept, shape_.most_fresh);
-        for (std::uint32_t begin = 0; begin < starts.count && kept > 0;) {
+        const std::uint32_t noted = larger(kept, smaller(shape_.again, shape_.length));
+        Queue<Group, Memory> few(group_, memory_, noted);
+        std::uint32_t batch = 4 * noted;
+        for (std::uint32_t begin = 0; begin < starts.count && noted > 0;) {
+            batch = smaller(batch, shape_.most_fresh);
             const std::uint32_t end = begin + smaller(batch, starts.count - begin);
             for (std::uint32_t i = begin + group_.rank(); i < end; i += group_.size()) {
                 if (starts.rows[i] != no_row_here) add_located(starts.rows[i]);
@@ -151,9 +154,10 @@ private:
             offer(
                 few, counts, starts.repeats, [](std::uint32_t) {}, [](std::uint32_t) {});
             begin = end;
-            batch = shape_.most_fresh;
+            batch *= 4;
         }
         group_.sync();
+        note_starts(kept, noted);
         queue_.reset_counters();
         if (group_.rank() == 0 && starts.first != no_row_here) add_located(starts.first);
         group_.sync();
@@ -163,7 +167,20 @@ private:
         remember_queue();
     }
 
+    // The best starts are put down, to be offered again in the end; those kept stay in the queue.
+    PGWARP_HOST_DEVICE void note_starts(std::uint32_t kept, std::uint32_t noted)
+    {
+        Entry* entries = memory_.entries();
+        for (std::uint32_t i = group_.rank(); i < shape_.again; i += group_.size()) {
+            memory_.again()[i] = i < noted && entries[i] != no_entry ? row_of(entries[i]) : no_row_here;
+        }
+        group_.sync();
+        for (std::uint32_t i = kept + group_.rank(); i < noted; i += group_.size()) entries[i] = no_entry;
+        group_.sync();
+    }
+
     PGWARP_HOST_DEVICE static std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
+    PGWARP_HOST_DEVICE static std::uint32_t larger(std::uint32_t a, std::uint32_t b) { return a < b ? b : a; }
 
     PGWARP_HOST_DEVICE void clear_fresh()
     {

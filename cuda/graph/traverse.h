@@ -21,7 +21,6 @@ struct TraverseJob {
     const std::uint32_t* query_bits = nullptr;  // [count][words], where rows are bits
     const std::uint32_t* starts = nullptr;      // [count][shape.offered]: row numbers, or no_row_here
     bool repeated_starts = false;               // a row may be there twice
-    bool sorted_starts = false;                 // the nearest come first
     const std::uint32_t* dead = nullptr;        // bit per row, or none: these rows are passed through
     std::uint32_t count = 0;
     std::uint32_t* rows = nullptr;    // [count][shape.wanted]: the nearest first

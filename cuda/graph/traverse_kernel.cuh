@@ -21,7 +21,6 @@ struct TraverseArguments {
     const std::uint32_t* query_bits;
     const std::uint32_t* starts;  // none: all seeds are looked at
     bool repeated_starts;
-    bool sorted_starts;
     const std::uint32_t* dead;
     bool beside;  // the launch before is of the same batch: its blocks need not be waited for
     std::uint32_t count;
@@ -41,7 +40,6 @@ inline TraverseArguments arguments_of(const TraverseJob& job, std::uint32_t firs
     if (job.query_bits != nullptr) arguments.query_bits = job.query_bits + std::size_t{first} * view.bits.words;
     if (job.shape.offered > 0) arguments.starts = job.starts + std::size_t{first} * job.shape.offered;
     arguments.repeated_starts = job.repeated_starts;
-    arguments.sorted_starts = job.sorted_starts;
     arguments.dead = job.dead;
     arguments.beside = first > 0;
     arguments.count = count;
@@ -80,6 +78,7 @@ public:
     __device__ std::uint32_t* counters() const { return at<std::uint32_t>(layout_.counters); }
     __device__ std::uint32_t* rows() const { return at<std::uint32_t>(layout_.rows); }
     __device__ std::uint32_t* parents() const { return at<std::uint32_t>(layout_.parents); }
+    __device__ std::uint32_t* again() const { return at<std::uint32_t>(layout_.again); }
 
 private:
     template <class T>
@@ -179,13 +178,9 @@ __device__ inline TraversalStarts starts_of(const TraverseArguments& arguments, 
 {
     const SearchShape& shape = arguments.shape;
     const std::uint32_t* seeds = arguments.view.seed_rows;
-    if (arguments.starts == nullptr) return {seeds, shape.seeds, shape.starts, seeds[0], false, false};
-    return {arguments.starts + static_cast<std::size_t>(query) * shape.offered,
-            shape.offered,
-            shape.starts,
-            seeds[0],
-            arguments.repeated_starts,
-            arguments.sorted_starts};
+    if (arguments.starts == nullptr) return {seeds, shape.seeds, shape.starts, seeds[0], false};
+    return {arguments.starts + static_cast<std::size_t>(query) * shape.offered, shape.offered, shape.starts, seeds[0],
+            arguments.repeated_starts};
 }
 
 // The first rows of the queue that are not dead.

@@ -171,7 +171,7 @@ protected:
         return static_cast<float>(kind.metric == Metric::l2 ? square - 2 * product : -product);
     }
 
-    std::vector<std::uint32_t> on_cpu(const SearchShape& shape, std::uint32_t query, RowBitmap dead, bool sorted) const
+    std::vector<std::uint32_t> on_cpu(const SearchShape& shape, std::uint32_t query, RowBitmap dead) const
     {
         const TraversalShape& traversal = shape.traversal;
         std::vector<std::uint32_t> visited(visited_words(16));
@@ -186,7 +186,7 @@ protected:
                                                                                           known, scores);
         const bool looks = shape.offered == 0;
         search.run({looks ? distinct.data() : starts.data() + query * shape.offered,
-                    looks ? shape.seeds : shape.offered, shape.starts, seeds[0], true, !looks && sorted},
+                    looks ? shape.seeds : shape.offered, shape.starts, seeds[0], true},
                    neighbours.data());
         std::vector<std::uint32_t> found;
         for (std::uint32_t i = 0; i < traversal.ef && found.size() < shape.wanted; ++i) {
@@ -207,8 +207,7 @@ protected:
     {
         const auto stream = graph_context().lease(cuda::Priority::search);
         SearchShape shape = search_shape(settings, ef, 25, query_count, mirror->ground());
-        shape.launch_queries = 16;        // several launches
-        const bool sorted = ef % 4 != 1;  // in some order: that is offered again in the end
+        shape.launch_queries = 16;  // several launches
         const std::vector<std::uint64_t> dead(with_dead ? (row_count + 63) / 64 : 0, 0x00ff0f0f33335555ULL);
         const auto floats = copy_in(std::span<const float>(queries), stream);
         const auto bits = copy_in(std::span<const std::uint32_t>(query_bits), stream);
@@ -223,7 +222,6 @@ protected:
         job.query_bits = bits.data();
         job.starts = from.data();
         job.repeated_starts = true;
-        job.sorted_starts = sorted;
         job.dead = reinterpret_cast<const std::uint32_t*>(dead_bits.data());
         job.count = query_count;
         job.rows = out.data();
@@ -240,7 +238,7 @@ protected:
         for (std::uint32_t query = 0; query < query_count; ++query) {
             const std::uint32_t* begin = rows_found.data() + query * shape.wanted;
             const std::vector<std::uint32_t> own(begin, begin + std::min(found[query], shape.wanted));
-            different += own == on_cpu(shape, query, dead, sorted) ? 0 : 1;
+            different += own == on_cpu(shape, query, dead) ? 0 : 1;
         }
         EXPECT_EQ(different, 0U) << what << ", ef " << ef;
     }

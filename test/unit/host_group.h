@@ -91,6 +91,7 @@ public:
           place_(shape.most_fresh),
           rows_(shape.most_fresh),
           parents_(shape.steps),
+          again_(shape.again),
           counters_(cuda::graph::queue_counters)
     {
     }
@@ -101,6 +102,7 @@ public:
     std::uint32_t* counters() const { return counters_.data(); }
     std::uint32_t* rows() const { return rows_.data(); }
     std::uint32_t* parents() const { return parents_.data(); }
+    std::uint32_t* again() const { return again_.data(); }
 
 private:
     mutable std::vector<cuda::graph::Entry> entries_;
@@ -109,6 +111,7 @@ private:
     mutable std::vector<std::uint32_t> place_;
     mutable std::vector<std::uint32_t> rows_;
     mutable std::vector<std::uint32_t> parents_;
+    mutable std::vector<std::uint32_t> again_;
     mutable std::vector<std::uint32_t> counters_;
 };
 

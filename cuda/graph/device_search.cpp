@@ -40,6 +40,7 @@ struct Workspace {
     ivfadc::PreparedQueries for_rows;
     ivfadc::PreparedQueries for_seeds;
     std::uint32_t* query_bits = nullptr;
+    float* queries = nullptr;  // a copy of those that are read directly
     SeedSpace seeds;
     std::uint32_t* starts = nullptr;
     std::uint32_t* rows = nullptr;
@@ -63,6 +64,8 @@ Workspace carve(Carver& carver, const Mirror& mirror, const SearchPlan& plan)
     const std::size_t count = plan.count;
     if (mirror.options().bits > 0) {
         space.query_bits = carver.take<std::uint32_t>(count * mirror.options().bits / 32);
+    } else if (plan.direct) {
+        space.queries = carver.take<float>(count * mirror.dimensions());
     } else {
         space.for_rows = carve_queries(carver, mirror, count);
     }
@@ -88,6 +91,13 @@ std::size_t queries_of_chunk(const Mirror& mirror, const SearchShape& shape, std
     return std::min({count, most_queries, std::max<std::size_t>(1, scores), std::max<std::size_t>(1, compared)});
 }
 
+// Whether neither the traversal nor the ranking needs anything made of the queries.
+bool compares_queries_as_given(const GraphView& view)
+{
+    const bool full = view.vectors.vectors != nullptr || view.vectors.remote.vectors != nullptr;
+    return full && (view.form == RowForm::bytes || view.form == RowForm::floats);
+}
+
 }  // namespace
 
 SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std::size_t ef, std::size_t k,
@@ -100,6 +110,7 @@ SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std:
     plan.count = static_cast<std::uint32_t>(queries_of_chunk(mirror, plan.shape, count, room));
     plan.k = static_cast<std::uint32_t>(std::min<std::size_t>(k, plan.shape.wanted));
     plan.chained = count <= ivfadc::chained_queries;
+    plan.direct = plan.chained && plan.shape.offered == 0 && compares_queries_as_given(mirror.view());
     plan.rank_queries = plan.count;
     if (mirror.remote_row_bytes() > 0) {
         const std::size_t bytes = std::size_t{plan.shape.wanted} * mirror.remote_row_bytes();
@@ -122,6 +133,8 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* q
     ivfadc::QueryView for_seeds{};
     if (view.has_bits()) {
         project(view.bits, queries, view.vectors.dimensions, plan.count, space.query_bits, stream);
+    } else if (plan.direct) {
+        // The traversal brings them here.
     } else if (!routed) {
         ivfadc::prepare_for_rows(view.vectors, queries, plan.count, space.for_rows, stream);
     } else {
@@ -138,6 +151,7 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* q
     job.view = &view;
     job.shape = plan.shape;
     job.queries = view.form == RowForm::halves ? space.for_rows.moved : queries;
+    job.query_copy = space.queries;
     job.query_bits = space.query_bits;
     job.starts = space.starts;
     job.dead = dead;
@@ -149,7 +163,8 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* q
     traverse(job, stream);
 
     for (std::uint32_t first = 0; first < plan.count; first += plan.rank_queries) {
-        RankQueries some{queries + std::size_t{first} * mirror.dimensions(), nullptr, nullptr};
+        const float* original = plan.direct ? space.queries : queries;
+        RankQueries some{original + std::size_t{first} * mirror.dimensions(), nullptr, nullptr};
         if (space.for_rows.norms != nullptr) some.norms = space.for_rows.norms + first;
         if (space.query_bits != nullptr) some.bits = space.query_bits + std::size_t{first} * view.bits.words;
         const ivfadc::Answers answers{out.values + std::size_t{first} * plan.k, out.rows + std::size_t{first} * plan.k,

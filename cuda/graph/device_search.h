@@ -19,6 +19,7 @@ struct SearchPlan {
     std::uint32_t count = 0;         // queries
     std::uint32_t k = 0;             // answers a query, at most shape.wanted
     bool chained = false;            // so few queries that launches overlap; `found` may be polled
+    bool direct = false;             // the queries are read once: they may lie in page-locked host memory
     std::uint32_t rank_queries = 0;  // of a launch that ranks: reading over the bus takes long
     std::size_t workspace = 0;       // bytes
 };
@@ -28,9 +29,9 @@ struct SearchPlan {
 SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std::size_t ef, std::size_t k,
                        std::size_t count, std::size_t room = ~std::size_t{0});
 
-// Enqueues the search of plan.count queries [count][dimensions] on the device. dead: a bit per row, or none. Answers
-// [count][k] on the device or pinned; found[q]: rows that were ranked, at least as many as there are answers.
-// `workspace` is plan.workspace bytes of device memory, work [count] on the device or none.
+// Enqueues the search of plan.count queries [count][dimensions], on the device or where plan.direct allows. dead: a bit
+// per row, or none. Answers [count][k] on the device or pinned; found[q]: rows that were ranked, at least as many as
+// there are answers. `workspace` is plan.workspace bytes of device memory, work [count] on the device or none.
 void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* queries, const std::uint32_t* dead,
                     std::byte* workspace, const ivfadc::Answers& out, TraversalCounts* work, cudaStream_t stream);
 

@@ -70,10 +70,11 @@ Room default_room(const SearchShape& shape, std::size_t count, const SearchGroun
     }
 }
 
-// Two pieces of 16 bytes a thread, or more.
+// A piece of 16 bytes a thread, two of long rows, or more.
 std::uint32_t default_team(const SearchGround& ground)
 {
-    return static_cast<std::uint32_t>(std::clamp<std::size_t>(std::bit_floor(ground.row_bytes / 32), 4, 32));
+    const std::size_t wanted = std::max(std::min<std::size_t>(ground.row_bytes / 16, 8), ground.row_bytes / 32);
+    return static_cast<std::uint32_t>(std::bit_floor(std::clamp<std::size_t>(wanted, 4, 32)));
 }
 
 // Blocks pay where one alone would read for longer than the blocks take to meet.
@@ -136,7 +137,7 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     shape.wanted = static_cast<std::uint32_t>(std::clamp<std::size_t>(wanted, 1, ef));
     traversal.ef = static_cast<std::uint32_t>(ef);
     traversal.length = static_cast<std::uint32_t>(settings.get("unbounded_queue", 0) > 0 ? 4 * ef : ef);
-    traversal.steps = setting(settings, "multi_step", std::clamp<std::size_t>(ef / 32, 1, 8), 1,
+    traversal.steps = setting(settings, "multi_step", std::clamp<std::size_t>(ef / 16, 1, 6), 1,
                               std::min<std::size_t>(ef, most_steps));
     traversal.degree = static_cast<std::uint32_t>(ground.degree);
     traversal.degree_inverse = inverse_of(traversal.degree);

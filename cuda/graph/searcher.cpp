@@ -163,10 +163,14 @@ void GraphSearcher::run_chunk(const SearchPlan& plan, const float* queries, Work
     pool.parallel_for(elements, 1U << 16, [&](std::size_t first, std::size_t last) {
         std::memcpy(staged + first, queries + first, (last - first) * sizeof(float));
     });
-    check(cudaMemcpyAsync(device, staged, elements * sizeof(float), cudaMemcpyHostToDevice, stream), "copying queries");
+    const auto* asked = plan.direct ? staged : reinterpret_cast<const float*>(device);
+    if (!plan.direct) {
+        check(cudaMemcpyAsync(device, staged, elements * sizeof(float), cudaMemcpyHostToDevice, stream),
+              "copying queries");
+    }
     if (plan.chained) std::fill_n(answers.found, plan.count, pending);
-    enqueue_search(mirror_, plan, reinterpret_cast<const float*>(device), dead,
-                   device + query_bytes_of(plan, mirror_.dimensions()), answers, nullptr, stream);
+    enqueue_search(mirror_, plan, asked, dead, device + query_bytes_of(plan, mirror_.dimensions()), answers, nullptr,
+                   stream);
     if (!plan.chained || !poll(answers.found, plan.count)) workspace.lease.stream().synchronize();
 }
 

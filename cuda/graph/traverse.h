@@ -18,6 +18,7 @@ struct TraverseJob {
     SearchShape shape;
     // [count][dimensions]: as asked; where the rows are halves: ivfadc's QueryView::moved.
     const float* queries = nullptr;
+    float* query_copy = nullptr;                // [count][dimensions], or none: where queries, read once, are put
     const std::uint32_t* query_bits = nullptr;  // [count][words], where rows are bits
     const std::uint32_t* starts = nullptr;      // [count][shape.offered]: row numbers, or no_row_here
     bool repeated_starts = false;               // a row may be there twice

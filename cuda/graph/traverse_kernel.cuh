@@ -18,6 +18,7 @@ struct TraverseArguments {
     SearchShape shape;
     SharedLayout layout;
     const float* queries;  // as asked for bytes and floats, moved for halves
+    float* query_copy;
     const std::uint32_t* query_bits;
     const std::uint32_t* starts;  // none: all seeds are looked at
     bool repeated_starts;
@@ -37,6 +38,9 @@ inline TraverseArguments arguments_of(const TraverseJob& job, std::uint32_t firs
     arguments.shape = job.shape;
     arguments.layout = shared_layout(job.shape.traversal, job.shape.visited_bits, job.shape.query_bytes);
     if (job.queries != nullptr) arguments.queries = job.queries + std::size_t{first} * view.vectors.dimensions;
+    if (job.query_copy != nullptr) {
+        arguments.query_copy = job.query_copy + std::size_t{first} * view.vectors.dimensions;
+    }
     if (job.query_bits != nullptr) arguments.query_bits = job.query_bits + std::size_t{first} * view.bits.words;
     if (job.shape.offered > 0) arguments.starts = job.starts + std::size_t{first} * job.shape.offered;
     arguments.repeated_starts = job.repeated_starts;
@@ -130,6 +134,12 @@ __device__ inline void stage_query(const DeviceGroup& group, const TraverseArgum
     }
     const std::uint32_t dimensions = view.vectors.dimensions;
     const float* from = arguments.queries + static_cast<std::size_t>(query) * dimensions;
+    if (arguments.query_copy != nullptr) {
+        float* copy = arguments.query_copy + static_cast<std::size_t>(query) * dimensions;
+        for (std::uint32_t d = group.rank(); d < dimensions; d += group.size()) copy[d] = from[d];
+        group.sync();
+        from = copy;
+    }
     auto* out = reinterpret_cast<float*>(to);
     if (view.form == RowForm::bytes) return stage_bytes(group, view, from, reinterpret_cast<StagedBytes*>(to));
     if (view.form == RowForm::floats) {

@@ -50,19 +50,44 @@ public:
     {
         *static_cast<volatile std::uint32_t*>(word) = value;
     }
-    __device__ void lower(std::uint32_t* word, std::uint32_t value) const { atomicMin(word, value); }
+    // Those of a warp that come together go as one.
+    __device__ void lower(std::uint32_t* word, std::uint32_t value) const
+    {
+#if __CUDA_ARCH__ >= 800
+        const std::uint32_t together = __activemask() & warp_mask_;
+        const std::uint32_t least = __reduce_min_sync(together, value);
+        if (static_cast<int>(threadIdx.x % 32) == __ffs(static_cast<int>(together)) - 1) atomicMin(word, least);
+#else
+        atomicMin(word, value);
+#endif
+    }
     __device__ std::uint32_t compare_and_swap(std::uint32_t* word, std::uint32_t expected, std::uint32_t desired) const
     {
         return atomicCAS(word, expected, desired);
     }
-    __device__ std::uint32_t set_bits(std::uint32_t* word, std::uint32_t bits) const { return atomicOr(word, bits); }
+    __device__ std::uint32_t set_bits(std::uint32_t* word, std::uint32_t bits) const
+    {
+        return atomicOr(word, bits);
+    }
 
-    __device__ void prefetch(const void* address) const { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }
+    __device__ void prefetch(const void* address) const
+    {
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
+    }
 
     // The first warp of the group, or what there is of it.
-    __device__ bool leads() const { return rank_ < 32; }
-    __device__ std::uint32_t leaders() const { return lanes_ < 32 ? lanes_ : 32; }
-    __device__ void sync_leaders() const { __syncwarp(warp_mask_); }
+    __device__ bool leads() const
+    {
+        return rank_ < 32;
+    }
+    __device__ std::uint32_t leaders() const
+    {
+        return lanes_ < 32 ? lanes_ : 32;
+    }
+    __device__ void sync_leaders() const
+    {
+        __syncwarp(warp_mask_);
+    }
 
     __device__ std::uint32_t sharers(std::uint32_t items) const
     {

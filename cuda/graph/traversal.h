@@ -55,7 +55,8 @@ struct TraversalStarts {
     std::uint32_t count = 0;
     std::uint32_t kept = 0;
     std::uint32_t first = no_row_here;
-    bool repeats = false;  // a row may be there twice
+    bool repeats = false;   // a row may be there twice
+    bool all_rows = false;  // no_row_here is not among them
 };
 
 struct TraversalCounts {
@@ -144,15 +145,21 @@ private:
         const std::uint32_t noted = larger(kept, smaller(shape_.again, shape_.length));
         Queue<Group, Memory> few(group_, memory_, noted);
         std::uint32_t batch = 4 * noted;
+        const auto nothing = [](std::uint32_t) {};
         for (std::uint32_t begin = 0; begin < starts.count && noted > 0;) {
+            // Not a last one of few.
+            if (starts.count - begin < 2 * batch) batch = starts.count - begin;
             batch = smaller(batch, shape_.most_fresh);
             const std::uint32_t end = begin + smaller(batch, starts.count - begin);
-            for (std::uint32_t i = begin + group_.rank(); i < end; i += group_.size()) {
-                if (starts.rows[i] != no_row_here) add_located(starts.rows[i]);
+            if (starts.all_rows) {
+                take_in(few, starts.rows + begin, end - begin, counts, starts.repeats, nothing, nothing);
+            } else {
+                for (std::uint32_t i = begin + group_.rank(); i < end; i += group_.size()) {
+                    if (starts.rows[i] != no_row_here) add_located(starts.rows[i]);
+                }
+                group_.sync();
+                offer(few, counts, starts.repeats, nothing, nothing);
             }
-            group_.sync();
-            offer(
-                few, counts, starts.repeats, [](std::uint32_t) {}, [](std::uint32_t) {});
             begin = end;
             batch *= 4;
         }
@@ -161,8 +168,7 @@ private:
         queue_.reset_counters();
         if (group_.rank() == 0 && starts.first != no_row_here) add_located(starts.first);
         group_.sync();
-        offer(
-            queue_, counts, false, [](std::uint32_t) {}, [](std::uint32_t) {});
+        offer(queue_, counts, false, nothing, nothing);
         group_.sync();
         remember_queue();
     }
@@ -242,15 +248,23 @@ private:
             group_.sync();  // before the next is counted
             return {0, shape_.length};
         }
-        scores_(memory_.rows(), fresh, memory_.fresh());
+        return take_in(queue, memory_.rows(), fresh, counts, repeats, entered, left);
+    }
+
+    // The same of rows that are somewhere else.
+    template <class Entered, class Left>
+    PGWARP_HOST_DEVICE Taken take_in(Queue<Group, Memory>& queue, const std::uint32_t* rows, std::uint32_t count,
+                                     TraversalCounts& counts, bool repeats, const Entered& entered, const Left& left)
+    {
+        scores_(rows, count, memory_.fresh());
         group_.sync();
         clear_fresh();
-        counts.scored += fresh;
+        counts.scored += count;
         const auto comes = [&](std::uint32_t row, std::uint32_t place) {
             // It will be expanded soon.
             if (place < 2 * shape_.steps) group_.prefetch(neighbours_ + static_cast<std::size_t>(row) * shape_.degree);
         };
-        return queue.take_in(fresh, repeats, comes, entered, left);
+        return queue.take_in(count, repeats, comes, entered, left);
     }
 
     PGWARP_HOST_DEVICE std::uint32_t admit(TraversalCounts& counts, bool repeats)

@@ -48,7 +48,9 @@ __device__ void lead(const TraverseArguments& arguments, const DeviceGroup& grou
                           shape.visited_bits);
     Traversal<DeviceGroup, SharedMemory, Visited, decltype(scores)> traversal(group, shape.traversal, memory, visited,
                                                                               scores);
-    const TraversalCounts work = traversal.run(starts_of(arguments, query), arguments.view.neighbours);
+    TraversalStarts starts = starts_of(arguments, query);
+    starts.all_rows = false;  // the others read rows from this block's memory
+    const TraversalCounts work = traversal.run(starts, arguments.view.neighbours);
     if (threadIdx.x == 0) *located_count = no_more;
     cg::this_cluster().sync();
     write_found(group, arguments, memory, query, work);

@@ -188,9 +188,13 @@ __device__ inline TraversalStarts starts_of(const TraverseArguments& arguments, 
 {
     const SearchShape& shape = arguments.shape;
     const std::uint32_t* seeds = arguments.view.seed_rows;
-    if (arguments.starts == nullptr) return {seeds, shape.seeds, shape.starts, seeds[0], false};
-    return {arguments.starts + static_cast<std::size_t>(query) * shape.offered, shape.offered, shape.starts, seeds[0],
-            arguments.repeated_starts};
+    if (arguments.starts == nullptr) return {seeds, shape.seeds, shape.starts, seeds[0], false, true};
+    return {arguments.starts + static_cast<std::size_t>(query) * shape.offered,
+            shape.offered,
+            shape.starts,
+            seeds[0],
+            arguments.repeated_starts,
+            false};
 }
 
 // The first rows of the queue that are not dead.

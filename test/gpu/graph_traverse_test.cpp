@@ -186,7 +186,7 @@ protected:
                                                                                           known, scores);
         const bool looks = shape.offered == 0;
         search.run({looks ? distinct.data() : starts.data() + query * shape.offered,
-                    looks ? shape.seeds : shape.offered, shape.starts, seeds[0], true},
+                    looks ? shape.seeds : shape.offered, shape.starts, seeds[0], !looks, looks},
                    neighbours.data());
         std::vector<std::uint32_t> found;
         for (std::uint32_t i = 0; i < traversal.ef && found.size() < shape.wanted; ++i) {

@@ -11,9 +11,9 @@ use Cwd qw(realpath);
 use Exporter 'import';
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
+use Time::HiRes qw(time usleep);
 
-our @EXPORT = qw(torture_size create_items start_load end_load check_rows check_indexes server_processes searched_times refused_times cut_load drop_leftovers);
+our @EXPORT = qw(torture_size create_items start_load run_load end_load check_rows check_indexes server_processes searched_times refused_times cut_load drop_leftovers);
 
 my $most_rows = 800;        # of a writer, about
 my $transactions = 2000;    # made ahead for each writer
@@ -233,6 +233,21 @@ sub unexpected_errors
 	for my $allowed (@allowed) { @errors = grep { !/$allowed/ } @errors }
 	splice @errors, 5 if @errors > 5;
 	return join "\n", @errors;
+}
+
+# Lets the load go on for so many microseconds. What clients write is read meanwhile: one that waits for its reader holds
+# its locks, and soon all others wait for it.
+sub run_load
+{
+	my ($load, $microseconds) = @_;
+	my $end = time() + $microseconds / 1e6;
+	my @clients = ((map { $_->{process} } @{ $load->{writers} }), @{ $load->{searches} }, @{ $load->{upkeep} });
+	do
+	{
+		for my $client (@clients) { $client->{handle}->pump_nb if $client->{handle}->pumpable }
+		usleep(5_000);
+	} while (time() < $end);
+	return;
 }
 
 # Over all loads: searches compared, and those that ended in an error that the engine's end explains.

@@ -9,7 +9,6 @@ use PgwarpTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
 use TortureLoad;
 
 my $node = new_cluster('crash_engine', 'jit' => 'off', 'autovacuum_naptime' => '1s', 'max_wal_size' => "'64MB'", 'deadlock_timeout' => '100ms',
@@ -22,15 +21,15 @@ my ($committed, $kills) = (0, 0);
 # within a while.
 sub kill_engine
 {
-	my ($lived) = @_;
+	my ($load, $lived) = @_;
 	for (1 .. 2000)
 	{
 		if (my @there = server_processes($node, engine => 1))
 		{
-			usleep($lived + int(rand(400_000)));
+			run_load($load, $lived + int(rand(400_000)));
 			return 1 if kill 'KILL', @there;
 		}
-		usleep(10_000);
+		run_load($load, 10_000);
 	}
 	return 0;
 }
@@ -40,7 +39,7 @@ for my $round (1 .. $rounds)
 {
 	my $load = start_load($node, @writers);
 	# Once in each round long enough for any device to answer.
-	for my $kill (1 .. 5) { $kills += kill_engine($kill == 3 ? 2_500_000 : 0) }
+	for my $kill (1 .. 5) { $kills += kill_engine($load, $kill == 3 ? 2_500_000 : 0) }
 	cut_load($node);
 	my $name = "round $round";
 	end_load($load, $name);

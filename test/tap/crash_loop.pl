@@ -48,7 +48,7 @@ for my $round (1 .. $rounds)
 	# Two of four writers wait for the log; in every third round none does, so that commits are lost.
 	$writers[$_]{asynchronous} = $_ < 2 || $round % 3 == 0 for 0 .. $#writers;
 	my $load = start_load($node, @writers);
-	usleep(400_000 + int(rand(1_600_000)));
+	run_load($load, 400_000 + int(rand(1_600_000)));
 	my $name = "crash $round (" . crash($round) . ')';
 	end_load($load, $name);
 	ok(await_end($postmaster), "$name: every process ended, the engine too");

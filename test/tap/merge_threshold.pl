@@ -48,9 +48,18 @@ insert(1, 3000);
 sql('REINDEX INDEX items_v');
 insert(3001, 12000);
 ($cost, $rows, $indexed) = split /\|/, search(2000, 65536);
-cmp_ok($cost, '>', 0.3, "fresh rows cost $cost of a search");
 cmp_ok($indexed, '<=', $rows, "of $rows rows $indexed are indexed in the engine");
 sql('VACUUM items');
+if (($ENV{PGWARP_DEVICE} // '') eq 'cuda')
+{
+	# There they may cost next to nothing.
+	is(in_logs(), $cost > 0.25 ? 0 : 9000, "fresh rows cost $cost of a search: merged or not by that");
+	sql("CALL pgwarp_merge('items_v')");
+}
+else
+{
+	cmp_ok($cost, '>', 0.3, "fresh rows cost $cost of a search");
+}
 is(in_logs(), 0, 'they are merged');
 search(1, 1);
 is(sql("SELECT coalesce(max(delta_rows_indexed), 0) FROM pgwarp_status WHERE index = 'items_v'::regclass"), '0', 'and no part remains');

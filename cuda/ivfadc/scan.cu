@@ -29,7 +29,7 @@ constexpr int decode_threads = 256;
 // block first loads the codebooks it takes a few times as many.
 constexpr std::uint32_t block_tiles = 32;
 constexpr std::uint32_t block_tiles_with_codebooks = 128;
-constexpr std::uint32_t launch_tiles_most = 3 << 16;  // of a launch: about a millisecond
+constexpr std::uint32_t launch_tiles_most = 3U << 16;  // of a launch: one to two milliseconds
 constexpr std::uint32_t fewest_blocks = 132 * 8;       // more than fit at once even out unequal items
 
 // What the queries of an item need, by their place in the item.

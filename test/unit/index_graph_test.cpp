@@ -341,7 +341,9 @@ std::vector<float> clustered_rows(std::size_t count, std::size_t dimensions, uns
     std::vector<float> rows(count * dimensions);
     for (std::size_t i = 0; i < count; ++i) {
         // Of ever fewer rows, from 2,100 to 42 of 12,000.
-        const std::size_t cluster = std::min<std::size_t>(99, random() % (random() % 100 + 1));
+        // One after the other: the same rows whatever compiles this.
+        const std::size_t drawn = random();
+        const std::size_t cluster = std::min<std::size_t>(99, drawn % (random() % 100 + 1));
         for (std::size_t d = 0; d < dimensions; ++d)
             rows[i * dimensions + d] = centres[cluster * dimensions + d] + normal(random);
     }

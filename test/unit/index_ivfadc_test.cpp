@@ -175,7 +175,9 @@ std::vector<float> clustered_rows(std::size_t count, std::size_t dimensions, flo
     for (float& value : centres) value = apart * normal(random);
     std::vector<float> rows(count * dimensions);
     for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t cluster = random() % (random() % clusters + 1);
+        // One after the other: the same rows whatever compiles this.
+        const std::size_t drawn = random();
+        const std::size_t cluster = drawn % (random() % clusters + 1);
         for (std::size_t d = 0; d < dimensions; ++d)
             rows[i * dimensions + d] =
                 (centres[cluster * dimensions + d] + normal(random)) / (1 + static_cast<float>(d) / 6);

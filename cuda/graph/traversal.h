@@ -3,8 +3,9 @@
 // computed in bulk, queue and visited rows kept up. Free of CUDA: the group, the visited rows and the scores are given,
 // so the same code runs on the CPU in tests.
 //
-// What a search finds depends on the query, the graph, its starts and `ef`, `length`, `steps`, `again` alone: not on
-// how many threads there are, nor on their order, nor, with VisitedHash, on what is forgotten.
+// What a search finds depends on the query, the graph, its starts and `ef`, `length`, `steps`, `again` (and, where some
+// of these starts get in after all, on `most_fresh`, by which they come in pieces): not on how many threads there are,
+// nor on their order, nor, with VisitedHash, on what is forgotten.
 //
 // A Group has rank(), size(), sync(), and on shared words count (adds one), lower (minimum), compare_and_swap and
 // set_bits, which return what was there. Its first leaders() threads lead(), with a barrier of their own,

@@ -22,7 +22,7 @@ struct BitView {
 
 // By what a traversal compares rows.
 enum class RowForm : std::uint8_t {
-    halves,  // what the device always has where no bits are kept
+    halves,  // where neither of the next two serves
     bytes,   // a quarter of what floats read, as on the CPU: where they tell near rows apart (index/graph/byte_rows.h)
     floats,  // where bytes don't, and full vectors are on the device
     bits,

@@ -110,8 +110,8 @@ PGWARP_HOST_DEVICE constexpr SharedLayout shared_layout(const TraversalShape& sh
 // The ef_search of a search for k of so many rows; more than most_ef: the rows are to be gone through instead.
 std::size_t ef_search_of(const ParameterList& settings, std::int64_t effort, std::size_t k, std::size_t rows);
 
-// The shape for `count` queries. Nothing that decides what is found depends on the count. ef <= most_ef; wanted: the
-// rows to be ranked, at most ef. What is asked for is brought to what the device can do.
+// The shape for `count` queries. Nothing that decides what is found depends on the count, but most_fresh (traversal.h).
+// ef <= most_ef; wanted: the rows to be ranked, at most ef. What is asked for is brought to what the device can do.
 SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::size_t wanted, std::size_t count,
                          const SearchGround& ground);
 

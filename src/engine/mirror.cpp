@@ -328,8 +328,9 @@ std::uint64_t Mirror::memory_bytes() const
 
 std::uint64_t Mirror::device_bytes() const
 {
+    const auto current = snapshot();  // to be kept while its parts are gone through
     std::uint64_t bytes = searcher_->residence().device_bytes;
-    for (const PartView& view : snapshot()->parts) bytes += view.part->searcher->residence().device_bytes;
+    for (const PartView& view : current->parts) bytes += view.part->searcher->residence().device_bytes;
     return bytes;
 }
 

@@ -137,7 +137,7 @@ PGWARP_HOST_DEVICE void join_edges(const Group& group, const JoinMemory& memory,
         }
         return true;
     };
-    if (group.leads()) {
+    if (group.warp() == 0) {
         const std::uint32_t found = group.first_matches(0, all, degree, is_new, memory.order);
         if (group.rank() == 0) memory.order[3 * degree - 1] = found;
     }

@@ -55,13 +55,11 @@ PGWARP_HOST_DEVICE inline Entry place_of(Entry entry)
 PGWARP_HOST_DEVICE inline std::uint32_t lower_bound_of(const Entry* entries, std::uint32_t begin, std::uint32_t end,
                                                        Entry entry)
 {
-    while (begin < end) {
-        const std::uint32_t middle = (begin + end) / 2;
-        if (place_of(entries[middle]) < place_of(entry)) {
-            begin = middle + 1;
-        } else {
-            end = middle;
-        }
+    // Without branches, so that the threads of a warp stay together: the answer is in [begin, begin + left].
+    for (std::uint32_t left = end - begin; left > 0;) {
+        const std::uint32_t half = (left + 1) / 2;
+        begin += place_of(entries[begin + half - 1]) < place_of(entry) ? half : 0;
+        left -= half;
     }
     return begin;
 }

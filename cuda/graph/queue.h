@@ -1,6 +1,7 @@
 // The bounded queue of a search (SONG section 4): the best rows seen so far, sorted, those not yet expanded among
-// them, in memory that a group of threads shares. New rows come in batches, which are sorted and merged by each thread
-// finding the place of its own entries. Free of CUDA.
+// them, in memory that a group of threads shares. New rows come in batches: what comes before the queue's end is put
+// down, and then both are merged into the other half of the memory, where each thread finds the places of its own
+// entries by counting. Free of CUDA.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +12,26 @@ namespace pgwarp::cuda::graph
 {
 
 // A Memory, shared by the group of a search, has
-//   Entry* entries()           [length], sorted
-//   Entry* fresh()             [most_fresh]: scored rows on their way in
-//   Entry* kept()              [most_fresh]: those of them that get in
-//   std::uint32_t* place()     [most_fresh]: where they come to lie
+//   Entry* entries(side)       [length], for side 0 and 1: the queue in one, sorted, the other to be written next
+//   Entry* kept()              [most_fresh]: scored rows on their way in
 //   std::uint32_t* counters()  [queue_counters]
-// and, for the traversal, rows() [most_fresh], located ones, parents() [steps], places in the queue, then rows, and
-// again() [again], starts.// Functions, so that a device keeps no address of each in a register.
+//   std::uint32_t* rows()      [most_fresh]: free while a batch is merged
+// and, for the traversal, rows() for located ones, parents(warp) [steps], places in the queue, and again() [again],
+// starts. Functions, so that a device keeps no address of each in a register.
 
 inline constexpr std::uint32_t queue_counters = 7;
-inline constexpr std::uint32_t kept_counter = 0;     // entries in `kept`
-inline constexpr std::uint32_t lowest_counter = 1;   // the least place that an entry gets in at
-inline constexpr std::uint32_t fresh_counter = 2;    // rows that were located, of the traversal
-inline constexpr std::uint32_t parent_counter = 3;   // rows to be expanded, of the traversal
-inline constexpr std::uint32_t next_counter = 4;     // where the next search for rows to be expanded begins
+inline constexpr std::uint32_t kept_counter = 0;     // and the next, for every other batch: entries in `kept`
+inline constexpr std::uint32_t lowest_counter = 2;   // and the next: the least place that an entry gets in at
+inline constexpr std::uint32_t fresh_counter = 4;    // rows that were located, of the traversal
 inline constexpr std::uint32_t lost_counter = 5;     // 1: some located row was not remembered, it may come twice
 inline constexpr std::uint32_t cluster_counter = 6;  // rows that the blocks of a cluster are to score
 
+inline constexpr std::uint32_t nowhere = 0xffffffff;  // behind all others
+
 // What became of a batch.
 struct Taken {
-    std::uint32_t entries = 0;  // that came before the queue's end
-    std::uint32_t lowest = 0;   // the least place that one of them has; the queue's length for none
+    std::uint32_t entries = 0;       // that came before the queue's end
+    std::uint32_t lowest = nowhere;  // the least place that one of them has
 };
 
 template <class Group, class Memory>
@@ -43,109 +43,120 @@ public:
     {
     }
 
+    PGWARP_HOST_DEVICE Entry* entries() const { return memory_.entries(side_); }
+
     // A barrier has to follow.
     PGWARP_HOST_DEVICE void clear()
     {
-        for (std::uint32_t i = group_.rank(); i < length_; i += group_.size()) memory_.entries()[i] = no_entry;
-        reset_counters();
-    }
-
-    // Takes in fresh[0, count), which all threads see; what is in `fresh` is lost. By one thread each are called
-    // comes(row, place) for each row that comes before the queue's end, with its place among those that are there,
-    // entered(row) for each that gets a place, left(row) for each that loses its own. `repeats`: a row may come twice.
-    // All threads see the queue as it is then.
-    template <class Comes, class Entered, class Left>
-    PGWARP_HOST_DEVICE Taken take_in(std::uint32_t count, bool repeats, const Comes& comes, const Entered& entered,
-                                     const Left& left)
-    {
-        keep(count, repeats, comes);
-        group_.sync();
-        const std::uint32_t kept = memory_.counters()[kept_counter];
-        const std::uint32_t lowest = memory_.counters()[lowest_counter];
-        if (kept == 0) return {0, length_};
-        sort(kept);
-        group_.sync();
-        reset_counters();
-        shift(kept, lowest, left);
-        for (std::uint32_t i = group_.rank(); i < kept; i += group_.size()) {
-            const std::uint32_t place = memory_.place()[i];
-            if (place >= length_) continue;
-            memory_.entries()[place] = memory_.kept()[i];
-            entered(row_of(memory_.kept()[i]));
-        }
-        group_.sync();
-        return {kept, lowest};
-    }
-
-    // What another queue of other length in the same memory has left. A barrier has to follow.
-    PGWARP_HOST_DEVICE void reset_counters()
-    {
+        for (std::uint32_t i = group_.rank(); i < length_; i += group_.size()) entries()[i] = no_entry;
         if (group_.rank() != 0) return;
-        memory_.counters()[kept_counter] = 0;
-        memory_.counters()[lowest_counter] = length_;
+        reset_counters(0);
+        reset_counters(1);
+    }
+
+    // The first `count` entries of another queue in the same memory. A barrier has to follow.
+    PGWARP_HOST_DEVICE void continue_with(const Queue& other, std::uint32_t count)
+    {
+        side_ = other.side_;
+        turn_ = other.turn_;
+        end_ = count < length_ ? no_entry : entries()[length_ - 1];
+        for (std::uint32_t i = count + group_.rank(); i < length_; i += group_.size()) entries()[i] = no_entry;
+    }
+
+    // An entry of a batch, by one thread.
+    PGWARP_HOST_DEVICE void offer(Entry entry) const
+    {
+        if (place_of(entry) >= place_of(end_)) return;
+        memory_.kept()[group_.count(&memory_.counters()[kept_counter + turn_])] = entry;
+    }
+
+    // Takes in what was offered since the last time, by all threads after a barrier. By one thread each are called
+    // comes(row, place) for each row that comes before the queue's end, with its place among those that were there,
+    // entered(row) for each that gets a place, left(row) for each that loses its own. `repeats`: a row may have been
+    // offered twice, or be in the queue. All threads see the queue as it is then.
+    template <class Comes, class Entered, class Left>
+    PGWARP_HOST_DEVICE Taken take_in(bool repeats, const Comes& comes, const Entered& entered, const Left& left)
+    {
+        std::uint32_t* counters = memory_.counters();
+        const std::uint32_t kept = counters[kept_counter + turn_];
+        turn_ ^= 1;
+        if (group_.rank() == 0) reset_counters(turn_);
+        if (kept == 0) {
+            group_.sync();
+            return {};
+        }
+        if (repeats) drop_repeats(kept);
+        Entry* to = memory_.entries(side_ ^ 1);
+        place_kept(kept, to, comes, entered);
+        move_entries(kept, to, left);
+        side_ ^= 1;
+        group_.sync();
+        end_ = to[length_ - 1];
+        return {kept, counters[lowest_counter + (turn_ ^ 1)]};
     }
 
 private:
-    // What comes before the queue's end and is not in it.
-    template <class Comes>
-    PGWARP_HOST_DEVICE void keep(std::uint32_t count, bool repeats, const Comes& comes)
+    PGWARP_HOST_DEVICE void reset_counters(std::uint32_t turn)
     {
-        const Entry worst = memory_.entries()[length_ - 1];
-        for (std::uint32_t i = group_.rank(); i < count; i += group_.size()) {
-            const Entry entry = memory_.fresh()[i];
-            if (place_of(entry) >= place_of(worst)) continue;
-            const std::uint32_t place = lower_bound_of(memory_.entries(), 0, length_, entry);
-            if (place_of(memory_.entries()[place]) == place_of(entry)) continue;
-            bool again = false;
-            for (std::uint32_t j = 0; repeats && j < i; ++j) again = again || memory_.fresh()[j] == entry;
-            if (again) continue;
-            const std::uint32_t at = group_.count(&memory_.counters()[kept_counter]);
-            memory_.kept()[at] = entry;
-            memory_.place()[at] = place;
-            comes(row_of(entry), place);
-            group_.lower(&memory_.counters()[lowest_counter], place);
-        }
+        memory_.counters()[kept_counter + turn] = 0;
+        memory_.counters()[lowest_counter + turn] = nowhere;
     }
 
-    // No two are the same, so each counts those before it, by several threads where there are more of them. The sorted
-    // ones go to `fresh`.
-    PGWARP_HOST_DEVICE void sort(std::uint32_t kept)
+    // Of those that are the same, one stays. Seldom needed, so it takes its time.
+    PGWARP_HOST_DEVICE void drop_repeats(std::uint32_t kept)
     {
-        const std::uint32_t shift = group_.sharers(kept);
-        const std::uint32_t sharers = 1U << shift;
-        const std::uint32_t part = group_.rank() & (sharers - 1);
-        // Where threads share there is one turn, which all of them go through.
-        const std::uint32_t end = shift > 0 ? group_.size() >> shift : kept;
-        for (std::uint32_t i = group_.rank() >> shift; i < end; i += group_.size() >> shift) {
-            const Entry entry = memory_.kept()[i < kept ? i : kept - 1];
-            std::uint32_t before = 0;
+        const Entry* known = entries();
+        for (std::uint32_t i = group_.rank(); i < kept; i += group_.size()) {
+            const Entry entry = memory_.kept()[i];
+            const std::uint32_t place = lower_bound_of(known, 0, length_, entry);
+            bool again = place < length_ && place_of(known[place]) == place_of(entry);
+            for (std::uint32_t j = 0; j < i; ++j) again = again || memory_.kept()[j] == entry;
+            memory_.rows()[i] = again ? 1 : 0;
+        }
+        group_.sync();
+        for (std::uint32_t i = group_.rank(); i < kept; i += group_.size()) {
+            if (memory_.rows()[i] != 0) memory_.kept()[i] = no_entry;
+        }
+        group_.sync();
+    }
+
+    // How many of those that come are before an entry.
+    PGWARP_HOST_DEVICE std::uint32_t kept_before(Entry entry, std::uint32_t kept) const
+    {
+        std::uint32_t before = 0;
 #ifdef __CUDA_ARCH__
 #pragma unroll 4
 #endif
-            for (std::uint32_t j = part; j < kept; j += sharers) before += memory_.kept()[j] < entry ? 1 : 0;
-            before = group_.add_up(before, shift);
-            if (part != 0 || i >= kept) continue;
-            memory_.fresh()[before] = entry;
-            memory_.place()[i] += before;
+        for (std::uint32_t i = 0; i < kept; ++i) before += memory_.kept()[i] < entry ? 1 : 0;
+        return before;
+    }
+
+    // The last threads begin, so that the first ones have the queue's entries meanwhile.
+    template <class Comes, class Entered>
+    PGWARP_HOST_DEVICE void place_kept(std::uint32_t kept, Entry* to, const Comes& comes, const Entered& entered)
+    {
+        for (std::uint32_t i = group_.size() - 1 - group_.rank(); i < kept; i += group_.size()) {
+            const Entry entry = memory_.kept()[i];
+            if (entry == no_entry) continue;
+            const std::uint32_t known = lower_bound_of(entries(), 0, length_, entry);
+            comes(row_of(entry), known);
+            const std::uint32_t before = kept_before(entry, kept);
+            if (before == 0) memory_.counters()[lowest_counter + (turn_ ^ 1)] = known;
+            if (known + before >= length_) continue;
+            to[known + before] = entry;
+            entered(row_of(entry));
         }
     }
 
-    // Makes room: from the end, as many entries at a time as there are threads. Each is read before a place behind it
-    // is written, and no place is written twice.
     template <class Left>
-    PGWARP_HOST_DEVICE void shift(std::uint32_t kept, std::uint32_t lowest, const Left& left)
+    PGWARP_HOST_DEVICE void move_entries(std::uint32_t kept, Entry* to, const Left& left)
     {
-        for (std::uint32_t end = length_; end > lowest;) {
-            const std::uint32_t begin = end - lowest > group_.size() ? end - group_.size() : lowest;
-            const std::uint32_t i = begin + group_.rank();
-            const Entry entry = i < end ? memory_.entries()[i] : no_entry;
-            group_.sync();
-            end = begin;
-            if (entry == no_entry) continue;
-            const std::uint32_t place = i + lower_bound_of(memory_.fresh(), 0, kept, entry);
+        for (std::uint32_t i = group_.rank(); i < length_; i += group_.size()) {
+            const Entry entry = entries()[i];
+            const std::uint32_t place = i + kept_before(entry, kept);
             if (place < length_) {
-                memory_.entries()[place] = entry;
-            } else {
+                to[place] = entry;
+            } else if (entry != no_entry) {
                 left(row_of(entry));
             }
         }
@@ -154,6 +165,9 @@ private:
     const Group& group_;
     const Memory& memory_;
     std::uint32_t length_;
+    std::uint32_t side_ = 0;
+    std::uint32_t turn_ = 0;  // of the counters
+    Entry end_ = no_entry;    // the last entry
 };
 
 }  // namespace pgwarp::cuda::graph

@@ -82,8 +82,9 @@ struct HalfScores {
     float factor;
     StagedQuery query;
 
-    // located and out: memory of this block, or of another of the cluster.
-    __device__ void operator()(const std::uint32_t* located, std::uint32_t count, Entry* out) const
+    // located: memory of this block, or of another of the cluster.
+    template <class Take>
+    __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
     {
         constexpr std::uint32_t together = 4;  // rows of a team under way at a time; a team has as many threads
         const std::uint32_t lane = group.rank() & (teams.size - 1);
@@ -121,7 +122,7 @@ struct HalfScores {
 #pragma unroll
             for (std::uint32_t i = 1; i < together; ++i) sum = lane == i ? sums[i] : sum;
             if (lane >= together || number(lane) >= count) continue;
-            out[number(lane)] = make_entry(kind == ScoreKind::l1 ? sum : term - factor * sum, own);
+            take(number(lane), make_entry(kind == ScoreKind::l1 ? sum : term - factor * sum, own));
         }
     }
 };
@@ -135,7 +136,9 @@ struct StagedBytes {
 };
 static_assert(offsetof(StagedBytes, pieces) == byte_query_header);
 
-// Rows as bytes: the CPU's scores (ByteRows of index/graph), to the last bit where the mean is the same.
+// Rows as bytes: the CPU's scores (ByteRows of index/graph), to the last bit where the mean is the same. `wide`: more
+// rows are under way at a time, for groups that have a multiprocessor's registers to themselves.
+template <bool wide>
 struct ByteScores {
     DeviceGroup group;
     Teams teams;
@@ -156,26 +159,31 @@ struct ByteScores {
     {
         return __ldg(reinterpret_cast<const uint4*>(rows) + (static_cast<std::size_t>(row) * pieces + piece));
     }
-    __device__ void operator()(const std::uint32_t* located, std::uint32_t count, Entry* out) const
+    template <class Take>
+    __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
     {
-        constexpr std::uint32_t together = 4;  // rows of a team under way at a time; a team has as many threads
+        constexpr std::uint32_t together = wide ? 8 : 4;  // rows of a team under way at a time
         const std::uint32_t lane = group.rank() & (teams.size - 1);
         for (std::uint32_t base = 0; base < count; base += together * teams.count) {
             const auto number = [&](std::uint32_t i) { return base + i * teams.count + teams.own; };
-            std::uint32_t row[together];
-#pragma unroll
-            for (std::uint32_t i = 0; i < together; ++i) row[i] = located[min(number(i), count - 1)];
-            const std::uint32_t own = located[min(number(lane % together), count - 1)];
-            const float2 term = __ldg(terms + own);
+            const auto row_at = [&](std::uint32_t i) { return located[min(number(i), count - 1)]; };
+            // Where many are under way the last ones are often none; where few are, asking costs more than reading.
+            const auto is_there = [&](std::uint32_t i) { return !wide || number(i) < count; };
+            std::uint32_t own = row_at(lane % together);
+            float2 term = __ldg(terms + own);
             int sums[together] = {};
-#pragma unroll 2
+#pragma unroll(wide ? 1 : 2)
             for (std::uint32_t piece = lane; piece < pieces; piece += teams.size) {
                 uint4 bytes[together];
 #pragma unroll
-                for (std::uint32_t i = 0; i < together; ++i) bytes[i] = load(row[i], piece);
+                for (std::uint32_t i = 0; i < together; ++i) {
+                    if (is_there(i)) bytes[i] = load(row_at(i), piece);
+                }
                 const uint4 asked = query->pieces[piece];
 #pragma unroll
-                for (std::uint32_t i = 0; i < together; ++i) sums[i] = product(bytes[i], asked, sums[i]);
+                for (std::uint32_t i = 0; i < together; ++i) {
+                    if (is_there(i)) sums[i] = product(bytes[i], asked, sums[i]);
+                }
             }
             for (std::uint32_t step = teams.size / 2; step > 0; step /= 2) {
 #pragma unroll
@@ -183,12 +191,20 @@ struct ByteScores {
                     sums[i] += __shfl_xor_sync(group.warp_mask(), sums[i], static_cast<int>(step));
                 }
             }
-            int sum = sums[0];
+            // Each thread has a row to report; in teams of less than there are rows, several.
+            for (std::uint32_t first = 0; first < (wide ? together : 1); first += teams.size) {
+                const std::uint32_t mine = first + lane;
+                if (mine >= together || number(mine) >= count) continue;
+                if (first > 0) {
+                    own = row_at(mine);
+                    term = __ldg(terms + own);
+                }
+                int sum = sums[0];
 #pragma unroll
-            for (std::uint32_t i = 1; i < together; ++i) sum = lane == i ? sums[i] : sum;
-            if (lane >= together || number(lane) >= count) continue;
-            const float scale = __fmul_rn(factor * query->step, term.x);
-            out[number(lane)] = make_entry(__fadd_rn(term.y, __fmul_rn(scale, static_cast<float>(sum))), own);
+                for (std::uint32_t i = 1; i < together; ++i) sum = mine == i ? sums[i] : sum;
+                const float scale = __fmul_rn(factor * query->step, term.x);
+                take(number(mine), make_entry(__fadd_rn(term.y, __fmul_rn(scale, static_cast<float>(sum))), own));
+            }
         }
     }
 };
@@ -202,7 +218,8 @@ struct FloatScores {
     bool squared;
     const float* query;
 
-    __device__ void operator()(const std::uint32_t* located, std::uint32_t count, Entry* out) const
+    template <class Take>
+    __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
     {
         const std::uint32_t lane = group.rank() & (teams.size - 1);
         // All threads of the group go through the same turns.
@@ -220,7 +237,7 @@ struct FloatScores {
             for (std::uint32_t step = teams.size / 2; step > 0; step /= 2) {
                 sum += __shfl_xor_sync(group.warp_mask(), sum, static_cast<int>(step));
             }
-            if (lane == 0 && number < count) out[number] = make_entry(sum, own);
+            if (lane == 0 && number < count) take(number, make_entry(sum, own));
         }
     }
 };
@@ -246,12 +263,13 @@ struct BitScores {
         }
         return bits;
     }
-    __device__ void operator()(const std::uint32_t* located, std::uint32_t count, Entry* out) const
+    template <class Take>
+    __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
     {
         for (std::uint32_t i = group.rank(); i < count; i += group.size()) {
             const std::uint32_t row = located[i];
             const std::uint32_t bits = differing(rows + static_cast<std::size_t>(row) * words, query, words);
-            out[i] = make_entry(static_cast<float>(bits), row);
+            take(i, make_entry(static_cast<float>(bits), row));
         }
     }
 };

@@ -24,6 +24,11 @@ std::uint32_t bits_of(std::size_t words)
     return static_cast<std::uint32_t>(std::countr_zero(std::bit_ceil(words)));
 }
 
+std::uint32_t warps_of(std::uint32_t lanes)
+{
+    return (lanes + 31) / 32;
+}
+
 constexpr std::uint32_t most_lanes = 512;
 constexpr std::uint32_t least_bits = 9;  // of the words of visited rows
 constexpr std::uint32_t most_bits = 13;
@@ -54,7 +59,8 @@ struct Room {
 
 // The threads of a query, and the words of the rows that it has visited. Few queries have many threads each. Many have
 // as few as leave each the memory, were the multiprocessor full of them, for eight words a row of the queue, of which
-// about one in two searches forgets once; the words take what room there is. bytes(bits): the shared memory of a query.
+// about one in two searches forgets once; the words take what room there is. bytes(lanes, bits): the shared memory of a
+// query.
 template <class Bytes>
 Room default_room(const SearchShape& shape, std::size_t count, const SearchGround& ground, const Bytes& bytes)
 {
@@ -63,7 +69,7 @@ Room default_room(const SearchShape& shape, std::size_t count, const SearchGroun
     const std::uint32_t enough = std::clamp(bits_of(8 * std::size_t{shape.traversal.ef}), least_bits, most_bits);
     for (;; room.lanes *= 2) {
         const std::size_t own = ground.shared_bytes * room.lanes / resident_threads;
-        const auto fits = [&](std::uint32_t bits) { return bytes(bits) + reserved_bytes <= own; };
+        const auto fits = [&](std::uint32_t bits) { return bytes(room.lanes, bits) + reserved_bytes <= own; };
         room.bits = shape.plain() ? most_bits : option_bits(shape);
         while (shape.plain() && room.bits > enough && !fits(room.bits)) --room.bits;
         if (fits(room.bits) || room.lanes >= most_lanes / 2) return room;
@@ -137,7 +143,7 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     shape.wanted = static_cast<std::uint32_t>(std::clamp<std::size_t>(wanted, 1, ef));
     traversal.ef = static_cast<std::uint32_t>(ef);
     traversal.length = static_cast<std::uint32_t>(settings.get("unbounded_queue", 0) > 0 ? 4 * ef : ef);
-    traversal.steps = setting(settings, "multi_step", std::clamp<std::size_t>(ef / 16, 1, 6), 1,
+    traversal.steps = setting(settings, "multi_step", std::clamp<std::size_t>(ef / 12, 1, 8), 1,
                               std::min<std::size_t>(ef, most_steps));
     traversal.degree = static_cast<std::uint32_t>(ground.degree);
     traversal.degree_inverse = inverse_of(traversal.degree);
@@ -158,16 +164,19 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     const std::uint32_t noted = std::max(shape.starts, traversal.again);
     shape.offered = looks ? 0 : std::min(shape.seeds, noted + 4 + noted / 4);
 
-    const auto query_bytes = shape.query_bytes = static_cast<std::uint32_t>(ground.query_bytes);
-    const auto bytes = [&] { return shared_layout(traversal, shape.visited_bits, query_bytes).end * shape.groups; };
-    const Room room = default_room(shape, count, ground, [&](std::uint32_t bits) {
-        return std::size_t{shared_layout(traversal, bits, query_bytes).end};
+    shape.query_bytes = static_cast<std::uint32_t>(ground.query_bytes);
+    const auto bytes = [&] { return shape.layout().end * shape.groups; };
+    const Room room = default_room(shape, count, ground, [&](std::uint32_t lanes, std::uint32_t bits) {
+        TraversalShape some = traversal;
+        some.warps = warps_of(lanes);
+        return std::size_t{shared_layout(some, bits, shape.query_bytes, false).end};
     });
     shape.visited_bits = setting(settings, "visited_bits", room.bits, 5, 15);
     const std::uint32_t queries_of_warp = std::bit_floor(setting(settings, "multi_query", 1, 1, 4));
     shape.lanes = std::bit_floor(setting(settings, "lanes", room.lanes, 8, most_lanes));
     if (queries_of_warp > 1) shape.lanes = 32 / queries_of_warp;
     shape.groups = shape.lanes < 32 ? 32 / shape.lanes : 1;
+    traversal.warps = warps_of(shape.lanes);
     shape.team = std::bit_floor(setting(settings, "team", default_team(ground), 4, 32));
     shape.team = std::min(shape.team, shape.lanes);
     shape.cluster = 1;
@@ -194,6 +203,7 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
         traversal.most_fresh = before;
     }
     shape.shared_bytes = bytes();
+    shape.alone = count <= ground.multiprocessors;
     shape.launch_queries = launch_queries(shape, ground);
     return shape;
 }

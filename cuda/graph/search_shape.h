@@ -46,6 +46,47 @@ struct SearchGround {
     bool bits = false;  // rows are bits, whose scores are full of ties: what is proposed of them depends on how
 };
 
+// Shared memory of one query: where each array begins, in bytes, and the end. All on 16 bytes.
+struct SharedLayout {
+    std::uint32_t query = 0;
+    std::uint32_t entries = 0;
+    std::uint32_t kept = 0;
+    std::uint32_t gathered = 0;
+    std::uint32_t rows = 0;
+    std::uint32_t parents = 0;
+    std::uint32_t again = 0;
+    std::uint32_t counters = 0;
+    std::uint32_t visited = 0;
+    std::uint32_t end = 0;
+    std::uint32_t length = 0;  // entries of each side of the queue
+    std::uint32_t steps = 0;   // places of each warp
+};
+
+PGWARP_HOST_DEVICE constexpr SharedLayout shared_layout(const TraversalShape& shape, std::uint32_t visited_bits,
+                                                        std::uint32_t query_bytes, bool clustered)
+{
+    SharedLayout layout;
+    std::uint32_t at = 0;
+    const auto take = [&at](std::uint32_t bytes) {
+        const std::uint32_t begin = at;
+        at += (bytes + 15) / 16 * 16;
+        return begin;
+    };
+    layout.length = shape.length;
+    layout.steps = shape.steps;
+    layout.query = take(query_bytes);
+    layout.entries = take(2 * shape.length * 8);
+    layout.kept = take(shape.most_fresh * 8);
+    layout.gathered = take(clustered ? shape.most_fresh * 8 : 0);
+    layout.rows = take(shape.most_fresh * 4);
+    layout.parents = take(shape.warps * shape.steps * 4);
+    layout.again = take(shape.again * 4);
+    layout.counters = take(queue_counters * 4);
+    layout.visited = take(visited_words(visited_bits) * 4);
+    layout.end = at;
+    return layout;
+}
+
 struct SearchShape {
     TraversalShape traversal;
     VisitedKind visited = VisitedKind::hash;
@@ -58,59 +99,23 @@ struct SearchShape {
     std::uint32_t team = 8;
     std::uint32_t groups = 1;          // queries a block
     std::uint32_t cluster = 1;         // blocks a query
+    bool alone = false;                // a block has a multiprocessor to itself
     std::uint32_t query_bytes = 0;     // of a query in shared memory
     std::uint32_t wanted = 0;          // rows of the queue that are ranked by their values
     std::uint32_t shared_bytes = 0;    // of a block
     std::uint32_t launch_queries = 0;  // queries of a launch, so that it ends in time
 
     std::uint32_t block_threads() const { return lanes > 32 ? lanes : lanes * groups; }
+    SharedLayout layout() const { return shared_layout(traversal, visited_bits, query_bytes, cluster > 1); }
     // The default way of SONG's choices: a table of hashes, all that is scored is remembered.
     bool plain() const { return visited == VisitedKind::hash && !traversal.selected && !traversal.deletes; }
 };
 
-// Shared memory of one query: where each array begins, in bytes, and the end. All on 16 bytes.
-struct SharedLayout {
-    std::uint32_t query = 0;
-    std::uint32_t entries = 0;
-    std::uint32_t fresh = 0;
-    std::uint32_t kept = 0;
-    std::uint32_t place = 0;
-    std::uint32_t rows = 0;
-    std::uint32_t parents = 0;
-    std::uint32_t again = 0;
-    std::uint32_t counters = 0;
-    std::uint32_t visited = 0;
-    std::uint32_t end = 0;
-};
-
-PGWARP_HOST_DEVICE constexpr SharedLayout shared_layout(const TraversalShape& shape, std::uint32_t visited_bits,
-                                                        std::uint32_t query_bytes)
-{
-    SharedLayout layout;
-    std::uint32_t at = 0;
-    const auto take = [&at](std::uint32_t bytes) {
-        const std::uint32_t begin = at;
-        at += (bytes + 15) / 16 * 16;
-        return begin;
-    };
-    layout.query = take(query_bytes);
-    layout.entries = take(shape.length * 8);
-    layout.fresh = take(shape.most_fresh * 8);
-    layout.kept = take(shape.most_fresh * 8);
-    layout.place = take(shape.most_fresh * 4);
-    layout.rows = take(shape.most_fresh * 4);
-    layout.parents = take(shape.steps * 4);
-    layout.again = take(shape.again * 4);
-    layout.counters = take(queue_counters * 4);
-    layout.visited = take(visited_words(visited_bits) * 4);
-    layout.end = at;
-    return layout;
-}
-
-// The ef_search of a search for k of so many rows; more than most_ef: the rows are to be gone through instead.
+// The ef_search of a search for k of so many rows; more than most_ef, or than a block's shared memory holds (some 3,800
+// in 64 KB): the rows are to be gone through instead.
 std::size_t ef_search_of(const ParameterList& settings, std::int64_t effort, std::size_t k, std::size_t rows);
 
-// The shape for `count` queries. Nothing that decides what is found depends on the count, but most_fresh (traversal.h).
+// The shape for `count` queries. Nothing that decides what is found depends on the count.
 // ef <= most_ef; wanted: the rows to be ranked, at most ef. What is asked for is brought to what the device can do.
 SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::size_t wanted, std::size_t count,
                          const SearchGround& ground);

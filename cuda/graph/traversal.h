@@ -3,16 +3,14 @@
 // computed in bulk, queue and visited rows kept up. Free of CUDA: the group, the visited rows and the scores are given,
 // so the same code runs on the CPU in tests.
 //
-// What a search finds depends on the query, the graph, its starts and `ef`, `length`, `steps`, `again` (and, where some
-// of these starts get in after all, on `most_fresh`, by which they come in pieces): not on how many threads there are,
-// nor on their order, nor, with VisitedHash, on what is forgotten.
+// What a search finds depends on the query, the graph, its starts and `ef`, `length`, `steps`, `again`: not on how many
+// threads there are, nor on their order, nor, with VisitedHash, on what is forgotten.
 //
-// A Group has rank(), size(), sync(), and on shared words count (adds one), lower (minimum), compare_and_swap and
-// set_bits, which return what was there. Its first leaders() threads lead(), with a barrier of their own,
-// sync_leaders(): first_matches(begin, end, most, matches, out), called by them, writes, in order, the first `most`
-// numbers in [begin, end) for which matches(i) holds and returns how many they are. sharers(items): how many
-// neighbouring threads, 2 to this power, may work on each of so many items; add_up(value, sharers) is the sum over
-// them, called by all threads; prefetch(address) says that what lies there will be read soon.
+// A Group has rank(), size(), sync(), and on shared words count (adds one), compare_and_swap and set_bits, which return
+// what was there. It consists of warps, threads that go in step: warp() is the number of the caller's own.
+// first_matches(begin, end, most, matches, out), called by a whole warp, writes, in order, the first `most` numbers in
+// [begin, end) for which matches(i) holds, for the warp to read, and returns how many they are. prefetch(address) says
+// that what lies there will be read soon.
 #pragma once
 
 #include <cstddef>
@@ -44,6 +42,7 @@ struct TraversalShape {
     std::uint32_t degree = 0;
     std::uint32_t most_fresh = 0;      // rows scored at a time, >= steps * degree; starts may come in larger batches
     std::uint32_t degree_inverse = 0;  // inverse_of(degree)
+    std::uint32_t warps = 1;           // of the group
     // Of the starts the best so many are offered again in the end: those that no way has led to.
     std::uint32_t again = 0;
     bool selected = false;  // a row is remembered as visited only where it enters the queue
@@ -66,8 +65,8 @@ struct TraversalCounts {
     std::uint32_t scored = 0;
 };
 
-// scores(rows, count, out): out[i] = entry of rows[i], not expanded, for all threads of the group together; begins and
-// ends without a barrier. All that is given has to outlive the traversal.
+// scores(rows, count, take): take(i, entry of rows[i], not expanded), by one thread each, for all threads of the group
+// together; begins and ends without a barrier. All that is given has to outlive the traversal.
 template <class Group, class Memory, class Visited, class Scores>
 class Traversal
 {
@@ -85,57 +84,65 @@ public:
         finds_repeats_ = Visited::finds_repeats && !remembered_late_;
     }
 
-    // Through neighbours [rows][degree]. Afterwards the queue holds the answer, for all threads to see.
+    // Through neighbours [rows][degree]. Afterwards found() is the answer, for all threads to see.
     PGWARP_HOST_DEVICE TraversalCounts run(const TraversalStarts& starts, const std::uint32_t* neighbours)
     {
         TraversalCounts counts;
         neighbours_ = neighbours;
-        queue_.clear();
         visited_.clear();
         clear_fresh();
-        group_.sync();
         begin_at(starts, counts);
-        std::uint32_t first = 0;  // entries before it are expanded
-        std::uint32_t offered = 0;
-        do {
-            expand(first, counts);
-            first = offer_more(starts, offered, counts);
-        } while (first < shape_.ef);
-        return counts;
+        std::uint32_t first = 0;    // entries before it are expanded
+        std::uint32_t offered = 0;  // starts that were offered again
+        bool offering = false;      // what is admitted next are some of them
+        for (bool begun = false;; begun = true) {
+            // The first row may be among the starts.
+            const std::uint32_t lowest = admit(counts, !begun || !finds_repeats_);
+            if (!begun) remember_queue();
+            // Those that follow are farther still.
+            if (offering && lowest >= shape_.ef) return counts;
+            first = smaller(first, lowest);
+            offering = !locate_neighbours(first, counts);
+            if (offering && !locate_starts(offered)) return counts;
+        }
     }
+
+    // The queue's `length` entries.
+    PGWARP_HOST_DEVICE const Entry* found() const { return queue_.entries(); }
 
 private:
-    PGWARP_HOST_DEVICE void expand(std::uint32_t first, TraversalCounts& counts)
+    // The neighbours of the nearest rows that are not expanded: false where all are. `first` moves behind them.
+    PGWARP_HOST_DEVICE bool locate_neighbours(std::uint32_t& first, TraversalCounts& counts)
     {
-        while (first < shape_.ef) {
-            const std::uint32_t parents = choose_parents(first);
-            if (parents == 0) return;
-            ++counts.turns;
-            counts.expanded += parents;
-            for (std::uint32_t i = group_.rank(); i < parents * shape_.degree; i += group_.size()) {
-                const std::uint32_t own = quotient(i, shape_.degree_inverse);
-                const std::size_t parent = memory_.parents()[own];
-                locate(neighbours_[parent * shape_.degree + (i - own * shape_.degree)]);
-            }
-            group_.sync();
-            first = smaller(first, admit(counts, !finds_repeats_ && parents > 1));
-        }
+        Entry* entries = queue_.entries();
+        std::uint32_t* places = memory_.parents(group_.warp());
+        // Each warp chooses for itself, so that none has to wait for another.
+        const auto waits = [&](std::uint32_t i) { return !is_expanded(entries[i]); };
+        const std::uint32_t parents = group_.first_matches(first, shape_.ef, shape_.steps, waits, places);
+        if (parents == 0) return false;
+        first = places[parents - 1] + 1;
+        ++counts.turns;
+        counts.expanded += parents;
+        locate(parents * shape_.degree, [&](std::uint32_t i) {
+            const std::uint32_t own = quotient(i, shape_.degree_inverse);
+            const std::size_t parent = row_of(entries[places[own]]);
+            return neighbours_[parent * shape_.degree + (i - own * shape_.degree)];
+        });
+        for (std::uint32_t i = group_.rank(); i < parents; i += group_.size()) entries[places[i]] |= 1;
+        return true;
     }
 
-    // Of the best starts, the next few that no way has led to: the least place that one of them gets.
-    PGWARP_HOST_DEVICE std::uint32_t offer_more(const TraversalStarts& starts, std::uint32_t& offered,
-                                                TraversalCounts& counts)
+    // Of the best starts, the next few that no way has led to: false where there are none.
+    PGWARP_HOST_DEVICE bool locate_starts(std::uint32_t& offered)
     {
-        const std::uint32_t before = counts.scored;
-        while (offered < shape_.again && counts.scored == before) {
-            const std::uint32_t end = offered + smaller(shape_.most_fresh, shape_.again - offered);
-            for (std::uint32_t i = offered + group_.rank(); i < end; i += group_.size()) locate(memory_.again()[i]);
-            group_.sync();
-            offered = end;
-            const std::uint32_t lowest = admit(counts, !finds_repeats_ && starts.repeats);
-            if (counts.scored != before) return lowest;
+        while (offered < shape_.again) {
+            const std::uint32_t begin = offered;
+            offered += smaller(most_located(), shape_.again - begin);
+            locate(offered - begin, [&](std::uint32_t i) { return memory_.again()[begin + i]; });
+            if (memory_.counters()[fresh_counter] > 0) return true;
+            group_.sync();  // before the next is counted
         }
-        return shape_.length;
+        return false;
     }
 
     // Batches grow: the first set a bound that most of the others do not pass, and sorting many takes long. What does
@@ -145,6 +152,8 @@ private:
         const std::uint32_t kept = smaller(starts.kept, shape_.length);
         const std::uint32_t noted = larger(kept, smaller(shape_.again, shape_.length));
         Queue<Group, Memory> few(group_, memory_, noted);
+        few.clear();
+        group_.sync();
         std::uint32_t batch = 4 * noted;
         const auto nothing = [](std::uint32_t) {};
         for (std::uint32_t begin = 0; begin < starts.count && noted > 0;) {
@@ -152,42 +161,30 @@ private:
             if (starts.count - begin < 2 * batch) batch = starts.count - begin;
             batch = smaller(batch, shape_.most_fresh);
             const std::uint32_t end = begin + smaller(batch, starts.count - begin);
-            if (starts.all_rows) {
-                take_in(few, starts.rows + begin, end - begin, counts, starts.repeats, nothing, nothing);
-            } else {
-                for (std::uint32_t i = begin + group_.rank(); i < end; i += group_.size()) {
-                    if (starts.rows[i] != no_row_here) add_located(starts.rows[i]);
-                }
-                group_.sync();
-                offer(few, counts, starts.repeats, nothing, nothing);
+            const std::uint32_t* rows = starts.rows + begin;
+            std::uint32_t count = end - begin;
+            if (!starts.all_rows) {
+                add_rows(count, [rows](std::uint32_t i) { return rows[i]; });
+                rows = memory_.rows();
+                count = memory_.counters()[fresh_counter];
             }
+            score(few, rows, count, counts, starts.repeats, nothing, nothing);
             begin = end;
             batch *= 4;
         }
-        group_.sync();
-        note_starts(kept, noted);
-        queue_.reset_counters();
-        if (group_.rank() == 0 && starts.first != no_row_here) add_located(starts.first);
-        group_.sync();
-        offer(queue_, counts, false, nothing, nothing);
-        group_.sync();
-        remember_queue();
-    }
-
-    // The best starts are put down, to be offered again in the end; those kept stay in the queue.
-    PGWARP_HOST_DEVICE void note_starts(std::uint32_t kept, std::uint32_t noted)
-    {
-        Entry* entries = memory_.entries();
+        // The best are put down, to be offered again in the end; those kept stay in the queue.
+        const Entry* entries = few.entries();
         for (std::uint32_t i = group_.rank(); i < shape_.again; i += group_.size()) {
             memory_.again()[i] = i < noted && entries[i] != no_entry ? row_of(entries[i]) : no_row_here;
         }
         group_.sync();
-        for (std::uint32_t i = kept + group_.rank(); i < noted; i += group_.size()) entries[i] = no_entry;
-        group_.sync();
+        queue_.continue_with(few, kept);
+        add_rows(1, [&](std::uint32_t) { return starts.first; });
     }
 
     PGWARP_HOST_DEVICE static std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
     PGWARP_HOST_DEVICE static std::uint32_t larger(std::uint32_t a, std::uint32_t b) { return a < b ? b : a; }
+    PGWARP_HOST_DEVICE std::uint32_t most_located() const { return shape_.steps * shape_.degree; }
 
     PGWARP_HOST_DEVICE void clear_fresh()
     {
@@ -196,68 +193,41 @@ private:
         memory_.counters()[lost_counter] = 0;
     }
 
-    // The first rows that are not expanded are marked so; their numbers go to `parents`. `first` moves to where the
-    // next search for them begins.
-    PGWARP_HOST_DEVICE std::uint32_t choose_parents(std::uint32_t& first)
+    // Of row_of_number(0) and so on those that is_wanted(row) go to rows(), to be scored.
+    template <class RowOf, class Wanted>
+    PGWARP_HOST_DEVICE void add_rows_if(std::uint32_t count, const RowOf& row_of_number, const Wanted& is_wanted)
     {
-        std::uint32_t* counters = memory_.counters();
-        if (group_.leads()) {
-            Entry* entries = memory_.entries();
-            const auto waits = [&](std::uint32_t i) { return !is_expanded(entries[i]); };
-            const std::uint32_t found = group_.first_matches(first, shape_.ef, shape_.steps, waits, memory_.parents());
-            group_.sync_leaders();
-            for (std::uint32_t i = group_.rank(); i < found; i += group_.leaders()) {
-                const std::uint32_t place = memory_.parents()[i];
-                if (i + 1 == found) counters[next_counter] = place + 1;
-                memory_.parents()[i] = row_of(entries[place]);
-                entries[place] |= 1;
-            }
-            if (group_.rank() == 0) counters[parent_counter] = found;
+        for (std::uint32_t i = group_.rank(); i < count; i += group_.size()) {
+            const std::uint32_t row = row_of_number(i);
+            if (row == no_row_here || !is_wanted(row)) continue;
+            memory_.rows()[group_.count(&memory_.counters()[fresh_counter])] = row;
         }
         group_.sync();
-        first = counters[next_counter];
-        return counters[parent_counter];
     }
-
-    PGWARP_HOST_DEVICE void add_located(std::uint32_t row)
+    template <class RowOf>
+    PGWARP_HOST_DEVICE void add_rows(std::uint32_t count, const RowOf& row_of_number)
     {
-        memory_.rows()[group_.count(&memory_.counters()[fresh_counter])] = row;
+        add_rows_if(count, row_of_number, [](std::uint32_t) { return true; });
     }
-
-    // A row that is not known goes to those to be scored.
-    PGWARP_HOST_DEVICE void locate(std::uint32_t row)
+    // The same of rows that are not known.
+    template <class RowOf>
+    PGWARP_HOST_DEVICE void locate(std::uint32_t count, const RowOf& row_of_number)
     {
-        if (row == no_row_here) return;
-        if (remembered_late_) {
-            if (visited_.contains(row)) return;
-        } else {
+        add_rows_if(count, row_of_number, [this](std::uint32_t row) {
+            if (remembered_late_) return !visited_.contains(row);
             bool lost = false;
-            if (!visited_.insert(row, lost)) return;
+            const bool inserted = visited_.insert(row, lost);
             if (lost) group_.store(&memory_.counters()[lost_counter], 1);
-        }
-        add_located(row);
+            return inserted;
+        });
     }
 
-    // Scores what was located and takes it into a queue.
+    // Scores rows and takes them into a queue.
     template <class Entered, class Left>
-    PGWARP_HOST_DEVICE Taken offer(Queue<Group, Memory>& queue, TraversalCounts& counts, bool repeats,
-                                   const Entered& entered, const Left& left)
+    PGWARP_HOST_DEVICE Taken score(Queue<Group, Memory>& queue, const std::uint32_t* rows, std::uint32_t count,
+                                   TraversalCounts& counts, bool repeats, const Entered& entered, const Left& left)
     {
-        const std::uint32_t fresh = memory_.counters()[fresh_counter];
-        repeats = repeats || memory_.counters()[lost_counter] != 0;
-        if (fresh == 0) {
-            group_.sync();  // before the next is counted
-            return {0, shape_.length};
-        }
-        return take_in(queue, memory_.rows(), fresh, counts, repeats, entered, left);
-    }
-
-    // The same of rows that are somewhere else.
-    template <class Entered, class Left>
-    PGWARP_HOST_DEVICE Taken take_in(Queue<Group, Memory>& queue, const std::uint32_t* rows, std::uint32_t count,
-                                     TraversalCounts& counts, bool repeats, const Entered& entered, const Left& left)
-    {
-        scores_(rows, count, memory_.fresh());
+        scores_(rows, count, [&](std::uint32_t, Entry entry) { queue.offer(entry); });
         group_.sync();
         clear_fresh();
         counts.scored += count;
@@ -265,21 +235,22 @@ private:
             // It will be expanded soon.
             if (place < 2 * shape_.steps) group_.prefetch(neighbours_ + static_cast<std::size_t>(row) * shape_.degree);
         };
-        return queue.take_in(count, repeats, comes, entered, left);
+        return queue.take_in(repeats, comes, entered, left);
     }
 
+    // What was located comes into the queue: the least place that one of it gets.
     PGWARP_HOST_DEVICE std::uint32_t admit(TraversalCounts& counts, bool repeats)
     {
-        const std::uint32_t before = counts.scored;
-        const Taken taken = offer(
-            queue_, counts, repeats,
-            [&](std::uint32_t row) {
-                if (remembered_late_) visited_.insert_new(row);
-            },
-            [&](std::uint32_t row) {
-                if (shape_.deletes) visited_.erase(row);
-            });
-        remembered_ += remembered_late_ ? taken.entries : counts.scored - before;
+        const std::uint32_t located = memory_.counters()[fresh_counter];
+        const bool lost = memory_.counters()[lost_counter] != 0;
+        const auto entered = [&](std::uint32_t row) {
+            if (remembered_late_) visited_.insert_new(row);
+        };
+        const auto left = [&](std::uint32_t row) {
+            if (shape_.deletes) visited_.erase(row);
+        };
+        const Taken taken = score(queue_, memory_.rows(), located, counts, repeats || lost, entered, left);
+        remembered_ += remembered_late_ ? taken.entries : located;
         if (!shape_.deletes && remembered_ + most_located() > visited_.capacity()) forget();
         return taken.lowest;
     }
@@ -298,15 +269,13 @@ private:
     PGWARP_HOST_DEVICE void remember_queue()
     {
         for (std::uint32_t i = group_.rank(); i < shape_.length; i += group_.size()) {
-            const Entry entry = memory_.entries()[i];
+            const Entry entry = queue_.entries()[i];
             bool lost = false;
             if (entry != no_entry) visited_.insert(row_of(entry), lost);
         }
         remembered_ = shape_.length;
         group_.sync();
     }
-
-    PGWARP_HOST_DEVICE std::uint32_t most_located() const { return shape_.steps * shape_.degree; }
 
     const Group& group_;
     const TraversalShape& shape_;

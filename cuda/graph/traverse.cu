@@ -12,9 +12,11 @@ namespace pgwarp::cuda::graph
 namespace
 {
 
-// At most 64 registers: a multiprocessor has room for 32 blocks of a warp, which are as many as it takes.
-template <ScoreKind kind>
-__global__ __launch_bounds__(512, 2) void traverse_kernel(const __grid_constant__ TraverseArguments arguments)
+// At most 64 registers: a multiprocessor has room for 32 blocks of a warp, which are as many as it takes. `alone`:
+// twice as many, for a block that has it to itself.
+template <ScoreKind kind, bool alone>
+__global__ __launch_bounds__(512,
+                             alone ? 1 : 2) void traverse_kernel(const __grid_constant__ TraverseArguments arguments)
 {
     extern __shared__ uint4 shared_memory[];
     if (!arguments.beside) wait_for_kernel_before();
@@ -24,35 +26,27 @@ __global__ __launch_bounds__(512, 2) void traverse_kernel(const __grid_constant_
     const std::uint32_t query = blockIdx.x * arguments.shape.groups + group;
     if (query >= arguments.count) return;
     auto* shared = reinterpret_cast<unsigned char*>(shared_memory) + group * arguments.layout.end;
-    traverse_query<kind, VisitedHash>(arguments, shared, lanes, query);
+    traverse_query<kind, VisitedHash, alone>(arguments, shared, lanes, query);
     // What follows waits for this launch, and so for those that it runs beside.
     if (arguments.beside && blockIdx.x == gridDim.x - 1) wait_for_kernel_before();
 }
 
-template <ScoreKind kind>
+template <ScoreKind kind, bool alone>
 void launch(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
 {
     const SearchShape& shape = job.shape;
-    allow_shared_memory(traverse_kernel<kind>, SharedMemoryUse::before_caches);
-    launch_chained(job.chained || first > 0, traverse_kernel<kind>, (count + shape.groups - 1) / shape.groups,
+    allow_shared_memory(traverse_kernel<kind, alone>, SharedMemoryUse::before_caches);
+    launch_chained(job.chained || first > 0, traverse_kernel<kind, alone>, (count + shape.groups - 1) / shape.groups,
                    shape.block_threads(), shape.shared_bytes, stream, "going through the graph",
                    arguments_of(job, first, count));
 }
 
 void traverse_plainly(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
 {
-    switch (score_kind(*job.view)) {
-        case ScoreKind::dot:
-            return launch<ScoreKind::dot>(job, first, count, stream);
-        case ScoreKind::l1:
-            return launch<ScoreKind::l1>(job, first, count, stream);
-        case ScoreKind::bytes:
-            return launch<ScoreKind::bytes>(job, first, count, stream);
-        case ScoreKind::floats:
-            return launch<ScoreKind::floats>(job, first, count, stream);
-        case ScoreKind::bits:
-            return launch<ScoreKind::bits>(job, first, count, stream);
-    }
+    with_score_kind(*job.view, [&]<ScoreKind kind>() {
+        if (job.shape.alone) return launch<kind, true>(job, first, count, stream);
+        launch<kind, false>(job, first, count, stream);
+    });
 }
 
 }  // namespace

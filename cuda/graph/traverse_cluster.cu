@@ -25,13 +25,16 @@ template <class Own>
 struct ClusterScores {
     Own own;
     std::uint32_t* located_count;
+    Entry* gathered;
 
-    __device__ void operator()(const std::uint32_t* located, std::uint32_t count, Entry* out) const
+    template <class Take>
+    __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
     {
         if (threadIdx.x == 0) *located_count = count;
         cg::this_cluster().sync();
-        own(located, count, out);
+        own(located, count, [this](std::uint32_t i, Entry entry) { gathered[i] = entry; });
         cg::this_cluster().sync();
+        for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) take(i, gathered[i]);
     }
 };
 
@@ -42,7 +45,7 @@ __device__ void lead(const TraverseArguments& arguments, const DeviceGroup& grou
     const SearchShape& shape = arguments.shape;
     const SharedMemory memory(shared, arguments.layout);
     const auto own = scores_of<kind>(group, teams, arguments, shared + arguments.layout.query);
-    const ClusterScores<decltype(own)> scores{own, located_count};
+    const ClusterScores<decltype(own)> scores{own, located_count, memory.gathered()};
     using Visited = VisitedHash<DeviceGroup>;
     const Visited visited(group, reinterpret_cast<std::uint32_t*>(shared + arguments.layout.visited),
                           shape.visited_bits);
@@ -53,7 +56,7 @@ __device__ void lead(const TraverseArguments& arguments, const DeviceGroup& grou
     const TraversalCounts work = traversal.run(starts, arguments.view.neighbours);
     if (threadIdx.x == 0) *located_count = no_more;
     cg::this_cluster().sync();
-    write_found(group, arguments, memory, query, work);
+    write_found(group, arguments, traversal.found(), query, work);
 }
 
 template <ScoreKind kind>
@@ -65,12 +68,12 @@ __device__ void help(const TraverseArguments& arguments, const DeviceGroup& grou
     const SharedMemory memory(shared, arguments.layout);
     const std::uint32_t* leaders_count = cluster.map_shared_rank(located_count, 0);
     const std::uint32_t* located = cluster.map_shared_rank(memory.rows(), 0);
-    Entry* out = cluster.map_shared_rank(memory.fresh(), 0);
+    Entry* gathered = cluster.map_shared_rank(memory.gathered(), 0);
     for (;;) {
         cluster.sync();
         const std::uint32_t count = *static_cast<const volatile std::uint32_t*>(leaders_count);
         if (count == no_more) return;
-        own(located, count, out);
+        own(located, count, [gathered](std::uint32_t i, Entry entry) { gathered[i] = entry; });
         cluster.sync();
     }
 }
@@ -126,19 +129,12 @@ void launch(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cu
 
 }  // namespace
 
-// Bits are so short that one block reads them fast enough.
 void traverse_by_clusters(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
 {
-    switch (score_kind(*job.view)) {
-        case ScoreKind::l1:
-            return launch<ScoreKind::l1>(job, first, count, stream);
-        case ScoreKind::bytes:
-            return launch<ScoreKind::bytes>(job, first, count, stream);
-        case ScoreKind::floats:
-            return launch<ScoreKind::floats>(job, first, count, stream);
-        default:
-            return launch<ScoreKind::dot>(job, first, count, stream);
-    }
+    with_score_kind(*job.view, [&]<ScoreKind kind>() {
+        // Bits are so short that one block reads them fast enough.
+        if constexpr (kind != ScoreKind::bits) launch<kind>(job, first, count, stream);
+    });
 }
 
 }  // namespace pgwarp::cuda::graph

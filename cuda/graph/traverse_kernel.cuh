@@ -36,7 +36,7 @@ inline TraverseArguments arguments_of(const TraverseJob& job, std::uint32_t firs
     TraverseArguments arguments{};
     arguments.view = view;
     arguments.shape = job.shape;
-    arguments.layout = shared_layout(job.shape.traversal, job.shape.visited_bits, job.shape.query_bytes);
+    arguments.layout = job.shape.layout();
     if (job.queries != nullptr) arguments.queries = job.queries + std::size_t{first} * view.vectors.dimensions;
     if (job.query_copy != nullptr) {
         arguments.query_copy = job.query_copy + std::size_t{first} * view.vectors.dimensions;
@@ -68,6 +68,24 @@ inline ScoreKind score_kind(const GraphView& view)
     return view.metric == Metric::l1 ? ScoreKind::l1 : ScoreKind::dot;
 }
 
+// Calls launch.template operator()<kind>() for the kind of scores of a view.
+template <class Launch>
+void with_score_kind(const GraphView& view, const Launch& launch)
+{
+    switch (score_kind(view)) {
+        case ScoreKind::dot:
+            return launch.template operator()<ScoreKind::dot>();
+        case ScoreKind::l1:
+            return launch.template operator()<ScoreKind::l1>();
+        case ScoreKind::bytes:
+            return launch.template operator()<ScoreKind::bytes>();
+        case ScoreKind::floats:
+            return launch.template operator()<ScoreKind::floats>();
+        case ScoreKind::bits:
+            return launch.template operator()<ScoreKind::bits>();
+    }
+}
+
 #ifdef __CUDACC__
 
 // The memory of a search (queue.h).
@@ -75,13 +93,16 @@ class SharedMemory
 {
 public:
     __device__ SharedMemory(unsigned char* begin, const SharedLayout& layout) : begin_(begin), layout_(layout) {}
-    __device__ Entry* entries() const { return at<Entry>(layout_.entries); }
-    __device__ Entry* fresh() const { return at<Entry>(layout_.fresh); }
+    __device__ Entry* entries(std::uint32_t side) const { return at<Entry>(layout_.entries) + side * layout_.length; }
     __device__ Entry* kept() const { return at<Entry>(layout_.kept); }
-    __device__ std::uint32_t* place() const { return at<std::uint32_t>(layout_.place); }
+    // [most_fresh], of the first block of a cluster: scores of all its blocks.
+    __device__ Entry* gathered() const { return at<Entry>(layout_.gathered); }
     __device__ std::uint32_t* counters() const { return at<std::uint32_t>(layout_.counters); }
     __device__ std::uint32_t* rows() const { return at<std::uint32_t>(layout_.rows); }
-    __device__ std::uint32_t* parents() const { return at<std::uint32_t>(layout_.parents); }
+    __device__ std::uint32_t* parents(std::uint32_t warp) const
+    {
+        return at<std::uint32_t>(layout_.parents) + warp * layout_.steps;
+    }
     __device__ std::uint32_t* again() const { return at<std::uint32_t>(layout_.again); }
 
 private:
@@ -105,7 +126,7 @@ __device__ inline void stage_bytes(const DeviceGroup& group, const GraphView& vi
     for (std::uint32_t d = group.rank(); d < view.vectors.dimensions; d += group.size()) {
         largest = fmaxf(largest, fabsf(moved(d)));
     }
-    for (std::uint32_t step = group.leaders() / 2; step > 0; step /= 2) {
+    for (std::uint32_t step = group.warp_size() / 2; step > 0; step /= 2) {
         largest = fmaxf(largest, __shfl_xor_sync(group.warp_mask(), largest, static_cast<int>(step)));
     }
     if (group.rank() % 32 == 0) atomicMax(&out->largest, __float_as_uint(largest));
@@ -151,7 +172,7 @@ __device__ inline void stage_query(const DeviceGroup& group, const TraverseArgum
     }
 }
 
-template <ScoreKind kind>
+template <ScoreKind kind, bool wide = false>
 __device__ inline auto scores_of(const DeviceGroup& group, const Teams& teams, const TraverseArguments& arguments,
                                  const unsigned char* query)
 {
@@ -160,13 +181,13 @@ __device__ inline auto scores_of(const DeviceGroup& group, const Teams& teams, c
         return BitScores{group, view.bits.rows, view.bits.words, reinterpret_cast<const std::uint32_t*>(query)};
     } else if constexpr (kind == ScoreKind::bytes) {
         const float factor = view.vectors.metric == Metric::l2 ? -2.0F : -1.0F;
-        return ByteScores{group,
-                          teams,
-                          view.bytes.rows,
-                          view.bytes.terms,
-                          view.bytes.stride / 16,
-                          factor,
-                          reinterpret_cast<const StagedBytes*>(query)};
+        return ByteScores<wide>{group,
+                                teams,
+                                view.bytes.rows,
+                                view.bytes.terms,
+                                view.bytes.stride / 16,
+                                factor,
+                                reinterpret_cast<const StagedBytes*>(query)};
     } else if constexpr (kind == ScoreKind::floats) {
         return FloatScores{group,
                            teams,
@@ -198,10 +219,9 @@ __device__ inline TraversalStarts starts_of(const TraverseArguments& arguments, 
 }
 
 // The first rows of the queue that are not dead.
-__device__ inline void write_found(const DeviceGroup& group, const TraverseArguments& arguments,
-                                   const SharedMemory& memory, std::uint32_t query, const TraversalCounts& work)
+__device__ inline void write_found(const DeviceGroup& group, const TraverseArguments& arguments, const Entry* entries,
+                                   std::uint32_t query, const TraversalCounts& work)
 {
-    const Entry* entries = memory.entries();
     const std::uint32_t wanted = arguments.shape.wanted;
     std::uint32_t* rows = arguments.rows + static_cast<std::size_t>(query) * wanted;
     const auto lives = [&](std::uint32_t i) {
@@ -209,18 +229,17 @@ __device__ inline void write_found(const DeviceGroup& group, const TraverseArgum
         return entries[i] != no_entry &&
                (arguments.dead == nullptr || ((arguments.dead[row / 32] >> row % 32) & 1U) == 0);
     };
-    if (!group.leads()) return;
+    if (group.warp() != 0) return;
     const std::uint32_t found = group.first_matches(0, arguments.shape.traversal.ef, wanted, lives, rows);
     if (group.rank() == 0) {
         arguments.found[query] = found;
         if (arguments.work != nullptr) arguments.work[query] = work;
     }
-    group.sync_leaders();
-    for (std::uint32_t i = group.rank(); i < found; i += group.leaders()) rows[i] = row_of(entries[rows[i]]);
+    for (std::uint32_t i = group.rank(); i < found; i += group.warp_size()) rows[i] = row_of(entries[rows[i]]);
 }
 
 // One query by one group of threads.
-template <ScoreKind kind, template <class> class Visited>
+template <ScoreKind kind, template <class> class Visited, bool wide = false>
 __device__ inline void traverse_query(const TraverseArguments& arguments, unsigned char* shared, std::uint32_t lanes,
                                       std::uint32_t query)
 {
@@ -228,13 +247,14 @@ __device__ inline void traverse_query(const TraverseArguments& arguments, unsign
     const SearchShape& shape = arguments.shape;
     const SharedMemory memory(shared, arguments.layout);
     stage_query(group, arguments, query, shared + arguments.layout.query);
-    const auto scores = scores_of<kind>(group, teams_of(group, shape.team), arguments, shared + arguments.layout.query);
+    const auto scores =
+        scores_of<kind, wide>(group, teams_of(group, shape.team), arguments, shared + arguments.layout.query);
     const Visited<DeviceGroup> visited(group, reinterpret_cast<std::uint32_t*>(shared + arguments.layout.visited),
                                        shape.visited_bits);
     Traversal<DeviceGroup, SharedMemory, Visited<DeviceGroup>, decltype(scores)> traversal(group, shape.traversal,
                                                                                            memory, visited, scores);
     const TraversalCounts work = traversal.run(starts_of(arguments, query), arguments.view.neighbours);
-    write_found(group, arguments, memory, query, work);
+    write_found(group, arguments, traversal.found(), query, work);
 }
 
 #endif

@@ -45,18 +45,7 @@ void launch(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cu
 
 void traverse_by_options(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
 {
-    switch (score_kind(*job.view)) {
-        case ScoreKind::dot:
-            return launch<ScoreKind::dot>(job, first, count, stream);
-        case ScoreKind::l1:
-            return launch<ScoreKind::l1>(job, first, count, stream);
-        case ScoreKind::bytes:
-            return launch<ScoreKind::bytes>(job, first, count, stream);
-        case ScoreKind::floats:
-            return launch<ScoreKind::floats>(job, first, count, stream);
-        case ScoreKind::bits:
-            return launch<ScoreKind::bits>(job, first, count, stream);
-    }
+    with_score_kind(*job.view, [&]<ScoreKind kind>() { launch<kind>(job, first, count, stream); });
 }
 
 }  // namespace pgwarp::cuda::graph

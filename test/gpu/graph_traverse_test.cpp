@@ -176,11 +176,10 @@ protected:
         const TraversalShape& traversal = shape.traversal;
         std::vector<std::uint32_t> visited(visited_words(16));
         const HostGroup group(0, 1, nullptr);
-        const auto scores = [&](const std::uint32_t* from, std::uint32_t count, Entry* out) {
-            for (std::uint32_t i = 0; i < count; ++i) out[i] = make_entry(score(query, from[i]), from[i]);
+        const auto scores = [&](const std::uint32_t* from, std::uint32_t count, const auto& take) {
+            for (std::uint32_t i = 0; i < count; ++i) take(i, make_entry(score(query, from[i]), from[i]));
         };
         const HostMemory memory(traversal);
-        const Entry* entries = memory.entries();
         const VisitedHash<HostGroup> known(group, visited.data(), 16);
         Traversal<HostGroup, HostMemory, VisitedHash<HostGroup>, decltype(scores)> search(group, traversal, memory,
                                                                                           known, scores);
@@ -188,6 +187,7 @@ protected:
         search.run({looks ? distinct.data() : starts.data() + query * shape.offered,
                     looks ? shape.seeds : shape.offered, shape.starts, seeds[0], !looks, looks},
                    neighbours.data());
+        const Entry* entries = search.found();
         std::vector<std::uint32_t> found;
         for (std::uint32_t i = 0; i < traversal.ef && found.size() < shape.wanted; ++i) {
             if (entries[i] != no_entry && !bit_is_set(dead, row_of(entries[i]))) found.push_back(row_of(entries[i]));

@@ -176,6 +176,7 @@ TEST(SearchShapes, FindTheSameInEveryBatch)
             EXPECT_EQ(other.traversal.ef, one.traversal.ef);
             EXPECT_EQ(other.traversal.length, one.traversal.length);
             EXPECT_EQ(other.traversal.steps, one.traversal.steps);
+            EXPECT_EQ(other.traversal.again, one.traversal.again);
             EXPECT_EQ(other.seeds, one.seeds);
             EXPECT_EQ(other.starts, one.starts);
             EXPECT_EQ(other.team, one.team);
@@ -186,8 +187,10 @@ TEST(SearchShapes, FindTheSameInEveryBatch)
 
 TEST(SearchShapes, AreWhatADeviceCanDo)
 {
-    for (const std::size_t shared : {std::size_t{64} << 10, std::size_t{227} << 10}) {
-        for (const std::size_t ef : {1, 64, 4096}) {
+    for (const std::size_t shared : {std::size_t{64} << 10, std::size_t{99} << 10, std::size_t{227} << 10}) {
+        // A block of 64 KB has room for both sides of a queue of some less.
+        for (const std::size_t ef :
+             {std::size_t{1}, std::size_t{64}, shared < (99 << 10) ? std::size_t{3584} : std::size_t{most_ef}}) {
             for (const std::int64_t option : {0, 1, 2, 3, 4, 7, 16, 1000}) {
                 ParameterList settings;
                 for (const char* name :
@@ -215,14 +218,14 @@ TEST(SearchShapes, AreWhatADeviceCanDo)
 TEST(SearchShapes, ArraysLieApart)
 {
     const SearchShape shape = search_shape({}, 100, 10, 1000, ground_of(227 << 10));
-    const SharedLayout layout = shared_layout(shape.traversal, shape.visited_bits, 512);
+    const SharedLayout layout = shared_layout(shape.traversal, shape.visited_bits, 512, true);
     EXPECT_GE(layout.entries, layout.query + 512);
-    EXPECT_GE(layout.fresh, layout.entries + 100 * 8);
-    EXPECT_GE(layout.kept, layout.fresh + shape.traversal.most_fresh * 8);
-    EXPECT_GE(layout.place, layout.kept + shape.traversal.most_fresh * 8);
-    EXPECT_GE(layout.rows, layout.place + shape.traversal.most_fresh * 4);
+    EXPECT_GE(layout.kept, layout.entries + 2 * 100 * 8);
+    EXPECT_GE(layout.gathered, layout.kept + shape.traversal.most_fresh * 8);
+    EXPECT_GE(layout.rows, layout.gathered + shape.traversal.most_fresh * 8);
     EXPECT_GE(layout.parents, layout.rows + shape.traversal.most_fresh * 4);
-    EXPECT_GE(layout.counters, layout.parents + shape.traversal.steps * 4);
+    EXPECT_GE(layout.again, layout.parents + shape.traversal.warps * shape.traversal.steps * 4);
+    EXPECT_GE(layout.counters, layout.again + shape.traversal.again * 4);
     EXPECT_GE(layout.visited, layout.counters + queue_counters * 4);
     EXPECT_EQ(layout.end, layout.visited + visited_words(shape.visited_bits) * 4);
 }

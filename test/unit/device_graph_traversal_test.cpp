@@ -101,7 +101,7 @@ std::vector<std::uint32_t> plain_search(const Graph& graph, float query, const s
         if (parents.empty()) {
             const std::size_t met = visited.size();
             while (offered < noted.size() && visited.size() == met) {
-                const std::size_t end = std::min(offered + most_fresh(steps), noted.size());
+                const std::size_t end = std::min<std::size_t>(offered + steps * Graph::degree, noted.size());
                 for (; offered < end; ++offered) offer(noted[offered]);
             }
             cut();
@@ -128,15 +128,16 @@ Found search(const Graph& graph, float query, const std::vector<std::uint32_t>& 
                                Graph::degree,
                                most_fresh(setting.steps),
                                inverse_of(Graph::degree),
+                               setting.threads,
                                again,
                                setting.selected,
                                setting.deletes};
     const HostMemory memory(shape);
     Found found;
     HostGroup::run(setting.threads, [&](HostGroup group) {
-        const auto scores = [&](const std::uint32_t* from, std::uint32_t count, Entry* out) {
+        const auto scores = [&](const std::uint32_t* from, std::uint32_t count, const auto& take) {
             for (std::uint32_t i = group.rank(); i < count; i += group.size()) {
-                out[i] = make_entry(std::fabs(graph.value[from[i]] - query), from[i]);
+                take(i, make_entry(std::fabs(graph.value[from[i]] - query), from[i]));
             }
         };
         const Visited<HostGroup> visited(group, words.data(), setting.bits);
@@ -144,11 +145,12 @@ Found search(const Graph& graph, float query, const std::vector<std::uint32_t>& 
                                                                                          scores);
         const TraversalCounts counts = traversal.run(
             {starts.data(), static_cast<std::uint32_t>(starts.size()), kept_starts, 0, true}, graph.neighbours.data());
-        if (group.rank() == 0) found.scored = counts.scored;
+        if (group.rank() != 0) return;
+        found.scored = counts.scored;
+        for (std::uint32_t i = 0; i < setting.ef; ++i) {
+            if (traversal.found()[i] != no_entry) found.rows.push_back(row_of(traversal.found()[i]));
+        }
     });
-    for (std::uint32_t i = 0; i < setting.ef; ++i) {
-        if (memory.entries()[i] != no_entry) found.rows.push_back(row_of(memory.entries()[i]));
-    }
     return found;
 }
 

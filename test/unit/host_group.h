@@ -27,13 +27,13 @@ public:
         if (barrier_ != nullptr) barrier_->arrive_and_wait();
     }
     std::uint32_t count(std::uint32_t* word) const { return std::atomic_ref(*word).fetch_add(1); }
+    void count_one(std::uint32_t* word) const { count(word); }
     std::uint32_t set_bits(std::uint32_t* word, std::uint32_t bits) const
     {
         return std::atomic_ref(*word).fetch_or(bits);
     }
     std::uint32_t load(std::uint32_t* word) const { return std::atomic_ref(*word).load(); }
     void store(std::uint32_t* word, std::uint32_t value) const { std::atomic_ref(*word).store(value); }
-    void count_one(std::uint32_t* word) const { count(word); }
     void lower(std::uint32_t* word, std::uint32_t value) const
     {
         std::atomic_ref reference(*word);
@@ -47,11 +47,8 @@ public:
         return expected;
     }
     static void prefetch(const void*) {}
-    bool leads() const { return rank_ == 0; }
-    static std::uint32_t leaders() { return 1; }
-    static void sync_leaders() {}
-    static std::uint32_t sharers(std::uint32_t) { return 0; }
-    static std::uint32_t add_up(std::uint32_t value, std::uint32_t) { return value; }
+    // Each thread is a warp of its own.
+    std::uint32_t warp() const { return rank_; }
     template <class Matches>
     std::uint32_t first_matches(std::uint32_t begin, std::uint32_t end, std::uint32_t most, const Matches& matches,
                                 std::uint32_t* out) const
@@ -85,30 +82,26 @@ class HostMemory
 {
 public:
     explicit HostMemory(const cuda::graph::TraversalShape& shape)
-        : entries_(shape.length),
-          fresh_(shape.most_fresh),
+        : shape_(shape),
+          entries_(2 * shape.length),
           kept_(shape.most_fresh),
-          place_(shape.most_fresh),
           rows_(shape.most_fresh),
-          parents_(shape.steps),
+          parents_(shape.warps * shape.steps),
           again_(shape.again),
           counters_(cuda::graph::queue_counters)
     {
     }
-    cuda::graph::Entry* entries() const { return entries_.data(); }
-    cuda::graph::Entry* fresh() const { return fresh_.data(); }
+    cuda::graph::Entry* entries(std::uint32_t side) const { return entries_.data() + side * shape_.length; }
     cuda::graph::Entry* kept() const { return kept_.data(); }
-    std::uint32_t* place() const { return place_.data(); }
     std::uint32_t* counters() const { return counters_.data(); }
     std::uint32_t* rows() const { return rows_.data(); }
-    std::uint32_t* parents() const { return parents_.data(); }
+    std::uint32_t* parents(std::uint32_t warp) const { return parents_.data() + warp * shape_.steps; }
     std::uint32_t* again() const { return again_.data(); }
 
 private:
+    cuda::graph::TraversalShape shape_;
     mutable std::vector<cuda::graph::Entry> entries_;
-    mutable std::vector<cuda::graph::Entry> fresh_;
     mutable std::vector<cuda::graph::Entry> kept_;
-    mutable std::vector<std::uint32_t> place_;
     mutable std::vector<std::uint32_t> rows_;
     mutable std::vector<std::uint32_t> parents_;
     mutable std::vector<std::uint32_t> again_;

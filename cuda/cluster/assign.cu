@@ -17,13 +17,13 @@ struct LaunchSize {
     int tiles;  // of centroids
 };
 
-// Products of about 0.15 ms, or 0.25 ms where less is not a wave: each kernel of a search waits so long at most, since
+// Products of about 0.08 ms, or 0.25 ms where less is not a wave: each kernel of a search waits so long at most, since
 // a block keeps its multiprocessor to the end of the launch. Whole waves of row tiles with all centroids while that is
 // enough for a wave, else a wave with some of the centroids (where the kernel takes all of them, less than a wave).
 LaunchSize launch_size(const Context& context, std::size_t chunks, int tiles, int passes, bool fast)
 {
     const double products = fast ? 6e10 : 6e9;
-    const double usual_products = 0.6 * products;
+    const double usual_products = 0.3 * products;
     const double row_by_tile = static_cast<double>(chunks * chunk_width * centroid_tile) * passes;
     const std::size_t wave = static_cast<std::size_t>(context.multiprocessors()) * row_tile;
     const auto of = [&](double cost, std::size_t unit) {

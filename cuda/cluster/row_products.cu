@@ -17,7 +17,7 @@ constexpr int pad = 4;
 // A block keeps its place to its end, and searches wait for it: products of 256 dimensions take it about 0.1 ms. What
 // more dimensions there are is added by later launches, in the same order.
 constexpr std::size_t most_depth = 256;
-constexpr std::size_t launch_products = std::size_t{1} << 31;  // of all blocks: about 0.2 ms
+constexpr std::size_t launch_products = std::size_t{1} << 30;  // of all blocks: about 0.1 ms
 
 struct ProductTask {
     const float* left;  // [left_count][dimensions]

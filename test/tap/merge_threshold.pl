@@ -30,12 +30,14 @@ sql('CREATE TABLE items (id int PRIMARY KEY, v vector(32))');
 insert(1, 60000);
 sql('CREATE INDEX items_v ON items USING ivfadc (v) WITH (lists = 20)');
 insert(60001, 61100);
-# In a search of all lists two in a hundred rows are next to nothing, many as they are for one that probes a few lists.
+# In a search of all lists two in a hundred rows are next to nothing, many as they are for one that probes a few lists;
+# but a GPU may be through with all lists before the fresh rows are compared.
 my ($cost, $rows, $indexed) = split /\|/, search(300, 65536);
-cmp_ok($cost, '<', 0.25, "fresh rows cost $cost of a search");
+my $gpu = ($ENV{PGWARP_DEVICE} // '') eq 'cuda';
+cmp_ok($cost, '<', $gpu ? 2 : 0.25, "fresh rows cost $cost of a search");
 is($rows, 1100, 'fresh rows');
 sql('VACUUM items');
-is(in_logs(), 1100, 'they are not merged');
+is(in_logs(), $cost > 0.25 ? 0 : 1100, 'they are merged or not by that');
 
 # Many more of them, and nobody has searched: nobody knows what they cost.
 insert(70001, 74000);
@@ -50,7 +52,7 @@ insert(3001, 12000);
 ($cost, $rows, $indexed) = split /\|/, search(2000, 65536);
 cmp_ok($indexed, '<=', $rows, "of $rows rows $indexed are indexed in the engine");
 sql('VACUUM items');
-if (($ENV{PGWARP_DEVICE} // '') eq 'cuda')
+if ($gpu)
 {
 	# There they may cost next to nothing.
 	is(in_logs(), $cost > 0.25 ? 0 : 9000, "fresh rows cost $cost of a search: merged or not by that");

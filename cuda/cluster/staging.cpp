@@ -13,7 +13,10 @@ namespace pgwarp::cuda
 namespace
 {
 
-constexpr std::size_t copy_grain = std::size_t{1} << 19;  // what a thread copies at a time
+// Four threads keep up with the bus. More of them take the cores and the memory from clients: with all 16 cores of a
+// machine copying, a search took twice as long, though the device had time for it.
+constexpr std::size_t copying_threads = 4;
+constexpr std::size_t copy_grain = Staging::slot_bytes / copying_threads;
 
 void copy_parallel(void* target, const void* source, std::size_t bytes, ThreadPool& pool)
 {

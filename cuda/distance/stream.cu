@@ -181,6 +181,7 @@ __global__ __launch_bounds__(block_threads) void stream_rows(const StreamArgumen
 {
     extern __shared__ __align__(16) float shared_queries[];
     wait_for_kernel_before();
+    let_next_start();  // or blocks of a build take the places of those that end here
     load_queries(arguments, Piece::elements == 8, width, shared_queries);
     const std::uint32_t lane = threadIdx.x % 32;
     const bool maxima = arguments.out.maxima != nullptr;

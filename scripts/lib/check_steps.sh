@@ -116,8 +116,7 @@ sanitize_test()
     local log=$work/$1.${2//[^A-Za-z0-9]/-} rc=0 options=(--tool "$1" --print-limit 20 --error-exitcode 86)
     # Where one lane arrives at a barrier for its warp, after __syncwarp(), racecheck takes the reads of the other lanes
     # for unordered; it is silent when every lane arrives.
-    [ "$1" != racecheck ] || options+=(--kernel-name-exclude kernel_substring=assign_warpgroup
-        --kernel-name-exclude kernel_substring=warp_group_tiles)
+    [ "$1" != racecheck ] || options+=(--kernel-name-exclude kernel_substring=assign_warpgroup)
     # Calls that fail on purpose (memory that is short) are the tests' own business.
     [ "$1" != memcheck ] || options+=(--report-api-errors no)
     timeout "${SANITIZER_SECONDS:-100}" compute-sanitizer "${options[@]}" "$(gpu_tests)" --gtest_brief=1 \

@@ -277,7 +277,8 @@ sub end_load
 	# A build beside VACUUM may be chosen to end a deadlock; an index may be replaced while its name is looked up.
 	my @upkeep = ($lost_connection, $engine_errors, qr/deadlock detected|could not open relation with OID|relation "extra_\w" (?:already exists|does not exist)|index "extra_\w" does not exist|is left for later|have become unlike/);
 	my @failures = grep { $_ ne '' } (map { unexpected_errors($_, $lost_connection) } @writers),
-		(map { unexpected_errors($_, $lost_connection, $engine_errors) } @{ $load->{searches} }),
+		# After one of these errors the rest of the transaction is refused.
+		(map { unexpected_errors($_, $lost_connection, $engine_errors, qr/current transaction is aborted/) } @{ $load->{searches} }),
 		(map { unexpected_errors($_, @upkeep) } @{ $load->{upkeep} });
 	is(join("\n", @failures), '', "$name: no client had another error");
 	return;

@@ -158,10 +158,11 @@ LoadOutcome send_arrays(LoadRun* run)
 LoadOutcome send_index(LoadRun* run)
 {
     const IndexState& state = *run->state;
-    const uint64 nothing[delta_log_count] = {};
+    uint64 starts[delta_log_count];
+    for (uint32 i = 0; i < delta_log_count; ++i) starts[i] = state.meta.logs[i].start;
     LoadOutcome outcome = send_arrays(run);
     leave_load_team();
-    if (outcome == LoadOutcome::done) outcome = send_delta(run->index, state, nothing);
+    if (outcome == LoadOutcome::done) outcome = send_delta(run->index, state, starts);
     if (outcome == LoadOutcome::done && state.meta.tombstone_version > 0) outcome = send_tombstones(run->index, state);
     if (outcome != LoadOutcome::done) return outcome;
     const MirrorRequest end = {run->key};
@@ -343,11 +344,12 @@ bool begin_next_mirror(Relation index, const IndexState& present, const IndexSta
 
 void end_next_mirror(Relation index, const IndexState& next)
 {
-    const uint64 nothing[delta_log_count] = {};
+    uint64 starts[delta_log_count];
+    for (uint32 i = 0; i < delta_log_count; ++i) starts[i] = next.meta.logs[i].start;
     PG_TRY();
     {
         refusals_are_errors = false;
-        LoadOutcome outcome = send_delta(index, next, nothing);
+        LoadOutcome outcome = send_delta(index, next, starts);
         if (outcome == LoadOutcome::done && next.meta.tombstone_version > 0) outcome = send_tombstones(index, next);
         const MirrorRequest end = {mirror_key(index, next.meta)};
         const RequestPiece piece = {&end, sizeof(end)};

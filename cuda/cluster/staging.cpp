@@ -13,8 +13,8 @@ namespace pgwarp::cuda
 namespace
 {
 
-// Four threads keep up with the bus. More of them take the cores and the memory from clients: with all 16 cores of a
-// machine copying, a search took twice as long, though the device had time for it.
+// More of them are faster, but take the cores and the memory from clients: with all 16 cores of a machine copying, a
+// search took twice as long, though the device had time for it.
 constexpr std::size_t copying_threads = 4;
 constexpr std::size_t copy_grain = Staging::slot_bytes / copying_threads;
 

@@ -153,6 +153,13 @@ void prefetch_vector(const float* vector, std::size_t dimensions)
     for (std::size_t d = 0; d < std::min(dimensions, most); d += line) __builtin_prefetch(vector + d);
 }
 
+// k times the refine factor, where a setting gives one.
+std::uint32_t refined_rows(const SearchBatch& batch)
+{
+    const std::int64_t factor = std::clamp<std::int64_t>(batch.settings.get("refine_factor", 0), 0, max_k);
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(batch.k * static_cast<std::uint64_t>(factor), max_k));
+}
+
 // How far a row may be to be among the k nearest, when the index has found these.
 double reach_beside(const Mirror& mirror, const float* query, const std::vector<RowResult>& rows, std::size_t k)
 {
@@ -180,8 +187,9 @@ void search_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const Se
         own.dead = view.dead != nullptr ? RowBitmap(*view.dead) : RowBitmap();
         own.proposals_will_do = true;
         own.reach = reach;
-        // Where proposals are rounded, some more than k are ranked by their vectors.
-        if (part.searcher->result_kind() == ResultKind::approximate) own.k = batch.k + batch.k / 2 + 16;
+        // Where proposals are rounded, some more than k are ranked by their vectors, or as many as were asked for.
+        if (part.searcher->result_kind() == ResultKind::approximate)
+            own.k = std::max(batch.k + batch.k / 2 + 16, refined_rows(batch));
         if (part.searcher->result_kind() == ResultKind::lower_bound) own.k = batch.k + batch.k / 8 + 3;
         rows.resize(batch.count);
         part.searcher->search(own, rows, pool);

@@ -76,6 +76,15 @@ public:
             to.add_delta(log, position, {&tid, 1}, {row_at(row), dimensions});
         }
     }
+    // Moves rows from the first on to within so small a share of their distance from it. Before they are appended.
+    void gather(std::size_t first, float share)
+    {
+        for (std::size_t i = (first + 1) * dimensions; i < vectors_.size(); ++i) {
+            const float centre = vectors_[first * dimensions + i % dimensions];
+            vectors_[i] = centre + share * (vectors_[i] - centre);
+        }
+        if (metric_ == Metric::cosine) test::normalise_rows(vectors_, dimensions);
+    }
     // All fresh rows, so many steps, a part after each but the last `plain` ones.
     void append_in_parts(Mirror& to, std::size_t steps, std::size_t plain = 0)
     {
@@ -105,12 +114,14 @@ public:
     }
 
     SearchAnswer search(const std::shared_ptr<Mirror>& in, const std::vector<float>& queries, std::uint32_t k,
-                        std::int64_t effort = 0, SearchMode mode = SearchMode::normal, SearchCursor after = {})
+                        std::int64_t effort = 0, SearchMode mode = SearchMode::normal, SearchCursor after = {},
+                        const ParameterList& parameters = {})
     {
         SearchSettings settings;
         settings.mirror = in;
         settings.k = k;
         settings.effort = effort;
+        settings.parameters = parameters;
         settings.mode = mode;
         settings.after = after;
         settings.want_places = true;

@@ -121,6 +121,21 @@ TEST_P(IvfadcParts, RunOutOfNoRows)
     EXPECT_EQ(fresh.recall(fresh.search(fresh.mirror, queries, 400, 1), queries, 400, all), 1);
 }
 
+// Rows that differ by less than a part's bytes tell.
+TEST_P(IvfadcParts, RankAsManyAsAreAskedFor)
+{
+    constexpr std::size_t crowd = 400;
+    Fresh fresh(Method::ivfadc, GetParam().metric, 1000, crowd, options());
+    std::vector<float> query(fresh.row_at(1000), fresh.row_at(1000) + dimensions);
+    fresh.gather(1000, 1e-4F);
+    fresh.append_in_parts(*fresh.mirror, 1);
+    const ParameterList settings = make_list({{"probes", 48}, {"refine_factor", 100}});
+    const auto plain = fresh.load();
+    fresh.append(*plain, fresh.indexed(), fresh.rows());
+    const SearchAnswer answer = fresh.search(fresh.mirror, query, 10, 0, SearchMode::normal, {}, settings);
+    expect_same(answer, fresh.search(plain, query, 10, 0, SearchMode::normal, {}, settings));
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, IvfadcParts,
                          testing::Values(Kind{Metric::l2, 0, 1}, Kind{Metric::l2, 0, 0}, Kind{Metric::l2, 1, 1},
                                          Kind{Metric::l2, 2, 0}, Kind{Metric::l2, 0, 2}, Kind{Metric::cosine, 0, 1},

@@ -86,6 +86,18 @@ std::shared_ptr<Mirror> find_for_addition(IoThread& thread, const Request& reque
     return or_refuse(thread, request, thread.engine().residency.find_any(key), "the index is not resident");
 }
 
+// The same for entries of a log. What a mirror knows nothing of begins with what it is given first: where a log does
+// not begin with its first entry, only who loads the mirror knows where it does.
+std::shared_ptr<Mirror> find_for_entries(IoThread& thread, const Request& request, const LoadDeltaRequest& delta)
+{
+    Residency& residency = thread.engine().residency;
+    auto mirror = residency.find_load(delta.key, request.connection->id());
+    if (mirror) return mirror;
+    mirror = residency.find_resident(delta.key);
+    if (mirror && delta.first > 0 && !mirror->snapshot()->logs[delta.log].known) mirror.reset();
+    return or_refuse(thread, request, std::move(mirror), "the index is not resident");
+}
+
 // Of a load for which memory ran short on a GPU: the loader begins again, on the CPU.
 void give_up_gpu(Residency& residency, const std::shared_ptr<Mirror>& mirror)
 {
@@ -237,7 +249,7 @@ void handle_load_delta(IoThread& thread, const Request& request)
 {
     const LoadDeltaMessage message = decode_load_delta(request.payload);
     const LoadDeltaRequest& delta = message.request;
-    const auto mirror = find_for_addition(thread, request, delta.key);
+    const auto mirror = find_for_entries(thread, request, delta);
     if (!mirror) return;
     thread.engine().residency.make_room(message.vectors.size_bytes() + message.tids.size_bytes(), mirror.get());
     thread.run_exclusive(request, request.payload.size() <= little, [mirror, delta, message] {

@@ -470,5 +470,31 @@ TEST(EngineResidency, AnEarlierGenerationThatComesLateDropsNoLaterOne)
     EXPECT_EQ(residency.find(old, {}).state, Residency::State::resident);
 }
 
+// Entries that are no log's first are no beginning for a mirror that knows nothing of the log, unless its loader says
+// so.
+TEST(EngineLoad, OnlyTheLoaderKnowsWhereALogBegins)
+{
+    TestServer server;
+    EngineClient loader(server.path());
+    EngineClient other(server.path());
+    const TestIndex index = TestIndex::random(50, 4, Metric::l2, Method::exact);
+    const BuiltIndex built = build(loader, index);
+    ASSERT_EQ(begin_load(loader, index, built), LoadGrant::granted);
+    send_arrays(loader, index, built);
+    const std::vector<Tid> tids = {{900, 1, 0}, {901, 1, 0}, {902, 1, 0}};
+    const std::vector<float> rows(12);
+    EXPECT_THROW(send_delta(other, index, 0, 2, {tids[2]}, std::vector<float>(4)), EngineError) << "while it is loaded";
+    send_delta(loader, index, 0, 0, tids, rows);
+    send_delta(loader, index, 1, 500, {}, {});
+    end_load(loader, index);
+    SearchRequest request = search_request(index, 3);
+    request.delta_end[0] = 3;
+    EXPECT_EQ(search(other, request, std::vector<float>(4)).results.front().tid.block, 900U);
+    EXPECT_THROW(send_delta(other, index, 2, 7, {tids[0]}, std::vector<float>(4)), EngineError) << "no beginning";
+    send_delta(other, index, 2, 0, {tids[0]}, std::vector<float>(4));
+    send_delta(other, index, 1, 500, {tids[0]}, std::vector<float>(4));
+    EXPECT_THROW(send_delta(other, index, 1, 502, {tids[0]}, std::vector<float>(4)), EngineError) << "a gap";
+}
+
 }  // namespace
 }  // namespace pgwarp

@@ -223,8 +223,12 @@ TEST(EngineServer, DeltaAndTombstones)
         TestServer server;
         EngineClient client(server.path());
         const TestIndex base = TestIndex::random(500, 8, metric);
-        load(client, base, build(client, base));
+        const BuiltIndex built = build(client, base);
+        ASSERT_EQ(begin_load(client, base, built), LoadGrant::granted);
+        send_arrays(client, base, built);
         // Two logs; one that doesn't begin at 0.
+        send_delta(client, base, 2, 1000, {}, {});
+        end_load(client, base);
         const auto more = base.random_rows(400, 7);
         TestIndex all = base;
         std::vector<Tid> tids;
@@ -310,11 +314,14 @@ TEST(EngineServer, TellsPlacesWhereTheyAreWanted)
     TestServer server;
     EngineClient client(server.path());
     const TestIndex base = TestIndex::random(300, 8, Metric::l2);
-    load(client, base, build(client, base));
+    const BuiltIndex built = build(client, base);
     const auto more = base.random_rows(100, 7);
     std::vector<Tid> tids;
     for (std::uint32_t i = 0; i < 100; ++i) tids.push_back({100000 + i, 1, 0});
+    ASSERT_EQ(begin_load(client, base, built), LoadGrant::granted);
+    send_arrays(client, base, built);
     send_delta(client, base, 2, 1000, tids, more);
+    end_load(client, base);
     TestIndex all = base;
     all.vectors.insert(all.vectors.end(), more.begin(), more.end());
     all.tids.insert(all.tids.end(), tids.begin(), tids.end());

@@ -1,6 +1,7 @@
 #include "postgres/engine/loader.h"
 
 #include "postgres/engine/delta_cost.h"
+#include "postgres/engine/delta_progress.h"
 #include "postgres/engine/index_state.h"
 #include "postgres/engine/mirror_load.h"
 #include "postgres/engine/remembered_indexes.h"
@@ -166,6 +167,10 @@ EngineReply engine_search(Relation index, const IndexState& state, SearchRequest
     while (run.rounds++ < most_rounds) {
         CHECK_FOR_INTERRUPTS();
         open_engine();
+        if (run.rounds == 1) {
+            send_news(index, state);
+            open_engine();  // it may have ended just now
+        }
         const RequestResult result = send_search(&run);
         if (result.outcome == RequestOutcome::refused) raise_refusal(result);
         if (result.outcome == RequestOutcome::lost) note_search_death(&run);
@@ -177,6 +182,7 @@ EngineReply engine_search(Relation index, const IndexState& state, SearchRequest
         if (reply.status == SearchStatus::answered) {
             note_index_use(index);
             note_delta_cost(index, state.meta, state.delta_end, reply.delta_cost);
+            note_delta_progress(request->key, reply.have_delta_end);
             return result.reply;
         }
         supply(&run, reply);

@@ -158,11 +158,10 @@ LoadOutcome send_arrays(LoadRun* run)
 LoadOutcome send_index(LoadRun* run)
 {
     const IndexState& state = *run->state;
-    uint64 starts[delta_log_count];
-    for (uint32 i = 0; i < delta_log_count; ++i) starts[i] = state.meta.logs[i].start;
+    const uint64 nothing[delta_log_count] = {};
     LoadOutcome outcome = send_arrays(run);
     leave_load_team();
-    if (outcome == LoadOutcome::done) outcome = send_delta(run->index, state, starts);
+    if (outcome == LoadOutcome::done) outcome = send_delta(run->index, state, nothing);
     if (outcome == LoadOutcome::done && state.meta.tombstone_version > 0) outcome = send_tombstones(run->index, state);
     if (outcome != LoadOutcome::done) return outcome;
     const MirrorRequest end = {run->key};
@@ -344,12 +343,11 @@ bool begin_next_mirror(Relation index, const IndexState& present, const IndexSta
 
 void end_next_mirror(Relation index, const IndexState& next)
 {
-    uint64 starts[delta_log_count];
-    for (uint32 i = 0; i < delta_log_count; ++i) starts[i] = next.meta.logs[i].start;
+    const uint64 nothing[delta_log_count] = {};
     PG_TRY();
     {
         refusals_are_errors = false;
-        LoadOutcome outcome = send_delta(index, next, starts);
+        LoadOutcome outcome = send_delta(index, next, nothing);
         if (outcome == LoadOutcome::done && next.meta.tombstone_version > 0) outcome = send_tombstones(index, next);
         const MirrorRequest end = {mirror_key(index, next.meta)};
         const RequestPiece piece = {&end, sizeof(end)};

@@ -26,8 +26,12 @@ LoadOutcome load_mirror_here(Relation index, const IndexState& state, uint32 wai
 // Sends pieces for the team's leader until there are no more, or something goes wrong.
 void help_to_load(Relation index, const IndexState& state, LoadTeam* team);
 
-// Sends the entries of each log from `have` to the state's ends.
+// Sends the entries of each log from `have`, the mirror's ends, to the state's. The receipt of few is not waited for:
+// the search that follows tells whether they have arrived.
 LoadOutcome send_delta(Relation index, const IndexState& state, const uint64 have[delta_log_count]);
+
+// Sends the few entries that the mirror lacks, as far as sessions know, if nobody else does.
+void send_news(Relation index, const IndexState& state);
 
 // Sends all tombstones as of the state's version, which was read before them.
 LoadOutcome send_tombstones(Relation index, const IndexState& state);

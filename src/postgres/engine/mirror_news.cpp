@@ -1,4 +1,5 @@
 // What changed since an index was built: delta entries and tombstones, sent to its mirror.
+#include "postgres/engine/delta_progress.h"
 #include "postgres/engine/mirror_load.h"
 
 #include "postgres/storage/delta_log.h"
@@ -12,6 +13,7 @@ namespace
 
 constexpr uint64 message_bytes = 1U << 20;
 constexpr uint32 values_per_message = 64 * 1024;  // bitmap words or ordinals
+constexpr uint32 unawaited_bytes = 32 * 1024;     // of entries that the engine adds before it reads on
 
 // Entries of one log, on their way.
 struct DeltaBatch {
@@ -28,7 +30,11 @@ LoadOutcome send_batch(DeltaBatch* batch)
         {&batch->request, sizeof(batch->request)},
         {batch->tids, static_cast<uint32>(sizeof(Tid) * batch->request.count)},
         {batch->vectors, static_cast<uint32>(sizeof(float) * batch->dimensions * batch->request.count)}};
-    const LoadOutcome outcome = send_load_piece(MessageType::load_delta, pieces, 3);
+    const bool few = pieces[1].length + pieces[2].length <= unawaited_bytes;
+    RequestAhead receipt;
+    const LoadOutcome outcome = !few ? send_load_piece(MessageType::load_delta, pieces, 3)
+                                : send_ahead(MessageType::load_delta, pieces, 3, &receipt) ? LoadOutcome::done
+                                                                                           : LoadOutcome::unsent;
     batch->request.first += batch->request.count;
     batch->request.count = 0;
     return outcome;
@@ -127,11 +133,24 @@ LoadOutcome send_delta(Relation index, const IndexState& state, const uint64 hav
     batch.vectors = static_cast<float*>(palloc(sizeof(float) * batch.dimensions * batch.capacity));
     LoadOutcome outcome = LoadOutcome::done;
     for (uint32 log = 0; log < delta_log_count && outcome == LoadOutcome::done; ++log) {
-        outcome = send_log(index, state, &batch, log, first[log]);
+        const bool knows_all = have[log] > 0 && have[log] >= state.delta_end[log];
+        if (!knows_all) outcome = send_log(index, state, &batch, log, first[log]);
     }
     pfree(batch.tids);
     pfree(batch.vectors);
     return outcome;
+}
+
+void send_news(Relation index, const IndexState& state)
+{
+    const uint64 row_bytes = sizeof(Tid) + sizeof(float) * state.meta.shape.dimensions;
+    uint64 have[delta_log_count];
+    if (!claim_delta_news(mirror_key(index, state.meta), state.delta_end, unawaited_bytes / row_bytes, have)) return;
+    MemoryContext sending = AllocSetContextCreate(CurrentMemoryContext, "pgwarp news", ALLOCSET_DEFAULT_SIZES);
+    MemoryContext outer = MemoryContextSwitchTo(sending);
+    (void)send_delta(index, state, have);
+    MemoryContextSwitchTo(outer);
+    MemoryContextDelete(sending);
 }
 
 LoadOutcome send_tombstones(Relation index, const IndexState& state)

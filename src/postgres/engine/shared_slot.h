@@ -9,6 +9,7 @@ extern "C" {
 }
 
 #include "postgres/engine/delta_cost.h"
+#include "postgres/engine/delta_progress.h"
 #include "postgres/engine/remembered_indexes.h"
 #include "protocol/messages.h"
 
@@ -41,6 +42,7 @@ struct SharedSlot {
     QuarantineEntry quarantine[quarantine_capacity];
     RememberedIndex remembered[remembered_capacity];
     DeltaCostNotes delta_costs;
+    DeltaProgressNotes delta_progress;
 };
 
 // Attaches to the slot, making it if need be.

@@ -1,0 +1,33 @@
+// How far pgwarp-engine has the delta logs of indexes that are searched, as far as sessions know: what a mirror lacks
+// can go ahead of a search, which would else be told so first.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+#include "protocol/messages.h"
+
+namespace pgwarp
+{
+
+inline constexpr int delta_progress_capacity = 16;
+
+// In shared memory: the ends of an index's logs in its mirror, or on their way to it.
+struct DeltaProgressNote {
+    MirrorKey key;
+    uint64 ends[delta_log_count];
+};
+
+struct DeltaProgressNotes {
+    DeltaProgressNote notes[delta_progress_capacity];
+    int count;
+    int next;  // to be overwritten when all are taken
+};
+
+// Notes how far a mirror is, as a reply says; costs next to nothing while that is known.
+void note_delta_progress(const MirrorKey& key, const uint64* ends);
+
+// Whether a mirror lacks entries before these ends, at most so many, that no session is sending. Then this session is
+// to send them, from `have` on. A mirror that turns out to be less far is no harm: searches still tell what it lacks.
+bool claim_delta_news(const MirrorKey& key, const uint64* ends, uint64 most, uint64* have);
+
+}  // namespace pgwarp

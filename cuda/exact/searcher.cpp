@@ -296,7 +296,7 @@ std::vector<std::uint32_t> DeviceExactSearcher::search_few(const SearchBatch& ba
     const auto count = static_cast<std::uint32_t>(batch.count);
     auto small = small_.take(context_);
     const ExactAnswer answer =
-        small->search(rows_, batch.queries.data(), count, std::min(batch.k, count_), dead.penalties);
+        small->search(rows_, batch.queries.data(), count, std::min(batch.k, count_), dead.penalties, batch.meanwhile);
     std::vector<std::uint32_t> unproven;
     for (std::uint32_t query = 0; query < count; ++query) {
         if (answer.found[query] == not_proved) {
@@ -341,6 +341,7 @@ void DeviceExactSearcher::search_many(const SearchBatch& batch, const DeadRows& 
         ExactStatistics statistics;
         search_exactly(context_, rows_, request.queries(), width, dead, request.answer(), statistics, batch.cancel,
                        request.stream());
+        if (batch.meanwhile != nullptr) batch.meanwhile->run();
         request.receive(pool, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i) {
                 request.read(static_cast<std::uint32_t>(i), results[numbers != nullptr ? numbers[i] : first + i]);

@@ -71,7 +71,7 @@ void wait_for(const std::uint32_t* found, std::uint32_t count, const Stream& str
 }  // namespace
 
 ExactAnswer SmallSearch::search(const ExactRows& rows, const float* queries, std::uint32_t count, std::uint32_t k,
-                                const float* penalties)
+                                const float* penalties, Meanwhile* meanwhile)
 {
     const Plan plan = make_plan(*context_, rows, k, count);
     const std::size_t query_bytes = round_up<std::size_t>(std::size_t{count} * rows.dimensions * sizeof(float), 256);
@@ -95,6 +95,7 @@ ExactAnswer SmallSearch::search(const ExactRows& rows, const float* queries, std
     if (penalties == nullptr) penalties = rows.scored.penalties.data();
     UnderWay under_way(stream);
     enqueue(rows, plan, count, penalties, answer, stream);
+    if (meanwhile != nullptr) meanwhile->run();
     wait_for(answer.found, count, stream.stream());
     under_way.over();
     return answer;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "exact/passes.h"
+#include "index/index.h"
 
 namespace pgwarp::cuda
 {
@@ -27,9 +28,10 @@ public:
     }
 
     // Waits. The answer, in page-locked memory, stays until the next search; found[] may say not_proved. queries:
-    // [count][dimensions], in any memory of the host. penalties: null = the rows' own. k: at most rows.
+    // [count][dimensions], in any memory of the host. penalties: null = the rows' own. k: at most rows. meanwhile: what
+    // to do while the device works; may be null.
     ExactAnswer search(const ExactRows& rows, const float* queries, std::uint32_t count, std::uint32_t k,
-                       const float* penalties);
+                       const float* penalties, Meanwhile* meanwhile = nullptr);
 
 private:
     void reserve(const ExactRows& rows, std::uint32_t slots, const Plan& plan, cudaStream_t stream);

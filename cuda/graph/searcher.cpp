@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "device/beside.h"
 #include "device/error.h"
 #include "graph/device_search.h"
 #include "graph/graph.h"
@@ -124,7 +125,8 @@ private:
     void run_round(const SearchBatch& batch, const Round& round, Workspace& workspace, const std::uint32_t* dead,
                    Results& results, std::vector<std::uint32_t>& few, ThreadPool& pool) const;
     void run_chunk(const SearchPlan& plan, const float* queries, Workspace& workspace, std::byte* device,
-                   const std::uint32_t* dead, const ivfadc::Answers& answers, ThreadPool& pool) const;
+                   const std::uint32_t* dead, const ivfadc::Answers& answers, Meanwhile* meanwhile,
+                   ThreadPool& pool) const;
     void search_few_found(const SearchBatch& batch, const std::vector<std::uint32_t>& numbers, std::size_t ef,
                           Workspace& workspace, const std::uint32_t* dead, Results& results, ThreadPool& pool) const;
     void go_through_rows(const SearchBatch& batch, std::uint32_t number, Results& results, ThreadPool& pool) const;
@@ -155,7 +157,8 @@ std::size_t query_bytes_of(const SearchPlan& plan, std::size_t dimensions)
 
 // Runs the launches of one chunk and waits for its answers.
 void GraphSearcher::run_chunk(const SearchPlan& plan, const float* queries, Workspace& workspace, std::byte* device,
-                              const std::uint32_t* dead, const ivfadc::Answers& answers, ThreadPool& pool) const
+                              const std::uint32_t* dead, const ivfadc::Answers& answers, Meanwhile* meanwhile,
+                              ThreadPool& pool) const
 {
     const std::size_t elements = plan.count * mirror_.dimensions();
     const cudaStream_t stream = workspace.lease;
@@ -171,6 +174,7 @@ void GraphSearcher::run_chunk(const SearchPlan& plan, const float* queries, Work
     if (plan.chained) std::fill_n(answers.found, plan.count, pending);
     enqueue_search(mirror_, plan, asked, dead, device + query_bytes_of(plan, mirror_.dimensions()), answers, nullptr,
                    stream);
+    run_beside(workspace.lease, meanwhile);
     if (!plan.chained || !poll(answers.found, plan.count)) workspace.lease.stream().synchronize();
 }
 
@@ -202,7 +206,7 @@ void GraphSearcher::run_round(const SearchBatch& batch, const Round& round, Work
         auto* values = reinterpret_cast<double*>(host + query_bytes);
         auto* rows = reinterpret_cast<std::uint32_t*>(values + cells);
         const ivfadc::Answers answers{values, rows, rows + cells};
-        run_chunk(plan, round.queries + begin * dimensions, workspace, device, dead, answers, pool);
+        run_chunk(plan, round.queries + begin * dimensions, workspace, device, dead, answers, batch.meanwhile, pool);
         pool.parallel_for(plan.count, 256, [&](std::size_t first, std::size_t last) {
             for (std::size_t q = first; q < last; ++q) {
                 std::vector<RowResult>& result = results[round.number(begin + q)];

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "device/beside.h"
 #include "device/error.h"
 #include "index/bounds.h"
 #include "index/ordered_scan.h"
@@ -195,7 +196,7 @@ private:
                    Results& results, std::vector<std::uint32_t>& few, std::vector<std::uint32_t>& lost,
                    ThreadPool& pool) const;
     void run_chunk(const SearchPlan& plan, const std::byte* host, std::byte* device, std::size_t query_bytes,
-                   const std::uint32_t* dead, const Answers& answers, Workspace& workspace) const;
+                   const std::uint32_t* dead, const Answers& answers, Workspace& workspace, Meanwhile* meanwhile) const;
     void run_again(const SearchBatch& batch, const std::vector<std::uint32_t>& numbers, std::size_t probes,
                    bool may_limit, Workspace& workspace, const std::uint32_t* dead, Results& results,
                    ThreadPool& pool) const;
@@ -283,7 +284,7 @@ struct ChunkAnswers {
 // Runs the launches of one chunk and waits for its answers. Queries are at the beginning of `host`.
 void IvfadcSearcher::run_chunk(const SearchPlan& plan, const std::byte* host, std::byte* device,
                                std::size_t query_bytes, const std::uint32_t* dead, const Answers& answers,
-                               Workspace& workspace) const
+                               Workspace& workspace, Meanwhile* meanwhile) const
 {
     const cudaStream_t stream = workspace.lease;
     const auto* queries = reinterpret_cast<const float*>(host);
@@ -295,6 +296,7 @@ void IvfadcSearcher::run_chunk(const SearchPlan& plan, const std::byte* host, st
     }
     if (plan.grouped) std::fill_n(answers.found, plan.count, pending);
     enqueue_search(mirror_, plan, queries, dead, device + query_bytes, answers, stream);
+    run_beside(workspace.lease, meanwhile);
     if (!plan.grouped || !poll(answers.found, plan.count)) workspace.lease.stream().synchronize();
 }
 
@@ -336,7 +338,7 @@ void IvfadcSearcher::run_round(const SearchBatch& batch, const Round& round, Wor
         pool.parallel_for(elements, 1U << 16, [&](std::size_t first, std::size_t last) {
             std::memcpy(reinterpret_cast<float*>(host) + first, from + first, (last - first) * sizeof(float));
         });
-        run_chunk(plan, host, device, query_bytes, dead, chunk.answers, workspace);
+        run_chunk(plan, host, device, query_bytes, dead, chunk.answers, workspace, batch.meanwhile);
 
         pool.parallel_for(plan.count, 256, [&](std::size_t first, std::size_t last) {
             for (std::size_t q = first; q < last; ++q) {

@@ -23,6 +23,7 @@ constexpr std::uint64_t measured_ns = 500000;
 constexpr std::uint64_t remembered_ns = 20000000;  // of searches in the index
 constexpr std::uint64_t most_parts = 4;            // times the search in the index that they are believed to take
 constexpr std::uint64_t fewest_part_rows = 128;
+constexpr std::uint64_t at_once_ns = 5000;             // an answer that comes so soon has not been waited for
 constexpr auto part_pause = std::chrono::seconds(30);  // after a part could not be made
 constexpr int part_patience = 4;  // after one was: as many times what it took, so that parts take a fifth of a thread
 
@@ -247,11 +248,21 @@ void Mirror::count_delta(std::uint64_t rows_nanoseconds, std::uint64_t parts_nan
     shrink(plain_ns_, plain_ns);
 }
 
-// A part on a GPU costs a search of its own, however few rows it has.
+void Mirror::count_delta_meanwhile(std::uint64_t all_nanoseconds, std::uint64_t parts_nanoseconds,
+                                   std::uint64_t plain_nanoseconds, std::uint64_t waited_nanoseconds)
+{
+    const std::uint64_t fresh = parts_nanoseconds + plain_nanoseconds;
+    const bool hidden = waited_nanoseconds > at_once_ns;
+    if (hidden) device_ns_.store(fresh + waited_nanoseconds, std::memory_order_relaxed);
+    const std::uint64_t beside = hidden ? fresh : std::min(fresh, device_ns_.load(std::memory_order_relaxed));
+    const std::uint64_t cost = std::min(fresh - beside, all_nanoseconds);
+    const std::uint64_t parts = fresh > 0 ? cost * parts_nanoseconds / fresh : 0;
+    count_delta(all_nanoseconds - cost, parts, cost - parts);
+}
+
 std::uint64_t Mirror::bearable_ns() const
 {
-    const std::uint64_t rows_ns = rows_ns_.load(std::memory_order_relaxed);
-    return on_cuda_ ? rows_ns : rows_ns / 4;
+    return rows_ns_.load(std::memory_order_relaxed) / 4;
 }
 
 double Mirror::delta_cost() const

@@ -77,6 +77,10 @@ public:
 
     // Counts what delta rows cost beside the rest of a dispatch: those in parts, and those compared one by one.
     void count_delta(std::uint64_t rows_nanoseconds, std::uint64_t parts_nanoseconds, std::uint64_t plain_nanoseconds);
+    // The same where they were compared while a device worked: of a dispatch of so long in all, `waited` of it for the
+    // device after that. What the device had time for costs nothing.
+    void count_delta_meanwhile(std::uint64_t all_nanoseconds, std::uint64_t parts_nanoseconds,
+                               std::uint64_t plain_nanoseconds, std::uint64_t waited_nanoseconds);
     // What delta rows add to a search lately, as a share of its time without them; negative while that isn't known.
     // What a part will soon spare it doesn't count.
     double delta_cost() const;
@@ -138,6 +142,7 @@ private:
     std::atomic<std::uint64_t> rows_ns_{0};
     std::atomic<std::uint64_t> parts_ns_{0};
     std::atomic<std::uint64_t> plain_ns_{0};
+    std::atomic<std::uint64_t> device_ns_{0};  // that a device takes for a dispatch, as far as it was waited for
     std::atomic<bool> part_asked_{false};
     std::atomic<bool> part_failed_{false};  // the last one
     std::atomic<Clock::rep> no_part_before_{0};

@@ -131,12 +131,52 @@ struct SearchWork {
     std::vector<std::vector<Candidate>> probed;
     std::vector<std::vector<Found>> part_rows;
     std::vector<std::vector<Found>> delta;
-    Clock::time_point searched;  // the index's own rows
 };
 
-// Where rows are at hand in parts, these are asked after the index, with the lists that it has probed.
-void search_rows(const Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& batch, ThreadPool& pool,
-                 SearchWork& work)
+// How long delta rows took, and when.
+struct FreshTimes {
+    Clock::time_point began;
+    Clock::time_point in_parts;  // those in parts are done
+    Clock::time_point done;
+    std::uint64_t parts_ns() const { return nanoseconds(in_parts - began); }
+    std::uint64_t plain_ns() const { return nanoseconds(done - in_parts); }
+};
+
+// The nearest delta rows of each query: of parts, beside what the index has found, and of those in no part.
+FreshTimes search_fresh(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
+                        const std::vector<std::vector<RowResult>>& in_index, ThreadPool& pool, SearchWork& work)
+{
+    FreshTimes times{Clock::now(), {}, {}};
+    if (!snapshot.parts.empty()) search_parts(mirror, snapshot, batch, in_index, pool, work.part_rows);
+    times.in_parts = Clock::now();
+    pool.parallel_for(batch.count, fresh_grain, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            const float* query = batch.queries.data() + i * mirror.shape().dimensions;
+            search_delta(mirror, snapshot, DeltaRows::in_no_part, query, batch.k, batch.cancel, work.delta[i]);
+        }
+    });
+    times.done = Clock::now();
+    return times;
+}
+
+// The nearest of all delta rows for query i, in work.delta.
+void join_fresh(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch, std::size_t i,
+                SearchWork& work)
+{
+    const std::vector<Found>& in_parts = work.part_rows[i];
+    std::vector<Found>& delta = work.delta[i];
+    // Too few in what was probed: the rest of the delta is looked at as well, as the rest of the index was.
+    if (work.rows[i].size() + delta.size() + in_parts.size() < batch.k) {
+        const float* query = batch.queries.data() + i * mirror.shape().dimensions;
+        return search_delta(mirror, snapshot, DeltaRows::all, query, batch.k, batch.cancel, delta);
+    }
+    delta.insert(delta.end(), in_parts.begin(), in_parts.end());
+    keep_nearest(delta, batch.k);
+}
+
+// Rows of the index and delta rows. A device works while those are compared; else parts come after the index, with the
+// lists that it has probed, and leave out what is farther than its rows.
+void search_all(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& batch, ThreadPool& pool, SearchWork& work)
 {
     work.part_rows.resize(std::max(work.part_rows.size(), batch.count));
     for (std::size_t i = 0; i < batch.count; ++i) work.part_rows[i].clear();
@@ -145,26 +185,27 @@ void search_rows(const Mirror& mirror, const MirrorSnapshot& snapshot, SearchBat
         for (auto& lists : work.probed) lists.clear();
         batch.probed = &work.probed;
     }
+    FreshTimes times{};
+    Meanwhile meanwhile([&] {
+        const std::vector<std::vector<RowResult>> nothing(batch.count);
+        SearchBatch beside = batch;
+        beside.meanwhile = nullptr;
+        times = search_fresh(mirror, snapshot, beside, nothing, pool, work);
+    });
+    if (snapshot.delta_rows() > 0) batch.meanwhile = &meanwhile;
+    const auto started = Clock::now();
     mirror.searcher().search(batch, work.rows, pool);
-    work.searched = Clock::now();
-    if (!snapshot.parts.empty()) search_parts(mirror, snapshot, batch, work.rows, pool, work.part_rows);
-}
-
-// The nearest k delta rows for query i.
-void search_fresh(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch, std::size_t i,
-                  SearchWork& work)
-{
-    const float* query = batch.queries.data() + i * mirror.shape().dimensions;
-    const std::vector<Found>& in_parts = work.part_rows[i];
-    std::vector<Found>& delta = work.delta[i];
-    search_delta(mirror, snapshot, DeltaRows::in_no_part, query, batch.k, batch.cancel, delta);
-    if (snapshot.parts.empty()) return;
-    // Too few in what was probed: the rest of the delta is looked at as well, as the rest of the index was.
-    if (work.rows[i].size() + delta.size() + in_parts.size() < batch.k) {
-        return search_delta(mirror, snapshot, DeltaRows::all, query, batch.k, batch.cancel, delta);
+    const auto searched = Clock::now();
+    if (meanwhile.begun()) {
+        mirror.count_delta_meanwhile(nanoseconds(searched - started), times.parts_ns(), times.plain_ns(),
+                                     nanoseconds(searched - times.done));
+    } else {
+        times = search_fresh(mirror, snapshot, batch, work.rows, pool, work);
+        mirror.count_delta(nanoseconds(searched - started), times.parts_ns(), times.plain_ns());
     }
-    delta.insert(delta.end(), in_parts.begin(), in_parts.end());
-    keep_nearest(delta, batch.k);
+    batch.meanwhile = nullptr;
+    if (snapshot.parts.empty()) return;
+    for (std::size_t i = 0; i < batch.count; ++i) join_fresh(mirror, snapshot, batch, i, work);
 }
 
 }  // namespace
@@ -181,25 +222,14 @@ void run_search(const SearchSettings& settings, std::span<const float> queries, 
     SearchBatch batch = make_batch(settings, queries, count, cancel);
     batch.dead = snapshot.dead->rows;
 
-    const auto started = Clock::now();
     work.delta.resize(std::max(work.delta.size(), count));
     work.rows.resize(count);
     for (auto& rows : work.rows) rows.clear();
     if (is_continuation) {
         mirror.searcher().search_exact(batch, settings.after.distance, row_cursor(settings.after), work.rows[0], pool);
-    } else {
-        search_rows(mirror, snapshot, batch, pool, work);
-    }
-    const auto in_parts = Clock::now();
-    if (is_continuation) {
         search_delta_after(mirror, snapshot, queries.data(), settings.k, settings.after, cancel, work.delta[0]);
     } else {
-        SearchWork& shared = work;  // of this thread, for the others
-        pool.parallel_for(count, fresh_grain, [&](std::size_t begin, std::size_t end) {
-            for (std::size_t i = begin; i < end; ++i) search_fresh(mirror, snapshot, batch, i, shared);
-        });
-        mirror.count_delta(nanoseconds(work.searched - started), nanoseconds(in_parts - work.searched),
-                           nanoseconds(Clock::now() - in_parts));
+        search_all(mirror, snapshot, batch, pool, work);
     }
 
     answer.counts.clear();

@@ -8,6 +8,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "numeric/metric.h"
@@ -96,6 +97,22 @@ public:
     virtual ParameterList effective_options() const = 0;
 };
 
+// Work that somebody has to do beside a search, once: by a searcher that waits for a device, or else by who gave it.
+class Meanwhile
+{
+public:
+    explicit Meanwhile(std::function<void()> work) : work_(std::move(work)) {}
+    bool begun() const { return begun_; }
+    void run()
+    {
+        if (!std::exchange(begun_, true)) work_();
+    }
+
+private:
+    std::function<void()> work_;
+    bool begun_ = false;
+};
+
 // A batch of queries of one index with equal settings. Queries of a cosine index are normalised already.
 struct SearchBatch {
     std::span<const float> queries;  // [count][dimensions]
@@ -113,6 +130,8 @@ struct SearchBatch {
     // Of each query, the lists that it probes. Searchers that know it fill what is empty, and take what is not: parts
     // of an index have its lists.
     std::vector<std::vector<Candidate>>* probed = nullptr;
+    // What searchers that wait for a device do first; it may throw. Null: nothing.
+    Meanwhile* meanwhile = nullptr;
     const CancelToken* cancel = nullptr;
 };
 

@@ -1,0 +1,143 @@
+// Fresh rows that are compared while a device works: the answers are those of comparing them afterwards.
+#include <gtest/gtest.h>
+
+#include "delta_fixture.h"
+
+namespace pgwarp
+{
+namespace
+{
+
+using namespace test;
+
+// A searcher of the CPU that does what a device's does while it waits.
+class WaitingSearcher : public Searcher
+{
+public:
+    explicit WaitingSearcher(std::unique_ptr<Searcher> searcher) : searcher_(std::move(searcher)) {}
+    void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
+    {
+        searcher_->write(array, offset, bytes);
+    }
+    void finish_load(ThreadPool& pool) override { searcher_->finish_load(pool); }
+    std::uint64_t memory_bytes() const override { return searcher_->memory_bytes(); }
+    ResultKind result_kind() const override { return searcher_->result_kind(); }
+    double bound_width(const float* query) const override { return searcher_->bound_width(query); }
+    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override
+    {
+        if (batch.meanwhile != nullptr) batch.meanwhile->run();
+        SearchBatch own = batch;
+        own.probed = nullptr;
+        searcher_->search(own, results, pool);
+        // As those do that search again with other settings.
+        if (batch.meanwhile != nullptr) batch.meanwhile->run();
+    }
+    void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
+                      std::vector<RowResult>& results, ThreadPool& pool) const override
+    {
+        searcher_->search_exact(batch, after_distance, after_row, results, pool);
+    }
+    double search_cost(const SearchBatch& batch) const override { return searcher_->search_cost(batch); }
+    ParameterList resolved_settings(const SearchBatch& batch) const override
+    {
+        return searcher_->resolved_settings(batch);
+    }
+
+private:
+    std::unique_ptr<Searcher> searcher_;
+};
+
+template <Method method>
+std::unique_ptr<Searcher> make_waiting(const IndexShape& shape, const ParameterList& options,
+                                       std::span<const ArrayShape> arrays)
+{
+    return std::make_unique<WaitingSearcher>(find_method(method)->make_searcher(shape, options, arrays));
+}
+
+template <Method method>
+MethodDescriptor waiting()
+{
+    MethodDescriptor descriptor = *find_method(method);
+    descriptor.make_searcher = &make_waiting<method>;
+    return descriptor;
+}
+
+TEST(Meanwhile, RunsOnce)
+{
+    int runs = 0;
+    Meanwhile meanwhile([&] { ++runs; });
+    EXPECT_FALSE(meanwhile.begun());
+    meanwhile.run();
+    meanwhile.run();
+    EXPECT_TRUE(meanwhile.begun());
+    EXPECT_EQ(runs, 1);
+}
+
+TEST(Meanwhile, ExactAnswersAreTheSame)
+{
+    const MethodDescriptor device = waiting<Method::exact>();
+    for (const std::size_t plain : {0, 1, 16}) {
+        Fresh fresh(Method::exact, Metric::l2, 1500, 1300, {}, &device);
+        Fresh cpu(Method::exact, Metric::l2, 1500, 1300);
+        fresh.append_in_parts(*fresh.mirror, 16, plain);
+        cpu.append(*cpu.mirror, cpu.indexed(), cpu.rows());
+        const std::set<std::size_t> dead = every(3, fresh.rows());
+        const std::vector<float> queries = fresh.queries(20);
+        for (const bool dying : {false, true}) {
+            if (dying) {
+                fresh.kill(*fresh.mirror, dead, 1);
+                cpu.kill(*cpu.mirror, dead, 1);
+            }
+            for (const std::uint32_t k : {1U, 10U, 2000U}) {
+                expect_same(fresh.search(fresh.mirror, queries, k), cpu.search(cpu.mirror, queries, k));
+            }
+        }
+    }
+}
+
+TEST(Meanwhile, IvfadcFindsAsMuch)
+{
+    const MethodDescriptor device = waiting<Method::ivfadc>();
+    const ParameterList options = make_list({{"lists", 48}});
+    Fresh fresh(Method::ivfadc, Metric::l2, 4000, 3000, options, &device);
+    Fresh cpu(Method::ivfadc, Metric::l2, 4000, 3000, options);
+    fresh.append_in_parts(*fresh.mirror, 16, 1);
+    cpu.append_in_parts(*cpu.mirror, 16, 1);
+    const std::vector<float> queries = fresh.queries(100);
+    EXPECT_NEAR(fresh.recall(fresh.search(fresh.mirror, queries, 10, 6), queries, 10),
+                cpu.recall(cpu.search(cpu.mirror, queries, 10, 6), queries, 10), 0.005);
+    // All that there is, from few lists.
+    const SearchAnswer answer = fresh.search(fresh.mirror, queries, 3000, 1);
+    for (const std::uint32_t count : answer.counts) EXPECT_EQ(count, 3000U);
+}
+
+TEST(Meanwhile, ACancelledSearchEnds)
+{
+    const MethodDescriptor device = waiting<Method::exact>();
+    Fresh fresh(Method::exact, Metric::l2, 500, 400, {}, &device);
+    fresh.append(*fresh.mirror, 500, 900);
+    SearchSettings settings;
+    settings.mirror = fresh.mirror;
+    settings.k = 10;
+    CancelToken cancel;
+    cancel.cancel();
+    SearchAnswer answer;
+    const std::vector<float> queries = fresh.queries(3);
+    EXPECT_THROW(run_search(settings, queries, 3, &cancel, fresh.pool, answer), Cancelled);
+}
+
+TEST(Meanwhile, CostsWhatTheDeviceHadNoTimeFor)
+{
+    Fresh fresh(Method::exact, Metric::l2, 500, 400);
+    fresh.append(*fresh.mirror, 500, 900);
+    // The device needs 30 us of a search of 40.
+    fresh.mirror->count_delta_meanwhile(40000, 5000, 5000, 20000);
+    for (int i = 0; i < 100; ++i) fresh.mirror->count_delta_meanwhile(40000, 10000, 10000, 10000);
+    EXPECT_EQ(fresh.mirror->delta_cost(), 0) << "it was waited for";
+    EXPECT_FALSE(fresh.mirror->wants_part());
+    for (int i = 0; i < 1000; ++i) fresh.mirror->count_delta_meanwhile(55000, 0, 45000, 1000);
+    EXPECT_TRUE(fresh.mirror->wants_part()) << "15 of 55 us";
+}
+
+}  // namespace
+}  // namespace pgwarp

@@ -107,7 +107,9 @@ __global__ __launch_bounds__(threads) void count_digits(PositionValues from, Key
     if (threadIdx.x == 0) state = states[pass > 0 ? pass - 1 : 0];
     counts[threadIdx.x] = 0;
     __syncthreads();
-    if (threadIdx.x < 32 && pass > 0 && state.whole == 0) advance(state, histograms + (pass - 1) * bins);
+    const bool advances = pass > 0 && state.whole == 0;
+    __syncthreads();  // all have read what one of them writes
+    if (threadIdx.x < 32 && advances) advance(state, histograms + (pass - 1) * bins);
     __syncthreads();
     if (blockIdx.x == 0 && threadIdx.x == 0) states[pass] = state;
     if (state.whole != 0 || pass == passes) return;
@@ -184,6 +186,9 @@ void first_after(const PositionValues& positions, const RowCursor& cursor, std::
                  cudaStream_t stream)
 {
     auto* states = reinterpret_cast<State*>(out.states.data());
+    // The host reads them whole, however many rows there are.
+    check(cudaMemsetAsync(out.values.data(), 0, out.values.bytes(), stream), "clearing rows");
+    check(cudaMemsetAsync(out.rows.data(), 0, out.rows.bytes(), stream), "clearing rows");
     begin_selection<<<1, 1, 0, stream>>>(wanted, states, out.found.data());
     check_launch("beginning a selection");
     if (positions.positions == 0) return;

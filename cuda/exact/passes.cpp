@@ -111,10 +111,11 @@ void Passes::filter(const Slab& slab, const Proposals& out, PositionRange range)
 void Passes::propose(const Slab& slab, const Plan& plan) const
 {
     const Proposals proposals = slab.proposals(plan.capacity);
-    if (plan.list_all) {
-        return propose_all(rows->scored, penalties, slab.queries, proposals, slab.thresholds, stream);
-    }
     const std::uint32_t positions = rows->scored.padded_positions;
+    if (plan.list_all) {
+        open_thresholds(slab.queries, slab.thresholds, stream);
+        return filter(slab, proposals, {0, positions});
+    }
     const std::uint32_t groups = plan.sample / maxima_group;
     std::uint32_t known = plan.sample;
     std::uint32_t end = next_end(known, positions, plan);

@@ -183,28 +183,6 @@ __global__ __launch_bounds__(most_threads) void rank_slots(const RankArguments a
     write_answer(arguments, ranking, id, ranked);
 }
 
-__global__ void list_all(RowOrder order, const float* penalties, Proposals proposals, float* thresholds)
-{
-    const std::uint32_t slot = blockIdx.x;
-    __shared__ std::uint32_t count;
-    if (threadIdx.x == 0) count = 0;
-    __syncthreads();
-    for (std::uint32_t p = threadIdx.x; p < order.groups * order.group; p += blockDim.x) {
-        if (order.row_of(p) >= order.rows || penalties[p] == INFINITY) continue;
-        // An infinite score: always needed.
-        proposals.entries[std::size_t{slot} * proposals.capacity + atomicAdd(&count, 1)] = {INFINITY, p};
-    }
-    __syncthreads();
-    if (threadIdx.x != 0) return;
-    proposals.counts[slot] = count;
-    thresholds[slot] = -INFINITY;
-}
-
-}  // namespace
-
-namespace
-{
-
 // How many slots a launch may have so as to end in time: a block takes turns with its like on a multiprocessor, each of
 // which does some 2^32 elements a second and sorts some 2^26 proposals.
 std::uint32_t launch_slots(const RankJob& job, int multiprocessors)
@@ -246,13 +224,6 @@ void rank_proposals(Context& context, const RankJob& job, cudaStream_t stream)
                        stream, "ranking proposals", arguments);
         check_launch("ranking proposals");
     }
-}
-
-void propose_all(const ScoredRows& rows, const float* penalties, const PreparedQueries& queries,
-                 const Proposals& proposals, float* thresholds, cudaStream_t stream)
-{
-    list_all<<<queries.count, block_threads, 0, stream>>>(rows.order, penalties, proposals, thresholds);
-    check_launch("listing all rows");
 }
 
 }  // namespace pgwarp::cuda

@@ -56,8 +56,4 @@ struct RankJob {
 // than a launch may take time for is left to the scan.
 void rank_proposals(Context& context, const RankJob& job, cudaStream_t stream);
 
-// Proposes all live rows to every slot, when these are at most `capacity`: penalties tell who is live.
-void propose_all(const ScoredRows& rows, const float* penalties, const PreparedQueries& queries,
-                 const Proposals& proposals, float* thresholds, cudaStream_t stream);
-
 }  // namespace pgwarp::cuda

@@ -2,21 +2,29 @@
 #pragma once
 
 #include "device/context.h"
+#include "device/error.h"
 #include "index/index.h"
 
 namespace pgwarp::cuda
 {
 
-// Runs it, if there is any. Where it throws, the stream's work is waited for first: its memory may go then.
-inline void run_beside(const Context::Lease& stream, Meanwhile* meanwhile)
+// Runs it, if there is any, and tells whether the stream is still at work then. It may turn to another device. Where it
+// throws, the stream's work is waited for first: its memory may go then.
+inline void run_beside(cudaStream_t stream, Meanwhile* meanwhile)
 {
-    if (meanwhile == nullptr) return;
+    if (meanwhile == nullptr || meanwhile->begun()) return;
+    int device = 0;
+    check(cudaGetDevice(&device), "asking for the device");
     try {
         meanwhile->run();
+        check(cudaSetDevice(device), "choosing the device");
     } catch (...) {
         (void)cudaStreamSynchronize(stream);
         throw;
     }
+    const cudaError_t state = cudaStreamQuery(stream);
+    if (state == cudaErrorNotReady) (void)cudaGetLastError();
+    meanwhile->set_in_time(state == cudaErrorNotReady);
 }
 
 }  // namespace pgwarp::cuda

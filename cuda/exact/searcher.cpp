@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 
+#include "device/beside.h"
 #include "device/error.h"
 #include "exact/dead_rows.h"
 #include "exact/exact.h"
@@ -85,6 +86,19 @@ public:
                   "loading vectors");
             stream.stream().synchronize();
         }
+    }
+
+    bool copy_rows(const Searcher& from, std::uint64_t first, std::uint64_t count, std::uint64_t to) override
+    {
+        const auto* other = dynamic_cast<const DeviceExactSearcher*>(&from);
+        if (other == nullptr || &other->context_ != &context_ || other->dimensions_ != dimensions_) return false;
+        if (first + count > other->count_ || to + count > count_) throw BadRequest("past the end of an array");
+        check(cudaSetDevice(context_.device()), "choosing the device");
+        check(cudaMemcpyAsync(vectors_.data() + to * dimensions_, other->vectors_.data() + first * dimensions_,
+                              count * dimensions_ * sizeof(float), cudaMemcpyDeviceToDevice, loading_),
+              "copying vectors");
+        loading_.stream().synchronize();  // the other may go now
+        return true;
     }
 
     void finish_load(ThreadPool&) override
@@ -341,7 +355,7 @@ void DeviceExactSearcher::search_many(const SearchBatch& batch, const DeadRows& 
         ExactStatistics statistics;
         search_exactly(context_, rows_, request.queries(), width, dead, request.answer(), statistics, batch.cancel,
                        request.stream());
-        if (batch.meanwhile != nullptr) batch.meanwhile->run();
+        run_beside(request.stream(), batch.meanwhile);
         request.receive(pool, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i) {
                 request.read(static_cast<std::uint32_t>(i), results[numbers != nullptr ? numbers[i] : first + i]);
@@ -396,7 +410,11 @@ ExactStatistics exact_statistics(const Searcher& searcher)
 
 const MethodDescriptor* exact_method()
 {
-    static const MethodDescriptor descriptor{Method::exact, "exact", &make_exact_builder, &searcher_with_most_room};
+    static const MethodDescriptor descriptor{.method = Method::exact,
+                                             .name = "exact",
+                                             .make_builder = &make_exact_builder,
+                                             .make_searcher = &searcher_with_most_room,
+                                             .exact_parts = &descriptor};
     return &descriptor;
 }
 

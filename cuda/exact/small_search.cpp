@@ -6,6 +6,7 @@
 #include <cstring>
 #include <thread>
 
+#include "device/beside.h"
 #include "device/error.h"
 
 namespace pgwarp::cuda
@@ -95,7 +96,7 @@ ExactAnswer SmallSearch::search(const ExactRows& rows, const float* queries, std
     if (penalties == nullptr) penalties = rows.scored.penalties.data();
     UnderWay under_way(stream);
     enqueue(rows, plan, count, penalties, answer, stream);
-    if (meanwhile != nullptr) meanwhile->run();
+    run_beside(stream, meanwhile);
     wait_for(answer.found, count, stream.stream());
     under_way.over();
     return answer;

@@ -1,3 +1,4 @@
+#include "exact/exact.h"
 #include "graph/graph.h"
 
 namespace pgwarp::cuda::graph
@@ -15,7 +16,11 @@ std::unique_ptr<Builder> make_builder_somewhere(const IndexShape& shape, const P
 
 const MethodDescriptor& method()
 {
-    static const MethodDescriptor descriptor{Method::graph, "graph", make_builder_somewhere, make_searcher};
+    static const MethodDescriptor descriptor{.method = Method::graph,
+                                             .name = "graph",
+                                             .make_builder = make_builder_somewhere,
+                                             .make_searcher = make_searcher,
+                                             .exact_parts = exact_method()};
     return descriptor;
 }
 

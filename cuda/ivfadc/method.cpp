@@ -1,3 +1,4 @@
+#include "exact/exact.h"
 #include "ivfadc/builder.h"
 #include "ivfadc/ivfadc.h"
 
@@ -16,7 +17,11 @@ std::unique_ptr<Builder> make_builder(const IndexShape& shape, const ParameterLi
 
 const MethodDescriptor& method()
 {
-    static const MethodDescriptor descriptor{Method::ivfadc, "ivfadc", make_builder, make_searcher};
+    static const MethodDescriptor descriptor{.method = Method::ivfadc,
+                                             .name = "ivfadc",
+                                             .make_builder = make_builder,
+                                             .make_searcher = make_searcher,
+                                             .exact_parts = exact_method()};
     return descriptor;
 }
 

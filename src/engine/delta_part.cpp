@@ -17,10 +17,14 @@ namespace
 // A part goes into the next one unless it has so many times the rows: a row is moved few times, and parts are few.
 constexpr std::uint64_t growth = 8;
 
-// What makes the searchers of parts. Those of an inverted file are the CPU's on every device: a device's found one to
-// four in a hundred neighbours fewer among fresh rows.
+// On a device one part holds up to so many times the rows that come after it: a search of it takes as long as any.
+constexpr std::uint64_t growth_on_device = 256;
+
+// What makes the searchers of parts. A device compares fresh rows while it searches the index: exact parts are made by
+// copying, and find all that there is.
 const MethodDescriptor* method_of_parts(const MethodDescriptor& method, std::uint64_t rows)
 {
+    if (method.exact_parts != nullptr) return method.exact_parts;
     const MethodDescriptor* known = find_method(method.method);
     if (known == nullptr || known->part_options == nullptr || known->make_extender == nullptr) return nullptr;
     if (known->part_array == nullptr) return &method;
@@ -41,6 +45,52 @@ std::vector<DeltaPart::Row> collect_rows(const LogViews& logs, const LogSpans& s
                        });
     }
     return rows;
+}
+
+// Loads rows [first, first + count) of those collected: from a chunk of a log, where they lie one behind another.
+void write_rows(const std::vector<DeltaPart::Row>& rows, std::uint64_t first, std::uint64_t count,
+                std::size_t dimensions, Searcher& searcher)
+{
+    const std::size_t row_bytes = dimensions * sizeof(float);
+    for (std::uint64_t done = 0; done < count;) {
+        const float* from = rows[first + done].vector;
+        std::uint64_t run = 1;
+        while (done + run < count && rows[first + done + run].vector == from + run * dimensions) ++run;
+        searcher.write("vectors", (first + done) * row_bytes, std::as_bytes(std::span(from, run * dimensions)));
+        done += run;
+    }
+}
+
+// Loads the rows of an exact part. What the parts hold whose place it takes is copied where they are.
+void load_rows(const DeltaPart& part, std::span<const DeltaPartPtr> replaced, std::size_t dimensions,
+               Searcher& searcher)
+{
+    std::vector<std::uint64_t> taken(replaced.size(), 0);  // rows of each
+    std::uint64_t to = 0;
+    for (std::size_t log = 0; log < delta_log_count; ++log) {
+        const std::uint64_t end = to + part.spans[log].rows();
+        for (std::size_t i = 0; i < replaced.size(); ++i) {
+            const std::uint64_t count = replaced[i]->spans[log].rows();
+            if (count > 0 && !searcher.copy_rows(*replaced[i]->searcher, taken[i], count, to))
+                write_rows(part.rows, to, count, dimensions, searcher);
+            taken[i] += count;
+            to += count;
+        }
+        write_rows(part.rows, to, end - to, dimensions, searcher);
+        to = end;
+    }
+}
+
+// An exact index of the rows as they are.
+void make_exact_searcher_of(DeltaPart& part, const PartRecipe& recipe, std::span<const DeltaPartPtr> replaced,
+                            ThreadPool& pool)
+{
+    const std::size_t dimensions = recipe.shape.dimensions;
+    const std::vector<ArrayShape> arrays = {
+        make_array_shape("vectors", ArrayType::f32, part.rows.size(), recipe.shape.dimensions)};
+    part.searcher = recipe.method->make_searcher(recipe.shape, recipe.options, arrays);
+    load_rows(part, replaced, dimensions, *part.searcher);
+    part.searcher->finish_load(pool);
 }
 
 // The lists of the plan's rows as far as parts know them.
@@ -91,7 +141,7 @@ std::vector<std::uint64_t> DeltaPart::dead_rows(
 
 PartRecipe::PartRecipe(const IndexShape& given, const ParameterList& effective, std::uint64_t rows,
                        std::span<const ArrayShape> arrays, const MethodDescriptor& used)
-    : shape(given), method(method_of_parts(used, rows))
+    : shape(given), method(method_of_parts(used, rows)), exact_on_device(used.exact_parts != nullptr)
 {
     if (!possible()) return;
     shape.method = method->method;
@@ -111,8 +161,9 @@ bool PartRecipe::takes(const ArrayShape& array) const
     return !shared.empty() && std::strcmp(array.name, shared.front().name) == 0;
 }
 
-PartPlan plan_part(const LogViews& logs, const std::vector<DeltaPartPtr>& parts)
+PartPlan plan_part(const PartRecipe& recipe, const LogViews& logs, const std::vector<DeltaPartPtr>& parts)
 {
+    const std::uint64_t times = recipe.exact_on_device ? growth_on_device : growth;
     PartPlan plan;
     for (std::size_t log = 0; log < delta_log_count; ++log) {
         plan.spans[log] = {logs[log].start, logs[log].end};
@@ -121,7 +172,7 @@ PartPlan plan_part(const LogViews& logs, const std::vector<DeltaPartPtr>& parts)
         plan.rows += plan.spans[log].rows();
     }
     plan.kept = parts.size();
-    while (plan.kept > 0 && parts[plan.kept - 1]->rows.size() < growth * plan.rows) {
+    while (plan.kept > 0 && parts[plan.kept - 1]->rows.size() < times * plan.rows) {
         --plan.kept;
         for (std::size_t log = 0; log < delta_log_count; ++log) {
             plan.rows += parts[plan.kept]->spans[log].rows();
@@ -145,6 +196,10 @@ DeltaPartPtr make_part(const PartRecipe& recipe, const LogViews& logs, const Par
     auto part = std::make_shared<DeltaPart>();
     part->spans = plan.spans;
     part->rows = collect_rows(logs, plan.spans, dimensions);
+    if (recipe.exact_on_device) {
+        make_exact_searcher_of(*part, recipe, parts.subspan(plan.kept), pool);
+        return part;
+    }
     RowBuffer rows(dimensions);
     for (const DeltaPart::Row& row : part->rows) rows.append({&row.tid, 1}, {row.vector, dimensions});
 

@@ -1,7 +1,7 @@
 // Fresh rows indexed inside a mirror: where comparing all rows of the delta logs would cost too much of a search, they
-// are put into parts, small indexes of the method's own, with the index's lists where it has any. A part proposes;
-// values are those of the logs' vectors. Parts are cache: they are made in the background, never stored, and end with
-// their mirror.
+// are put into parts: small indexes of the method's own, with the index's lists where it has any, or on a device exact
+// ones. A part proposes; values are those of the logs' vectors. Parts are cache: they are made in the background, never
+// stored, and end with their mirror.
 #pragma once
 
 #include <array>
@@ -55,6 +55,7 @@ struct PartRecipe {
     IndexShape shape;
     ParameterList options;
     const MethodDescriptor* method;  // makes the searchers
+    bool exact_on_device;            // of the rows as they are
     std::vector<ArrayShape> shared;  // what parts take from the index: none or one array
     std::vector<std::byte> shared_bytes;
 };
@@ -66,7 +67,7 @@ struct PartPlan {
     std::size_t kept = 0;
     std::uint64_t rows = 0;
 };
-PartPlan plan_part(const LogViews& logs, const std::vector<DeltaPartPtr>& parts);
+PartPlan plan_part(const PartRecipe& recipe, const LogViews& logs, const std::vector<DeltaPartPtr>& parts);
 
 // Bytes that a part of so many rows will take, about.
 std::uint64_t part_bytes(const PartRecipe& recipe, std::uint64_t rows);

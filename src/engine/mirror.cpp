@@ -23,7 +23,6 @@ constexpr std::uint64_t measured_ns = 500000;
 constexpr std::uint64_t remembered_ns = 20000000;  // of searches in the index
 constexpr std::uint64_t most_parts = 4;            // times the search in the index that they are believed to take
 constexpr std::uint64_t fewest_part_rows = 128;
-constexpr std::uint64_t at_once_ns = 5000;             // an answer that comes so soon has not been waited for
 constexpr auto part_pause = std::chrono::seconds(30);  // after a part could not be made
 constexpr int part_patience = 4;  // after one was: as many times what it took, so that parts take a fifth of a thread
 
@@ -236,28 +235,28 @@ void Mirror::count_delta(std::uint64_t rows_nanoseconds, std::uint64_t parts_nan
     };
     const std::uint64_t rows_ns = add(rows_ns_, rows_nanoseconds);
     // A thread that was not let run says nothing about parts.
-    const std::uint64_t parts_ns = add(parts_ns_, std::min(parts_nanoseconds, most_parts * rows_nanoseconds));
-    const std::uint64_t plain_ns = add(plain_ns_, plain_nanoseconds);
+    add(parts_ns_, std::min(parts_nanoseconds, most_parts * rows_nanoseconds));
+    add(plain_ns_, plain_nanoseconds);
     if (rows_ns <= remembered_ns) return;
     // What was long ago counts for little. Counts of others that are lost here are few.
-    const auto shrink = [rows_ns](std::atomic<std::uint64_t>& sum, std::uint64_t present) {
-        sum.store(present * (remembered_ns / 2) / rows_ns, std::memory_order_relaxed);
-    };
+    for (std::atomic<std::uint64_t>* sum : {&parts_ns_, &plain_ns_, &hidden_ns_})
+        sum->store(sum->load(std::memory_order_relaxed) * (remembered_ns / 2) / rows_ns, std::memory_order_relaxed);
     rows_ns_.store(remembered_ns / 2, std::memory_order_relaxed);
-    shrink(parts_ns_, parts_ns);
-    shrink(plain_ns_, plain_ns);
 }
 
-void Mirror::count_delta_meanwhile(std::uint64_t all_nanoseconds, std::uint64_t parts_nanoseconds,
-                                   std::uint64_t plain_nanoseconds, std::uint64_t waited_nanoseconds)
+void Mirror::count_delta_meanwhile(const TimesBeside& times)
 {
-    const std::uint64_t fresh = parts_nanoseconds + plain_nanoseconds;
-    const bool hidden = waited_nanoseconds > at_once_ns;
-    if (hidden) device_ns_.store(fresh + waited_nanoseconds, std::memory_order_relaxed);
-    const std::uint64_t beside = hidden ? fresh : std::min(fresh, device_ns_.load(std::memory_order_relaxed));
-    const std::uint64_t cost = std::min(fresh - beside, all_nanoseconds);
-    const std::uint64_t parts = fresh > 0 ? cost * parts_nanoseconds / fresh : 0;
-    count_delta(all_nanoseconds - cost, parts, cost - parts);
+    const std::uint64_t fresh = times.parts + times.plain;
+    if (times.in_time) {
+        device_ns_.store(fresh + times.waited, std::memory_order_relaxed);
+        device_queries_.store(times.queries, std::memory_order_relaxed);
+    }
+    const bool known = device_queries_.load(std::memory_order_relaxed) == times.queries;
+    const std::uint64_t device = times.in_time ? fresh : known ? device_ns_.load(std::memory_order_relaxed) : 0;
+    const std::uint64_t cost = std::min(fresh - std::min(fresh, device), times.all);
+    const std::uint64_t parts = fresh > 0 ? cost * times.parts / fresh : 0;
+    hidden_ns_.fetch_add(times.plain - std::min(times.plain, cost - parts), std::memory_order_relaxed);
+    count_delta(times.all - cost, parts, cost - parts);
 }
 
 std::uint64_t Mirror::bearable_ns() const
@@ -282,7 +281,9 @@ void Mirror::wait_with_parts(Clock::duration duration)
 
 bool Mirror::wants_part()
 {
-    const std::uint64_t plain_ns = plain_ns_.load(std::memory_order_relaxed);
+    // What a device hides counts as well: it is to stay hidden.
+    const std::uint64_t plain_ns =
+        plain_ns_.load(std::memory_order_relaxed) + hidden_ns_.load(std::memory_order_relaxed);
     if (!recipe_.possible() || plain_ns < measured_ns || plain_ns <= bearable_ns()) return false;
     if (snapshot()->plain_rows() < fewest_part_rows) return false;
     if (Clock::now().time_since_epoch().count() < no_part_before_.load(std::memory_order_relaxed)) return false;
@@ -297,7 +298,7 @@ void Mirror::add_part(ThreadPool& pool, const std::function<void(std::uint64_t)>
         const auto before = snapshot();
         std::vector<DeltaPartPtr> parts;
         for (const PartView& view : before->parts) parts.push_back(view.part);
-        const PartPlan plan = plan_part(before->logs, parts);
+        const PartPlan plan = plan_part(recipe_, before->logs, parts);
         if (plan.rows > 0) {
             make_room(part_bytes(recipe_, plan.rows));
             DeltaPartPtr part = make_part(recipe_, before->logs, plan, parts, pool);
@@ -318,6 +319,7 @@ void Mirror::add_part(ThreadPool& pool, const std::function<void(std::uint64_t)>
     rows_ns_.store(0, std::memory_order_relaxed);
     parts_ns_.store(0, std::memory_order_relaxed);
     plain_ns_.store(0, std::memory_order_relaxed);
+    hidden_ns_.store(0, std::memory_order_relaxed);
     part_failed_.store(false);
     part_asked_.store(false);
 }

@@ -50,6 +50,16 @@ struct MirrorSnapshot {
     }
 };
 
+// What a dispatch took during which delta rows were compared while a device worked, in nanoseconds.
+struct TimesBeside {
+    std::size_t queries;
+    std::uint64_t all;
+    std::uint64_t parts;   // of the delta rows
+    std::uint64_t plain;   // those compared one by one
+    std::uint64_t waited;  // for the device, after that
+    bool in_time;          // the device was still at work then
+};
+
 class Mirror
 {
 public:
@@ -77,10 +87,8 @@ public:
 
     // Counts what delta rows cost beside the rest of a dispatch: those in parts, and those compared one by one.
     void count_delta(std::uint64_t rows_nanoseconds, std::uint64_t parts_nanoseconds, std::uint64_t plain_nanoseconds);
-    // The same where they were compared while a device worked: of a dispatch of so long in all, `waited` of it for the
-    // device after that. What the device had time for costs nothing.
-    void count_delta_meanwhile(std::uint64_t all_nanoseconds, std::uint64_t parts_nanoseconds,
-                               std::uint64_t plain_nanoseconds, std::uint64_t waited_nanoseconds);
+    // The same where they were compared while a device worked: what it had time for costs nothing.
+    void count_delta_meanwhile(const TimesBeside& times);
     // What delta rows add to a search lately, as a share of its time without them; negative while that isn't known.
     // What a part will soon spare it doesn't count.
     double delta_cost() const;
@@ -142,7 +150,9 @@ private:
     std::atomic<std::uint64_t> rows_ns_{0};
     std::atomic<std::uint64_t> parts_ns_{0};
     std::atomic<std::uint64_t> plain_ns_{0};
-    std::atomic<std::uint64_t> device_ns_{0};  // that a device takes for a dispatch, as far as it was waited for
+    std::atomic<std::uint64_t> hidden_ns_{0};       // of comparing one by one, while a device worked
+    std::atomic<std::uint64_t> device_ns_{0};       // that it works for a dispatch of
+    std::atomic<std::uint64_t> device_queries_{0};  // so many queries, as far as it was waited for
     std::atomic<bool> part_asked_{false};
     std::atomic<bool> part_failed_{false};  // the last one
     std::atomic<Clock::rep> no_part_before_{0};

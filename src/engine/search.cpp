@@ -133,29 +133,36 @@ struct SearchWork {
     std::vector<std::vector<Found>> delta;
 };
 
-// How long delta rows took, and when.
+// How long delta rows took, and when they were done.
 struct FreshTimes {
-    Clock::time_point began;
-    Clock::time_point in_parts;  // those in parts are done
+    Clock::duration parts{};
+    Clock::duration plain{};
     Clock::time_point done;
-    std::uint64_t parts_ns() const { return nanoseconds(in_parts - began); }
-    std::uint64_t plain_ns() const { return nanoseconds(done - in_parts); }
 };
 
-// The nearest delta rows of each query: of parts, beside what the index has found, and of those in no part.
+// The nearest delta rows of each query: of parts, beside what the index has found, and of those in no part, while a
+// device searches a part.
 FreshTimes search_fresh(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
                         const std::vector<std::vector<RowResult>>& in_index, ThreadPool& pool, SearchWork& work)
 {
-    FreshTimes times{Clock::now(), {}, {}};
-    if (!snapshot.parts.empty()) search_parts(mirror, snapshot, batch, in_index, pool, work.part_rows);
-    times.in_parts = Clock::now();
-    pool.parallel_for(batch.count, fresh_grain, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) {
-            const float* query = batch.queries.data() + i * mirror.shape().dimensions;
-            search_delta(mirror, snapshot, DeltaRows::in_no_part, query, batch.k, batch.cancel, work.delta[i]);
-        }
+    FreshTimes times;
+    const auto began = Clock::now();
+    Meanwhile plain([&] {
+        const auto before = Clock::now();
+        pool.parallel_for(batch.count, fresh_grain, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i) {
+                const float* query = batch.queries.data() + i * mirror.shape().dimensions;
+                search_delta(mirror, snapshot, DeltaRows::in_no_part, query, batch.k, batch.cancel, work.delta[i]);
+            }
+        });
+        times.plain = Clock::now() - before;
     });
+    SearchBatch in_parts = batch;
+    in_parts.meanwhile = &plain;
+    if (!snapshot.parts.empty()) search_parts(mirror, snapshot, in_parts, in_index, pool, work.part_rows);
+    plain.run();
     times.done = Clock::now();
+    times.parts = times.done - began - times.plain;
     return times;
 }
 
@@ -185,23 +192,22 @@ void search_all(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& bat
         for (auto& lists : work.probed) lists.clear();
         batch.probed = &work.probed;
     }
-    FreshTimes times{};
+    FreshTimes times;
     Meanwhile meanwhile([&] {
         const std::vector<std::vector<RowResult>> nothing(batch.count);
-        SearchBatch beside = batch;
-        beside.meanwhile = nullptr;
-        times = search_fresh(mirror, snapshot, beside, nothing, pool, work);
+        times = search_fresh(mirror, snapshot, batch, nothing, pool, work);
     });
     if (snapshot.delta_rows() > 0) batch.meanwhile = &meanwhile;
     const auto started = Clock::now();
     mirror.searcher().search(batch, work.rows, pool);
     const auto searched = Clock::now();
     if (meanwhile.begun()) {
-        mirror.count_delta_meanwhile(nanoseconds(searched - started), times.parts_ns(), times.plain_ns(),
-                                     nanoseconds(searched - times.done));
+        mirror.count_delta_meanwhile({batch.count, nanoseconds(searched - started), nanoseconds(times.parts),
+                                      nanoseconds(times.plain), nanoseconds(searched - times.done),
+                                      meanwhile.in_time()});
     } else {
         times = search_fresh(mirror, snapshot, batch, work.rows, pool, work);
-        mirror.count_delta(nanoseconds(searched - started), times.parts_ns(), times.plain_ns());
+        mirror.count_delta(nanoseconds(searched - started), nanoseconds(times.parts), nanoseconds(times.plain));
     }
     batch.meanwhile = nullptr;
     if (snapshot.parts.empty()) return;

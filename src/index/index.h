@@ -107,10 +107,14 @@ public:
     {
         if (!std::exchange(begun_, true)) work_();
     }
+    // Whether it ended while the device was still at work: the searcher that ran it says so.
+    bool in_time() const { return in_time_; }
+    void set_in_time(bool in_time) { in_time_ = in_time; }
 
 private:
     std::function<void()> work_;
     bool begun_ = false;
+    bool in_time_ = false;
 };
 
 // A batch of queries of one index with equal settings. Queries of a cosine index are normalised already.
@@ -165,6 +169,10 @@ public:
     // Of lower bounds for this query: the operator's distance is at most so much more than the bound.
     virtual double bound_width(const float*) const { return 0; }
 
+    // Loading, in place of writes: rows [first, first + count) of another searcher become rows from `to` on of this
+    // one. False where they are not at hand on its device: then they are to be written.
+    virtual bool copy_rows(const Searcher&, std::uint64_t, std::uint64_t, std::uint64_t) { return false; }
+
     // results[i] gets at most k rows of query i, nearest first, ties by row; none dead. Thread-safe, const.
     // `pool` may be used for fan-out; a pool of one thread means: run on the caller.
     virtual void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
@@ -199,6 +207,9 @@ struct MethodDescriptor {
     // Measures the recall of an index that exists and has these (effective) options, by its rows as it keeps them,
     // which are given. The CPU's serves every device. Null: its recall needs no measuring, or can't be measured so.
     std::unique_ptr<Builder> (*make_calibrator)(const IndexShape& shape, const ParameterList& options) = nullptr;
+    // Of a device: its exact method, where that searches fresh rows beside an index of this one. Null: part_options
+    // holds.
+    const MethodDescriptor* exact_parts = nullptr;
 };
 
 // nullptr when this build doesn't know the method.

@@ -131,12 +131,32 @@ TEST(Meanwhile, CostsWhatTheDeviceHadNoTimeFor)
     Fresh fresh(Method::exact, Metric::l2, 500, 400);
     fresh.append(*fresh.mirror, 500, 900);
     // The device needs 30 us of a search of 40.
-    fresh.mirror->count_delta_meanwhile(40000, 5000, 5000, 20000);
-    for (int i = 0; i < 100; ++i) fresh.mirror->count_delta_meanwhile(40000, 10000, 10000, 10000);
+    const auto count = [&](std::size_t queries, std::uint64_t all, std::uint64_t parts, std::uint64_t plain,
+                           std::uint64_t waited, bool in_time) {
+        for (int i = 0; i < 10000; ++i)
+            fresh.mirror->count_delta_meanwhile({queries, all, parts, plain, waited, in_time});
+    };
+    count(1, 40000, 10000, 10000, 10000, true);
     EXPECT_EQ(fresh.mirror->delta_cost(), 0) << "it was waited for";
     EXPECT_FALSE(fresh.mirror->wants_part());
-    for (int i = 0; i < 1000; ++i) fresh.mirror->count_delta_meanwhile(55000, 0, 45000, 1000);
-    EXPECT_TRUE(fresh.mirror->wants_part()) << "15 of 55 us";
+    // Of a wider batch nothing is known yet.
+    count(8, 40000, 20000, 0, 1000, false);
+    EXPECT_GT(fresh.mirror->delta_cost(), 0.5);
+    count(1, 40000, 10000, 10000, 10000, true);
+    EXPECT_LT(fresh.mirror->delta_cost(), 0.01);
+    count(1, 55000, 30000, 15000, 1000, false);
+    EXPECT_NEAR(fresh.mirror->delta_cost(), 0.375, 0.01) << "15 of 55 us";
+}
+
+TEST(Meanwhile, WhatADeviceHidesIsToStayHidden)
+{
+    Fresh fresh(Method::exact, Metric::l2, 500, 400);
+    fresh.append(*fresh.mirror, 500, 900);
+    for (int i = 0; i < 1000; ++i) fresh.mirror->count_delta_meanwhile({1, 40000, 0, 9000, 20000, true});
+    EXPECT_FALSE(fresh.mirror->wants_part());
+    for (int i = 0; i < 1000; ++i) fresh.mirror->count_delta_meanwhile({1, 40000, 0, 12000, 17000, true});
+    EXPECT_TRUE(fresh.mirror->wants_part());
+    EXPECT_EQ(fresh.mirror->delta_cost(), 0);
 }
 
 }  // namespace

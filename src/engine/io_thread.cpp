@@ -306,6 +306,7 @@ void IoThread::reply(const ConnectionPtr& connection, std::uint64_t request_id, 
                      Bytes rest, std::shared_ptr<BufferMapping> descriptor)
 {
     if (connection->closed()) return;
+    if (request_id == unanswered) return finished(connection);
     if (!connection->send(type, request_id, front, rest, std::move(descriptor))) return close(connection);
     if (connection->unsent() > 0) watch(connection);
     finished(connection);

@@ -46,6 +46,9 @@ enum class MessageType : std::uint16_t {
     reply = 35,           // the reply struct of the request's type
 };
 
+// The id of a request that the engine is not to answer.
+inline constexpr std::uint64_t unanswered = 0;
+
 struct MessageHeader {
     std::uint32_t magic;
     std::uint16_t type;  // MessageType

@@ -40,6 +40,23 @@ $node->command_like([ 'pgbench', '-n', '-c', 16, '-t', 1, '-f', $script, $node->
 	qr{number of transactions actually processed: 16/16}, 'all are answered');
 is($node->safe_psql('postgres', $resident), 't', 'and it is resident once');
 
+# Rows that are inserted one by one arrive before anybody searches for them, where somebody searches; many do not.
+{
+	my $arrived = "SELECT delta_rows FROM pgwarp_status WHERE index = 'items_v'::regclass";
+	my $writer = $node->background_psql('postgres');
+	$writer->query_safe('INSERT INTO items SELECT 10001, v FROM items WHERE id = 301');
+	$node->safe_psql('postgres', "SET enable_seqscan = off; $search");
+	is($node->safe_psql('postgres', $arrived), 1, 'a row is there for a search');
+	$writer->query_safe("BEGIN; INSERT INTO items SELECT 20000 + id, v FROM items WHERE id = $_; COMMIT") for 302 .. 304;
+	ok($node->poll_query_until('postgres', "$arrived", '4'), 'three more come with their transactions');
+	$writer->query_safe('BEGIN; INSERT INTO items SELECT 30000 + id, v FROM items WHERE id BETWEEN 101 AND 200; COMMIT');
+	ok($node->poll_query_until('postgres', "$arrived", '36'), 'of many the first');
+	is($node->safe_psql('postgres', "SET enable_seqscan = off; $search"), $truth, 'and a search brings the rest');
+	is($node->safe_psql('postgres', $arrived), 104, 'all of them');
+	$writer->quit;
+	$node->safe_psql('postgres', "DELETE FROM items WHERE id > 5000");
+}
+
 # What others can't see is loaded by the session itself.
 is($node->safe_psql('postgres', "SET enable_seqscan = off; BEGIN; CREATE INDEX other ON items USING exact (v); DROP INDEX items_v; $search; ROLLBACK"),
 	$truth, 'an index of this transaction');

@@ -91,6 +91,8 @@ public:
         return std::as_bytes(std::span(values));
     }
 
+    // Of requests from now on.
+    void want_replies(bool wants) { wants_replies_ = wants; }
     // Sends a request without waiting; returns its id.
     std::uint64_t send(MessageType type, std::span<const std::byte> front = {}, std::span<const std::byte> middle = {},
                        std::span<const std::byte> rest = {})
@@ -99,7 +101,7 @@ public:
         header.magic = protocol_magic;
         header.type = static_cast<std::uint16_t>(type);
         header.payload_bytes = static_cast<std::uint32_t>(front.size() + middle.size() + rest.size());
-        header.request_id = ++last_id_;
+        header.request_id = wants_replies_ ? ++last_id_ : unanswered;
         iovec pieces[4] = {{&header, sizeof(header)},
                            {const_cast<std::byte*>(front.data()), front.size()},
                            {const_cast<std::byte*>(middle.data()), middle.size()},
@@ -107,13 +109,14 @@ public:
         msghdr message{};
         message.msg_iov = pieces;
         message.msg_iovlen = 4;
+        const std::uint64_t id = header.request_id;
         std::size_t left = sizeof(header) + header.payload_bytes;
         while (true) {
             const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
             if (sent < 0 && errno == EINTR) continue;
             if (sent < 0) throw ConnectionLost();
             left -= static_cast<std::size_t>(sent);
-            if (left == 0) return last_id_;
+            if (left == 0) return id;
             skip(message, static_cast<std::size_t>(sent));
         }
     }
@@ -215,6 +218,7 @@ private:
 
     FileDescriptor socket_;
     std::uint64_t last_id_ = 0;
+    bool wants_replies_ = true;
 };
 
 }  // namespace pgwarp

@@ -476,6 +476,28 @@ TEST(EngineServer, EmptyIndex)
     EXPECT_EQ(outcome.results[0].tid.block, 7U);
 }
 
+TEST(EngineServer, SomeRequestsAreNotAnswered)
+{
+    TestServer server;
+    EngineClient client(server.path());
+    const TestIndex index = TestIndex::random(10, 4, Metric::l2);
+    load(client, index, build(client, index));
+    const auto post = [&](std::uint64_t first, Tid tid) {
+        const LoadDeltaRequest request{index.key, first, 0, 1};
+        const std::vector<float> row{90, 90, 90, 90};
+        client.want_replies(false);
+        client.send(MessageType::load_delta, EngineClient::bytes_of(request), EngineClient::bytes_of(tid),
+                    EngineClient::bytes_of_all(row));
+        client.want_replies(true);
+    };
+    post(0, {7, 7, 0});
+    post(5, {8, 8, 0});  // after a gap: refused, in silence too
+    const SearchOutcome outcome = search(client, search_request(index, 1), std::vector<float>(4, 90));
+    ASSERT_EQ(outcome.results.size(), 1U);
+    EXPECT_EQ(outcome.results[0].tid.block, 7U);
+    EXPECT_EQ(outcome.reply.have_delta_end[0], 1U);
+}
+
 TEST(EngineServer, AnotherIncarnationDropsEverything)
 {
     TestServer server;

@@ -1,6 +1,7 @@
 #include "postgres/access/insert.h"
 
 #include "postgres/access/row_value.h"
+#include "postgres/engine/insert_news.h"
 #include "postgres/maintenance/merge_worker.h"
 #include "postgres/storage/included_tuple.h"
 #include "postgres/storage/stored_value.h"
@@ -41,8 +42,9 @@ bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer t
             bytes += static_cast<uint32>(IndexTupleSize(included));
             pfree(included);
         }
-        const uint64 ordinal = append_delta(index, meta, tid, value, bytes);
-        if ((ordinal + 1) % entries_between_thoughts == 0) consider_merge(index, read_index_state(index));
+        const DeltaPlace place = append_delta(index, meta, tid, value, bytes);
+        send_inserted_row(index, meta, place, tid, value);
+        if ((place.ordinal + 1) % entries_between_thoughts == 0) consider_merge(index, read_index_state(index));
     }
     pfree(value);
     return false;

@@ -202,6 +202,13 @@ void wait_for_retry_turn()
 
 }  // namespace
 
+static void expect_exit()
+{
+    if (connection.exit_registered) return;
+    before_shmem_exit(leave_engine, static_cast<Datum>(0));
+    connection.exit_registered = true;
+}
+
 bool engine_is_open()
 {
     return connection.socket.descriptor != PGINVALID_SOCKET;
@@ -238,10 +245,7 @@ bool try_open_engine(char** why)
 void open_engine()
 {
     if (engine_is_open()) return;
-    if (!connection.exit_registered) {
-        before_shmem_exit(leave_engine, static_cast<Datum>(0));
-        connection.exit_registered = true;
-    }
+    expect_exit();
     const TimestampTz deadline = GetCurrentTimestamp() + setting_engine_timeout_ms * INT64CONST(1000);
     int mismatches = 0;
     for (long delay = 1;; delay = Min(delay * 2, longest_connect_delay_ms)) {
@@ -253,6 +257,34 @@ void open_engine()
         sleep_interruptibly(delay);
     }
     connection.epoch++;
+}
+
+bool join_engine()
+{
+    static TimestampTz not_before = 0;
+    if (engine_is_open()) return true;
+    const TimestampTz now = GetCurrentTimestamp();
+    if (now < not_before || !launcher_is_running()) return false;
+    not_before = now + USECS_PER_SEC;
+    expect_exit();
+    MemoryContext outer = CurrentMemoryContext;
+    volatile bool joined = false;
+    PG_TRY();
+    {
+        joined = try_open(now + USECS_PER_SEC) == OpenResult::opened;
+    }
+    PG_CATCH();
+    {
+        // As in try_open_engine().
+        MemoryContextSwitchTo(outer);
+        ErrorData* error = CopyErrorData();
+        if (error->sqlerrcode == ERRCODE_QUERY_CANCELED || error->sqlerrcode == ERRCODE_ADMIN_SHUTDOWN) PG_RE_THROW();
+        FlushErrorState();
+        FreeErrorData(error);
+    }
+    PG_END_TRY();
+    if (joined) connection.epoch++;
+    return joined;
 }
 
 RequestResult try_request(MessageType type, const RequestPiece* pieces, int piece_count, bool take_descriptor,
@@ -330,7 +362,8 @@ void post_request(MessageType type, const void* bytes, uint32 length)
 {
     if (!engine_is_open()) return;
     const RequestPiece piece = {bytes, length};
-    const MessageHeader header = next_header(type, &piece, 1);
+    MessageHeader header = next_header(type, &piece, 1);
+    header.request_id = unanswered;
     if (!send_frame_at_once(&connection.socket, header, piece)) close_engine();
 }
 

@@ -11,6 +11,7 @@ namespace
 // What this session knows to be noted: searches of an index that nobody changes leave the lock alone.
 DeltaProgressNote last_known = {};
 
+constexpr uint32 most_unread = 1000;
 constexpr Size ends_bytes = sizeof(uint64) * delta_log_count;
 
 void remember(const MirrorKey& key, const uint64* ends)
@@ -69,6 +70,7 @@ bool claim_delta_news(const MirrorKey& key, const uint64* ends, uint64 most, uin
     SpinLockAcquire(&shared->mutex);
     DeltaProgressNote* note = find_note(&shared->delta_progress, key);
     if (note != nullptr) {
+        note->unread = 0;
         memcpy(have, note->ends, ends_bytes);
         for (uint32 log = 0; log < delta_log_count; ++log) missing += ends[log] - Min(have[log], ends[log]);
         if (missing > 0 && missing <= most) {
@@ -77,6 +79,21 @@ bool claim_delta_news(const MirrorKey& key, const uint64* ends, uint64 most, uin
     }
     SpinLockRelease(&shared->mutex);
     return missing > 0 && missing <= most;
+}
+
+bool claim_inserted_row(const MirrorKey& key, uint32 log, uint64 ordinal)
+{
+    SharedSlot* shared = shared_slot();
+    if (shared->delta_progress.count == 0) return false;  // nobody searches; a look without the lock will do
+    SpinLockAcquire(&shared->mutex);
+    DeltaProgressNote* note = find_note(&shared->delta_progress, key);
+    const bool claim = note != nullptr && note->ends[log] == ordinal && note->unread < most_unread;
+    if (claim) {
+        note->ends[log] = ordinal + 1;
+        note->unread++;
+    }
+    SpinLockRelease(&shared->mutex);
+    return claim;
 }
 
 }  // namespace pgwarp

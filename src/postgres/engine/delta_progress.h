@@ -15,6 +15,7 @@ inline constexpr int delta_progress_capacity = 16;
 struct DeltaProgressNote {
     MirrorKey key;
     uint64 ends[delta_log_count];
+    uint32 unread;  // rows that were sent as they were inserted since a search last looked here
 };
 
 struct DeltaProgressNotes {
@@ -29,5 +30,9 @@ void note_delta_progress(const MirrorKey& key, const uint64* ends);
 // Whether a mirror lacks entries before these ends, at most so many, that no session is sending. Then this session is
 // to send them, from `have` on. A mirror that turns out to be less far is no harm: searches still tell what it lacks.
 bool claim_delta_news(const MirrorKey& key, const uint64* ends, uint64 most, uint64* have);
+
+// Whether the mirror lacks this entry and none before it in its log, and is still searched: then this session is to
+// send it.
+bool claim_inserted_row(const MirrorKey& key, uint32 log, uint64 ordinal);
 
 }  // namespace pgwarp

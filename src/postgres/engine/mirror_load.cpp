@@ -1,10 +1,12 @@
 #include "postgres/engine/mirror_load.h"
 
+#include "postgres/engine/delta_progress.h"
 #include "postgres/engine/loader_worker.h"
 #include "postgres/engine/remembered_indexes.h"
 #include "postgres/engine/shared_slot.h"
 #include "postgres/settings.h"
 #include "postgres/storage/array_stream.h"
+#include "postgres/storage/delta_log.h"
 
 extern "C" {
 #include "miscadmin.h"
@@ -308,24 +310,27 @@ static bool has_room_for_another(const MirrorKey& present)
     return false;
 }
 
-static bool load_ahead(Relation index, const IndexState& next)
+static bool load_ahead(Relation index, IndexState* next)
 {
-    LoadRun run = {index, &next, mirror_key(index, next.meta), nullptr, false};
+    LoadRun run = {index, next, mirror_key(index, next->meta), nullptr, false};
     LoadGrant grant = LoadGrant::still_loading;
-    const LoadOutcome begun = begin_load(next, run.key, LoadRole::ahead, 0, &grant);
+    const LoadOutcome begun = begin_load(*next, run.key, LoadRole::ahead, 0, &grant);
     if (begun != LoadOutcome::done || grant != LoadGrant::granted) return false;
     const MirrorRequest prepare = {run.key};
     const RequestPiece piece = {&prepare, sizeof(prepare)};
+    const uint64 nothing[delta_log_count] = {};
     if (send_arrays(&run) == LoadOutcome::done &&
         send_load_piece(MessageType::load_prepare, &piece, 1) == LoadOutcome::done) {
-        return true;
+        // What was inserted during all this.
+        read_delta_ends(index, next->meta, next->delta_end);
+        if (send_delta(index, *next, nothing) == LoadOutcome::done) return true;
     }
     // The engine takes the load away with the connection.
     close_engine();
     return false;
 }
 
-bool begin_next_mirror(Relation index, const IndexState& present, const IndexState& next)
+bool begin_next_mirror(Relation index, const IndexState& present, IndexState* next)
 {
     volatile bool begun = false;
     PG_TRY();
@@ -343,16 +348,19 @@ bool begin_next_mirror(Relation index, const IndexState& present, const IndexSta
 
 void end_next_mirror(Relation index, const IndexState& next)
 {
-    const uint64 nothing[delta_log_count] = {};
     PG_TRY();
     {
         refusals_are_errors = false;
-        LoadOutcome outcome = send_delta(index, next, nothing);
-        if (outcome == LoadOutcome::done && next.meta.tombstone_version > 0) outcome = send_tombstones(index, next);
+        LoadOutcome outcome = LoadOutcome::done;
+        if (next.meta.tombstone_version > 0) outcome = send_tombstones(index, next);
         const MirrorRequest end = {mirror_key(index, next.meta)};
         const RequestPiece piece = {&end, sizeof(end)};
         if (outcome == LoadOutcome::done) outcome = send_load_piece(MessageType::load_end, &piece, 1);
-        if (outcome != LoadOutcome::done) close_engine();
+        if (outcome == LoadOutcome::done) {
+            note_delta_progress(end.key, next.delta_end);
+        } else {
+            close_engine();
+        }
     }
     PG_FINALLY();
     {

@@ -37,9 +37,10 @@ void send_news(Relation index, const IndexState& state);
 LoadOutcome send_tombstones(Relation index, const IndexState& state);
 
 // For a merge, before it switches the index to `next`: loads what that will hold into the engine, if the engine has the
-// present generation and room for both, so that searches go on at once afterwards. True when the load was begun and is
-// held; a failure is nothing to the merge.
-bool begin_next_mirror(Relation index, const IndexState& present, const IndexState& next);
+// present generation and room for both, so that searches go on at once afterwards. With what was inserted during the
+// merge: next->delta_end becomes the ends of the logs so far. True when the load was begun and is held; a failure is
+// nothing to the merge.
+bool begin_next_mirror(Relation index, const IndexState& present, IndexState* next);
 // After the switch: the rest. Without it the load ends with the connection.
 void end_next_mirror(Relation index, const IndexState& next);
 

@@ -23,6 +23,8 @@ struct RequestResult {
 void open_engine();
 // The same without an error when there is none: false, and `why` gets a palloc'ed reason.
 bool try_open_engine(char** why);
+// Connects to the engine that runs now, if there is one. Starts none, and tries at most once a second.
+bool join_engine();
 bool engine_is_open();
 void close_engine();
 

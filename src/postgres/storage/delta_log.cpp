@@ -216,7 +216,7 @@ void create_delta_log(Relation index, ForkNumber fork, uint64 segment_id, LogSta
     start->values = {head.values.tail, 0};
 }
 
-uint64 append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const char* value, uint32 bytes)
+DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const char* value, uint32 bytes)
 {
     OpenLog log;
     log.index = index;
@@ -241,7 +241,7 @@ uint64 append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const
     const uint64 ordinal = log.head.entry_end;
     write_entry(&log, entry, value + leading, entry.length - leading);
     UnlockReleaseBuffer(log.head_buffer);
-    return ordinal;
+    return {number, ordinal};
 }
 
 }  // namespace pgwarp

@@ -7,6 +7,7 @@
 #include "postgres/maintenance/merge_run.h"
 #include "postgres/maintenance/stored_vectors.h"
 #include "postgres/storage/fault_point.h"
+#include "postgres/storage/free_pages.h"
 #include "postgres/storage/page_sweep.h"
 
 extern "C" {
@@ -19,6 +20,10 @@ namespace pgwarp
 
 namespace
 {
+
+constexpr BlockNumber worth_moving = 1024;  // pages of a file that is mostly free
+constexpr double free_share = 0.6;
+constexpr double stream_share = 0.05;  // of the rows, in the logs at a merge's end: more are coming
 
 struct HalfScale {
     float* values;
@@ -203,9 +208,9 @@ void switch_generation(MergeRun* merge)
     fault_point("merge: directory written");
     close_pages(&merge->pages);
     const IndexState present = state_of(merge->meta, merge->ends, merge->directory);
-    const IndexState next = state_of(merge->next_meta, merge->ends, &merge->next);
+    IndexState next = state_of(merge->next_meta, merge->ends, &merge->next);
     merge->loads_ahead = true;
-    merge->loads_ahead = begin_next_mirror(merge->index, present, next);
+    merge->loads_ahead = begin_next_mirror(merge->index, present, &next);
     fault_point("merge: before the switch");
     switch_metapage(merge->index, &merge->next_meta);
     fault_point("merge: after the switch");
@@ -269,6 +274,22 @@ bool merge_step(Relation index, MergeReason reason, const uint64* goal, MergeOut
     return (merge->more || rebuilds) && merge->kind != MergeKind::none;
 }
 
+// Whether so much of the file is free that the index fits into that, and no stream of rows would soon use it: at the
+// end of one, the index lies behind what its logs have left.
+bool lies_behind_free_pages(Relation index)
+{
+    const MetaPage meta = read_metapage(index);
+    const BlockNumber blocks = RelationGetNumberOfBlocks(index);
+    if (blocks < worth_moving) return false;
+    if (static_cast<double>(count_free_pages(index, meta)) < free_share * blocks) return false;
+    uint64 ends[delta_log_count];
+    read_delta_ends(index, meta, ends);
+    uint64 entries = 0;
+    for (uint32 log = 0; log < delta_log_count; ++log) entries += ends[log] - meta.logs[log].start;
+    const Directory* directory = read_directory(index, meta);
+    return directory != nullptr && static_cast<double>(entries) <= stream_share * directory->rows;
+}
+
 const char* name_of(MergeKind kind)
 {
     switch (kind) {
@@ -324,6 +345,10 @@ MergeOutcome merge_index(Relation index, MergeReason reason)
     read_delta_ends(index, read_metapage(index), goal);
     MergeOutcome outcome = {};
     while (merge_step(index, reason, goal, &outcome)) MemoryContextReset(context);
+    if (outcome.kind != MergeKind::none && lies_behind_free_pages(index)) {
+        read_delta_ends(index, read_metapage(index), goal);
+        merge_step(index, MergeReason::room, goal, &outcome);
+    }
     if (reason == MergeReason::asked || outcome.kind != MergeKind::none) {
         ereport(DEBUG1, (errmsg("index \"%s\" was %s: " UINT64_FORMAT " rows merged", RelationGetRelationName(index),
                                 name_of(outcome.kind), outcome.merged)));

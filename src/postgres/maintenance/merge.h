@@ -22,11 +22,16 @@ struct MergeOutcome {
     uint64 dropped;  // dead rows left out
 };
 
-enum class MergeReason { asked, vacuum };
+enum class MergeReason {
+    asked,
+    vacuum,
+    room,  // most of the file is free: what the index has is written anew to its front
+};
 
 // Merges: always when asked, in VACUUM when the logs cost searches too much or many rows are dead. The caller holds a
-// lock on the table that keeps VACUUM and other merges out. Free pages are found and used on the way. Raises an error
-// when the engine is needed and can't be had; but in VACUUM that merge is left for later.
+// lock on the table that keeps VACUUM and other merges out. Free pages are found and used on the way; where they are
+// most of the file afterwards, and few rows come meanwhile, the index moves to its front. Raises an error when the
+// engine is needed and can't be had; but in VACUUM that merge is left for later.
 MergeOutcome merge_index(Relation index, MergeReason reason);
 
 // The same, as slowly as vacuum_cost_delay says, and shown in pgwarp_merge_progress.

@@ -36,9 +36,12 @@ bool costs_too_much(const MergeRun* merge)
     return dead > few_rows && static_cast<double>(dead) > dead_share * static_cast<double>(counts.live() + dead);
 }
 
-bool many_are_dead(const RowCounts& counts)
+// Whether all arrays are to be written anew.
+bool wants_fresh_arrays(const MergeRun* merge)
 {
-    return static_cast<double>(counts.dead_rows) > dead_share * static_cast<double>(counts.rows);
+    const RowCounts& counts = merge->counts;
+    return merge->reason == MergeReason::room ||
+           static_cast<double>(counts.dead_rows) > dead_share * static_cast<double>(counts.rows);
 }
 
 bool has_outgrown(const MergeRun* merge)
@@ -64,7 +67,7 @@ MergeKind choose_for_links(MergeRun* merge)
     const bool few_stay = merge->new_rows() > merge->old_rows() / 2;
     if ((few_stay || has_sunk(*merge->directory)) && can_retrain(merge)) return MergeKind::rebuild;
     if (!halves_hold_new_rows(merge)) return MergeKind::rebuild;
-    if (many_are_dead(merge->counts)) return MergeKind::compact;
+    if (wants_fresh_arrays(merge)) return MergeKind::compact;
     return merge->counts.delta > 0 || linked_dead_rows(merge) > 0 ? MergeKind::append : MergeKind::none;
 }
 
@@ -72,7 +75,8 @@ MergeKind choose_kind(MergeRun* merge)
 {
     const RowCounts& counts = merge->counts;
     const bool sunk = merge->method->links_rows && has_sunk(*merge->directory);
-    if (counts.delta == 0 && counts.dead_rows == 0 && !sunk) return MergeKind::none;
+    const bool moves = merge->reason == MergeReason::room;
+    if (counts.delta == 0 && counts.dead_rows == 0 && !sunk && !moves) return MergeKind::none;
     if (merge->reason == MergeReason::vacuum && !costs_too_much(merge)) return MergeKind::none;
     if (counts.live() == 0) return MergeKind::clear;
     if (merge->method->links_rows) return choose_for_links(merge);
@@ -84,7 +88,7 @@ MergeKind choose_kind(MergeRun* merge)
             report_drift(merge);
         }
     }
-    if (many_are_dead(counts) || counts.rows + merge->new_rows() > max_rows) return MergeKind::compact;
+    if (wants_fresh_arrays(merge) || counts.rows + merge->new_rows() > max_rows) return MergeKind::compact;
     return counts.delta > 0 ? MergeKind::append : MergeKind::none;
 }
 
@@ -150,7 +154,7 @@ void plan_merge(MergeRun* merge, const uint64* goal)
                         errmsg("an index cannot have more than " UINT64_FORMAT " rows", max_rows)));
     }
     char* why = nullptr;
-    if (merge->reason == MergeReason::vacuum && needs_engine(merge) && !try_open_engine(&why)) {
+    if (merge->reason != MergeReason::asked && needs_engine(merge) && !try_open_engine(&why)) {
         ereport(WARNING,
                 (errmsg("the merge of index \"%s\" is left for later: %s", RelationGetRelationName(index), why)));
         merge->kind = MergeKind::none;

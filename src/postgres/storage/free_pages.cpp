@@ -155,6 +155,16 @@ BlockNumber remove_free_tail(Relation index, const MetaPage& meta, BlockNumber b
     return last.start;
 }
 
+uint64 count_free_pages(Relation index, const MetaPage& meta)
+{
+    auto* list = static_cast<FreeList*>(palloc(sizeof(FreeList)));
+    read_free_list(index, meta, list);
+    uint64 pages = 0;
+    for (uint32 i = 0; i < list->count; ++i) pages += list->extents[i].count;
+    pfree(list);
+    return pages;
+}
+
 Extent take_free_extent(Relation index, const MetaPage& meta, uint32 wanted)
 {
     Extent taken = {InvalidBlockNumber, 0};

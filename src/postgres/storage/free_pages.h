@@ -27,6 +27,9 @@ BlockNumber create_free_list(Relation index, ForkNumber fork, uint64 log_identit
 
 void read_free_list(Relation index, const MetaPage& meta, FreeList* list);
 
+// Pages in the list.
+uint64 count_free_pages(Relation index, const MetaPage& meta);
+
 // Adds extents, in order of blocks, that are not in the list yet. For the one process that sweeps.
 void add_free_extents(Relation index, const MetaPage& meta, const Extent* extents, uint32 count);
 

@@ -22,6 +22,8 @@ namespace
 
 constexpr int64 availability_lifetime_us = USECS_PER_SEC;
 constexpr long longest_connect_delay_ms = 20;
+constexpr int64 join_patience_us = 100 * INT64CONST(1000);
+constexpr int64 join_rest_us = 30 * USECS_PER_SEC;  // after a failure
 constexpr int most_version_mismatches = 2;
 constexpr int most_unsent = 5;
 
@@ -265,13 +267,12 @@ bool join_engine()
     if (engine_is_open()) return true;
     const TimestampTz now = GetCurrentTimestamp();
     if (now < not_before || !launcher_is_running()) return false;
-    not_before = now + USECS_PER_SEC;
     expect_exit();
     MemoryContext outer = CurrentMemoryContext;
     volatile bool joined = false;
     PG_TRY();
     {
-        joined = try_open(now + USECS_PER_SEC) == OpenResult::opened;
+        joined = try_open(now + join_patience_us) == OpenResult::opened;
     }
     PG_CATCH();
     {
@@ -283,7 +284,12 @@ bool join_engine()
         FreeErrorData(error);
     }
     PG_END_TRY();
-    if (joined) connection.epoch++;
+    if (joined) {
+        connection.epoch++;
+    } else {
+        close_engine();
+        not_before = GetCurrentTimestamp() + join_rest_us;
+    }
     return joined;
 }
 

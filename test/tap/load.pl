@@ -8,6 +8,7 @@ use PgwarpTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(time);
 
 my $rows = "SELECT i, (SELECT array_agg(hashint8(i::bigint * 1009 + d) % 1000) FROM generate_series(1, 1000) d)::real[]::vector
 	FROM generate_series(1, 5000) i";
@@ -53,6 +54,16 @@ is($node->safe_psql('postgres', $resident), 't', 'and it is resident once');
 	ok($node->poll_query_until('postgres', "$arrived", '36'), 'of many the first');
 	is($node->safe_psql('postgres', "SET enable_seqscan = off; $search"), $truth, 'and a search brings the rest');
 	is($node->safe_psql('postgres', $arrived), 104, 'all of them');
+	# An engine that does not answer keeps nobody from inserting, whether connected to it or not.
+	my $engine = engine_pid($node);
+	kill 'STOP', $engine;
+	my $began = time;
+	$writer->query_safe("INSERT INTO items SELECT 40000 + id, v FROM items WHERE id = $_") for 305 .. 310;
+	$node->safe_psql('postgres', join ';', map { "INSERT INTO items SELECT 40000 + id, v FROM items WHERE id = $_" } 311 .. 320);
+	cmp_ok(time - $began, '<', 2, 'rows are inserted beside an engine that stands still');
+	kill 'CONT', $engine;
+	is($node->safe_psql('postgres', "SET enable_seqscan = off; $search"), $truth, 'which answers when it goes on');
+	is($node->safe_psql('postgres', $arrived), 120, 'with all rows');
 	$writer->quit;
 	$node->safe_psql('postgres', "DELETE FROM items WHERE id > 5000");
 }

@@ -27,12 +27,13 @@ uint64 log_segment_id(const MetaPage& meta, uint32 log);
 // Creates an empty log's pages at build, and says where it starts.
 void create_delta_log(Relation index, ForkNumber fork, uint64 segment_id, LogStart* start);
 
-// Appends a row to one of the logs (chosen by process number). `value` is the row's vector followed by its included
-// tuple, if the index has included columns. WAL-logged when the relation needs it.
 struct DeltaPlace {
     uint32 log;
     uint64 ordinal;
 };
+
+// Appends a row to one of the logs (chosen by process number). `value` is the row's vector followed by its included
+// tuple, if the index has included columns. WAL-logged when the relation needs it. Returns where it is.
 DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const char* value, uint32 bytes);
 
 // The ends (ordinals) of all logs, to be read after the snapshot was taken.

@@ -2,6 +2,7 @@
 #include "postgres/storage/delta_log.h"
 
 #include "postgres/storage/checksum.h"
+#include "postgres/storage/content_record.h"
 #include "postgres/storage/delta_pages.h"
 #include "postgres/storage/fault_point.h"
 #include "postgres/storage/free_pages.h"
@@ -87,13 +88,6 @@ void advance_tail(OpenLog* log, PageKind kind, uint64 ordinal)
     note_page(kind == PageKind::log_entries ? &samples->entries : &samples->values, stream->tail_ordinal, stream->tail);
 }
 
-// Put bytes at `within` of a registered page; they end its content.
-void put_bytes(Page page, uint32 within, const void* bytes, uint32 length)
-{
-    memcpy(page_content(page) + within, bytes, length);
-    set_page_content_bytes(page, within + length);
-}
-
 // Write the value but its last piece, one record a page; the tail ends on the page of the last piece.
 // Returns the number of bytes written.
 uint32 write_leading_value(OpenLog* log, const char* bytes, uint32 length)
@@ -107,10 +101,9 @@ uint32 write_leading_value(OpenLog* log, const char* bytes, uint32 length)
         if (length - written <= room) return written;
         const LogStream& stream = log->head.values;
         const Buffer buffer = lock_page(*log, PageKind::log_values, stream.tail, stream.tail_ordinal);
-        GenericXLogState* state = GenericXLogStart(log->index);
-        put_bytes(GenericXLogRegisterBuffer(state, buffer, 0), within, bytes + written, room);
+        const ContentChange change = {buffer, within, bytes + written, room};
         fault_point("insert: before part of the value");
-        GenericXLogFinish(state);
+        write_contents(log->index, &change, 1);
         fault_point("insert: part of the value written");
         UnlockReleaseBuffer(buffer);
         written += room;
@@ -125,25 +118,21 @@ void write_entry(OpenLog* log, DeltaEntry entry, const char* last_piece, uint32 
     advance_tail(log, PageKind::log_entries, head->entry_end / entries_per_page);
     const Buffer value_buffer = lock_page(*log, PageKind::log_values, head->values.tail, head->values.tail_ordinal);
     const Buffer entry_buffer = lock_page(*log, PageKind::log_entries, head->entries.tail, head->entries.tail_ordinal);
-    const uint64 position = head->value_end + (entry.length - last_length);
-    GenericXLogState* state = GenericXLogStart(log->index);
-    put_bytes(GenericXLogRegisterBuffer(state, value_buffer, 0), static_cast<uint32>(position % page_capacity),
-              last_piece, last_length);
-    put_bytes(GenericXLogRegisterBuffer(state, entry_buffer, 0),
-              static_cast<uint32>(head->entry_end % entries_per_page * sizeof(entry)), &entry, sizeof(entry));
+    const uint32 value_at = static_cast<uint32>((head->value_end + entry.length - last_length) % page_capacity);
+    const uint32 entry_at = static_cast<uint32>(head->entry_end % entries_per_page * sizeof(entry));
+    const bool page_added = BufferIsValid(log->samples_buffer);
     head->entry_end++;
     head->value_end += entry.length;
     head->crc = head_crc(*head);
-    memcpy(page_content(GenericXLogRegisterBuffer(state, log->head_buffer, 0)), head, sizeof(*head));
-    if (BufferIsValid(log->samples_buffer)) {
-        log->samples.crc = samples_crc(log->samples);
-        memcpy(page_content(GenericXLogRegisterBuffer(state, log->samples_buffer, 0)), &log->samples,
-               sizeof(log->samples));
-    }
+    if (page_added) log->samples.crc = samples_crc(log->samples);
+    const ContentChange changes[most_content_changes] = {{value_buffer, value_at, last_piece, last_length},
+                                                         {entry_buffer, entry_at, &entry, sizeof(entry)},
+                                                         {log->head_buffer, 0, head, sizeof(*head)},
+                                                         {log->samples_buffer, 0, &log->samples, sizeof(log->samples)}};
     fault_point("insert: before the entry");
-    GenericXLogFinish(state);
+    write_contents(log->index, changes, page_added ? 4 : 3);
     fault_point("insert: entry written");
-    if (BufferIsValid(log->samples_buffer)) UnlockReleaseBuffer(log->samples_buffer);
+    if (page_added) UnlockReleaseBuffer(log->samples_buffer);
     UnlockReleaseBuffer(entry_buffer);
     UnlockReleaseBuffer(value_buffer);
 }
@@ -181,7 +170,8 @@ BlockNumber create_page(Relation index, ForkNumber fork, PageKind kind, uint64 s
 {
     const Buffer buffer = extend_index(index, fork);
     init_page(BufferGetPage(buffer), kind, segment_id, ordinal);
-    put_bytes(BufferGetPage(buffer), 0, content, bytes);
+    memcpy(page_content(BufferGetPage(buffer)), content, bytes);
+    set_page_content_bytes(BufferGetPage(buffer), bytes);
     MarkBufferDirty(buffer);
     const BlockNumber block = BufferGetBlockNumber(buffer);
     UnlockReleaseBuffer(buffer);
@@ -218,6 +208,13 @@ void create_delta_log(Relation index, ForkNumber fork, uint64 segment_id, LogSta
 
 DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const char* value, uint32 bytes)
 {
+    DeltaEntry entry;
+    memset(&entry, 0, sizeof(entry));
+    entry.block = ItemPointerGetBlockNumber(tid);
+    entry.offset = ItemPointerGetOffsetNumber(tid);
+    entry.length = bytes;
+    entry.value_crc = bytes_crc(value, bytes);
+
     OpenLog log;
     log.index = index;
     log.meta = &meta;
@@ -228,15 +225,8 @@ DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, c
     memcpy(&log.head, page_content(BufferGetPage(log.head_buffer)), sizeof(log.head));
     check_log_head(index, meta, number, log.head);
 
-    DeltaEntry entry;
-    memset(&entry, 0, sizeof(entry));
-    entry.block = ItemPointerGetBlockNumber(tid);
-    entry.offset = ItemPointerGetOffsetNumber(tid);
     entry.value_position = log.head.value_end;
-    entry.length = bytes;
-    entry.value_crc = bytes_crc(value, entry.length);
     entry.crc = entry_crc(entry);
-
     const uint32 leading = write_leading_value(&log, value, entry.length);
     const uint64 ordinal = log.head.entry_end;
     write_entry(&log, entry, value + leading, entry.length - leading);

@@ -6,6 +6,7 @@
 #include "postgres/engine/mirror_load.h"
 #include "postgres/maintenance/merge_run.h"
 #include "postgres/maintenance/stored_vectors.h"
+#include "postgres/storage/delta_log.h"
 #include "postgres/storage/fault_point.h"
 #include "postgres/storage/free_pages.h"
 #include "postgres/storage/page_sweep.h"
@@ -268,7 +269,7 @@ bool merge_step(Relation index, MergeReason reason, const uint64* goal, MergeOut
         outcome->merged += merge->new_rows();
         outcome->dropped += merge->counts.dead_rows + merge->counts.dead_delta;
     }
-    sweep_pages(index);
+    sweep_pages(index, reason == MergeReason::room);
     fault_point("merge: swept");
     const bool rebuilds = merge->kind != MergeKind::rebuild && merge->method->links_rows && has_sunk(merge->next);
     return (merge->more || rebuilds) && merge->kind != MergeKind::none;
@@ -346,6 +347,7 @@ MergeOutcome merge_index(Relation index, MergeReason reason)
     MergeOutcome outcome = {};
     while (merge_step(index, reason, goal, &outcome)) MemoryContextReset(context);
     if (outcome.kind != MergeKind::none && lies_behind_free_pages(index)) {
+        move_log_tails(index, read_metapage(index));
         read_delta_ends(index, read_metapage(index), goal);
         merge_step(index, MergeReason::room, goal, &outcome);
     }

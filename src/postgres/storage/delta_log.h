@@ -39,12 +39,17 @@ DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, c
 // The ends (ordinals) of all logs, to be read after the snapshot was taken.
 void read_delta_ends(Relation index, const MetaPage& meta, uint64 ends[delta_log_count]);
 
+// Moves the pages that the logs are writing to free ones before them, so that the relation can end earlier. For a merge
+// that switches to another generation next; readers of this one may go on with the old pages until they are free.
+void move_log_tails(Relation index, const MetaPage& meta);
+
 // Where a log is to start when all before the entry `first` is merged; first <= its end.
 LogStart move_log_start(Relation index, const MetaPage& meta, uint32 log, uint64 first);
 
 // Sequential reader over entries [first, end) of one log. next_delta returns false at the end, or earlier when the
-// index has another generation by now and pages are gone; end_delta_read tells which. vector (dimensions floats) may be
-// null when values aren't wanted. Checks the crc of what it reads; altered pages raise ERRCODE_INDEX_CORRUPTED.
+// index has another generation by now, or a page has moved, and pages are gone; end_delta_read tells which. vector
+// (dimensions floats) may be null when values aren't wanted. Checks the crc of what it reads; altered pages raise
+// ERRCODE_INDEX_CORRUPTED.
 struct DeltaReader;
 DeltaReader* begin_delta_read(Relation index, const MetaPage& meta, uint32 log, uint64 first, uint64 end);
 bool next_delta(DeltaReader* reader, DeltaEntry* entry, float* vector);

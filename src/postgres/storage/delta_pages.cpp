@@ -90,6 +90,11 @@ void note_page(StreamSamples* samples, uint32 ordinal, BlockNumber block)
     samples->blocks[samples->count++] = block;
 }
 
+StreamStart first_page(const LogStream& stream, const StreamStart& start)
+{
+    return stream.moved.block != metapage_block && stream.moved.ordinal == start.ordinal ? stream.moved : start;
+}
+
 void read_log_samples(Relation index, const MetaPage& meta, uint32 log, const LogHead& head, LogSamples* samples)
 {
     const Buffer buffer =
@@ -113,7 +118,8 @@ BlockNumber find_stream_page(Relation index, const MetaPage& meta, uint32 log, P
 {
     const uint64 segment_id = log_segment_id(meta, log);
     const LogStream& stream = kind == PageKind::log_entries ? head.entries : head.values;
-    const StreamStart& start = kind == PageKind::log_entries ? meta.logs[log].entries : meta.logs[log].values;
+    const StreamStart start =
+        first_page(stream, kind == PageKind::log_entries ? meta.logs[log].entries : meta.logs[log].values);
     if (ordinal == stream.tail_ordinal) return stream.tail;
     LogSamples samples;
     read_log_samples(index, meta, log, head, &samples);

@@ -13,6 +13,7 @@ inline constexpr uint32 log_samples = 960;
 struct LogStream {
     BlockNumber tail;
     uint32 tail_ordinal;
+    StreamStart moved;  // the page that was moved last, when it was the tail; block 0: none was
 };
 
 // Content of the log_head page with ordinal 0. Small, because every append compares and logs it.
@@ -24,7 +25,7 @@ struct LogHead {
     BlockNumber samples;  // the page of LogSamples
     uint32 crc;           // crc32c of all before it
 };
-static_assert(sizeof(LogHead) == 40);
+static_assert(sizeof(LogHead) == 56);
 
 // Where a reader starts who wants a page in the middle: blocks[i] is the block of page i * stride. When the table is
 // full the stride doubles.
@@ -54,8 +55,11 @@ void check_log_samples(Relation index, BlockNumber block, const LogSamples& samp
 // Raises ERRCODE_INDEX_CORRUPTED unless the entry's checksum and flags are right.
 void check_entry(Relation index, BlockNumber block, const DeltaEntry& entry);
 
-// Remembers that the page of this ordinal is at this block.
+// Remembers that the page of this ordinal, the last one, is at this block.
 void note_page(StreamSamples* samples, uint32 ordinal, BlockNumber block);
+
+// The first page of a stream, which may have moved since the metapage was written.
+StreamStart first_page(const LogStream& stream, const StreamStart& start);
 
 // Walks from the nearest sample, or from the log's start, to the page of this ordinal in the stream of log_entries or
 // log_values. InvalidBlockNumber when a page on the way is not the one expected.

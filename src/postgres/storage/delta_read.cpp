@@ -43,6 +43,14 @@ struct DeltaReader {
     PageCopy values;
 };
 
+// Whether the page that a stream ended with was moved after the reader began: the page before it leads to where it was.
+static bool has_moved(const DeltaReader* reader)
+{
+    const LogHead head = read_log_head(reader->index, reader->meta, reader->log);
+    return head.entries.moved.block != reader->head.entries.moved.block ||
+           head.values.moved.block != reader->head.values.moved.block;
+}
+
 // Load the page of this ordinal, by the link from the page before it where that is at hand. False when it is gone.
 static bool load_page(DeltaReader* reader, PageCopy* copy, uint32 ordinal)
 {
@@ -55,7 +63,8 @@ static bool load_page(DeltaReader* reader, PageCopy* copy, uint32 ordinal)
     const Buffer buffer = try_read_page(reader->index, block, copy->kind, reader->segment_id, ordinal,
                                         BUFFER_LOCK_SHARE, reader->strategy);
     if (!BufferIsValid(buffer)) {
-        reader->result = unexpected_log_page(reader->index, reader->meta, block);
+        reader->result =
+            has_moved(reader) ? ReadResult::recycled : unexpected_log_page(reader->index, reader->meta, block);
         return false;
     }
     Page page = BufferGetPage(buffer);

@@ -81,9 +81,10 @@ void claim_logs(Mapping* mapping)
     for (uint32 log = 0; log < delta_log_count; ++log) {
         const LogStart& start = mapping->meta->logs[log];
         claim(mapping, start.head, PageOwner::log);
-        claim(mapping, read_log_head(mapping->index, *mapping->meta, log).samples, PageOwner::log);
-        claim_stream(mapping, log, PageKind::log_entries, start.entries);
-        claim_stream(mapping, log, PageKind::log_values, start.values);
+        const LogHead head = read_log_head(mapping->index, *mapping->meta, log);
+        claim(mapping, head.samples, PageOwner::log);
+        claim_stream(mapping, log, PageKind::log_entries, first_page(head.entries, start.entries));
+        claim_stream(mapping, log, PageKind::log_values, first_page(head.values, start.values));
     }
 }
 

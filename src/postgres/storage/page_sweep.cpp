@@ -6,7 +6,10 @@ extern "C" {
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "catalog/storage.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
 #include "storage/lmgr.h"
+#include "utils/wait_event.h"
 }
 
 namespace pgwarp
@@ -18,6 +21,8 @@ namespace
 // Pages at the end that are worth the lock, which a standby takes too: so many, and such a part of all.
 constexpr BlockNumber worth_truncating = 16;
 constexpr BlockNumber truncated_part = 16;
+constexpr int lock_tries = 100;  // of a patient sweep: as long as VACUUM tries for a table
+constexpr long lock_pause_ms = 50;
 
 // The pages in nobody's use, as extents.
 uint32 collect_unused(const PageMap& map, Extent** extents)
@@ -41,8 +46,21 @@ uint32 collect_unused(const PageMap& map, Extent** extents)
     return count;
 }
 
-// Give free pages at the relation's end back, if nobody else is using the index right now.
-void truncate_tail(Relation index, const MetaPage& meta)
+// Lock the index if nobody else is using it. Nobody waits for us.
+bool lock_alone(Relation index, int tries)
+{
+    for (;;) {
+        if (ConditionalLockRelation(index, AccessExclusiveLock)) return true;
+        if (--tries <= 0) return false;
+        (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, lock_pause_ms,
+                        WAIT_EVENT_VACUUM_TRUNCATE);
+        ResetLatch(MyLatch);
+        CHECK_FOR_INTERRUPTS();
+    }
+}
+
+// Give free pages at the relation's end back.
+void truncate_tail(Relation index, const MetaPage& meta, bool patience)
 {
     const BlockNumber blocks = RelationGetNumberOfBlocks(index);
     auto* list = static_cast<FreeList*>(palloc(sizeof(FreeList)));
@@ -51,7 +69,7 @@ void truncate_tail(Relation index, const MetaPage& meta)
     pfree(list);
     if (last.start + last.count != blocks || last.count < Max(worth_truncating, blocks / truncated_part)) return;
     // The lock needs a transaction id, which a parallel VACUUM can't get.
-    if (IsInParallelMode() || !ConditionalLockRelation(index, AccessExclusiveLock)) return;
+    if (IsInParallelMode() || !lock_alone(index, patience ? lock_tries : 1)) return;
     if (RelationGetNumberOfBlocks(index) == blocks) {
         const BlockNumber kept = remove_free_tail(index, meta, blocks);
         fault_point("sweep: before truncation");
@@ -63,7 +81,7 @@ void truncate_tail(Relation index, const MetaPage& meta)
 
 }  // namespace
 
-void sweep_pages(Relation index)
+void sweep_pages(Relation index, bool patience)
 {
     const MetaPage meta = read_metapage(index);
     const Directory* directory = read_directory(index, meta);
@@ -76,7 +94,7 @@ void sweep_pages(Relation index)
     fault_point("sweep: list written");
     pfree(extents);
     pfree(map.owners);
-    truncate_tail(index, meta);
+    truncate_tail(index, meta, patience);
 }
 
 }  // namespace pgwarp

@@ -9,7 +9,8 @@ namespace pgwarp
 {
 
 // The caller keeps VACUUM and merges out; inserts go on: who adds a page to a log keeps the one before it locked until
-// the link is there, so that no page of theirs looks unused.
-void sweep_pages(Relation index);
+// the link is there, so that no page of theirs looks unused. Pages at the end are given back when nobody else has the
+// index locked: right now, or with `patience` within some seconds, in which others come and go as they like.
+void sweep_pages(Relation index, bool patience);
 
 }  // namespace pgwarp

@@ -80,11 +80,10 @@ sub log_limit
 	return max(1000, sql("SELECT CASE method WHEN 'exact' THEN rows / 4 WHEN 'graph' THEN rows / 32 ELSE ((options->>'lists')::int + rows * 0.025) / 4 END::bigint FROM pgwarp_index_info('$index')"));
 }
 
-# On a GPU many fresh rows may cost next to nothing: then none are merged.
+# Where the engine has measured what fresh rows cost, that decides: they may cost next to nothing, and are not merged then.
 sub costs_little
 {
 	my ($index) = @_;
-	return 0 if ($ENV{PGWARP_DEVICE} // '') ne 'cuda';
 	return sql("SELECT coalesce((SELECT delta_cost <= 0.25 FROM pgwarp_status WHERE index = '$index'::regclass), false)::int");
 }
 
@@ -114,11 +113,17 @@ sub recall
 }
 
 # The same with one effort for all indexes, whatever their calibrations choose: a part of the lists, and of the rows. Of few
-# lists a larger part: there, what one training has by luck over another weighs more.
+# lists a larger part: there, what one training has by luck over another weighs more. In a graph, rows of the index that are
+# dead in the table have places among a search's candidates until VACUUM tells the index.
 sub recall_by_effort
 {
 	my ($index, $exact) = @_;
-	return recall($index, $exact, 'SET pgwarp.graph_ef_search = 24;') if info($index, 'method') eq 'graph';
+	if (info($index, 'method') eq 'graph')
+	{
+		my $count = sql("SELECT count(*) FROM " . ($index =~ s{_.*}{}r));
+		my $effort = info($index, "round(24.0 * (rows + delta_rows - dead_rows) / $count)");
+		return recall($index, $exact, "SET pgwarp.graph_ef_search = $effort;");
+	}
 	my $probes = info($index, "ceil((options->>'lists')::int * " . ($full ? 0.02 : 0.03) . ')');
 	return recall($index, $exact, "SET pgwarp.ivfadc_probes = $probes; SET pgwarp.refine_factor = 4;");
 }

@@ -10,6 +10,7 @@
 #include "engine/options.h"
 #include "engine/process.h"
 #include "engine/server.h"
+#include "numeric/processors.h"
 
 namespace
 {
@@ -33,7 +34,7 @@ int serve(EngineOptions options)
     }
     // The engine's own pools share the work out; threads within threads would only get in each other's way.
     openblas_set_num_threads(1);
-    if (options.threads == 0) options.threads = std::max(1U, std::thread::hardware_concurrency());
+    if (options.threads == 0) options.threads = usable_processors();
     const auto device = Device::open(options, options.threads);
     Server(options, *device).run(signals.get());
     return 0;

@@ -5,7 +5,8 @@
 #include <fstream>
 #include <limits>
 #include <map>
-#include <thread>
+
+#include "numeric/processors.h"
 
 namespace pgwarp
 {
@@ -14,7 +15,7 @@ constexpr std::uint64_t small_index_values = 1U << 18;  // 2,048 rows of 128 dim
 
 std::size_t default_io_threads()
 {
-    return std::clamp<std::size_t>(std::thread::hardware_concurrency() / 4, 2, 8);
+    return std::clamp<std::size_t>(usable_processors() / 4, 2, 8);
 }
 
 std::optional<EngineOptions> parse_options(int argc, const char* const* argv, int& exit_code)
@@ -28,7 +29,7 @@ std::optional<EngineOptions> parse_options(int argc, const char* const* argv, in
     app.add_option("--device", options.device, "auto, cuda or cpu")->transform(CLI::CheckedTransformer(devices));
     app.add_option("--gpus", options.gpus, "GPUs to use, comma-separated (default: all)");
     app.add_option("--memory", options.memory, "Bytes that resident indexes may use (0: a share of what is free)");
-    app.add_option("--threads", options.threads, "Threads of a search or a build (0: all cores)")
+    app.add_option("--threads", options.threads, "Threads of a search or a build (0: all cores that it may use)")
         ->check(CLI::Range(0, 1024));
     app.add_option("--io-threads", options.io_threads,
                    "Threads that serve connections (default: a quarter of the processors, 2 to 8)")

@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "numeric/processors.h"
+
 namespace pgwarp
 {
 
@@ -203,7 +205,7 @@ struct ThreadPool::State {
 
 ThreadPool::ThreadPool(std::size_t threads) : state_(std::make_unique<State>())
 {
-    if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
+    if (threads == 0) threads = usable_processors();
     for (std::size_t i = 1; i < threads; ++i) {
         state_->threads.emplace_back([state = state_.get()] { state->work(); });
     }

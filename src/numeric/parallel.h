@@ -33,7 +33,7 @@ private:
 class ThreadPool
 {
 public:
-    explicit ThreadPool(std::size_t threads);  // 0 = number of cores; 1 = everything runs on the caller
+    explicit ThreadPool(std::size_t threads);  // 0 = usable_processors(); 1 = everything runs on the caller
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;

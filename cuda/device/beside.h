@@ -8,8 +8,8 @@
 namespace pgwarp::cuda
 {
 
-// Runs it, if there is any, and tells whether the stream is still at work then. It may turn to another device. Where it
-// throws, the stream's work is waited for first: its memory may go then.
+// Runs it, if there is any. It may turn to another device. Where it throws, the stream's work is waited for first: its
+// memory may go then.
 inline void run_beside(cudaStream_t stream, Meanwhile* meanwhile)
 {
     if (meanwhile == nullptr || meanwhile->begun()) return;
@@ -22,9 +22,6 @@ inline void run_beside(cudaStream_t stream, Meanwhile* meanwhile)
         (void)cudaStreamSynchronize(stream);
         throw;
     }
-    const cudaError_t state = cudaStreamQuery(stream);
-    if (state == cudaErrorNotReady) (void)cudaGetLastError();
-    meanwhile->set_in_time(state == cudaErrorNotReady);
 }
 
 }  // namespace pgwarp::cuda

@@ -54,10 +54,8 @@ struct MirrorSnapshot {
 struct TimesBeside {
     std::size_t queries;
     std::uint64_t all;
-    std::uint64_t parts;   // of the delta rows
-    std::uint64_t plain;   // those compared one by one
-    std::uint64_t waited;  // for the device, after that
-    bool in_time;          // the device was still at work then
+    std::uint64_t parts;  // of the delta rows
+    std::uint64_t plain;  // those compared one by one
 };
 
 class Mirror
@@ -87,7 +85,11 @@ public:
 
     // Counts what delta rows cost beside the rest of a dispatch: those in parts, and those compared one by one.
     void count_delta(std::uint64_t rows_nanoseconds, std::uint64_t parts_nanoseconds, std::uint64_t plain_nanoseconds);
-    // The same where they were compared while a device worked: what it had time for costs nothing.
+    // The same where they were compared while a device worked: they cost what such a dispatch takes longer than one
+    // alone, for the device may work for both. So now and then a dispatch of so many queries is to be made alone, and
+    // delta rows are compared afterwards.
+    bool wants_alone(std::size_t queries);
+    void count_alone(std::size_t queries, std::uint64_t nanoseconds);
     void count_delta_meanwhile(const TimesBeside& times);
     // What delta rows add to a search lately, as a share of its time without them; negative while that isn't known.
     // What a part will soon spare it doesn't count.
@@ -150,9 +152,10 @@ private:
     std::atomic<std::uint64_t> rows_ns_{0};
     std::atomic<std::uint64_t> parts_ns_{0};
     std::atomic<std::uint64_t> plain_ns_{0};
-    std::atomic<std::uint64_t> hidden_ns_{0};       // of comparing one by one, while a device worked
-    std::atomic<std::uint64_t> device_ns_{0};       // that it works for a dispatch of
-    std::atomic<std::uint64_t> device_queries_{0};  // so many queries, as far as it was waited for
+    std::atomic<std::uint64_t> hidden_ns_{0};  // of comparing one by one, while a device worked
+    std::array<std::atomic<std::uint64_t>, 16>
+        alone_ns_{};                            // of a dispatch by the number of queries, each twice the last
+    std::atomic<std::uint64_t> dispatches_{0};  // beside delta rows
     std::atomic<bool> part_asked_{false};
     std::atomic<bool> part_failed_{false};  // the last one
     std::atomic<Clock::rep> no_part_before_{0};

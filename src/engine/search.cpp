@@ -133,11 +133,10 @@ struct SearchWork {
     std::vector<std::vector<Found>> delta;
 };
 
-// How long delta rows took, and when they were done.
+// How long delta rows took.
 struct FreshTimes {
     Clock::duration parts{};
     Clock::duration plain{};
-    Clock::time_point done;
 };
 
 // The nearest delta rows of each query: of parts, beside what the index has found, and of those in no part, while a
@@ -161,8 +160,7 @@ FreshTimes search_fresh(const Mirror& mirror, const MirrorSnapshot& snapshot, co
     in_parts.meanwhile = &plain;
     if (!snapshot.parts.empty()) search_parts(mirror, snapshot, in_parts, in_index, pool, work.part_rows);
     plain.run();
-    times.done = Clock::now();
-    times.parts = times.done - began - times.plain;
+    times.parts = Clock::now() - began - times.plain;
     return times;
 }
 
@@ -197,17 +195,18 @@ void search_all(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& bat
         const std::vector<std::vector<RowResult>> nothing(batch.count);
         times = search_fresh(mirror, snapshot, batch, nothing, pool, work);
     });
-    if (snapshot.delta_rows() > 0) batch.meanwhile = &meanwhile;
+    const bool fresh = snapshot.delta_rows() > 0;
+    const bool alone = !fresh || mirror.wants_alone(batch.count);
+    if (!alone) batch.meanwhile = &meanwhile;
     const auto started = Clock::now();
     mirror.searcher().search(batch, work.rows, pool);
-    const auto searched = Clock::now();
+    const std::uint64_t searched = nanoseconds(Clock::now() - started);
     if (meanwhile.begun()) {
-        mirror.count_delta_meanwhile({batch.count, nanoseconds(searched - started), nanoseconds(times.parts),
-                                      nanoseconds(times.plain), nanoseconds(searched - times.done),
-                                      meanwhile.in_time()});
+        mirror.count_delta_meanwhile({batch.count, searched, nanoseconds(times.parts), nanoseconds(times.plain)});
     } else {
         times = search_fresh(mirror, snapshot, batch, work.rows, pool, work);
-        mirror.count_delta(nanoseconds(searched - started), nanoseconds(times.parts), nanoseconds(times.plain));
+        if (alone) mirror.count_alone(batch.count, searched);
+        if (!alone || !fresh) mirror.count_delta(searched, nanoseconds(times.parts), nanoseconds(times.plain));
     }
     batch.meanwhile = nullptr;
     if (snapshot.parts.empty()) return;

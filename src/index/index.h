@@ -107,14 +107,10 @@ public:
     {
         if (!std::exchange(begun_, true)) work_();
     }
-    // Whether it ended while the device was still at work: the searcher that ran it says so.
-    bool in_time() const { return in_time_; }
-    void set_in_time(bool in_time) { in_time_ = in_time; }
 
 private:
     std::function<void()> work_;
     bool begun_ = false;
-    bool in_time_ = false;
 };
 
 // A batch of queries of one index with equal settings. Queries of a cosine index are normalised already.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/listed_rows.h"
 #include "index/arrays.h"
 #include "index/calibrate.h"
 #include "index/ivfadc/extender.h"
@@ -218,6 +219,12 @@ DeltaPartPtr make_part(const PartRecipe& recipe, const LogViews& logs, const Par
         if (std::strcmp(array.name, array_list_of_row) != 0) continue;
         part->lists.resize(array.rows);
         builder->read(array.name, 0, std::as_writable_bytes(std::span(part->lists)));
+    }
+    const std::uint64_t lists = recipe.shared.empty() ? 0 : recipe.shared.front().rows;
+    if (!part->lists.empty() && plan.rows <= few_rows_of_list * lists) {
+        part->searcher =
+            make_listed_rows(static_cast<Metric>(recipe.shape.metric), dimensions, part->rows, part->lists, lists);
+        return part;
     }
     part->searcher = recipe.method->make_searcher(recipe.shape, recipe.options, arrays);
     for (const ArrayShape& array : recipe.shared) part->searcher->write(array.name, 0, recipe.shared_bytes);

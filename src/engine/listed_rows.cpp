@@ -1,0 +1,117 @@
+#include "engine/listed_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/vectors.h"
+#include "numeric/distance.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::size_t query_grain = 4;  // queries that a thread takes at a time
+constexpr std::size_t prefetched = 4;   // rows on their way while one is compared
+
+class ListedRows : public Searcher
+{
+public:
+    ListedRows(Metric metric, std::size_t dimensions, std::span<const DeltaPart::Row> rows,
+               std::span<const std::uint32_t> lists, std::size_t list_count)
+        : metric_(metric), dimensions_(dimensions), rows_(rows), first_(list_count + 1), by_list_(rows.size())
+    {
+        for (const std::uint32_t list : lists) ++first_[list + 1];
+        for (std::size_t list = 0; list < list_count; ++list) first_[list + 1] += first_[list];
+        std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
+        for (std::size_t row = 0; row < lists.size(); ++row)
+            by_list_[next[lists[row]]++] = static_cast<std::uint32_t>(row);
+        for (const DeltaPart::Row& row : rows)
+            max_norm_ = std::max(max_norm_, bound_norm(metric, {row.vector, dimensions}));
+    }
+
+    void write(const std::string&, std::uint64_t, std::span<const std::byte>) override
+    {
+        throw BadRequest("these rows are not loaded");
+    }
+    void finish_load(ThreadPool&) override {}
+    std::uint64_t memory_bytes() const override { return (first_.size() + by_list_.size()) * sizeof(std::uint32_t); }
+    ResultKind result_kind() const override { return ResultKind::exact; }
+    double search_cost(const SearchBatch& batch) const override
+    {
+        const std::size_t lists = first_.size() - 1;
+        const auto probes = static_cast<double>(
+            std::clamp<std::int64_t>(batch.settings.get("probes", batch.effort), 1, static_cast<std::int64_t>(lists)));
+        return 2.0 * static_cast<double>(batch.count * rows_.size() * dimensions_) * probes /
+               static_cast<double>(lists);
+    }
+    ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
+
+    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override
+    {
+        pool.parallel_for(batch.count, query_grain, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i) {
+                if (batch.cancel != nullptr) batch.cancel->check();
+                results[i].clear();
+                search_one(batch, i, results[i]);
+            }
+        });
+    }
+    void search_exact(const SearchBatch&, double, std::uint32_t, std::vector<RowResult>&, ThreadPool&) const override
+    {
+        throw BadRequest("these rows are searched with their index");
+    }
+
+private:
+    void search_one(const SearchBatch& batch, std::size_t number, std::vector<RowResult>& found) const
+    {
+        const float* query = batch.queries.data() + number * dimensions_;
+        if (batch.probed != nullptr && !(*batch.probed)[number].empty()) {
+            for (const Candidate& list : (*batch.probed)[number])
+                compare(batch, query, first_[list.row], first_[list.row + 1], found);
+        } else {
+            compare(batch, query, 0, by_list_.size(), found);
+        }
+        if (found.size() <= batch.k) return;
+        const auto nearer = [](const RowResult& a, const RowResult& b) { return a.distance < b.distance; };
+        const auto kth = found.begin() + static_cast<std::ptrdiff_t>(batch.k) - 1;
+        std::nth_element(found.begin(), kth, found.end(), nearer);
+        // A row among the true k nearest scores at most 2 errors above the k-th best score.
+        const float norm = bound_norm(metric_, {query, dimensions_});
+        const double limit = kth->distance + 2.0 * score_error_bound(metric_, dimensions_, norm, max_norm_);
+        std::erase_if(found, [limit](const RowResult& row) { return row.distance > limit; });
+    }
+
+    // Adds the rows at these places of by_list_ with their scores.
+    void compare(const SearchBatch& batch, const float* query, std::size_t begin, std::size_t end,
+                 std::vector<RowResult>& found) const
+    {
+        for (std::size_t at = begin; at < end; ++at) {
+            const std::uint32_t row = by_list_[at];
+            if (at + prefetched < by_list_.size()) __builtin_prefetch(rows_[by_list_[at + prefetched]].vector);
+            if (bit_is_set(batch.dead, row)) continue;
+            const float value = score(metric_, query, rows_[row].vector, dimensions_);
+            // An overflow proves nothing: the row stays a candidate.
+            found.push_back({std::isnan(value) ? -std::numeric_limits<double>::infinity() : value, row});
+        }
+    }
+
+    const Metric metric_;
+    const std::size_t dimensions_;
+    const std::span<const DeltaPart::Row> rows_;
+    std::vector<std::uint32_t> first_;    // [lists + 1] places in by_list_
+    std::vector<std::uint32_t> by_list_;  // numbers of rows
+    float max_norm_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Searcher> make_listed_rows(Metric metric, std::size_t dimensions, std::span<const DeltaPart::Row> rows,
+                                           std::span<const std::uint32_t> lists, std::size_t list_count)
+{
+    return std::make_unique<ListedRows>(metric, dimensions, rows, lists, list_count);
+}
+
+}  // namespace pgwarp

@@ -23,7 +23,6 @@ constexpr std::uint64_t measured_ns = 500000;
 constexpr std::uint64_t remembered_ns = 20000000;  // of searches in the index
 constexpr std::uint64_t most_parts = 4;            // times the search in the index that they are believed to take
 constexpr std::uint64_t fewest_part_rows = 128;
-constexpr std::uint64_t alone_every = 256;  // dispatches of a device: few enough not to show in a 99th percentile
 constexpr auto part_pause = std::chrono::seconds(30);  // after a part could not be made
 constexpr int part_patience = 4;  // after one was: as many times what it took, so that parts take a fifth of a thread
 
@@ -251,26 +250,20 @@ void Mirror::count_delta(std::uint64_t rows_nanoseconds, std::uint64_t parts_nan
     rows_ns_.store(remembered_ns / 2, std::memory_order_relaxed);
 }
 
-bool Mirror::wants_alone(std::size_t queries)
+void Mirror::count_with_few(std::size_t queries, std::uint64_t nanoseconds)
 {
-    const bool unknown = alone_ns_[class_of(queries)].load(std::memory_order_relaxed) == 0;
-    return on_cuda_ && (unknown || dispatches_.fetch_add(1, std::memory_order_relaxed) % alone_every == 0);
-}
-
-void Mirror::count_alone(std::size_t queries, std::uint64_t nanoseconds)
-{
-    std::atomic<std::uint64_t>& kept = alone_ns_[class_of(queries)];
+    std::atomic<std::uint64_t>& kept = with_few_ns_[class_of(queries)];
     const std::uint64_t before = kept.load(std::memory_order_relaxed);
     // A thread that was not let run says nothing about the device.
-    const std::uint64_t now = before == 0 ? nanoseconds : (7 * before + std::min(nanoseconds, 2 * before)) / 8;
+    const std::uint64_t now = before == 0 ? nanoseconds : (15 * before + std::min(nanoseconds, 2 * before)) / 16;
     kept.store(std::max<std::uint64_t>(now, 1), std::memory_order_relaxed);
 }
 
 void Mirror::count_delta_meanwhile(const TimesBeside& times)
 {
     const std::uint64_t fresh = times.parts + times.plain;
-    const std::uint64_t alone = alone_ns_[class_of(times.queries)].load(std::memory_order_relaxed);
-    const std::uint64_t cost = std::min(fresh, times.all - std::min(times.all, alone));
+    const std::uint64_t with_few = with_few_ns_[class_of(times.queries)].load(std::memory_order_relaxed);
+    const std::uint64_t cost = std::min(fresh, times.all - std::min(times.all, with_few));
     const std::uint64_t parts = fresh > 0 ? cost * times.parts / fresh : 0;
     hidden_ns_.fetch_add(times.plain - std::min(times.plain, cost - parts), std::memory_order_relaxed);
     count_delta(times.all - cost, parts, cost - parts);

@@ -50,6 +50,9 @@ struct MirrorSnapshot {
     }
 };
 
+// So few delta rows are not worth a merge by themselves.
+inline constexpr std::uint64_t few_delta_rows = 1000;
+
 // What a dispatch took during which delta rows were compared while a device worked, in nanoseconds.
 struct TimesBeside {
     std::size_t queries;
@@ -85,11 +88,9 @@ public:
 
     // Counts what delta rows cost beside the rest of a dispatch: those in parts, and those compared one by one.
     void count_delta(std::uint64_t rows_nanoseconds, std::uint64_t parts_nanoseconds, std::uint64_t plain_nanoseconds);
-    // The same where they were compared while a device worked: they cost what such a dispatch takes longer than one
-    // alone, for the device may work for both. So now and then a dispatch of so many queries is to be made alone, and
-    // delta rows are compared afterwards.
-    bool wants_alone(std::size_t queries);
-    void count_alone(std::size_t queries, std::uint64_t nanoseconds);
+    // The same where they were compared while a device worked, and the device perhaps for both: they cost what such a
+    // dispatch takes longer than it did with few of them. That there are any costs something, which no merge spares.
+    void count_with_few(std::size_t queries, std::uint64_t nanoseconds);
     void count_delta_meanwhile(const TimesBeside& times);
     // What delta rows add to a search lately, as a share of its time without them; negative while that isn't known.
     // What a part will soon spare it doesn't count.
@@ -152,10 +153,8 @@ private:
     std::atomic<std::uint64_t> rows_ns_{0};
     std::atomic<std::uint64_t> parts_ns_{0};
     std::atomic<std::uint64_t> plain_ns_{0};
-    std::atomic<std::uint64_t> hidden_ns_{0};  // of comparing one by one, while a device worked
-    std::array<std::atomic<std::uint64_t>, 16>
-        alone_ns_{};                            // of a dispatch by the number of queries, each twice the last
-    std::atomic<std::uint64_t> dispatches_{0};  // beside delta rows
+    std::atomic<std::uint64_t> hidden_ns_{0};                   // of comparing one by one, while a device worked
+    std::array<std::atomic<std::uint64_t>, 16> with_few_ns_{};  // of a dispatch, by class_of() its queries
     std::atomic<bool> part_asked_{false};
     std::atomic<bool> part_failed_{false};  // the last one
     std::atomic<Clock::rep> no_part_before_{0};

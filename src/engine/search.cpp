@@ -195,18 +195,16 @@ void search_all(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& bat
         const std::vector<std::vector<RowResult>> nothing(batch.count);
         times = search_fresh(mirror, snapshot, batch, nothing, pool, work);
     });
-    const bool fresh = snapshot.delta_rows() > 0;
-    const bool alone = !fresh || mirror.wants_alone(batch.count);
-    if (!alone) batch.meanwhile = &meanwhile;
+    if (snapshot.delta_rows() > 0) batch.meanwhile = &meanwhile;
     const auto started = Clock::now();
     mirror.searcher().search(batch, work.rows, pool);
     const std::uint64_t searched = nanoseconds(Clock::now() - started);
+    if (snapshot.delta_rows() <= few_delta_rows) mirror.count_with_few(batch.count, searched);
     if (meanwhile.begun()) {
         mirror.count_delta_meanwhile({batch.count, searched, nanoseconds(times.parts), nanoseconds(times.plain)});
     } else {
         times = search_fresh(mirror, snapshot, batch, work.rows, pool, work);
-        if (alone) mirror.count_alone(batch.count, searched);
-        if (!alone || !fresh) mirror.count_delta(searched, nanoseconds(times.parts), nanoseconds(times.plain));
+        mirror.count_delta(searched, nanoseconds(times.parts), nanoseconds(times.plain));
     }
     batch.meanwhile = nullptr;
     if (snapshot.parts.empty()) return;

@@ -17,6 +17,7 @@ namespace
 constexpr std::size_t search_workers = 3;
 constexpr std::size_t fewest_copiers = 2;
 constexpr std::size_t most_copiers = 8;
+constexpr std::size_t ahead_share = 4;  // of the threads one: for loads that nobody waits for
 
 // Of host memory. engine_memory limits each GPU where there are some; what does not fit there lies on the host, and
 // must have room.
@@ -44,6 +45,7 @@ Engine::Engine(const EngineOptions& given, Device& used)
       device(used),
       search_pool(given.threads),
       build_pool(make_background_pool(given.threads)),
+      ahead_pool(make_background_pool(std::max<std::size_t>(1, given.threads / ahead_share))),
       residency(host_memory(given, used)),
       buffers(bulk_buffers, query_buffers),
       searches(search_workers, search_pool),

@@ -41,6 +41,7 @@ public:
     const Clock::time_point started = Clock::now();
     ThreadPool search_pool;
     std::unique_ptr<ThreadPool> build_pool;  // of a lower priority
+    std::unique_ptr<ThreadPool> ahead_pool;  // likewise; few, so that searches keep most of the memory's bandwidth
     ThreadPool inline_pool{1};
     Residency residency;
     TransferBuffers buffers;

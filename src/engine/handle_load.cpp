@@ -193,7 +193,8 @@ void handle_load_chunk(IoThread& thread, const Request& request)
     });
 }
 
-// What a load's end would do, while the generation before still answers: nothing is published.
+// What a load's end would do, while the generation before still answers: nothing is published, nobody waits, and
+// searches go first.
 void handle_load_prepare(IoThread& thread, const Request& request)
 {
     const MirrorKey key = decode_mirror(request.payload);
@@ -205,7 +206,7 @@ void handle_load_prepare(IoThread& thread, const Request& request)
         engine.loads, request,
         [&engine, mirror, key] {
             try {
-                mirror->finish_load(engine.search_pool);
+                mirror->finish_load(*engine.ahead_pool);
             } catch (...) {
                 engine.residency.abandon_load(key, mirror);
                 throw;

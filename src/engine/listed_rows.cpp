@@ -41,11 +41,12 @@ public:
     ResultKind result_kind() const override { return ResultKind::exact; }
     double search_cost(const SearchBatch& batch) const override
     {
-        const std::size_t lists = first_.size() - 1;
-        const auto probes = static_cast<double>(
-            std::clamp<std::int64_t>(batch.settings.get("probes", batch.effort), 1, static_cast<std::int64_t>(lists)));
-        return 2.0 * static_cast<double>(batch.count * rows_.size() * dimensions_) * probes /
-               static_cast<double>(lists);
+        const auto lists = static_cast<std::int64_t>(first_.size() - 1);
+        std::int64_t probes = batch.settings.get("probes", 0);
+        if (probes <= 0) probes = batch.effort;
+        if (probes <= 0) probes = lists;
+        return 2.0 * static_cast<double>(batch.count * rows_.size() * dimensions_) *
+               static_cast<double>(std::min(probes, lists)) / static_cast<double>(lists);
     }
     ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
 

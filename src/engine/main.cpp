@@ -3,7 +3,6 @@
 #include <cblas.h>
 
 #include <exception>
-#include <thread>
 
 #include "engine/device.h"
 #include "engine/log.h"

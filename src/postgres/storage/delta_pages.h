@@ -16,7 +16,7 @@ struct LogStream {
     StreamStart moved;  // the page that was moved last, when it was the tail; block 0: none was
 };
 
-// Content of the log_head page with ordinal 0. Small, because every append compares and logs it.
+// Content of the log_head page with ordinal 0. Small, because every append logs it.
 struct LogHead {
     uint64 entry_end;
     uint64 value_end;

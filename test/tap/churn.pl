@@ -84,7 +84,16 @@ sub log_limit
 sub costs_little
 {
 	my ($index) = @_;
-	return sql("SELECT coalesce((SELECT delta_cost <= 0.25 FROM pgwarp_status WHERE index = '$index'::regclass), false)::int");
+	return sql("SELECT coalesce((SELECT delta_cost <= 0.25 FROM pgwarp_status WHERE index = '$index'::regclass AND NOT loading ORDER BY delta_rows LIMIT 1), false)::int");
+}
+
+sub worker_runs { return sql("SELECT count(*) FROM pg_stat_activity WHERE backend_type IN ('autovacuum worker', 'pgwarp merge') AND state = 'active'") }
+
+# Whether autovacuum has little to do in a table, and nobody is at work there.
+sub is_tidy
+{
+	my ($table) = @_;
+	return sql("SELECT (n_dead_tup <= 50 + 0.2 * n_live_tup)::int FROM pg_stat_user_tables WHERE relname = '$table'") && !worker_runs();
 }
 
 # Searches go on until an index is in good order, or for a minute.
@@ -92,15 +101,17 @@ sub settles
 {
 	my ($table, $index) = @_;
 	my $started = time;
-	my $delta;
-	while (time - $started < 60)
+	my ($delta, $settled);
+	while (!$settled && time - $started < 60)
 	{
-		($delta) = look($table, $index);
-		last if $delta <= log_limit($index) || costs_little($index);
 		sleep 0.5;
+		($delta) = look($table, $index);
+		$settled = ($delta <= log_limit($index) || costs_little($index)) && is_tidy($table);
 	}
-	ok($delta <= log_limit($index) || costs_little($index), sprintf '%s: in good order %.0f s after the load', $index, time - $started)
-		or diag("$delta rows in the logs, of " . log_limit($index));
+	ok($settled, sprintf '%s: in good order %.0f s after the load', $index, time - $started) or diag(
+		"$delta rows in the logs, of " . log_limit($index) . '; ' . sql("SELECT json_agg(s) FROM pgwarp_status s WHERE index = '$index'::regclass"),
+		'; ' . sql("SELECT json_agg(json_build_array(backend_type, query, now() - backend_start)) FROM pg_stat_activity WHERE backend_type ~ 'pgwarp merge|autovacuum worker'"),
+		'; ' . sql("SELECT to_json(s) FROM pg_stat_user_tables s WHERE relname = '$table'"));
 	return;
 }
 
@@ -187,8 +198,6 @@ sub is_whole
 	}
 	return;
 }
-
-sub worker_runs { return sql("SELECT count(*) FROM pg_stat_activity WHERE backend_type IN ('autovacuum worker', 'pgwarp merge') AND state = 'active'") }
 
 # No more autovacuum: what is measured must hold still.
 sub quiet

@@ -1,5 +1,6 @@
 // Sorts of keys in shared memory by a whole block: bitonic ones of a power of two, and for few keys, of which no two
-// are the same, one that counts for each how many come before it: two barriers in place of dozens.
+// are the same, one that counts for each how many come before it: two barriers in place of dozens. Of many keys the
+// first are found by a bound on the last of them.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +58,48 @@ __device__ inline void count_keys(std::uint64_t* keys, std::uint32_t count)
     __syncthreads();
     if (own) keys[place] = key;
     __syncthreads();
+}
+
+// Puts the smallest of `count` keys, no two the same and more than there are threads, in front of the others: `wanted`
+// or some more, in no order. Returns how many, or 0 for more than counting serves. wanted: at most a quarter of the
+// threads. spare: [count].
+__device__ inline std::uint32_t bring_forward(std::uint64_t* keys, std::uint64_t* spare, std::uint32_t count,
+                                              std::uint32_t wanted)
+{
+    __shared__ std::uint64_t limit;
+    __shared__ std::uint32_t sizes[2];  // of those within the limit and of the others
+    if (threadIdx.x < 2) sizes[threadIdx.x] = 0;
+    __syncthreads();
+    // The smallest of what two threads look at: the wanted-th of these is none too small.
+    std::uint64_t least = ~std::uint64_t{0};
+    for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) least = min(least, keys[i]);
+    least = min(least, static_cast<std::uint64_t>(__shfl_xor_sync(~0U, least, 1)));
+    if (threadIdx.x % 2 == 0) spare[threadIdx.x / 2] = least;
+    __syncthreads();
+    const std::uint32_t pairs = blockDim.x / 2;
+    if (threadIdx.x < pairs) {
+        const std::uint64_t own = spare[threadIdx.x];
+        if (place_of(pairs, [&](std::uint32_t j) { return spare[j] < own; }) == wanted - 1) limit = own;
+    }
+    __syncthreads();
+    const unsigned lanes_before = (1U << threadIdx.x % 32) - 1;
+    for (std::uint32_t first = threadIdx.x & ~31U; first < count; first += blockDim.x) {
+        const std::uint32_t i = first + threadIdx.x % 32;
+        const bool own = i < count;
+        const std::uint64_t key = own ? keys[i] : 0;
+        const unsigned within = __ballot_sync(~0U, own && key <= limit);
+        const unsigned beyond = __ballot_sync(~0U, own && key > limit);
+        std::uint32_t begin = 0;
+        if (threadIdx.x % 32 < 2)
+            begin = atomicAdd(&sizes[threadIdx.x % 32], __popc(threadIdx.x % 32 == 0 ? within : beyond));
+        const std::uint32_t front = __shfl_sync(~0U, begin, 0) + __popc(within & lanes_before);
+        const std::uint32_t back = __shfl_sync(~0U, begin, 1) + __popc(beyond & lanes_before);
+        if (own) spare[key <= limit ? front : count - 1 - back] = key;
+    }
+    __syncthreads();
+    for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) keys[i] = spare[i];
+    __syncthreads();
+    return counting_serves(sizes[0]) ? sizes[0] : 0;
 }
 
 // By key, then by row.

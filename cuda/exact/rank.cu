@@ -137,6 +137,30 @@ __device__ void write_answer(const RankArguments& arguments, const Ranking& rank
     report(arguments, id, min(k, count));
 }
 
+__device__ void sort_proposed(const Ranking& ranking, std::uint32_t count)
+{
+    const std::uint32_t width = power_of_two_from(count);
+    for (std::uint32_t i = count + threadIdx.x; i < width; i += blockDim.x) ranking.proposed[i] = no_proposal;
+    sort_keys(ranking.proposed, width);
+}
+
+// Sorts the best of the proposals, `wanted` or more; returns how many. The others come behind them.
+__device__ std::uint32_t sort_best(const Ranking& ranking, std::uint32_t count, std::uint32_t wanted)
+{
+    if (counting_serves(count)) {
+        count_keys(ranking.proposed, count);
+        return count;
+    }
+    const std::uint32_t best =
+        wanted <= blockDim.x / 4 ? bring_forward(ranking.proposed, ranking.values, count, wanted) : 0;
+    if (best == 0) {
+        sort_proposed(ranking, count);
+        return count;
+    }
+    count_keys(ranking.proposed, best);
+    return best;
+}
+
 __global__ __launch_bounds__(most_threads) void rank_slots(const RankArguments arguments)
 {
     extern __shared__ std::uint64_t shared[];
@@ -155,13 +179,10 @@ __global__ __launch_bounds__(most_threads) void rank_slots(const RankArguments a
     const bool everything = complete && threshold == -INFINITY;
     if (count < k && !everything) return give_up(arguments, id, 0, false);
 
-    const std::uint32_t width = counting_serves(count) ? count : power_of_two_from(count);
-    for (std::uint32_t i = threadIdx.x; i < width; i += blockDim.x) {
-        ranking.proposed[i] = i < count ? proposal_key(entries[i]) : no_proposal;
-    }
-    counting_serves(count) ? count_keys(ranking.proposed, count) : sort_keys(ranking.proposed, width);
+    for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) ranking.proposed[i] = proposal_key(entries[i]);
     // More than k where that takes no longer.
     std::uint32_t ranked = min(max(k, blockDim.x / canonical_lanes), count);
+    const std::uint32_t sorted = sort_best(ranking, count, ranked + ranked / 4);
     evaluate(arguments, query, ranking, 0, ranked);
     if (!everything || count > k) {
         std::uint64_t worst = 0;
@@ -177,6 +198,8 @@ __global__ __launch_bounds__(most_threads) void rank_slots(const RankArguments a
         if (needed > ranked && std::size_t{needed - ranked} * arguments.dimensions > slot_elements) {
             return give_up(arguments, id, 0, false);
         }
+        // Those ranked so far are the best in this order too.
+        if (needed > sorted) sort_proposed(ranking, count);
         evaluate(arguments, query, ranking, ranked, needed);
         ranked = max(ranked, needed);
     }

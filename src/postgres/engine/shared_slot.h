@@ -23,6 +23,14 @@ struct QuarantineEntry {
 };
 
 inline constexpr int quarantine_capacity = 64;
+inline constexpr int merge_note_capacity = 16;
+
+// An index that a worker has merged.
+struct MergeNote {
+    Oid database;
+    Oid index;
+    TimestampTz no_small_merge_before;  // that a worker is started for
+};
 
 struct SharedSlot {
     slock_t mutex;
@@ -43,6 +51,8 @@ struct SharedSlot {
     RememberedIndex remembered[remembered_capacity];
     DeltaCostNotes delta_costs;
     DeltaProgressNotes delta_progress;
+    MergeNote merges[merge_note_capacity];
+    int next_merge;  // of these to be overwritten
 };
 
 // Attaches to the slot, making it if need be.

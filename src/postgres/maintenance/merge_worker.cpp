@@ -38,6 +38,11 @@ namespace
 constexpr int64 shortest_rest_us = 5 * USECS_PER_SEC;  // between two workers
 constexpr int64 leave_alone_us = 300 * USECS_PER_SEC;  // a table whose merge failed, or isn't wanted
 
+// The cost of fresh rows comes with the first of them, and merges take bandwidth from searches: for few rows an index
+// isn't merged again until so many times what its last merge took has passed.
+constexpr int64 small_patience = 4;
+constexpr uint64 small_part = 16;  // of the index's rows: fewer are few
+
 // What the worker is told, in bgw_extra.
 struct MergeTask {
     Oid database;
@@ -45,14 +50,40 @@ struct MergeTask {
 };
 static_assert(sizeof(MergeTask) <= BGW_EXTRALEN);
 
-// Whether this session may start a worker for a table now. Then no other may for a while.
-bool claim_worker(Oid table)
+// The note of an index; null when there is none. The lock is held.
+MergeNote* find_note(SharedSlot* shared, Oid index)
+{
+    for (MergeNote& note : shared->merges) {
+        if (note.index == index && note.database == MyDatabaseId) return &note;
+    }
+    return nullptr;
+}
+
+void note_merge(Oid index, TimestampTz began)
 {
     SharedSlot* shared = shared_slot();
     const TimestampTz now = GetCurrentTimestamp();
     SpinLockAcquire(&shared->mutex);
+    MergeNote* note = find_note(shared, index);
+    if (note == nullptr) {
+        note = &shared->merges[shared->next_merge];
+        shared->next_merge = (shared->next_merge + 1) % merge_note_capacity;
+    }
+    *note = {MyDatabaseId, index, now + small_patience * (now - began)};
+    SpinLockRelease(&shared->mutex);
+}
+
+// Whether this session may start a worker for an index now. Then no other may for a while.
+bool claim_worker(Relation index, bool small)
+{
+    SharedSlot* shared = shared_slot();
+    const Oid table = index->rd_index->indrelid;
+    const TimestampTz now = GetCurrentTimestamp();
+    SpinLockAcquire(&shared->mutex);
     const bool left = shared->left_database == MyDatabaseId && shared->left_table == table && now < shared->left_until;
-    const bool claim = shared->merging_pid == 0 && now >= shared->no_merge_before && !left;
+    const MergeNote* note = find_note(shared, RelationGetRelid(index));
+    const bool early = small && note != nullptr && now < note->no_small_merge_before;
+    const bool claim = shared->merging_pid == 0 && now >= shared->no_merge_before && !left && !early;
     if (claim) shared->no_merge_before = now + shortest_rest_us;
     SpinLockRelease(&shared->mutex);
     return claim;
@@ -118,7 +149,9 @@ void merge_one(Oid oid)
     if (index->rd_rel->relkind == RELKIND_INDEX && find_access_method(index->rd_indam->amoptions) != nullptr &&
         index->rd_index->indisready) {
         pgstat_report_activity(STATE_RUNNING, psprintf("pgwarp merge of index %s", RelationGetRelationName(index)));
+        const TimestampTz began = GetCurrentTimestamp();
         merge_throttled(index, MergeReason::vacuum);
+        note_merge(oid, began);
     }
     relation_close(index, NoLock);
 }
@@ -206,7 +239,8 @@ void consider_merge(Relation index, const IndexState& state)
     if (!logs_cost_too_much(index, state.meta, *state.directory, entries)) return;
     // Who wants no autovacuum doesn't want this.
     if (!setting_merge_worker || !AutoVacuumingActive() || !IsUnderPostmaster || IsParallelWorker()) return;
-    if (RecoveryInProgress() || !is_open_to_workers(index) || !claim_worker(index->rd_index->indrelid)) return;
+    const bool small = entries < state.directory->rows / small_part;
+    if (RecoveryInProgress() || !is_open_to_workers(index) || !claim_worker(index, small)) return;
     BackgroundWorker worker = describe_worker("pgwarp merge", "pgwarp_merge_main");
     worker.bgw_restart_time = BGW_NEVER_RESTART;
     const MergeTask task = {MyDatabaseId, RelationGetRelid(index)};

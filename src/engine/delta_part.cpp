@@ -90,6 +90,7 @@ void make_exact_searcher_of(DeltaPart& part, const PartRecipe& recipe, std::span
     const std::vector<ArrayShape> arrays = {
         make_array_shape("vectors", ArrayType::f32, part.rows.size(), recipe.shape.dimensions)};
     part.searcher = recipe.method->make_searcher(recipe.shape, recipe.options, arrays);
+    part.proposes_values = true;
     load_rows(part, replaced, dimensions, *part.searcher);
     part.searcher->finish_load(pool);
 }

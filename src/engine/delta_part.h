@@ -36,6 +36,7 @@ struct DeltaPart {
     std::vector<Row> rows;             // log after log, in order: ties go by number here as by ordinal there
     std::vector<std::uint32_t> lists;  // of the rows, where the method has lists
     std::unique_ptr<Searcher> searcher;
+    bool proposes_values = false;  // the operator's distances, or lower bounds of them
 
     std::uint64_t memory_bytes() const;
     // Bit i = row i is dead; empty when none is. `entries`: sorted positions of dead entries, per log.

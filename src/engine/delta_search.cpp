@@ -167,21 +167,44 @@ double reach_beside(const Mirror& mirror, const float* query, const std::vector<
     return rows.back().distance + mirror.searcher().bound_width(query);
 }
 
+std::vector<double> reaches(const Mirror& mirror, const SearchBatch& batch,
+                            const std::vector<std::vector<RowResult>>& in_index)
+{
+    std::vector<double> reach(batch.count, std::numeric_limits<double>::infinity());
+    if (!mirror.searcher().values_are_distances()) return reach;
+    for (std::size_t i = 0; i < batch.count; ++i) {
+        const float* query = batch.queries.data() + i * mirror.shape().dimensions;
+        reach[i] = reach_beside(mirror, query, in_index[i], batch.k);
+    }
+    return reach;
+}
+
+// Adds what a part proposes for a query, with values; what values tell to be out of reach isn't looked at.
+void rank_of_part(const DeltaPart& part, const std::vector<RowResult>& proposed, const Values& values, double reach,
+                  std::size_t dimensions, std::vector<Found>& found)
+{
+    std::size_t within = proposed.size();
+    if (part.proposes_values) {
+        // They are sorted.
+        while (within > 0 && proposed[within - 1].distance > reach) --within;
+    }
+    for (std::size_t at = 0; at < within; ++at) __builtin_prefetch(&part.rows[proposed[at].row]);
+    for (std::size_t at = 0; at < within; ++at) {
+        if (at + prefetched < within) prefetch_vector(part.rows[proposed[at + prefetched].row].vector, dimensions);
+        const DeltaPart::Row& row = part.rows[proposed[at].row];
+        found.push_back({values.of(row.vector), row.ordinal, row.tid});
+    }
+}
+
 }  // namespace
 
-void search_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
-                  const std::vector<std::vector<RowResult>>& in_index, ThreadPool& pool,
-                  std::vector<std::vector<Found>>& found)
+void propose_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
+                      const std::vector<std::vector<RowResult>>& in_index, ThreadPool& pool, PartProposals& proposals)
 {
-    thread_local std::vector<std::vector<RowResult>> rows;
-    thread_local std::vector<double> reach;
-    const std::size_t dimensions = mirror.shape().dimensions;
-    reach.resize(batch.count);
-    for (std::size_t i = 0; i < batch.count; ++i) {
-        found[i].clear();
-        reach[i] = reach_beside(mirror, batch.queries.data() + i * dimensions, in_index[i], batch.k);
-    }
-    for (const PartView& view : snapshot.parts) {
+    const std::vector<double> reach = reaches(mirror, batch, in_index);
+    proposals.resize(std::max(proposals.size(), snapshot.parts.size()));
+    for (std::size_t number = 0; number < snapshot.parts.size(); ++number) {
+        const PartView& view = snapshot.parts[number];
         const DeltaPart& part = *view.part;
         SearchBatch own = batch;
         own.dead = view.dead != nullptr ? RowBitmap(*view.dead) : RowBitmap();
@@ -191,22 +214,26 @@ void search_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const Se
         if (part.searcher->result_kind() == ResultKind::approximate)
             own.k = std::max(batch.k + batch.k / 2 + 16, refined_rows(batch));
         if (part.searcher->result_kind() == ResultKind::lower_bound) own.k = batch.k + batch.k / 8 + 3;
-        rows.resize(batch.count);
-        part.searcher->search(own, rows, pool);
-        const std::vector<std::vector<RowResult>>& proposed = rows;  // of this thread, for the others
-        pool.parallel_for(batch.count, rank_grain, [&](std::size_t begin, std::size_t end) {
-            for (std::size_t i = begin; i < end; ++i) {
-                const Values values(mirror, batch.queries.data() + i * dimensions);
-                for (const RowResult& result : proposed[i]) __builtin_prefetch(&part.rows[result.row]);
-                for (std::size_t at = 0; at < proposed[i].size(); ++at) {
-                    if (at + prefetched < proposed[i].size())
-                        prefetch_vector(part.rows[proposed[i][at + prefetched].row].vector, dimensions);
-                    const DeltaPart::Row& row = part.rows[proposed[i][at].row];
-                    found[i].push_back({values.of(row.vector), row.ordinal, row.tid});
-                }
-            }
-        });
+        proposals[number].resize(batch.count);
+        part.searcher->search(own, proposals[number], pool);
     }
+}
+
+void rank_proposals(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
+                    const std::vector<std::vector<RowResult>>& in_index, const PartProposals& proposals,
+                    ThreadPool& pool, std::vector<std::vector<Found>>& found)
+{
+    const std::size_t dimensions = mirror.shape().dimensions;
+    const std::vector<double> reach = reaches(mirror, batch, in_index);
+    pool.parallel_for(batch.count, rank_grain, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            const Values values(mirror, batch.queries.data() + i * dimensions);
+            found[i].clear();
+            for (std::size_t number = 0; number < snapshot.parts.size(); ++number)
+                rank_of_part(*snapshot.parts[number].part, proposals[number][i], values, reach[i], dimensions,
+                             found[i]);
+        }
+    });
 }
 
 void search_delta_after(const Mirror& mirror, const MirrorSnapshot& snapshot, const float* query, std::size_t k,

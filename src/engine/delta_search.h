@@ -42,11 +42,19 @@ enum class DeltaRows { all, in_no_part };
 void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const float* query,
                   std::size_t k, const CancelToken* cancel, std::vector<Found>& found);
 
-// found[i] gets rows of the snapshot's parts for query i, unsorted: the k nearest as far as the parts know, of those
-// that can be among the k nearest beside `rows`, which the index has found.
-void search_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
-                  const std::vector<std::vector<RowResult>>& rows, ThreadPool& pool,
-                  std::vector<std::vector<Found>>& found);
+// [part][query]: rows that the snapshot's parts propose, the k nearest as far as they know.
+using PartProposals = std::vector<std::vector<std::vector<RowResult>>>;
+
+// Asks the parts. `rows`: what the index has found, or nothing yet: parts may leave out what isn't among the k nearest
+// beside that.
+void propose_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
+                      const std::vector<std::vector<RowResult>>& rows, ThreadPool& pool, PartProposals& proposals);
+
+// found[i] gets the proposals for query i that can be among the k nearest beside `rows`, which the index has found;
+// unsorted.
+void rank_proposals(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
+                    const std::vector<std::vector<RowResult>>& rows, const PartProposals& proposals, ThreadPool& pool,
+                    std::vector<std::vector<Found>>& found);
 
 // Leaves the k first, sorted.
 void keep_nearest(std::vector<Found>& found, std::size_t k);

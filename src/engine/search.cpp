@@ -129,6 +129,7 @@ namespace
 struct SearchWork {
     std::vector<std::vector<RowResult>> rows;
     std::vector<std::vector<Candidate>> probed;
+    PartProposals proposals;
     std::vector<std::vector<Found>> part_rows;
     std::vector<std::vector<Found>> delta;
 };
@@ -139,8 +140,8 @@ struct FreshTimes {
     Clock::duration plain{};
 };
 
-// The nearest delta rows of each query: of parts, beside what the index has found, and of those in no part, while a
-// device searches a part.
+// Looks for delta rows near each query: proposals of parts, beside what the index has found, and the nearest of those
+// in no part, while a device searches a part.
 FreshTimes search_fresh(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
                         const std::vector<std::vector<RowResult>>& in_index, ThreadPool& pool, SearchWork& work)
 {
@@ -158,7 +159,7 @@ FreshTimes search_fresh(const Mirror& mirror, const MirrorSnapshot& snapshot, co
     });
     SearchBatch in_parts = batch;
     in_parts.meanwhile = &plain;
-    if (!snapshot.parts.empty()) search_parts(mirror, snapshot, in_parts, in_index, pool, work.part_rows);
+    if (!snapshot.parts.empty()) propose_in_parts(mirror, snapshot, in_parts, in_index, pool, work.proposals);
     plain.run();
     times.parts = Clock::now() - began - times.plain;
     return times;
@@ -198,17 +199,21 @@ void search_all(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& bat
     if (snapshot.delta_rows() > 0) batch.meanwhile = &meanwhile;
     const auto started = Clock::now();
     mirror.searcher().search(batch, work.rows, pool);
-    const std::uint64_t searched = nanoseconds(Clock::now() - started);
-    if (snapshot.delta_rows() <= few_delta_rows) mirror.count_with_few(batch.count, searched);
-    if (meanwhile.begun()) {
-        mirror.count_delta_meanwhile({batch.count, searched, nanoseconds(times.parts), nanoseconds(times.plain)});
-    } else {
-        times = search_fresh(mirror, snapshot, batch, work.rows, pool, work);
-        mirror.count_delta(searched, nanoseconds(times.parts), nanoseconds(times.plain));
-    }
+    const auto searched = Clock::now();
+    if (!meanwhile.begun()) times = search_fresh(mirror, snapshot, batch, work.rows, pool, work);
     batch.meanwhile = nullptr;
-    if (snapshot.parts.empty()) return;
-    for (std::size_t i = 0; i < batch.count; ++i) join_fresh(mirror, snapshot, batch, i, work);
+    const auto before = Clock::now();
+    if (!snapshot.parts.empty()) {
+        rank_proposals(mirror, snapshot, batch, work.rows, work.proposals, pool, work.part_rows);
+        for (std::size_t i = 0; i < batch.count; ++i) join_fresh(mirror, snapshot, batch, i, work);
+    }
+    const Clock::duration joined = Clock::now() - before;
+    const std::uint64_t parts = nanoseconds(times.parts + joined);
+    const std::uint64_t index = nanoseconds(searched - started);
+    if (!meanwhile.begun()) return mirror.count_delta(index, parts, nanoseconds(times.plain));
+    const std::uint64_t all = index + nanoseconds(joined);
+    if (snapshot.delta_rows() <= few_delta_rows) mirror.count_with_few(batch.count, all);
+    mirror.count_delta_meanwhile({batch.count, all, parts, nanoseconds(times.plain)});
 }
 
 }  // namespace

@@ -219,9 +219,9 @@ void propose_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, cons
     }
 }
 
-void rank_proposals(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
-                    const std::vector<std::vector<RowResult>>& in_index, const PartProposals& proposals,
-                    ThreadPool& pool, std::vector<std::vector<Found>>& found)
+void rank_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
+                   const std::vector<std::vector<RowResult>>& in_index, const PartProposals& proposals,
+                   ThreadPool& pool, std::vector<std::vector<Found>>& found)
 {
     const std::size_t dimensions = mirror.shape().dimensions;
     const std::vector<double> reach = reaches(mirror, batch, in_index);

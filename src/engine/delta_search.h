@@ -52,9 +52,9 @@ void propose_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, cons
 
 // found[i] gets the proposals for query i that can be among the k nearest beside `rows`, which the index has found;
 // unsorted.
-void rank_proposals(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
-                    const std::vector<std::vector<RowResult>>& rows, const PartProposals& proposals, ThreadPool& pool,
-                    std::vector<std::vector<Found>>& found);
+void rank_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
+                   const std::vector<std::vector<RowResult>>& rows, const PartProposals& proposals, ThreadPool& pool,
+                   std::vector<std::vector<Found>>& found);
 
 // Leaves the k first, sorted.
 void keep_nearest(std::vector<Found>& found, std::size_t k);

@@ -204,7 +204,7 @@ void search_all(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& bat
     batch.meanwhile = nullptr;
     const auto before = Clock::now();
     if (!snapshot.parts.empty()) {
-        rank_proposals(mirror, snapshot, batch, work.rows, work.proposals, pool, work.part_rows);
+        rank_in_parts(mirror, snapshot, batch, work.rows, work.proposals, pool, work.part_rows);
         for (std::size_t i = 0; i < batch.count; ++i) join_fresh(mirror, snapshot, batch, i, work);
     }
     const Clock::duration joined = Clock::now() - before;

@@ -256,6 +256,21 @@ TEST(ExactSearch, FewRowsAndLargeK)
     check_search(Metric::l2, none, 3);
 }
 
+// All of these rows are proposals: the best are brought to the front and sorted; the others only where the proof asks
+// for them.
+TEST(ExactSearch, FewRowsForFewQueries)
+{
+    for (const Metric metric : metrics) {
+        for (const std::uint32_t rows : {512U, 513U, 700U, 2000U, 4095U, 4096U}) {
+            for (const std::uint32_t k : {1U, 10U, 64U, 102U, 103U}) check_search(metric, random_data(rows, 3, 40), k);
+        }
+        Data copies = random_data(3000, 5, 32);
+        for (std::size_t i = 1500 * 32; i < copies.rows.size(); ++i) copies.rows[i] = copies.rows[i % 32];
+        std::copy_n(copies.rows.begin(), 32, copies.queries.begin());
+        check_search(metric, copies, 10);
+    }
+}
+
 TEST(ExactSearch, WideAnswers)
 {
     for (const Metric metric : metrics) {

@@ -76,15 +76,17 @@ void Engine::greet(std::uint64_t incarnation)
 void Engine::index_delta(const std::shared_ptr<Mirror>& mirror)
 {
     if (draining() || !mirror->wants_part()) return;
-    parts.post([this, mirror] {
-        try {
-            mirror->add_part(*build_pool, [&](std::uint64_t bytes) { residency.make_room(bytes, mirror.get()); });
-        } catch (...) {
-            // Searches are slower, but right.
-            log_line(LogLevel::log,
-                     std::string("fresh rows of an index are not indexed: ") + describe_exception().message);
-        }
-    });
+    parts.post([this, mirror] { add_part(*mirror, *build_pool); });
+}
+
+void Engine::add_part(Mirror& mirror, ThreadPool& pool)
+{
+    try {
+        mirror.add_part(pool, [&](std::uint64_t bytes) { residency.make_room(bytes, &mirror); });
+    } catch (...) {
+        // Searches are slower, but right.
+        log_line(LogLevel::log, std::string("fresh rows of an index are not indexed: ") + describe_exception().message);
+    }
 }
 
 void Engine::drain(const std::string& reason)

@@ -34,6 +34,8 @@ public:
     void drain(const std::string& reason);
     // After a search: has a part of the delta's rows made in the background where they cost too much.
     void index_delta(const std::shared_ptr<Mirror>& mirror);
+    // Makes a part of its delta rows here and now; what goes wrong is logged.
+    void add_part(Mirror& mirror, ThreadPool& pool);
     bool draining() const { return draining_.load(std::memory_order_relaxed); }
 
     const EngineOptions options;

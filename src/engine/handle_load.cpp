@@ -194,7 +194,7 @@ void handle_load_chunk(IoThread& thread, const Request& request)
 }
 
 // What a load's end would do, while the generation before still answers: nothing is published, nobody waits, and
-// searches go first.
+// searches go first. When rows have come since the arrays, once more: then they are indexed before anybody meets them.
 void handle_load_prepare(IoThread& thread, const Request& request)
 {
     const MirrorKey key = decode_mirror(request.payload);
@@ -207,6 +207,7 @@ void handle_load_prepare(IoThread& thread, const Request& request)
         [&engine, mirror, key] {
             try {
                 mirror->finish_load(*engine.ahead_pool);
+                if (mirror->has_many_plain_rows()) engine.add_part(*mirror, *engine.ahead_pool);
             } catch (...) {
                 engine.residency.abandon_load(key, mirror);
                 throw;

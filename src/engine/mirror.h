@@ -97,6 +97,8 @@ public:
     double delta_cost() const;
     // True once when delta rows cost so much that a part of them would do better: then somebody is to call add_part().
     bool wants_part();
+    // Whether so many rows are in no part that one is worth making before anybody searches.
+    bool has_many_plain_rows() const { return recipe_.possible() && snapshot()->plain_rows() > few_delta_rows; }
     // Makes a part of the rows that no part holds, in the background; `make_room` is told its bytes, about, before.
     // Throws what that throws, std::bad_alloc, or what searchers throw: then nothing is changed, and it is not asked
     // for for a while.

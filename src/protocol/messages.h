@@ -39,7 +39,7 @@ enum class MessageType : std::uint16_t {
     release = 16,         // MirrorRequest -> acknowledge
     search_indexes = 17,  // SearchIndexesRequest, IndexTarget[], float queries[][dimensions] -> SearchIndexesReply
     build_array = 18,     // BuildArrayRequest, data -> acknowledge
-    load_prepare = 19,    // MirrorRequest -> acknowledge; of a complete load: makes load_end quick
+    load_prepare = 19,    // MirrorRequest -> acknowledge; of a complete load, also with entries: readies it
     acknowledge = 32,     // reply without payload (or data of build_read)
     progress = 33,        // ProgressReply; the final reply is still to come
     error = 34,           // ErrorReply

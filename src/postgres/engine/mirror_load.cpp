@@ -323,7 +323,10 @@ static bool load_ahead(Relation index, IndexState* next)
         send_load_piece(MessageType::load_prepare, &piece, 1) == LoadOutcome::done) {
         // What was inserted during all this.
         read_delta_ends(index, next->meta, next->delta_end);
-        if (send_delta(index, *next, nothing) == LoadOutcome::done) return true;
+        if (send_delta(index, *next, nothing) == LoadOutcome::done &&
+            send_load_piece(MessageType::load_prepare, &piece, 1) == LoadOutcome::done) {
+            return true;
+        }
     }
     // The engine takes the load away with the connection.
     close_engine();

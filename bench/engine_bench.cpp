@@ -182,6 +182,7 @@ struct Options {
     std::size_t rows = 100000;
     std::size_t queries = 1000;
     std::size_t threads = 0;
+    std::size_t search_threads = 1;
     std::uint32_t k = 10;
     std::vector<std::string> options;
     std::vector<std::int64_t> probes;
@@ -205,7 +206,7 @@ Method method_named(const std::string& name)
 void measure(const Searcher& searcher, const Options& options, const Vectors& queries, const Neighbours& truth,
              std::int64_t effort, std::int64_t probes, float promised)
 {
-    ThreadPool alone(options.batch > 1 ? options.threads : 1);
+    ThreadPool pool(options.batch > 1 ? options.threads : options.search_threads);
     SearchBatch batch;
     batch.k = options.k;
     batch.effort = effort;
@@ -222,7 +223,7 @@ void measure(const Searcher& searcher, const Options& options, const Vectors& qu
             batch.count = std::min(options.batch, queries.count() - q);
             batch.queries = std::span(queries.values).subspan(q * queries.dimensions, batch.count * queries.dimensions);
             const auto start = Clock::now();
-            searcher.search(batch, results, alone);
+            searcher.search(batch, results, pool);
             times.push_back(seconds_since(start) * 1e6 / static_cast<double>(batch.count));
             for (std::size_t i = 0; i < batch.count; ++i) {
                 const std::size_t k = std::min<std::size_t>(options.k, truth[q + i].size());
@@ -298,6 +299,7 @@ void run_delta(const Options& options, const IndexShape& shape, const ParameterL
     run.shape = shape;
     run.k = options.k;
     run.batch = options.batch;
+    run.threads = options.batch > 1 ? options.threads : options.search_threads;
     run.recall = options.recall;
     run.queries = queries.values;
     run.rows = all.vectors().first(indexed);
@@ -373,6 +375,7 @@ int main(int argc, char** argv)
     app.add_option("--rows", options.rows, "rows taken of the base");
     app.add_option("--queries", options.queries, "queries taken");
     app.add_option("--threads", options.threads, "threads of the build, 0 = cores");
+    app.add_option("--search-threads", options.search_threads, "threads of a search of one query, 0 = cores");
     app.add_option("--k", options.k, "neighbours asked for");
     app.add_option("--option", options.options, "build options, NAME=NUMBER");
     app.add_option("--probes", options.probes, "lists probed, or rows kept by a graph (ef_search), also measured");

@@ -132,10 +132,11 @@ void measure(const DeltaRun& run, const std::shared_ptr<Mirror>& mirror, std::in
     }
     std::sort(times.begin(), times.end());
     const auto snapshot = mirror->snapshot();
-    std::printf("delta_rows,%lu,plain_rows,%lu,parts,%zu,batch,%zu,recall,%.4f,median_us,%.1f,p99_us,%.1f\n",
-                static_cast<unsigned long>(snapshot->delta_rows()), static_cast<unsigned long>(snapshot->plain_rows()),
-                snapshot->parts.size(), run.batch, found / static_cast<double>(truth.size() * run.k),
-                times[times.size() / 2], times[times.size() * 99 / 100]);
+    std::printf(
+        "delta_rows,%lu,plain_rows,%lu,parts,%zu,batch,%zu,threads,%zu,recall,%.4f,median_us,%.1f,p99_us,%.1f\n",
+        static_cast<unsigned long>(snapshot->delta_rows()), static_cast<unsigned long>(snapshot->plain_rows()),
+        snapshot->parts.size(), run.batch, pool.threads(), found / static_cast<double>(truth.size() * run.k),
+        times[times.size() / 2], times[times.size() * 99 / 100]);
     std::fflush(stdout);
 }
 
@@ -146,25 +147,25 @@ void measure_delta(const DeltaRun& run, const Builder& index, ThreadPool& pool)
     const std::size_t dimensions = run.shape.dimensions;
     const std::size_t rows = run.rows.size() / dimensions;
     const EffortChoice choice = choose_effort(index.calibration(), run.k, run.recall);
-    ThreadPool alone(run.batch > 1 ? pool.threads() : 1);
+    ThreadPool searching(run.threads);
     for (const double percentage : run.percentages) {
         const auto count = static_cast<std::size_t>(static_cast<double>(rows) * percentage / 100);
         const auto truth = find_truth(run, run.rows, run.fresh.subspan(0, count * dimensions), pool);
         const auto plain = load(run, index, rows, pool);
         append(*plain, run, 0, count);
-        measure(run, plain, choice.effort, truth, alone);
+        measure(run, plain, choice.effort, truth, searching);
         if (count == 0) continue;
         const auto indexed = load(run, index, rows, pool);
         double seconds = 0;
         for (std::size_t step = 0; step < part_steps; ++step) {
             append(*indexed, run, count * step / part_steps, count * (step + 1) / part_steps);
             const auto start = Clock::now();
-            indexed->add_part(alone, [](std::uint64_t) {});
+            indexed->add_part(searching, [](std::uint64_t) {});
             seconds += std::chrono::duration<double>(Clock::now() - start).count();
         }
         std::printf("parts_ms,%.1f,bytes_more,%ld,", seconds * 1e3,
                     static_cast<long>(indexed->memory_bytes() - plain->memory_bytes()));
-        measure(run, indexed, choice.effort, truth, alone);
+        measure(run, indexed, choice.effort, truth, searching);
     }
 }
 

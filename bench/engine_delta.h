@@ -14,8 +14,9 @@ namespace pgwarp::bench
 struct DeltaRun {
     IndexShape shape;
     std::uint32_t k = 10;
-    std::size_t batch = 1;  // queries a call
-    double recall = 0.95;   // asked of the index
+    std::size_t batch = 1;    // queries a call
+    std::size_t threads = 1;  // of a call, 0 = cores
+    double recall = 0.95;     // asked of the index
     std::span<const float> queries;
     std::span<const float> rows;      // of the index
     std::span<const float> fresh;     // as many as the largest percentage needs

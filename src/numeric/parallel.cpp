@@ -240,4 +240,10 @@ void ThreadPool::parallel_for(std::size_t count, std::size_t grain,
     if (job.error) std::rethrow_exception(job.error);
 }
 
+ThreadPool& caller_alone()
+{
+    static ThreadPool alone(1);
+    return alone;
+}
+
 }  // namespace pgwarp

@@ -1,6 +1,7 @@
 // A fixed pool of threads for data-parallel loops, with cancellation.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <functional>
@@ -49,5 +50,15 @@ private:
     struct State;
     std::unique_ptr<State> state_;
 };
+
+// A pool of one thread, for loops that take less than waking others does.
+ThreadPool& caller_alone();
+
+// How many items of so many bytes a thread reads at a time: handing them out is nothing beside that.
+constexpr std::size_t items_at_a_time(std::size_t item_bytes)
+{
+    constexpr std::size_t bytes = std::size_t{128} << 10;
+    return std::max<std::size_t>(1, bytes / item_bytes);
+}
 
 }  // namespace pgwarp

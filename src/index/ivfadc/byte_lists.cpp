@@ -347,14 +347,15 @@ void ByteLists::decode(std::size_t slot, const float* b, float* out) const
     }
 }
 
-void ByteLists::score(std::size_t list, const ByteQuery& query, float base, float* out) const
+void ByteLists::score(std::size_t list, std::size_t first, std::size_t count, const ByteQuery& query, float base,
+                      float* out) const
 {
-    const std::size_t first = begin_[list];
+    const std::size_t slot = begin_[list] + first;
     const ByteTerms terms{query.values.data(), query.offset, squared_ ? -2 * query.step : -query.step, base,
                           query.bias_weight};
     HWY_DYNAMIC_DISPATCH(score_list)
-    (codes_.data() + first / block * groups_ * 64, padded(list) / block, groups_, terms, scale_.data() + first,
-     bias_.data() + first, out);
+    (codes_.data() + slot / block * groups_ * 64, count / block, groups_, terms, scale_.data() + slot,
+     bias_.data() + slot, out);
 }
 
 void ByteLists::prefetch(std::size_t list) const

@@ -86,7 +86,13 @@ public:
 
     // out[i] = base + score of slot begin(list) + i, i < padded(list). The score is |r|^2 - 2 y.r for squared lists and
     // bias_weight * bias - y.r for others; of padding it is infinite with the weight 1 and says nothing with others.
-    void score(std::size_t list, const ByteQuery& query, float base, float* out) const;
+    void score(std::size_t list, const ByteQuery& query, float base, float* out) const
+    {
+        score(list, 0, padded(list), query, base, out);
+    }
+    // The same of slots [first, first + count) of the list, whole blocks.
+    void score(std::size_t list, std::size_t first, std::size_t count, const ByteQuery& query, float base,
+               float* out) const;
 
     // Asks for the beginning of a list, which is to be scored soon: lists are read at random, and those of parts are
     // short.

@@ -16,6 +16,7 @@ namespace
 constexpr double rounding = 1e-4;  // of scores in single precision, relative to what they are made of
 constexpr double deviations = 3;   // that the score of a centroid is taken to err by at most
 constexpr double most_along = 1e37;
+constexpr std::size_t scored_together = 4 * ByteLists::block;  // centroids
 
 }  // namespace
 
@@ -40,7 +41,7 @@ bool Proposer::build(Metric metric, std::size_t dimensions, std::span<const floa
     for (std::size_t list = 0; list < lists.lists(); ++list) {
         const float* centroid = centroids.data() + list * dimensions;
         centre_norm_ =
-            std::max(centre_norm_, std::sqrt(double{score(Metric::l2, centroid, origin_.data(), dimensions)}));
+            std::max(centre_norm_, std::sqrt(double{pgwarp::score(Metric::l2, centroid, origin_.data(), dimensions)}));
     }
     centre_scale_ = centres_.largest_scale();
 
@@ -123,13 +124,18 @@ void Proposer::weigh_rows(const InvertedLists& lists, const RowStore& store, Thr
     });
 }
 
-std::vector<Candidate> Proposer::nearest_lists(const float* query, std::size_t probes) const
+std::vector<Candidate> Proposer::nearest_lists(const float* query, std::size_t probes, ThreadPool& pool) const
 {
-    thread_local ByteQuery bytes;
-    thread_local std::vector<float> scores;
+    thread_local ByteQuery own_bytes;
+    thread_local std::vector<float> own_scores;
+    ByteQuery& bytes = own_bytes;  // of this thread, for the others
+    std::vector<float>& scores = own_scores;
     scores.resize(centres_.longest());
     bytes.assign(query, metric_ == Metric::l2 ? origin_.data() : nullptr, dimensions_);
-    centres_.score(0, bytes, 0, scores.data());
+    const std::size_t grain = items_at_a_time(scored_together * dimensions_) * scored_together;
+    pool.parallel_for(centres_.longest(), grain, [&](std::size_t begin, std::size_t end) {
+        centres_.score(0, begin, end - begin, bytes, 0, scores.data() + begin);
+    });
     const std::size_t lists = centres_.size(0);
     TopK best(probes);
     best.push_block(scores.data(), lists, 0);
@@ -157,20 +163,14 @@ void Proposer::settle_last(const float* query, const ByteQuery& bytes, const std
     for (std::size_t i = 0; i < count; ++i) {
         const std::uint32_t list = below[i];
         if (scores[list] >= last - error)
-            rest.push(score(coarse, query, centroids_.data() + list * dimensions_, dimensions_), list);
+            rest.push(pgwarp::score(coarse, query, centroids_.data() + list * dimensions_, dimensions_), list);
     }
     for (const Candidate& list : rest.take_sorted()) nearest.push_back(list);
 }
 
-void Proposer::scan(const float* query, std::uint32_t list, const InvertedLists& lists, RowBitmap dead, double reach,
-                    TopK& best) const
+float Proposer::score(const float* query, std::uint32_t list, double reach, float* out) const
 {
-    if (rows_.size(list) == 0) return;
     thread_local ByteQuery bytes;
-    thread_local std::vector<float> scores;
-    thread_local std::vector<std::uint32_t> below;
-    scores.resize(rows_.longest());
-    below.resize(rows_.longest() + ByteLists::block);
     const float* centroid = centroids_.data() + std::size_t{list} * dimensions_;
     float base = 0;
     float squared_norm = 0;
@@ -180,21 +180,14 @@ void Proposer::scan(const float* query, std::uint32_t list, const InvertedLists&
         squared_norm = base;
     } else {
         // q.r = y.r + a c.r, and c.r is known: what rounds is y = q - a c, shortest where it is square to c.
-        base = score(Metric::inner_product, query, centroid, dimensions_);
+        base = pgwarp::score(Metric::inner_product, query, centroid, dimensions_);
         float along = -base * centroid_weight_[list];
         if (!std::isfinite(along)) along = 0;
         bytes.assign(query, centroid, dimensions_, along);
         squared_norm = bytes.squared_norm - along * base;
     }
-    rows_.score(list, bytes, base, scores.data());
-    const float limit = std::min(best.threshold(), farthest_score(bytes, squared_norm, reach));
-    const std::size_t found = select_below(scores.data(), rows_.size(list), limit, below.data());
-    const std::uint32_t first = lists.begin(list);
-    for (std::size_t i = 0; i < found; ++i) {
-        const std::uint32_t position = first + below[i];
-        if (bit_is_set(dead, lists.row_at(position))) continue;
-        best.push(scores[below[i]], position);
-    }
+    rows_.score(list, bytes, base, out);
+    return farthest_score(bytes, squared_norm, reach);
 }
 
 }  // namespace pgwarp

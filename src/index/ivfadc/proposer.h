@@ -24,14 +24,13 @@ public:
     // The `probes` nearest lists, nearest first as bytes tell; which these are, centroids decide as they are, because
     // calibration counts on it: bytes are coarse where clusters lie far apart. Fewer when the query is out of float's
     // range.
-    std::vector<Candidate> nearest_lists(const float* query, std::size_t probes) const;
+    std::vector<Candidate> nearest_lists(const float* query, std::size_t probes, ThreadPool& pool) const;
 
-    // Offers the positions of a list's live rows to `best`, but for those that are farther than `reach` for certain: it
-    // is the operator's distance, squared for l2.
-    void scan(const float* query, std::uint32_t list, const InvertedLists& lists, RowBitmap dead, double reach,
-              TopK& best) const;
+    // Scores a list's rows, in whole blocks. Rows whose score is not below what it returns are farther than `reach` for
+    // certain: it is the operator's distance, squared for l2.
+    float score(const float* query, std::uint32_t list, double reach, float* out) const;
 
-    // Before the scan of a list while another is scanned.
+    // Before a list is scored while another is.
     void prefetch(std::uint32_t list) const { rows_.prefetch(list); }
 
     const ByteLists& rows() const { return rows_; }

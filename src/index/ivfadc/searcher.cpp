@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
-#include <mutex>
+#include <limits>
+#include <memory>
 
 #include "index/arrays.h"
 #include "index/ivfadc/build_arrays.h"
@@ -16,9 +17,9 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t block_rows = 256;
+constexpr std::size_t rank_grain = 8;  // candidates that a thread ranks at a time
 constexpr std::size_t prefetched = 3;  // candidates that are on their way while one is ranked
-constexpr double fan_out_cost = 2e7;   // float operations from which one query is spread over threads
+constexpr double fan_out_cost = 4e6;   // float operations from which one query is spread over threads
 
 // Probes the nearest lists, compares their rows as the store keeps them, and ranks the best by the store's values.
 class IvfadcSearcher : public Searcher
@@ -53,7 +54,10 @@ public:
     }
     ResultKind result_kind() const override { return store_->result_kind(); }
     double bound_width(const float* query) const override { return store_->bound_width(query); }
-    double search_cost(const SearchBatch& batch) const override;
+    double search_cost(const SearchBatch& batch) const override
+    {
+        return static_cast<double>(batch.count) * cost_of(probes_of(batch));
+    }
     ParameterList resolved_settings(const SearchBatch& batch) const override
     {
         ParameterList settings;
@@ -68,12 +72,18 @@ public:
 
 private:
     std::size_t probes_of(const SearchBatch& batch) const;
+    double cost_of(std::size_t probes) const;
     std::size_t refine_factor_of(const SearchBatch& batch) const;
-    std::vector<Candidate> nearest_lists(const float* query, std::size_t probes) const;
-    void scan_list(const SearchBatch& batch, const PreparedQuery& query, double reach, const Candidate& probe,
-                   TopK& best) const;
-    std::vector<Candidate> scan_lists(const SearchBatch& batch, const PreparedQuery& query, double reach,
-                                      const std::vector<Candidate>& probes, std::size_t wanted, ThreadPool& pool) const;
+    std::vector<Candidate> nearest_lists(const float* query, std::size_t probes, ThreadPool& pool) const;
+    std::size_t room_of(std::uint32_t list) const;
+    float score_list(const PreparedQuery& query, double reach, const Candidate& probe, float* out) const;
+    void offer_list(const SearchBatch& batch, std::uint32_t list, const float* scores, float limit, TopK& best) const;
+    void scan_lists(const SearchBatch& batch, const PreparedQuery& query, double reach,
+                    const std::vector<Candidate>& probes, TopK& best) const;
+    void scan_lists_together(const SearchBatch& batch, const PreparedQuery& query, double reach,
+                             const std::vector<Candidate>& probes, TopK& best, ThreadPool& pool) const;
+    std::vector<RowResult> rank(const PreparedQuery& query, const std::vector<Candidate>& candidates, std::size_t k,
+                                ThreadPool& pool) const;
     double reach_of(const SearchBatch& batch, std::size_t number) const;
     std::vector<RowResult> search_one(const SearchBatch& batch, std::size_t number, ThreadPool& pool) const;
     std::size_t list_at(std::size_t position) const;
@@ -167,23 +177,28 @@ std::size_t IvfadcSearcher::refine_factor_of(const SearchBatch& batch) const
     return batch.k <= 20 ? 3 : 2;
 }
 
-double IvfadcSearcher::search_cost(const SearchBatch& batch) const
+// Of one query, in float operations.
+double IvfadcSearcher::cost_of(std::size_t probes) const
 {
     const double width = static_cast<double>(dimensions_);
     const double lists = static_cast<double>(lists_.lists());
-    const double scanned = static_cast<double>(rows_) * static_cast<double>(probes_of(batch)) / lists;
+    const double scanned = static_cast<double>(rows_) * static_cast<double>(probes) / lists;
     // Bytes go through about four times as fast as floats.
     const double each = has_proposer_ ? 0.5 : 2;
-    return each * static_cast<double>(batch.count) * (lists + scanned) * width;
+    return each * (lists + scanned) * width;
 }
 
-std::vector<Candidate> IvfadcSearcher::nearest_lists(const float* query, std::size_t probes) const
+std::vector<Candidate> IvfadcSearcher::nearest_lists(const float* query, std::size_t probes, ThreadPool& pool) const
 {
-    if (has_proposer_) return proposer_.nearest_lists(query, probes);
-    thread_local std::vector<float> distance;
+    if (has_proposer_) return proposer_.nearest_lists(query, probes, pool);
+    thread_local std::vector<float> own_distance;
+    std::vector<float>& distance = own_distance;  // of this thread, for the others
     const std::size_t lists = lists_.lists();
     distance.resize(lists);
-    scores(coarse_metric(metric_), query, centroids_.data(), lists, dimensions_, distance.data());
+    pool.parallel_for(lists, items_at_a_time(dimensions_ * sizeof(float)), [&](std::size_t begin, std::size_t end) {
+        scores(coarse_metric(metric_), query, centroids_.data() + begin * dimensions_, end - begin, dimensions_,
+               distance.data() + begin);
+    });
     TopK best(probes);
     best.push_block(distance.data(), lists, 0);
     return best.take_sorted();
@@ -204,55 +219,71 @@ double IvfadcSearcher::reach_of(const SearchBatch& batch, std::size_t number) co
     }
 }
 
-void IvfadcSearcher::scan_list(const SearchBatch& batch, const PreparedQuery& query, double reach,
-                               const Candidate& probe, TopK& best) const
+// Scores come in whole blocks.
+std::size_t IvfadcSearcher::room_of(std::uint32_t list) const
 {
-    const std::uint32_t list = probe.row;
-    if (has_proposer_) return proposer_.scan(query.query, list, lists_, batch.dead, reach, best);
-    float block[block_rows];
-    const std::size_t end = lists_.end(list);
-    for (std::size_t begin = lists_.begin(list); begin < end; begin += block_rows) {
-        const std::size_t count = std::min(block_rows, end - begin);
-        store_->scores(query, list, probe.score, begin, count, block);
-        if (batch.dead.empty()) {
-            best.push_block(block, count, static_cast<std::uint32_t>(begin));
-            continue;
-        }
-        for (std::size_t i = 0; i < count; ++i) {
-            if (block[i] < best.threshold() && !bit_is_set(batch.dead, lists_.row_at(begin + i))) {
-                best.push(block[i], static_cast<std::uint32_t>(begin + i));
-            }
-        }
+    const std::size_t rows = lists_.end(list) - lists_.begin(list);
+    return (rows + ByteLists::block - 1) / ByteLists::block * ByteLists::block;
+}
+
+// Returns what the score of a row of interest is below.
+float IvfadcSearcher::score_list(const PreparedQuery& query, double reach, const Candidate& probe, float* out) const
+{
+    if (has_proposer_) return proposer_.score(query.query, probe.row, reach, out);
+    const std::size_t begin = lists_.begin(probe.row);
+    store_->scores(query, probe.row, probe.score, begin, lists_.end(probe.row) - begin, out);
+    return std::numeric_limits<float>::infinity();
+}
+
+// Offers the positions of a list's live rows.
+void IvfadcSearcher::offer_list(const SearchBatch& batch, std::uint32_t list, const float* scores, float limit,
+                                TopK& best) const
+{
+    thread_local std::vector<std::uint32_t> below;
+    const std::uint32_t begin = lists_.begin(list);
+    const std::size_t rows = lists_.end(list) - begin;
+    below.resize(std::max(below.size(), rows + ByteLists::block));
+    const std::size_t found = select_below(scores, rows, std::min(limit, best.threshold()), below.data());
+    for (std::size_t i = 0; i < found; ++i) {
+        const std::uint32_t position = begin + below[i];
+        if (!bit_is_set(batch.dead, lists_.row_at(position))) best.push(scores[below[i]], position);
     }
 }
 
 // Candidates carry positions.
-std::vector<Candidate> IvfadcSearcher::scan_lists(const SearchBatch& batch, const PreparedQuery& query, double reach,
-                                                  const std::vector<Candidate>& probes, std::size_t wanted,
-                                                  ThreadPool& pool) const
+void IvfadcSearcher::scan_lists(const SearchBatch& batch, const PreparedQuery& query, double reach,
+                                const std::vector<Candidate>& probes, TopK& best) const
 {
-    TopK best(wanted);
-    SearchBatch one = batch;
-    one.count = 1;
-    if (pool.threads() == 1 || search_cost(one) < fan_out_cost) {
-        for (std::size_t i = 0; i < probes.size(); ++i) {
-            if (batch.cancel != nullptr && i % 64 == 63) batch.cancel->check();
-            if (has_proposer_ && batch.proposals_will_do && i + 1 < probes.size())
-                proposer_.prefetch(probes[i + 1].row);
-            scan_list(batch, query, reach, probes[i], best);
-        }
-        return best.take_sorted();
+    thread_local std::vector<float> scores;
+    for (std::size_t i = 0; i < probes.size(); ++i) {
+        const std::uint32_t list = probes[i].row;
+        if (batch.cancel != nullptr && i % 64 == 63) batch.cancel->check();
+        if (has_proposer_ && batch.proposals_will_do && i + 1 < probes.size()) proposer_.prefetch(probes[i + 1].row);
+        if (lists_.begin(list) == lists_.end(list)) continue;
+        scores.resize(std::max(scores.size(), room_of(list)));
+        const float limit = score_list(query, reach, probes[i], scores.data());
+        offer_list(batch, list, scores.data(), limit, best);
     }
-    std::mutex mutex;
+}
+
+// Several threads score the rows; they are offered by this one, in the same order as if it were alone: of equal scores
+// the first count.
+void IvfadcSearcher::scan_lists_together(const SearchBatch& batch, const PreparedQuery& query, double reach,
+                                         const std::vector<Candidate>& probes, TopK& best, ThreadPool& pool) const
+{
+    std::vector<std::size_t> first(probes.size() + 1);
+    for (std::size_t i = 0; i < probes.size(); ++i) first[i + 1] = first[i] + room_of(probes[i].row);
+    const auto scores = std::make_unique_for_overwrite<float[]>(first.back());
+    std::vector<float> limits(probes.size());
     const std::size_t grain = std::max<std::size_t>(1, probes.size() / (4 * pool.threads()));
     pool.parallel_for(probes.size(), grain, [&](std::size_t begin, std::size_t end) {
         if (batch.cancel != nullptr) batch.cancel->check();
-        TopK local(wanted);
-        for (std::size_t i = begin; i < end; ++i) scan_list(batch, query, reach, probes[i], local);
-        const std::lock_guard lock(mutex);
-        best.merge(local);
+        for (std::size_t i = begin; i < end; ++i) {
+            if (first[i] < first[i + 1]) limits[i] = score_list(query, reach, probes[i], scores.get() + first[i]);
+        }
     });
-    return best.take_sorted();
+    for (std::size_t i = 0; i < probes.size(); ++i)
+        offer_list(batch, probes[i].row, scores.get() + first[i], limits[i], best);
 }
 
 std::size_t IvfadcSearcher::list_at(std::size_t position) const
@@ -264,6 +295,24 @@ std::size_t IvfadcSearcher::list_at(std::size_t position) const
         (lists_.begin(middle) <= position ? low : high) = middle;
     }
     return low;
+}
+
+// The k nearest of the candidates by their values.
+std::vector<RowResult> IvfadcSearcher::rank(const PreparedQuery& query, const std::vector<Candidate>& candidates,
+                                            std::size_t k, ThreadPool& pool) const
+{
+    std::vector<RowResult> results(candidates.size());
+    pool.parallel_for(candidates.size(), rank_grain, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            if (i + prefetched < candidates.size()) store_->prefetch(candidates[i + prefetched].row);
+            const std::uint32_t position = candidates[i].row;
+            const std::size_t list = values_by_list_ ? list_at(position) : 0;
+            results[i] = {store_->value(query, list, position), lists_.row_at(position)};
+        }
+    });
+    FirstRows first(k);
+    for (const RowResult& result : results) first.offer(result);
+    return first.take_sorted();
 }
 
 std::vector<RowResult> IvfadcSearcher::search_one(const SearchBatch& batch, std::size_t number, ThreadPool& pool) const
@@ -280,9 +329,18 @@ std::vector<RowResult> IvfadcSearcher::search_one(const SearchBatch& batch, std:
             ? k
             : std::min<std::size_t>(rows_, std::max<std::size_t>(k * refine_factor_of(batch), k + 8 + k / 8));
     std::vector<Candidate> candidates;
+    ThreadPool* scanning = nullptr;
     for (std::size_t probes = probes_of(batch);; probes = std::min(4 * probes, lists_.lists())) {
-        if (probed.size() < probes) probed = nearest_lists(query, probes);
-        candidates = scan_lists(batch, prepared, reach, probed, wanted, pool);
+        const bool alone = batch.count > 1 || cost_of(probes) < fan_out_cost;
+        scanning = alone ? &caller_alone() : &pool;
+        if (probed.size() < probes) probed = nearest_lists(query, probes, *scanning);
+        TopK best(wanted);
+        if (scanning->threads() == 1) {
+            scan_lists(batch, prepared, reach, probed, best);
+        } else {
+            scan_lists_together(batch, prepared, reach, probed, best, *scanning);
+        }
+        candidates = best.take_sorted();
         if (candidates.size() >= k || batch.proposals_will_do) break;
         if (probes < lists_.lists()) continue;
         // Everything was probed: scores out of float's range may have hidden rows, values don't.
@@ -298,14 +356,7 @@ std::vector<RowResult> IvfadcSearcher::search_one(const SearchBatch& batch, std:
             proposed.push_back({candidate.score, lists_.row_at(candidate.row)});
         return proposed;
     }
-    FirstRows first(batch.k);
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-        if (i + prefetched < candidates.size()) store_->prefetch(candidates[i + prefetched].row);
-        const Candidate& candidate = candidates[i];
-        const std::size_t list = values_by_list_ ? list_at(candidate.row) : 0;
-        first.offer({store_->value(prepared, list, candidate.row), lists_.row_at(candidate.row)});
-    }
-    return first.take_sorted();
+    return rank(prepared, candidates, batch.k, *scanning);
 }
 
 void IvfadcSearcher::search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
@@ -313,17 +364,13 @@ void IvfadcSearcher::search(const SearchBatch& batch, std::vector<std::vector<Ro
 {
     results.assign(batch.count, {});
     if (rows_ == 0 || batch.k == 0) return;
-    const auto run = [&](std::size_t begin, std::size_t end) {
+    // One query alone is not inside a loop: its own may be spread over the threads.
+    pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t q = begin; q < end; ++q) {
             if (batch.cancel != nullptr) batch.cancel->check();
             results[q] = search_one(batch, q, pool);
         }
-    };
-    if (batch.count == 1) {
-        run(0, 1);
-    } else {
-        pool.parallel_for(batch.count, 1, run);
-    }
+    });
 }
 
 void IvfadcSearcher::search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,

@@ -40,7 +40,7 @@ enum class DeltaRows { all, in_no_part };
 // Puts the k nearest live ones of these rows into `found`, sorted, with values of the searcher's kind: canonical
 // distances, or lower bounds of them where the searcher gives those.
 void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const float* query,
-                  std::size_t k, const CancelToken* cancel, std::vector<Found>& found);
+                  std::size_t k, const CancelToken* cancel, ThreadPool& pool, std::vector<Found>& found);
 
 // [part][query]: rows that the snapshot's parts propose, the k nearest as far as they know.
 using PartProposals = std::vector<std::vector<std::vector<RowResult>>>;

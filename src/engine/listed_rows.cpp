@@ -13,8 +13,9 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t query_grain = 4;  // queries that a thread takes at a time
-constexpr std::size_t prefetched = 4;   // rows on their way while one is compared
+constexpr std::size_t query_grain = 4;                           // queries that a thread takes at a time
+constexpr std::size_t prefetched = 4;                            // rows on their way while one is compared
+constexpr std::size_t compared_together = std::size_t{1} << 20;  // bytes; for fewer no thread is woken
 
 class ListedRows : public Searcher
 {
@@ -56,7 +57,7 @@ public:
             for (std::size_t i = begin; i < end; ++i) {
                 if (batch.cancel != nullptr) batch.cancel->check();
                 results[i].clear();
-                search_one(batch, i, results[i]);
+                search_one(batch, i, pool, results[i]);
             }
         });
     }
@@ -66,15 +67,17 @@ public:
     }
 
 private:
-    void search_one(const SearchBatch& batch, std::size_t number, std::vector<RowResult>& found) const
+    void search_one(const SearchBatch& batch, std::size_t number, ThreadPool& pool, std::vector<RowResult>& found) const
     {
         const float* query = batch.queries.data() + number * dimensions_;
         if (batch.probed != nullptr && !(*batch.probed)[number].empty()) {
             for (const Candidate& list : (*batch.probed)[number])
-                compare(batch, query, first_[list.row], first_[list.row + 1], found);
+                add_live(batch, first_[list.row], first_[list.row + 1], found);
         } else {
-            compare(batch, query, 0, by_list_.size(), found);
+            add_live(batch, 0, by_list_.size(), found);
         }
+        const bool few = found.size() * dimensions_ * sizeof(float) < compared_together;
+        compare(batch, query, few ? caller_alone() : pool, found);
         if (found.size() <= batch.k) return;
         const auto nearer = [](const RowResult& a, const RowResult& b) { return a.distance < b.distance; };
         const auto kth = found.begin() + static_cast<std::ptrdiff_t>(batch.k) - 1;
@@ -85,18 +88,28 @@ private:
         std::erase_if(found, [limit](const RowResult& row) { return row.distance > limit; });
     }
 
-    // Adds the rows at these places of by_list_ with their scores.
-    void compare(const SearchBatch& batch, const float* query, std::size_t begin, std::size_t end,
-                 std::vector<RowResult>& found) const
+    // Adds the rows at these places of by_list_.
+    void add_live(const SearchBatch& batch, std::size_t begin, std::size_t end, std::vector<RowResult>& found) const
     {
         for (std::size_t at = begin; at < end; ++at) {
-            const std::uint32_t row = by_list_[at];
-            if (at + prefetched < by_list_.size()) __builtin_prefetch(rows_[by_list_[at + prefetched]].vector);
-            if (bit_is_set(batch.dead, row)) continue;
-            const float value = score(metric_, query, rows_[row].vector, dimensions_);
-            // An overflow proves nothing: the row stays a candidate.
-            found.push_back({std::isnan(value) ? -std::numeric_limits<double>::infinity() : value, row});
+            if (!bit_is_set(batch.dead, by_list_[at])) found.push_back({0, by_list_[at]});
         }
+    }
+
+    // Gives these rows their scores.
+    void compare(const SearchBatch& batch, const float* query, ThreadPool& pool, std::vector<RowResult>& found) const
+    {
+        const std::size_t grain = items_at_a_time(dimensions_ * sizeof(float));
+        pool.parallel_for(found.size(), grain, [&](std::size_t begin, std::size_t end) {
+            if (batch.cancel != nullptr) batch.cancel->check();
+            for (std::size_t i = begin; i < end; ++i) {
+                if (i + prefetched < found.size())
+                    prefetch_vector(rows_[found[i + prefetched].row].vector, dimensions_);
+                const float value = score(metric_, query, rows_[found[i].row].vector, dimensions_);
+                // An overflow proves nothing: the row stays a candidate.
+                found[i].distance = std::isnan(value) ? -std::numeric_limits<double>::infinity() : value;
+            }
+        });
     }
 
     const Metric metric_;

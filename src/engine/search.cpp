@@ -152,7 +152,8 @@ FreshTimes search_fresh(const Mirror& mirror, const MirrorSnapshot& snapshot, co
         pool.parallel_for(batch.count, fresh_grain, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i) {
                 const float* query = batch.queries.data() + i * mirror.shape().dimensions;
-                search_delta(mirror, snapshot, DeltaRows::in_no_part, query, batch.k, batch.cancel, work.delta[i]);
+                search_delta(mirror, snapshot, DeltaRows::in_no_part, query, batch.k, batch.cancel, pool,
+                             work.delta[i]);
             }
         });
         times.plain = Clock::now() - before;
@@ -167,14 +168,14 @@ FreshTimes search_fresh(const Mirror& mirror, const MirrorSnapshot& snapshot, co
 
 // The nearest of all delta rows for query i, in work.delta.
 void join_fresh(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch, std::size_t i,
-                SearchWork& work)
+                ThreadPool& pool, SearchWork& work)
 {
     const std::vector<Found>& in_parts = work.part_rows[i];
     std::vector<Found>& delta = work.delta[i];
     // Too few in what was probed: the rest of the delta is looked at as well, as the rest of the index was.
     if (work.rows[i].size() + delta.size() + in_parts.size() < batch.k) {
         const float* query = batch.queries.data() + i * mirror.shape().dimensions;
-        return search_delta(mirror, snapshot, DeltaRows::all, query, batch.k, batch.cancel, delta);
+        return search_delta(mirror, snapshot, DeltaRows::all, query, batch.k, batch.cancel, pool, delta);
     }
     delta.insert(delta.end(), in_parts.begin(), in_parts.end());
     keep_nearest(delta, batch.k);
@@ -205,7 +206,7 @@ void search_all(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& bat
     const auto before = Clock::now();
     if (!snapshot.parts.empty()) {
         rank_in_parts(mirror, snapshot, batch, work.rows, work.proposals, pool, work.part_rows);
-        for (std::size_t i = 0; i < batch.count; ++i) join_fresh(mirror, snapshot, batch, i, work);
+        for (std::size_t i = 0; i < batch.count; ++i) join_fresh(mirror, snapshot, batch, i, pool, work);
     }
     const Clock::duration joined = Clock::now() - before;
     const std::uint64_t parts = nanoseconds(times.parts + joined);

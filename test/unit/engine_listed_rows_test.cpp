@@ -123,6 +123,44 @@ TEST_P(ListedRows, StayCandidatesWhenTheirScoresOverflow)
 
 INSTANTIATE_TEST_SUITE_P(Metrics, ListedRows, ::testing::Values(Metric::l2, Metric::inner_product, Metric::cosine));
 
+// Every row is there twice, so that many are equally far.
+TEST(ListedRowsOfOneQuery, AreTheSameOnSeveralThreads)
+{
+    constexpr std::size_t many = 20000;
+    const std::vector<float> vectors = random_rows(many / 2, dimensions, 5);
+    const std::vector<float> query = random_rows(1, dimensions, 6);
+    std::vector<DeltaPart::Row> parts;
+    std::vector<std::uint32_t> list_of;
+    for (std::size_t i = 0; i < many; ++i) {
+        parts.push_back({vectors.data() + i / 2 * dimensions, i, tid_of(i)});
+        list_of.push_back(static_cast<std::uint32_t>(i * i % lists));
+    }
+    const auto searcher = make_listed_rows(Metric::l2, dimensions, parts, list_of, lists);
+    const std::vector<std::uint64_t> dead((many + 63) / 64, 0x1111111111111111U);
+    CancelToken cancel;
+    SearchBatch batch;
+    batch.queries = query;
+    batch.count = 1;
+    batch.cancel = &cancel;
+    batch.dead = dead;
+    ThreadPool one(1);
+    ThreadPool four(4);
+    for (const std::uint32_t k : {1U, 50U, 30000U}) {
+        batch.k = k;
+        std::vector<std::vector<RowResult>> alone(1);
+        std::vector<std::vector<RowResult>> together(1);
+        searcher->search(batch, alone, one);
+        searcher->search(batch, together, four);
+        EXPECT_GE(alone[0].size(), std::min<std::size_t>(k, many * 3 / 4));
+        EXPECT_TRUE(std::equal(
+            alone[0].begin(), alone[0].end(), together[0].begin(), together[0].end(),
+            [](const RowResult& a, const RowResult& b) { return a.row == b.row && a.distance == b.distance; }));
+    }
+    cancel.cancel();
+    std::vector<std::vector<RowResult>> results(1);
+    EXPECT_THROW(searcher->search(batch, results, four), Cancelled);
+}
+
 TEST(DeltaParts, OfFewRowsFindWhatIsInTheListsProbed)
 {
     Fresh fresh(Method::ivfadc, Metric::l2, 4000, 600, make_list({{"lists", 200}}));

@@ -371,6 +371,43 @@ TEST(Ivfadc, StopsWhenCancelled)
     EXPECT_THROW(index.searcher->search(batch, results, pool), Cancelled);
 }
 
+// Every row is there four times: which of equal ones are kept depends on the order in which they are offered.
+TEST(Ivfadc, FindsTheSameOnSeveralThreads)
+{
+    constexpr std::size_t dimensions = 512;
+    ThreadPool one(1);
+    ThreadPool four(4);
+    std::vector<float> rows = random_rows(5000, dimensions, 8);
+    normalise_rows(rows, dimensions);
+    const std::vector<float> queries(rows.begin() + 300, rows.begin() + 300 + 5 * dimensions);
+    for (int i = 0; i < 2; ++i) rows.insert(rows.end(), rows.begin(), rows.begin() + static_cast<long>(rows.size()));
+    const std::vector<std::uint64_t> dead((rows.size() / dimensions + 63) / 64, 0x1111111111111111U);
+    for (const auto& [metric, codes] : {std::pair(Metric::l2, 0), {Metric::cosine, 0}, {Metric::cosine, 1}}) {
+        const Index index(Method::ivfadc, metric, dimensions, rows, make_list({{"lists", 64}, {"codes", codes}}), four);
+        SearchBatch batch;
+        batch.count = 1;
+        batch.effort = 60;
+        for (std::size_t q = 0; q < 10; ++q) {
+            batch.queries = std::span(queries).subspan(q / 2 * dimensions, dimensions);
+            batch.dead = q % 2 == 0 ? RowBitmap() : RowBitmap(dead);
+            batch.k = q < 4 ? 10 : 200;
+            std::vector<std::vector<RowResult>> alone;
+            std::vector<std::vector<RowResult>> together;
+            index.searcher->search(batch, alone, one);
+            index.searcher->search(batch, together, four);
+            EXPECT_EQ(alone[0].size(), batch.k);
+            EXPECT_TRUE(std::equal(
+                alone[0].begin(), alone[0].end(), together[0].begin(), together[0].end(),
+                [](const RowResult& a, const RowResult& b) { return a.row == b.row && a.distance == b.distance; }));
+        }
+        CancelToken cancel;
+        batch.cancel = &cancel;
+        cancel.cancel();
+        std::vector<std::vector<RowResult>> results;
+        EXPECT_THROW(index.searcher->search(batch, results, four), Cancelled);
+    }
+}
+
 // Halfvecs are halves already: those that are kept to rank candidates again lose nothing.
 TEST(Ivfadc, HalvesOfHalvesAreExact)
 {

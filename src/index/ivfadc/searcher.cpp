@@ -19,7 +19,7 @@ namespace
 
 constexpr std::size_t rank_grain = 8;  // candidates that a thread ranks at a time
 constexpr std::size_t prefetched = 3;  // candidates that are on their way while one is ranked
-constexpr double fan_out_cost = 4e6;   // float operations from which one query is spread over threads
+constexpr double fan_out_cost = 2e6;   // float operations from which one query is spread over threads
 
 // Probes the nearest lists, compares their rows as the store keeps them, and ranks the best by the store's values.
 class IvfadcSearcher : public Searcher

@@ -182,10 +182,13 @@ double IvfadcSearcher::cost_of(std::size_t probes) const
 {
     const double width = static_cast<double>(dimensions_);
     const double lists = static_cast<double>(lists_.lists());
-    const double scanned = static_cast<double>(rows_) * static_cast<double>(probes) / lists;
-    // Bytes go through about four times as fast as floats.
-    const double each = has_proposer_ ? 0.5 : 2;
-    return each * (lists + scanned) * width;
+    const double probed = static_cast<double>(probes);
+    const double scanned = static_cast<double>(rows_) * probed / lists;
+    if (!has_proposer_) return 2 * (lists + scanned) * width;
+    // Bytes go through about four times as fast as floats. A list takes a block at least, and to prepare the query for
+    // it takes as long as another.
+    const double block = static_cast<double>(ByteLists::block);
+    return 0.5 * (lists + std::max(scanned, probed * block) + probed * block) * width;
 }
 
 std::vector<Candidate> IvfadcSearcher::nearest_lists(const float* query, std::size_t probes, ThreadPool& pool) const

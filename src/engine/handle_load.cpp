@@ -207,7 +207,7 @@ void handle_load_prepare(IoThread& thread, const Request& request)
         [&engine, mirror, key] {
             try {
                 mirror->finish_load(*engine.ahead_pool);
-                if (mirror->has_many_plain_rows()) engine.add_part(*mirror, *engine.ahead_pool);
+                if (mirror->wants_part_ahead()) engine.add_part(*mirror, *engine.ahead_pool);
             } catch (...) {
                 engine.residency.abandon_load(key, mirror);
                 throw;

@@ -52,6 +52,8 @@ struct MirrorSnapshot {
 
 // So few delta rows are not worth a merge by themselves.
 inline constexpr std::uint64_t few_delta_rows = 1000;
+// Of more than so many no part is made before their mirror is published.
+inline constexpr std::uint64_t most_rows_ahead = 16 * few_delta_rows;
 
 // What a dispatch took during which delta rows were compared while a device worked, in nanoseconds.
 struct TimesBeside {
@@ -97,8 +99,13 @@ public:
     double delta_cost() const;
     // True once when delta rows cost so much that a part of them would do better: then somebody is to call add_part().
     bool wants_part();
-    // Whether so many rows are in no part that one is worth making before anybody searches.
-    bool has_many_plain_rows() const { return recipe_.possible() && snapshot()->plain_rows() > few_delta_rows; }
+    // Whether so many rows are in no part that one is worth making before anybody searches, and not more than a merge
+    // can wait for.
+    bool wants_part_ahead() const
+    {
+        const std::uint64_t rows = snapshot()->plain_rows();
+        return recipe_.possible() && rows > few_delta_rows && rows <= most_rows_ahead;
+    }
     // Makes a part of the rows that no part holds, in the background; `make_room` is told its bytes, about, before.
     // Throws what that throws, std::bad_alloc, or what searchers throw: then nothing is changed, and it is not asked
     // for for a while.

@@ -35,7 +35,7 @@ __device__ inline double sum_pairwise(double part)
 __device__ inline double canonical_l2(const float* a, const float* b, std::uint32_t dimensions)
 {
     double sum = 0;
-#pragma unroll 8
+#pragma unroll 16
     for (std::uint32_t i = threadIdx.x % canonical_lanes; i < dimensions; i += canonical_lanes) {
         const double difference = __dsub_rn(a[i], b[i]);
         sum = __dadd_rn(sum, __dmul_rn(difference, difference));
@@ -46,7 +46,7 @@ __device__ inline double canonical_l2(const float* a, const float* b, std::uint3
 __device__ inline double canonical_dot(const float* a, const float* b, std::uint32_t dimensions)
 {
     double sum = 0;
-#pragma unroll 8
+#pragma unroll 16
     for (std::uint32_t i = threadIdx.x % canonical_lanes; i < dimensions; i += canonical_lanes) {
         sum = __dadd_rn(sum, __dmul_rn(a[i], b[i]));
     }
@@ -56,7 +56,7 @@ __device__ inline double canonical_dot(const float* a, const float* b, std::uint
 __device__ inline double canonical_l1(const float* a, const float* b, std::uint32_t dimensions)
 {
     double sum = 0;
-#pragma unroll 8
+#pragma unroll 16
     for (std::uint32_t i = threadIdx.x % canonical_lanes; i < dimensions; i += canonical_lanes) {
         sum = __dadd_rn(sum, fabs(__dsub_rn(a[i], b[i])));
     }

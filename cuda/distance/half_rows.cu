@@ -285,8 +285,7 @@ __global__ void prepare(QueryShape shape, const float* mean, const float* querie
     prepared.floats[slot] = query;
     prepared.usable[slot] = used && stays_finite(shape, bound, element, factor) ? 1 : 0;
     if (prepared.zeroed == nullptr) return;
-    prepared.zeroed[slot] = 0;
-    prepared.zeroed[prepared.padded + slot] = 0;
+    for (std::uint32_t i = 0; i < 3; ++i) prepared.zeroed[i * prepared.padded + slot] = 0;
 }
 
 bool is_half(ScoreKind kind)

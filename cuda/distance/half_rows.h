@@ -58,7 +58,7 @@ struct PreparedQueries {
     QueryBound* bounds = nullptr;     // [padded]
     std::uint32_t* usable = nullptr;  // [padded]: 0 = scores of this query may overflow
     float* copies = nullptr;          // [padded][dimensions]: `floats` point here; null: to the queries as given
-    std::uint32_t* zeroed = nullptr;  // [2][padded]: set to zero, for what a search counts; or null
+    std::uint32_t* zeroed = nullptr;  // [3][padded]: set to zero, for what a search counts; or null
 };
 
 // Slot i gets query ids[i], or first + i where ids is null. queries: [][dimensions], on the device, or in page-locked

@@ -11,7 +11,7 @@ void propose(Context& context, const ProposalJob& job, cudaStream_t stream)
         return propose_by_l1_tiles(context, job, stream);
     }
     const bool half = kind == ScoreKind::half_l2 || kind == ScoreKind::half_dot;
-    if (!half || job.queries.count <= few_queries / 2) return propose_by_streaming(context, job, stream);
+    if (!half || job.queries.count <= streamed_queries) return propose_by_streaming(context, job, stream);
     if (warp_groups_available(context)) return propose_by_warp_groups(context, job, stream);
     propose_portably(context, job, stream);
 }

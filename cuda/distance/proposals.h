@@ -1,6 +1,7 @@
-// Proposing rows by low-precision scores. A proposer goes over a range of positions in one of two ways:
+// Proposing rows by low-precision scores. A proposer goes over a range of positions in one of three ways:
 //   filter: every pair with a score above its query's threshold is appended to the query's entries;
-//   maxima: the largest score of each 32 positions is written out, from which a first threshold is chosen.
+//   maxima: the largest score of each 32 positions is written out, from which a first threshold is chosen;
+//   best: of each 256 positions those with the largest scores are appended, without a threshold: by streaming only.
 // Selection is thus fused into the distance tile as one comparison a pair; thresholds are tightened between ranges
 // (exact/thresholds.h). This takes the place of a k-selection queue in registers behind the tile (Faiss paper,
 // section 5.1): the comparison is all that a pair costs, whatever k is.
@@ -18,6 +19,8 @@ namespace pgwarp::cuda
 {
 
 inline constexpr std::uint32_t maxima_group = 32;
+inline constexpr std::uint32_t best_group = 256;
+inline constexpr std::uint32_t streamed_queries = 4;  // up to which any kind of score is proposed by streaming
 
 struct Proposal {
     float score;
@@ -30,8 +33,11 @@ struct Proposals {
     std::uint32_t* counts = nullptr;    // [slots]
     const float* thresholds = nullptr;  // [slots]; +infinity: none is wanted
     std::uint32_t capacity = 0;
-    float* maxima = nullptr;         // not null: write maxima[slot][maxima_width] instead
-    std::uint32_t maxima_width = 0;  // positions of the range / maxima_group
+    float* maxima = nullptr;            // not null: write maxima[slot][maxima_width] instead
+    std::uint32_t maxima_width = 0;     // positions of the range / maxima_group
+    std::uint32_t* left_out = nullptr;  // not null: append the best; [slots], zero at first: raised to the inverted
+                                        // descending_bits() of the largest score that isn't appended
+    std::uint32_t best = 0;             // of each best_group positions
 };
 
 // Positions [begin, end): begin a multiple of tile_rows, end too or the end of all.

@@ -6,6 +6,7 @@
 #include "device/chained_launch.cuh"
 #include "device/error.h"
 #include "device/shared_memory.h"
+#include "distance/score_bits.cuh"
 #include "distance/tile_epilogue.cuh"
 
 namespace pgwarp::cuda
@@ -14,7 +15,7 @@ namespace pgwarp::cuda
 namespace
 {
 
-constexpr unsigned block_threads = 256;
+constexpr unsigned block_threads = best_group;
 constexpr std::uint32_t warp_positions = 32;
 constexpr std::uint32_t row_lanes = 8;
 constexpr std::uint32_t lane_rows = 8;
@@ -176,6 +177,43 @@ __device__ float warp_largest(float value)
     return value;
 }
 
+__device__ std::uint32_t warp_largest(std::uint32_t value)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(~0U, value);
+#else
+    for (int offset = 16; offset > 0; offset /= 2) value = max(value, __shfl_xor_sync(~0U, value, offset));
+    return value;
+#endif
+}
+
+// Appends the best of the block's scores, one of each thread: each counts how many come before its own. The last bits
+// of a score make way for the thread's number, so that no two are the same: what is appended is as good as the best.
+__device__ void append_best(const Proposals& out, std::uint32_t slot, std::uint32_t position, float score)
+{
+    __shared__ __align__(16) std::uint32_t order[block_threads];
+    __shared__ std::uint32_t begin;
+    const std::uint32_t own = (descending_bits(score) & ~(block_threads - 1)) | threadIdx.x;
+    __syncthreads();
+    order[threadIdx.x] = own;
+    __syncthreads();
+    std::uint32_t place = 0;
+#pragma unroll 8
+    for (std::uint32_t j = 0; j < block_threads; j += 4) {
+        const uint4 four = *reinterpret_cast<const uint4*>(&order[j]);
+        place += (four.x < own ? 1 : 0) + (four.y < own ? 1 : 0) + (four.z < own ? 1 : 0) + (four.w < own ? 1 : 0);
+    }
+    const bool is_row = score > -INFINITY;  // those that are none come last
+    const bool is_best = is_row && place < out.best;
+    const int appended = __syncthreads_count(is_best);
+    if (threadIdx.x == 0) begin = atomicAdd(&out.counts[slot], appended);
+    const std::uint32_t left_out = warp_largest(is_row && !is_best ? ~descending_bits(score) : 0U);
+    if (threadIdx.x % 32 == 0 && left_out > 0) atomicMax(&out.left_out[slot], left_out);
+    __syncthreads();
+    if (is_best && begin + place < out.capacity)
+        out.entries[std::size_t{slot} * out.capacity + begin + place] = {score, position};
+}
+
 template <ScoreKind kind, class Piece, int width>
 __global__ __launch_bounds__(block_threads) void stream_rows(const StreamArguments arguments)
 {
@@ -185,12 +223,16 @@ __global__ __launch_bounds__(block_threads) void stream_rows(const StreamArgumen
     load_queries(arguments, Piece::elements == 8, width, shared_queries);
     const std::uint32_t lane = threadIdx.x % 32;
     const bool maxima = arguments.out.maxima != nullptr;
+    const bool best = arguments.out.left_out != nullptr;
     float threshold[width];
     float factor[width];
+    float own[width];  // scores of this thread's position, where the block looks at each no more than once
 #pragma unroll
     for (int q = 0; q < width; ++q) {
         const std::uint32_t slot = arguments.first_slot + q;
-        threshold[q] = q >= static_cast<int>(arguments.slots) || maxima ? INFINITY : arguments.out.thresholds[slot];
+        const bool filters = q < static_cast<int>(arguments.slots) && !maxima && !best;
+        threshold[q] = filters ? arguments.out.thresholds[slot] : INFINITY;
+        own[q] = -INFINITY;
         factor[q] = arguments.queries.factors[arguments.first_slot + min(q, static_cast<int>(arguments.slots) - 1)];
     }
     const std::uint32_t warps = gridDim.x * (block_threads / 32);
@@ -204,7 +246,9 @@ __global__ __launch_bounds__(block_threads) void stream_rows(const StreamArgumen
 #pragma unroll
         for (int q = 0; q < width; ++q) {
             const float score = fmaf(transpose_sum(sums[q]), factor[q], -penalty);
-            if (maxima) {
+            if (best) {
+                own[q] = score;
+            } else if (maxima) {
                 const float largest = warp_largest(score);
                 if (lane == 0 && q < static_cast<int>(arguments.slots)) {
                     arguments.out.maxima[std::size_t{arguments.first_slot + q} * arguments.out.maxima_width +
@@ -213,6 +257,16 @@ __global__ __launch_bounds__(block_threads) void stream_rows(const StreamArgumen
             } else if (score > threshold[q]) {
                 append(arguments.out, arguments.first_slot + q, position, score);
             }
+        }
+    }
+    if (!best) return;
+    const std::uint32_t position = arguments.begin + blockIdx.x * block_threads + threadIdx.x;
+    for (int q = 0; q < width && q < static_cast<int>(arguments.slots); ++q) {
+        const std::uint32_t slot = arguments.first_slot + q;
+        if (arguments.queries.usable[slot] != 0) {
+            append_best(arguments.out, slot, position, own[q]);
+        } else if (threadIdx.x == 0) {
+            atomicMax(&arguments.out.left_out[slot], ~descending_bits(INFINITY));
         }
     }
 }
@@ -225,11 +279,13 @@ void launch(Context& context, const StreamArguments& arguments, cudaStream_t str
     if (shared > 48 << 10) {
         allow_shared_memory(kernel);
     }
-    int resident = 1;
-    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, block_threads, shared), "stream kernel");
-    const std::uint32_t pieces = (arguments.end - arguments.begin + block_threads - 1) / block_threads;
-    const auto blocks = static_cast<std::uint32_t>(context.multiprocessors() * std::max(1, resident));
-    launch_chained(true, kernel, std::min(pieces, blocks), block_threads, shared, stream, "streaming rows", arguments);
+    std::uint32_t blocks = (arguments.end - arguments.begin + block_threads - 1) / block_threads;
+    if (arguments.out.left_out == nullptr) {
+        int resident = 1;
+        check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, block_threads, shared), "stream kernel");
+        blocks = std::min(blocks, static_cast<std::uint32_t>(context.multiprocessors() * std::max(1, resident)));
+    }
+    launch_chained(true, kernel, blocks, block_threads, shared, stream, "streaming rows", arguments);
     check_launch("streaming rows");
 }
 
@@ -267,8 +323,8 @@ void propose_by_streaming(Context& context, const ProposalJob& job, cudaStream_t
     arguments.padded_dimensions = job.rows->padded_dimensions;
     arguments.aligned = job.rows->dimensions % 4 == 0;
     const std::size_t row_bytes = std::size_t{arguments.dimensions} * (half ? 2 : 4);
-    const auto launch_positions =
-        static_cast<std::uint32_t>(std::max<std::size_t>(tile_rows, launch_bytes / row_bytes / tile_rows * tile_rows));
+    const auto launch_positions = static_cast<std::uint32_t>(
+        std::max<std::size_t>(block_threads, launch_bytes / row_bytes / block_threads * block_threads));
     const std::size_t query_bytes = std::size_t{arguments.padded_dimensions} * sizeof(float);
     const std::uint32_t wide = 4 * query_bytes <= context.shared_bytes_per_block() ? 4 : 1;
     for (std::uint32_t slot = 0; slot < job.queries.count;) {

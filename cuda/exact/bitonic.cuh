@@ -60,9 +60,9 @@ __device__ inline void count_keys(std::uint64_t* keys, std::uint32_t count)
     __syncthreads();
 }
 
-// Puts the smallest of `count` keys, no two the same and more than there are threads, in front of the others: `wanted`
-// or some more, in no order. Returns how many, or 0 for more than counting serves. wanted: at most a quarter of the
-// threads. spare: [count].
+// Puts the smallest of `count` keys, no two the same, in front of the others: `wanted` or some more, in no order.
+// Returns how many, or 0 for more than counting serves. wanted: at most a quarter of the keys and of the threads.
+// spare: [count], and a key for each pair of threads.
 __device__ inline std::uint32_t bring_forward(std::uint64_t* keys, std::uint64_t* spare, std::uint32_t count,
                                               std::uint32_t wanted)
 {

@@ -163,7 +163,7 @@ private:
             const Slab slab = make_slab(std::min(step, count_ - first), plan.capacity, plan.sample / maxima_group);
             prepare_queries(rows_.scored, queries_, nullptr, first, slab.queries, stream_);
             passes().propose(slab, plan);
-            rank(slab, slab.proposals(plan.capacity), nullptr, first, lists);
+            rank(slab, slab.proposals(plan), nullptr, first, lists);
         }
     }
 

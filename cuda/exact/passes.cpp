@@ -29,14 +29,35 @@ std::uint32_t next_end(std::uint32_t known, std::uint32_t positions, const Plan&
     return wanted * 4 / 3 >= positions ? positions : static_cast<std::uint32_t>(wanted);
 }
 
+// How many of each best_group positions are proposed: more than any group is likely to have of those that are wanted in
+// the end, as positions are in random order.
+std::uint32_t best_of_group(std::uint32_t keep, std::uint32_t groups)
+{
+    constexpr std::uint32_t ranked_in_no_time = 512;
+    const double expected = double{1} * keep / groups;
+    const auto enough = static_cast<std::uint32_t>(std::ceil(expected + 5 * std::sqrt(expected) + 4));
+    return std::min(best_group, std::max(enough, ranked_in_no_time / groups));
+}
+
 }  // namespace
 
 Plan make_plan(const Context& context, const ExactRows& rows, std::uint32_t k, std::uint32_t queries)
 {
     constexpr std::uint32_t largest_sample = maxima_group * 4096;
+    constexpr std::uint32_t most_groups = 512;  // which are under way all at once
     const std::uint32_t positions = rows.scored.padded_positions;
+    const std::uint32_t most = largest_capacity(context);
     Plan plan;
     plan.keep = k + k / 4 + 8;
+    const std::uint32_t groups = (positions + best_group - 1) / best_group;
+    if (queries <= streamed_queries && groups <= most_groups) {
+        const std::uint32_t best = best_of_group(plan.keep, groups);
+        plan.capacity = std::bit_ceil(std::max(512U, groups * best));
+        if (plan.capacity <= most) {
+            plan.best = best;
+            return plan;
+        }
+    }
     plan.growth = queries <= few_queries ? 32 : k <= 32 ? 16 : 8;
     plan.spare = queries <= few_queries ? 2 : 0;
     const std::uint32_t rank = rank_for(plan, plan.growth);
@@ -46,7 +67,6 @@ Plan make_plan(const Context& context, const ExactRows& rows, std::uint32_t k, s
         plan.sample = std::max(plan.sample, std::min(largest_sample, std::bit_floor(positions / 24)));
     }
     // Twice what a range is expected to bring, or more.
-    const std::uint32_t most = largest_capacity(context);
     plan.capacity = std::clamp(std::bit_ceil((2 + plan.spare) * rank * plan.growth), 512U, most);
     const bool few_rows = positions <= 2048 || positions < 2 * plan.sample;
     if (positions <= most && few_rows) plan.capacity = most;
@@ -71,6 +91,16 @@ void Slab::take(std::uint32_t count, std::uint32_t padded)
     queries.padded = padded;
     queries.zeroed = counts;
     incomplete = counts + padded;
+    left_out = incomplete + padded;
+}
+
+Proposals Slab::proposals(const Plan& plan) const
+{
+    Proposals made = proposals(plan.capacity);
+    if (plan.best == 0) return made;
+    made.left_out = left_out;
+    made.best = plan.best;
+    return made;
 }
 
 template <class T>
@@ -90,7 +120,7 @@ void Slab::lay_out(const ScoredRows& rows, std::uint32_t slots, std::uint32_t ca
     place(queries.bounds, slots);
     place(queries.usable, slots);
     place(entries, std::size_t{slots} * capacity);
-    place(counts, 2 * std::size_t{slots});
+    place(counts, 3 * std::size_t{slots});
     place(thresholds, slots);
     place(maxima, std::size_t{slots} * maxima_width);
 }
@@ -110,8 +140,9 @@ void Passes::filter(const Slab& slab, const Proposals& out, PositionRange range)
 
 void Passes::propose(const Slab& slab, const Plan& plan) const
 {
-    const Proposals proposals = slab.proposals(plan.capacity);
+    const Proposals proposals = slab.proposals(plan);
     const std::uint32_t positions = rows->scored.padded_positions;
+    if (plan.best > 0) return filter(slab, proposals, {0, positions});
     if (plan.list_all) {
         open_thresholds(slab.queries, slab.thresholds, stream);
         return filter(slab, proposals, {0, positions});

@@ -1,6 +1,7 @@
 // The passes over one slab of queries that every exact search is made of: a sample of the positions gives each query a
 // first threshold; ranges of positions, each several times the last, are filtered by it and tighten it; what passed is
-// ranked. Batches (exact_search.h) and few queries (small_search.h) differ in where memory comes from and in waiting.
+// ranked. For few queries of few rows there is one pass, in which each block proposes the best that it sees. Batches
+// (exact_search.h) and few queries (small_search.h) differ in where memory comes from and in waiting.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -32,6 +33,7 @@ struct Plan {
     std::uint32_t capacity = 0;  // entries a slot
     std::uint32_t growth = 0;    // of ranges
     std::uint32_t spare = 0;     // is added to the ranks of thresholds: a failed proof costs a few queries most
+    std::uint32_t best = 0;      // of each best_group positions, without a threshold; 0: by thresholds
     bool list_all = false;       // so few rows that all are proposals
 };
 
@@ -49,12 +51,18 @@ public:
 
     // For `count` queries, of which the kernels will look at `padded` slots.
     void take(std::uint32_t count, std::uint32_t padded);
-    Proposals proposals(std::uint32_t capacity) const { return {entries, counts, thresholds, capacity, nullptr, 0}; }
+    // Filtered ones, and those of a plan.
+    Proposals proposals(std::uint32_t capacity) const
+    {
+        return {entries, counts, thresholds, capacity, nullptr, 0, nullptr, 0};
+    }
+    Proposals proposals(const Plan& plan) const;
 
     PreparedQueries queries;
     Proposal* entries = nullptr;
-    std::uint32_t* counts = nullptr;  // zeroed as queries are prepared, like incomplete
+    std::uint32_t* counts = nullptr;  // zeroed as queries are prepared, like the two that follow
     std::uint32_t* incomplete = nullptr;
+    std::uint32_t* left_out = nullptr;
     float* thresholds = nullptr;
     float* maxima = nullptr;
 

@@ -4,23 +4,12 @@
 #include <cstdint>
 
 #include "distance/proposals.h"
+#include "distance/score_bits.cuh"
 
 namespace pgwarp::cuda
 {
 
 inline constexpr std::uint64_t no_proposal = ~std::uint64_t{0};
-
-// 0 for the largest score.
-__device__ inline std::uint32_t descending_bits(float score)
-{
-    const std::uint32_t bits = __float_as_uint(score);
-    return (bits >> 31) != 0 ? bits : ~bits & 0x7FFFFFFFU;
-}
-
-__device__ inline float score_of_bits(std::uint32_t bits)
-{
-    return __uint_as_float((bits >> 31) != 0 ? bits : ~bits & 0x7FFFFFFFU);
-}
 
 __device__ inline std::uint64_t proposal_key(const Proposal& proposal)
 {
@@ -30,6 +19,14 @@ __device__ inline std::uint64_t proposal_key(const Proposal& proposal)
 __device__ inline float score_of(std::uint64_t key)
 {
     return score_of_bits(static_cast<std::uint32_t>(key >> 32));
+}
+
+// Above which score all rows are among a slot's entries, if none of these was lost.
+__device__ inline float complete_above(const Proposals& proposals, std::uint32_t slot)
+{
+    if (proposals.left_out == nullptr) return proposals.thresholds[slot];
+    const std::uint32_t left_out = proposals.left_out[slot];
+    return left_out == 0 ? -INFINITY : score_of_bits(~left_out);
 }
 
 }  // namespace pgwarp::cuda

@@ -147,12 +147,13 @@ __device__ void sort_proposed(const Ranking& ranking, std::uint32_t count)
 // Sorts the best of the proposals, `wanted` or more; returns how many. The others come behind them.
 __device__ std::uint32_t sort_best(const Ranking& ranking, std::uint32_t count, std::uint32_t wanted)
 {
-    if (counting_serves(count)) {
+    constexpr std::uint32_t few = 256;  // counting takes the square of their number
+    const bool forward = count > few && wanted <= min(count, blockDim.x) / 4;
+    if (!forward && counting_serves(count)) {
         count_keys(ranking.proposed, count);
         return count;
     }
-    const std::uint32_t best =
-        wanted <= blockDim.x / 4 ? bring_forward(ranking.proposed, ranking.values, count, wanted) : 0;
+    const std::uint32_t best = forward ? bring_forward(ranking.proposed, ranking.values, count, wanted) : 0;
     if (best == 0) {
         sort_proposed(ranking, count);
         return count;
@@ -172,7 +173,7 @@ __global__ __launch_bounds__(most_threads) void rank_slots(const RankArguments a
     const std::uint32_t k = arguments.answer.k;
     const std::uint32_t counted = arguments.proposals.counts[slot];
     const std::uint32_t count = min(counted, arguments.proposals.capacity);
-    const float threshold = arguments.proposals.thresholds[slot];
+    const float threshold = complete_above(arguments.proposals, slot);
     const bool complete = counted == count && (arguments.incomplete == nullptr || arguments.incomplete[slot] == 0);
     const Proposal* entries = arguments.proposals.entries + std::size_t{slot} * arguments.proposals.capacity;
     const float* query = arguments.queries.floats[slot];

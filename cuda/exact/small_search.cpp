@@ -15,7 +15,6 @@ namespace pgwarp::cuda
 namespace
 {
 
-constexpr std::uint32_t streamed_queries = 4;  // up to which no slots are looked at but those of queries
 constexpr std::uint32_t pending = not_proved - 1;
 constexpr std::size_t most_idle = 8;
 
@@ -78,6 +77,7 @@ ExactAnswer SmallSearch::search(const ExactRows& rows, const float* queries, std
     const std::size_t query_bytes = round_up<std::size_t>(std::size_t{count} * rows.dimensions * sizeof(float), 256);
     const std::size_t results = std::size_t{count} * k;
     const Context::Lease stream = context_->lease(Priority::search);
+    // By streaming no slots are looked at but those of queries.
     reserve(rows, count <= streamed_queries ? streamed_queries : tile_queries, plan, stream);
     const std::size_t bytes = query_bytes + results * 12 + count * 4;
     if (operands_.size() < bytes) {
@@ -124,7 +124,7 @@ void SmallSearch::enqueue(const ExactRows& rows, const Plan& plan, std::uint32_t
     job.rows = &rows.scored;
     job.vectors = rows.vectors;
     job.queries = slab_.queries;
-    job.proposals = slab_.proposals(plan.capacity);
+    job.proposals = slab_.proposals(plan);
     job.incomplete = slab_.incomplete;
     job.answer = answer;
     job.host_waits = true;

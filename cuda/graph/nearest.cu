@@ -59,7 +59,7 @@ void nearest_rows(Context& context, const NearestJob& job, cudaStream_t stream)
     if (rows.rows == 0) return;
     // Itself is among them.
     const Plan plan = make_plan(context, rows, std::min(job.width + 1, rows.rows), rows.rows);
-    if (plan.list_all) throw std::logic_error("too few rows to be compared so");
+    if (plan.list_all || plan.best > 0) throw std::logic_error("too few rows to be compared so");
     const std::uint64_t slot_bytes =
         std::max<std::uint64_t>(plan.capacity * sizeof(Proposal), rows.scored.padded_dimensions * sizeof(__half));
     const auto step = static_cast<std::uint32_t>(

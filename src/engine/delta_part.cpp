@@ -91,6 +91,7 @@ void make_exact_searcher_of(DeltaPart& part, const PartRecipe& recipe, std::span
         make_array_shape("vectors", ArrayType::f32, part.rows.size(), recipe.shape.dimensions)};
     part.searcher = recipe.method->make_searcher(recipe.shape, recipe.options, arrays);
     part.proposes_values = true;
+    part.on_device = true;
     load_rows(part, replaced, dimensions, *part.searcher);
     part.searcher->finish_load(pool);
 }

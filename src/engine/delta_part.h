@@ -37,6 +37,7 @@ struct DeltaPart {
     std::vector<std::uint32_t> lists;  // of the rows, where the method has lists
     std::unique_ptr<Searcher> searcher;
     bool proposes_values = false;  // the operator's distances, or lower bounds of them
+    bool on_device = false;        // which searches it while the host does something else
 
     std::uint64_t memory_bytes() const;
     // Bit i = row i is dead; empty when none is. `entries`: sorted positions of dead entries, per log.

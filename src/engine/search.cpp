@@ -134,36 +134,71 @@ struct SearchWork {
     std::vector<std::vector<Found>> delta;
 };
 
-// How long delta rows took.
-struct FreshTimes {
-    Clock::duration parts{};
-    Clock::duration plain{};
+// How long what a dispatch is made of took.
+struct DispatchTimes {
+    Clock::duration index{};  // with what was done while a device worked for it
+    Clock::duration parts{};  // beside the index, and joining what was found
+    Clock::duration plain{};  // rows in no part
+    bool fresh_beside{};      // while a device worked
 };
 
-// Looks for delta rows near each query: proposals of parts, beside what the index has found, and the nearest of those
-// in no part, while a device searches a part.
-FreshTimes search_fresh(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
-                        const std::vector<std::vector<RowResult>>& in_index, ThreadPool& pool, SearchWork& work)
+// Adds what `work` takes to `sum`.
+template <class Work>
+void timed(Clock::duration& sum, const Work& work)
 {
-    FreshTimes times;
     const auto began = Clock::now();
-    Meanwhile plain([&] {
-        const auto before = Clock::now();
-        pool.parallel_for(batch.count, fresh_grain, [&](std::size_t begin, std::size_t end) {
-            for (std::size_t i = begin; i < end; ++i) {
-                const float* query = batch.queries.data() + i * mirror.shape().dimensions;
-                search_delta(mirror, snapshot, DeltaRows::in_no_part, query, batch.k, batch.cancel, pool,
-                             work.delta[i]);
-            }
+    work();
+    sum += Clock::now() - began;
+}
+
+// The nearest of the delta rows in no part, for each query.
+void search_plain(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch, ThreadPool& pool,
+                  SearchWork& work)
+{
+    pool.parallel_for(batch.count, fresh_grain, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            const float* query = batch.queries.data() + i * mirror.shape().dimensions;
+            search_delta(mirror, snapshot, DeltaRows::in_no_part, query, batch.k, batch.cancel, pool, work.delta[i]);
+        }
+    });
+}
+
+// Parts on the index's device are asked before the index: they take as long, and less of the host. While the device
+// works for both, rows in no part are compared.
+void search_with_device_parts(Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
+                              ThreadPool& pool, SearchWork& work, DispatchTimes& times)
+{
+    Meanwhile plain([&] { timed(times.plain, [&] { search_plain(mirror, snapshot, batch, pool, work); }); });
+    Meanwhile index([&] {
+        timed(times.index, [&] {
+            SearchBatch in_index = batch;
+            in_index.meanwhile = &plain;
+            mirror.searcher().search(in_index, work.rows, pool);
         });
-        times.plain = Clock::now() - before;
     });
     SearchBatch in_parts = batch;
-    in_parts.meanwhile = &plain;
-    if (!snapshot.parts.empty()) propose_in_parts(mirror, snapshot, in_parts, in_index, pool, work.proposals);
+    in_parts.meanwhile = &index;
+    const std::vector<std::vector<RowResult>> nothing(batch.count);
+    timed(times.parts, [&] { propose_in_parts(mirror, snapshot, in_parts, nothing, pool, work.proposals); });
+    times.parts -= times.index;
+    times.fresh_beside = index.begun() && plain.begun();
+    index.run();
     plain.run();
-    times.parts = Clock::now() - began - times.plain;
-    return times;
+}
+
+// A device works while rows in no part are compared; else parts come after the index, with the lists that it has
+// probed, and leave out what is farther than its rows.
+void search_index_first(Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch, ThreadPool& pool,
+                        SearchWork& work, DispatchTimes& times)
+{
+    Meanwhile plain([&] { timed(times.plain, [&] { search_plain(mirror, snapshot, batch, pool, work); }); });
+    SearchBatch in_index = batch;
+    if (snapshot.delta_rows() > 0) in_index.meanwhile = &plain;
+    timed(times.index, [&] { mirror.searcher().search(in_index, work.rows, pool); });
+    times.fresh_beside = plain.begun();
+    plain.run();
+    if (snapshot.parts.empty()) return;
+    timed(times.parts, [&] { propose_in_parts(mirror, snapshot, batch, work.rows, pool, work.proposals); });
 }
 
 // The nearest of all delta rows for query i, in work.delta.
@@ -181,8 +216,19 @@ void join_fresh(const Mirror& mirror, const MirrorSnapshot& snapshot, const Sear
     keep_nearest(delta, batch.k);
 }
 
-// Rows of the index and delta rows. A device works while those are compared; else parts come after the index, with the
-// lists that it has probed, and leave out what is farther than its rows.
+// What delta rows cost, by what a dispatch took.
+void count_times(Mirror& mirror, const MirrorSnapshot& snapshot, std::size_t queries, const DispatchTimes& times)
+{
+    const std::uint64_t index = nanoseconds(times.index);
+    const std::uint64_t parts = nanoseconds(times.parts);
+    const std::uint64_t plain = nanoseconds(times.plain);
+    if (!times.fresh_beside) return mirror.count_delta(index, parts, plain);
+    const std::uint64_t all = index + parts;
+    if (snapshot.delta_rows() <= few_delta_rows) mirror.count_with_few(queries, all);
+    mirror.count_delta_meanwhile({queries, all, parts, plain});
+}
+
+// Rows of the index and delta rows.
 void search_all(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& batch, ThreadPool& pool, SearchWork& work)
 {
     work.part_rows.resize(std::max(work.part_rows.size(), batch.count));
@@ -192,29 +238,16 @@ void search_all(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& bat
         for (auto& lists : work.probed) lists.clear();
         batch.probed = &work.probed;
     }
-    FreshTimes times;
-    Meanwhile meanwhile([&] {
-        const std::vector<std::vector<RowResult>> nothing(batch.count);
-        times = search_fresh(mirror, snapshot, batch, nothing, pool, work);
-    });
-    if (snapshot.delta_rows() > 0) batch.meanwhile = &meanwhile;
-    const auto started = Clock::now();
-    mirror.searcher().search(batch, work.rows, pool);
-    const auto searched = Clock::now();
-    if (!meanwhile.begun()) times = search_fresh(mirror, snapshot, batch, work.rows, pool, work);
-    batch.meanwhile = nullptr;
-    const auto before = Clock::now();
+    DispatchTimes times;
+    const bool parts_first = !snapshot.parts.empty() && snapshot.parts.front().part->on_device;
+    (parts_first ? search_with_device_parts : search_index_first)(mirror, snapshot, batch, pool, work, times);
     if (!snapshot.parts.empty()) {
-        rank_in_parts(mirror, snapshot, batch, work.rows, work.proposals, pool, work.part_rows);
-        for (std::size_t i = 0; i < batch.count; ++i) join_fresh(mirror, snapshot, batch, i, pool, work);
+        timed(times.parts, [&] {
+            rank_in_parts(mirror, snapshot, batch, work.rows, work.proposals, pool, work.part_rows);
+            for (std::size_t i = 0; i < batch.count; ++i) join_fresh(mirror, snapshot, batch, i, pool, work);
+        });
     }
-    const Clock::duration joined = Clock::now() - before;
-    const std::uint64_t parts = nanoseconds(times.parts + joined);
-    const std::uint64_t index = nanoseconds(searched - started);
-    if (!meanwhile.begun()) return mirror.count_delta(index, parts, nanoseconds(times.plain));
-    const std::uint64_t all = index + nanoseconds(joined);
-    if (snapshot.delta_rows() <= few_delta_rows) mirror.count_with_few(batch.count, all);
-    mirror.count_delta_meanwhile({batch.count, all, parts, nanoseconds(times.plain)});
+    count_times(mirror, snapshot, batch.count, times);
 }
 
 }  // namespace

@@ -271,6 +271,33 @@ TEST(ExactSearch, FewRowsForFewQueries)
     }
 }
 
+// One pass, in which each block proposes its best: up to 131,072 rows, and just above.
+TEST(ExactSearch, BestOfEachBlock)
+{
+    for (const Metric metric : metrics) {
+        for (const std::uint32_t rows : {1U, 255U, 257U, 5000U, 62500U, 131072U, 131073U}) {
+            for (const std::uint32_t k : {1U, 10U, 100U, 500U}) {
+                for (const std::uint32_t queries : {1U, 4U}) {
+                    const ExactStatistics statistics = check_search(metric, random_data(rows, queries, 24), k);
+                    EXPECT_EQ(statistics.filtered_again + statistics.scanned, 0U);
+                }
+            }
+        }
+        // All that is near lies in one block.
+        Data clustered = random_data(50000, 4, 24);
+        for (std::size_t i = 0; i < 400; ++i) {
+            const std::size_t query = i % 4 * 24;
+            for (std::size_t d = 0; d < 24; ++d)
+                clustered.rows[i * 24 + d] = clustered.queries[query + d] + 1e-3F * static_cast<float>(i + d);
+        }
+        check_search(metric, clustered, 50);
+        // Nothing but dead rows in most blocks.
+        std::vector<std::uint64_t> dead(20000 / 64 + 1, ~0ULL);
+        dead[17] = 0;
+        for (const std::uint32_t k : {10U, 64U, 100U}) check_search(metric, random_data(20000, 3, 24), k, dead);
+    }
+}
+
 TEST(ExactSearch, WideAnswers)
 {
     for (const Metric metric : metrics) {

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "numeric/processors.h"
+
 namespace pgwarp
 {
 namespace
@@ -42,10 +44,12 @@ TEST(ThreadPool, VisitsEveryIndexOnce)
     }
 }
 
+// Those that this process may run on.
 TEST(ThreadPool, ZeroMeansAllCores)
 {
     ThreadPool pool(0);
-    EXPECT_EQ(pool.threads(), std::max(1U, std::thread::hardware_concurrency()));
+    EXPECT_EQ(pool.threads(), usable_processors());
+    EXPECT_LE(pool.threads(), std::max(1U, std::thread::hardware_concurrency()));
 }
 
 TEST(ThreadPool, OneThreadRunsPiecesInOrderOnTheCaller)

@@ -1,4 +1,4 @@
-// The threads of one query on the device: part of a warp, a warp, or a block.
+// The threads of one query on the device: a block, a warp, or part of one.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,95 @@
 namespace pgwarp::cuda::graph
 {
 
-class DeviceGroup
+// What groups have in common. Own has rank() and size(), and warp_mask(): those of its threads that are in the calling
+// warp.
+template <class Own>
+class GroupOperations
+{
+public:
+    __device__ std::uint32_t warp_size() const { return own().size() < 32 ? own().size() : 32; }
+    // Of a group of less than a warp, that part is its warp.
+    __device__ std::uint32_t warp() const { return own().rank() / 32; }
+
+    // Adds one for each thread that asks, and tells it what was there before its own; called by all threads of a warp.
+    __device__ std::uint32_t count(std::uint32_t* word, bool asks) const
+    {
+        const std::uint32_t all = __ballot_sync(own().warp_mask(), asks);
+        if (all == 0) return 0;
+        const std::uint32_t lane = threadIdx.x % 32;
+        const int first = __ffs(static_cast<int>(all)) - 1;
+        std::uint32_t before = 0;
+        if (static_cast<int>(lane) == first) before = atomicAdd(word, static_cast<std::uint32_t>(__popc(all)));
+        return __shfl_sync(own().warp_mask(), before, first) + __popc(all & ((1U << lane) - 1));
+    }
+    // A word that others may write meanwhile.
+    __device__ static std::uint32_t load(const std::uint32_t* word)
+    {
+        return *static_cast<const volatile std::uint32_t*>(word);
+    }
+    __device__ static void store(std::uint32_t* word, std::uint32_t value)
+    {
+        *static_cast<volatile std::uint32_t*>(word) = value;
+    }
+    __device__ static std::uint32_t compare_and_swap(std::uint32_t* word, std::uint32_t expected, std::uint32_t desired)
+    {
+        return atomicCAS(word, expected, desired);
+    }
+    __device__ static std::uint32_t set_bits(std::uint32_t* word, std::uint32_t bits) { return atomicOr(word, bits); }
+    __device__ static void prefetch(const void* address) { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }
+
+    // 2^this neighbouring threads may share each of `count` pieces of work, so that all are taken up at once.
+    __device__ std::uint32_t sharer_bits(std::uint32_t count) const
+    {
+        const std::uint32_t size = own().size();
+        return (2 * count <= size ? 1 : 0) + (4 * count <= size ? 1 : 0) + (8 * count <= size ? 1 : 0);
+    }
+    // Over those that share a piece; called by all threads of a warp.
+    __device__ std::uint32_t sum(std::uint32_t sharer_bits, std::uint32_t value) const
+    {
+        for (std::uint32_t bit = 0; bit < sharer_bits; ++bit) {
+            value += __shfl_xor_sync(own().warp_mask(), value, 1 << bit);
+        }
+        return value;
+    }
+
+    template <class Matches>
+    __device__ std::uint32_t first_matches(std::uint32_t begin, std::uint32_t end, std::uint32_t most,
+                                           const Matches& matches, std::uint32_t* out) const
+    {
+        const std::uint32_t width = own().warp_size();
+        const std::uint32_t lane = own().rank() % 32;
+        const std::uint32_t first_lane = threadIdx.x % 32 - lane;
+        std::uint32_t found = 0;
+        for (std::uint32_t base = begin; base < end && found < most; base += width) {
+            const std::uint32_t i = base + lane;
+            const bool holds = i < end && matches(i);
+            const std::uint32_t all = (__ballot_sync(own().warp_mask(), holds) & own().warp_mask()) >> first_lane;
+            const std::uint32_t place = found + __popc(all & ((1U << lane) - 1));
+            if (holds && place < most) out[place] = i;
+            found += __popc(all);
+        }
+        __syncwarp(own().warp_mask());
+        return found < most ? found : most;
+    }
+
+private:
+    __device__ const Own& own() const { return static_cast<const Own&>(*this); }
+};
+
+// A whole block. What the compiler knows of it makes for a third fewer instructions.
+class BlockGroup : public GroupOperations<BlockGroup>
+{
+public:
+    __device__ static std::uint32_t rank() { return threadIdx.x; }
+    __device__ static std::uint32_t size() { return blockDim.x; }
+    __device__ static constexpr std::uint32_t warp_size() { return 32; }
+    __device__ static constexpr std::uint32_t warp_mask() { return 0xffffffff; }
+    __device__ static void sync() { __syncthreads(); }
+};
+
+// Of any number of threads.
+class DeviceGroup : public GroupOperations<DeviceGroup>
 {
 public:
     // `lanes`: a power of two from 8 on; from 64 on the whole block, below as many groups as fit in it.
@@ -18,9 +106,7 @@ public:
     }
     __device__ std::uint32_t rank() const { return rank_; }
     __device__ std::uint32_t size() const { return lanes_; }
-    // Those of the group's threads that are in the calling warp.
     __device__ std::uint32_t warp_mask() const { return warp_mask_; }
-
     __device__ void sync() const
     {
         if (lanes_ <= 32) {
@@ -29,57 +115,6 @@ public:
             __syncthreads();
         }
     }
-
-    // Adds one; those of the group's threads that come together go as one.
-    __device__ std::uint32_t count(std::uint32_t* word) const
-    {
-        const std::uint32_t together = __activemask() & warp_mask_;
-        const std::uint32_t lane = threadIdx.x % 32;
-        const int leader = __ffs(static_cast<int>(together)) - 1;
-        std::uint32_t before = 0;
-        if (static_cast<int>(lane) == leader) before = atomicAdd(word, static_cast<std::uint32_t>(__popc(together)));
-        before = __shfl_sync(together, before, leader);
-        return before + __popc(together & ((1U << lane) - 1));
-    }
-    // A word that others may write meanwhile.
-    __device__ std::uint32_t load(const std::uint32_t* word) const
-    {
-        return *static_cast<const volatile std::uint32_t*>(word);
-    }
-    __device__ void store(std::uint32_t* word, std::uint32_t value) const
-    {
-        *static_cast<volatile std::uint32_t*>(word) = value;
-    }
-    __device__ std::uint32_t compare_and_swap(std::uint32_t* word, std::uint32_t expected, std::uint32_t desired) const
-    {
-        return atomicCAS(word, expected, desired);
-    }
-    __device__ std::uint32_t set_bits(std::uint32_t* word, std::uint32_t bits) const { return atomicOr(word, bits); }
-
-    __device__ void prefetch(const void* address) const { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }
-
-    // Of a group of less than a warp, that part is its warp.
-    __device__ std::uint32_t warp() const { return rank_ / 32; }
-    template <class Matches>
-    __device__ std::uint32_t first_matches(std::uint32_t begin, std::uint32_t end, std::uint32_t most,
-                                           const Matches& matches, std::uint32_t* out) const
-    {
-        const std::uint32_t width = warp_size();
-        const std::uint32_t lane = rank_ % 32;
-        const std::uint32_t first_lane = threadIdx.x % 32 - lane;
-        std::uint32_t found = 0;
-        for (std::uint32_t base = begin; base < end && found < most; base += width) {
-            const std::uint32_t i = base + lane;
-            const bool own = i < end && matches(i);
-            const std::uint32_t all = (__ballot_sync(warp_mask_, own) & warp_mask_) >> first_lane;
-            const std::uint32_t place = found + __popc(all & ((1U << lane) - 1));
-            if (own && place < most) out[place] = i;
-            found += __popc(all);
-        }
-        __syncwarp(warp_mask_);
-        return found < most ? found : most;
-    }
-    __device__ std::uint32_t warp_size() const { return lanes_ < 32 ? lanes_ : 32; }
 
 private:
     std::uint32_t lanes_;

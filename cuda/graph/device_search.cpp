@@ -77,8 +77,10 @@ Workspace carve(Carver& carver, const Mirror& mirror, const SearchPlan& plan)
         space.seeds.select = carver.take<std::byte>(select_bytes(plan.shape, plan.count));
         space.starts = carver.take<std::uint32_t>(count * plan.shape.offered);
     }
-    space.rows = carver.take<std::uint32_t>(count * plan.shape.wanted);
-    space.found = carver.take<std::uint32_t>(count);
+    if (!plan.shape.ranks) {
+        space.rows = carver.take<std::uint32_t>(count * plan.shape.wanted);
+        space.found = carver.take<std::uint32_t>(count);
+    }
     return space;
 }
 
@@ -158,20 +160,18 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* q
     job.count = plan.count;
     job.rows = space.rows;
     job.found = space.found;
+    job.rank = {plan.direct ? space.queries : queries, space.for_rows.norms, space.query_bits};
+    job.k = plan.k;
+    job.answers = out;
     job.work = work;
     job.chained = plan.chained;
     traverse(job, stream);
+    if (plan.shape.ranks) return;
 
     for (std::uint32_t first = 0; first < plan.count; first += plan.rank_queries) {
-        const float* original = plan.direct ? space.queries : queries;
-        RankQueries some{original + std::size_t{first} * mirror.dimensions(), nullptr, nullptr};
-        if (space.for_rows.norms != nullptr) some.norms = space.for_rows.norms + first;
-        if (space.query_bits != nullptr) some.bits = space.query_bits + std::size_t{first} * view.bits.words;
-        const ivfadc::Answers answers{out.values + std::size_t{first} * plan.k, out.rows + std::size_t{first} * plan.k,
-                                      out.found + first};
-        rank_found(view, some, space.rows + std::size_t{first} * plan.shape.wanted, space.found + first,
-                   std::min(plan.rank_queries, plan.count - first), plan.shape.wanted, plan.k, answers, plan.chained,
-                   stream);
+        rank_found(view, from(view, job.rank, first), space.rows + std::size_t{first} * plan.shape.wanted,
+                   space.found + first, std::min(plan.rank_queries, plan.count - first), plan.shape.wanted, plan.k,
+                   from(out, plan.k, first), plan.chained, stream);
     }
 }
 

@@ -48,18 +48,24 @@ PGWARP_HOST_DEVICE inline bool is_expanded(Entry entry)
 // Equal for entries of the same row and score, expanded or not, and in the order of entries.
 PGWARP_HOST_DEVICE inline Entry place_of(Entry entry)
 {
-    return entry >> 1;
+    return entry | 1;
 }
 
-// How many of the sorted entries[begin, end) come before `entry`, plus begin.
+// How many of the sorted entries[begin, end) come before `entry`, which is not expanded, plus begin.
 PGWARP_HOST_DEVICE inline std::uint32_t lower_bound_of(const Entry* entries, std::uint32_t begin, std::uint32_t end,
                                                        Entry entry)
 {
-    // Without branches, so that the threads of a warp stay together: the answer is in [begin, begin + left].
+    // Three probes at a time, since each waits long; without branches, so that the threads of a warp stay together. The
+    // answer is in [begin, begin + left].
     for (std::uint32_t left = end - begin; left > 0;) {
-        const std::uint32_t half = (left + 1) / 2;
-        begin += place_of(entries[begin + half - 1]) < place_of(entry) ? half : 0;
-        left -= half;
+        const std::uint32_t step = left / 4 + 1;
+        const auto is_before = [&](std::uint32_t probe) {
+            const std::uint32_t at = probe * step;
+            return at <= left && entries[begin + (at <= left ? at : left) - 1] < entry ? 1U : 0U;
+        };
+        const std::uint32_t passed = (is_before(1) + is_before(2) + is_before(3)) * step;
+        begin += passed;
+        left = left - passed < step - 1 ? left - passed : step - 1;
     }
     return begin;
 }

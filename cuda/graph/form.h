@@ -31,10 +31,10 @@ inline std::vector<Form> forms_of(const GraphOptions& options)
     return {Form::whole};
 }
 
-// Device memory of the rows as bytes, with their terms.
+// Device memory of the rows as bytes, with their terms, and once more of the seeds.
 inline std::uint64_t byte_rows_bytes(const MirrorSize& size)
 {
-    return size.rows * (ivfadc::byte_stride(static_cast<std::uint32_t>(size.dimensions)) + 8);
+    return (size.rows + size.seeds) * (ivfadc::byte_stride(static_cast<std::uint32_t>(size.dimensions)) + 8);
 }
 
 // Device memory that the mirror will take, at most, whatever rows are compared as; without bytes beside halves.

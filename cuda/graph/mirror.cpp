@@ -250,6 +250,8 @@ void Mirror::point_view()
     view_.bytes = {codes_.data(), code_terms_.data(), metric_ == Metric::l2 ? byte_mean_.data() : nullptr, 0};
     if (view_.form == RowForm::bytes) {
         view_.bytes.stride = ivfadc::byte_stride(static_cast<std::uint32_t>(dimensions_));
+        view_.bytes.seeds = seed_codes_.data();
+        view_.bytes.seed_terms = seed_code_terms_.data();
     }
     ivfadc::MirrorView& vectors = view_.vectors;
     vectors.metric = metric_ == Metric::l1 ? Metric::l2 : metric_;
@@ -307,8 +309,9 @@ SearchGround Mirror::ground() const
 std::uint64_t Mirror::device_bytes() const
 {
     return row_numbers_.bytes() + neighbours_.bytes() + device_seeds_.bytes() + reserved_.bytes() + halves_.bytes() +
-           terms_.bytes() + codes_.bytes() + code_terms_.bytes() + byte_mean_.bytes() + device_mean_.bytes() +
-           seed_halves_.bytes() + seed_terms_.bytes() + vectors_.bytes() + bits_.bytes() + device_projection_.bytes();
+           terms_.bytes() + codes_.bytes() + code_terms_.bytes() + seed_codes_.bytes() + seed_code_terms_.bytes() +
+           byte_mean_.bytes() + device_mean_.bytes() + seed_halves_.bytes() + seed_terms_.bytes() + vectors_.bytes() +
+           bits_.bytes() + device_projection_.bytes();
 }
 
 }  // namespace pgwarp::cuda::graph

@@ -116,6 +116,8 @@ private:
     DeviceArray<float> terms_;
     DeviceArray<std::int8_t> codes_;
     DeviceArray<float2> code_terms_;
+    DeviceArray<std::int8_t> seed_codes_;
+    DeviceArray<float2> seed_code_terms_;
     DeviceArray<float> byte_mean_;
     DeviceArray<float> device_mean_;
     DeviceArray<__half> seed_halves_;

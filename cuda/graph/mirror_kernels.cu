@@ -60,6 +60,17 @@ __global__ void gather_halves_kernel(const __half* halves, const float* terms, c
     if (i % stride == 0) out_terms[at] = at < count ? terms[row] : INFINITY;
 }
 
+__global__ void gather_byte_rows_kernel(const uint4* rows, const float2* terms, const std::uint32_t* numbers,
+                                        std::size_t count, std::uint32_t pieces, uint4* out, float2* out_terms)
+{
+    const std::size_t i = thread_number();
+    if (i >= count * pieces) return;
+    const std::size_t at = i / pieces;
+    const std::size_t row = numbers[at];
+    out[i] = rows[row * pieces + i % pieces];
+    if (i % pieces == 0) out_terms[at] = terms[row];
+}
+
 __global__ void gather_neighbours_kernel(const std::uint32_t* neighbours, std::size_t degree,
                                          const std::uint32_t* numbers, std::size_t count, std::uint32_t* out)
 {
@@ -140,6 +151,16 @@ void gather_halves(const __half* halves, const float* terms, const std::uint32_t
     if (padded == 0) return;
     gather_halves_kernel<<<blocks_for(padded * stride), threads, 0, stream>>>(halves, terms, numbers, count, padded,
                                                                               stride, out, out_terms);
+    check_launch("gathering seeds");
+}
+
+void gather_byte_rows(const std::int8_t* rows, const float2* terms, const std::uint32_t* numbers, std::size_t count,
+                      std::uint32_t stride, std::int8_t* out, float2* out_terms, cudaStream_t stream)
+{
+    if (count == 0) return;
+    const std::uint32_t pieces = stride / sizeof(uint4);
+    gather_byte_rows_kernel<<<blocks_for(count * pieces), threads, 0, stream>>>(
+        reinterpret_cast<const uint4*>(rows), terms, numbers, count, pieces, reinterpret_cast<uint4*>(out), out_terms);
     check_launch("gathering seeds");
 }
 

@@ -25,6 +25,10 @@ void count_wrong(const std::uint32_t* neighbours, std::size_t count, std::uint32
 void gather_halves(const __half* halves, const float* terms, const std::uint32_t* numbers, std::size_t count,
                    std::size_t padded, std::uint32_t stride, __half* out, float* out_terms, cudaStream_t stream);
 
+// The bytes [count][stride] and terms of these rows; stride of whole pieces of 16.
+void gather_byte_rows(const std::int8_t* rows, const float2* terms, const std::uint32_t* numbers, std::size_t count,
+                      std::uint32_t stride, std::int8_t* out, float2* out_terms, cudaStream_t stream);
+
 // The neighbours [count][degree] of these rows.
 void gather_neighbours(const std::uint32_t* neighbours, std::size_t degree, const std::uint32_t* numbers,
                        std::size_t count, std::uint32_t* out, cudaStream_t stream);

@@ -285,6 +285,10 @@ void Mirror::make_bytes(std::span<const float> mean)
         finish_byte_rows(plain.data(), scales.data(), count, dimensions, stride, metric_ == Metric::l2,
                          codes_.data() + first * stride, code_terms_.data() + first, owner_);
     }
+    seed_codes_ = DeviceArray<std::int8_t>(pool, seeds_ * stride, "graph seeds", owner_);
+    seed_code_terms_ = DeviceArray<float2>(pool, seeds_, "graph seeds", owner_);
+    gather_byte_rows(codes_.data(), code_terms_.data(), device_seeds_.data(), seeds_, stride, seed_codes_.data(),
+                     seed_code_terms_.data(), owner_);
     owner_.stream().synchronize();
 }
 

@@ -1,7 +1,7 @@
 // The bounded queue of a search (SONG section 4): the best rows seen so far, sorted, those not yet expanded among
 // them, in memory that a group of threads shares. New rows come in batches: what comes before the queue's end is put
-// down, and then both are merged into the other half of the memory, where each thread finds the places of its own
-// entries by counting. Free of CUDA.
+// down, and then both are merged into the other half of the memory, where threads find the places of entries by
+// counting. Free of CUDA.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace pgwarp::cuda::graph
 
 // A Memory, shared by the group of a search, has
 //   Entry* entries(side)       [length], for side 0 and 1: the queue in one, sorted, the other to be written next
-//   Entry* kept()              [most_fresh]: scored rows on their way in
+//   Entry* kept()              [kept_room(most_fresh)], on 16 bytes: scored rows on their way in
 //   std::uint32_t* counters()  [queue_counters]
 //   std::uint32_t* rows()      [most_fresh]: free while a batch is merged
-// and, for the traversal, rows() for located ones, parents(warp) [steps], places in the queue, and again() [again],
+// and, for the traversal, rows() for located ones, parents(warp) [places()], places in the queue, and again() [again],
 // starts. Functions, so that a device keeps no address of each in a register.
 
 inline constexpr std::uint32_t queue_counters = 7;
@@ -27,6 +27,14 @@ inline constexpr std::uint32_t lost_counter = 5;     // 1: some located row was 
 inline constexpr std::uint32_t cluster_counter = 6;  // rows that the blocks of a cluster are to score
 
 inline constexpr std::uint32_t nowhere = 0xffffffff;  // behind all others
+
+// Those that come are read so many at a time, by at most so many threads together.
+inline constexpr std::uint32_t most_sharer_bits = 3;
+inline constexpr std::uint32_t kept_step = 8 << most_sharer_bits;
+PGWARP_HOST_DEVICE constexpr std::uint32_t kept_room(std::uint32_t most_fresh)
+{
+    return (most_fresh + kept_step - 1) / kept_step * kept_step;
+}
 
 // What became of a batch.
 struct Taken {
@@ -63,11 +71,12 @@ public:
         for (std::uint32_t i = count + group_.rank(); i < length_; i += group_.size()) entries()[i] = no_entry;
     }
 
-    // An entry of a batch, by one thread.
+    // An entry of a batch, by one thread; called by whole warps, with no_entry where a thread has none.
     PGWARP_HOST_DEVICE void offer(Entry entry) const
     {
-        if (place_of(entry) >= place_of(end_)) return;
-        memory_.kept()[group_.count(&memory_.counters()[kept_counter + turn_])] = entry;
+        const bool comes = place_of(entry) < place_of(end_);
+        const std::uint32_t place = group_.count(&memory_.counters()[kept_counter + turn_], comes);
+        if (comes) memory_.kept()[place] = entry;
     }
 
     // Takes in what was offered since the last time, by all threads after a barrier. By one thread each are called
@@ -87,8 +96,7 @@ public:
         }
         if (repeats) drop_repeats(kept);
         Entry* to = memory_.entries(side_ ^ 1);
-        place_kept(kept, to, comes, entered);
-        move_entries(kept, to, left);
+        place_all(kept, to, comes, entered, left);
         side_ ^= 1;
         group_.sync();
         end_ = to[length_ - 1];
@@ -120,45 +128,80 @@ private:
         group_.sync();
     }
 
-    // How many of those that come are before an entry.
-    PGWARP_HOST_DEVICE std::uint32_t kept_before(Entry entry, std::uint32_t kept) const
+    // Of those that come, how many that are the calling thread's to count are before an entry: of every 2^sharer_bits
+    // pairs of them it has one.
+    PGWARP_HOST_DEVICE std::uint32_t kept_before(Entry entry, std::uint32_t kept, std::uint32_t sharer_bits) const
     {
+        struct alignas(16) Pair {
+            Entry first;
+            Entry second;
+        };
+        constexpr std::uint32_t together = kept_step / (2 << most_sharer_bits);
+        const std::uint32_t own = group_.rank() & ((1U << sharer_bits) - 1);
+        const auto* pairs = reinterpret_cast<const Pair*>(memory_.kept());
+        const std::uint32_t step = 2 * together << sharer_bits;
         std::uint32_t before = 0;
-#ifdef __CUDA_ARCH__
-#pragma unroll 4
-#endif
-        for (std::uint32_t i = 0; i < kept; ++i) before += memory_.kept()[i] < entry ? 1 : 0;
+        std::uint32_t begin = 0;
+        for (; begin + step <= kept; begin += step) {
+            for (std::uint32_t i = 0; i < together; ++i) {
+                const Pair pair = pairs[begin / 2 + (i << sharer_bits) + own];
+                before += (pair.first < entry ? 1 : 0) + (pair.second < entry ? 1 : 0);
+            }
+        }
+        if (begin >= kept) return before;
+        for (std::uint32_t i = 0; i < together; ++i) {
+            const std::uint32_t place = begin / 2 + (i << sharer_bits) + own;
+            const Pair pair = pairs[place];
+            before += pair.first < entry && 2 * place < kept ? 1 : 0;
+            before += pair.second < entry && 2 * place + 1 < kept ? 1 : 0;
+        }
         return before;
     }
 
-    // The last threads begin, so that the first ones have the queue's entries meanwhile.
-    template <class Comes, class Entered>
-    PGWARP_HOST_DEVICE void place_kept(std::uint32_t kept, Entry* to, const Comes& comes, const Entered& entered)
+    // Those that come, and then the queue's entries. Where there are more threads, several share one.
+    template <class Comes, class Entered, class Left>
+    PGWARP_HOST_DEVICE void place_all(std::uint32_t kept, Entry* to, const Comes& comes, const Entered& entered,
+                                      const Left& left)
     {
-        for (std::uint32_t i = group_.size() - 1 - group_.rank(); i < kept; i += group_.size()) {
-            const Entry entry = memory_.kept()[i];
-            if (entry == no_entry) continue;
-            const std::uint32_t known = lower_bound_of(entries(), 0, length_, entry);
-            comes(row_of(entry), known);
-            const std::uint32_t before = kept_before(entry, kept);
-            if (before == 0) memory_.counters()[lowest_counter + (turn_ ^ 1)] = known;
-            if (known + before >= length_) continue;
-            to[known + before] = entry;
-            entered(row_of(entry));
+        const std::uint32_t count = kept + length_;
+        const std::uint32_t sharer_bits = group_.sharer_bits(count);
+        const std::uint32_t together = group_.size() >> sharer_bits;
+        // All threads of a warp go through the same turns.
+        for (std::uint32_t base = 0; base < count; base += together) {
+            const std::uint32_t own = base + (group_.rank() >> sharer_bits);
+            const bool is_new = own < kept;
+            Entry entry = no_entry;
+            if (own < count) entry = is_new ? memory_.kept()[own] : entries()[own - kept];
+            const std::uint32_t before = group_.sum(sharer_bits, kept_before(entry, kept, sharer_bits));
+            if (own >= count || (group_.rank() & ((1U << sharer_bits) - 1)) != 0) continue;
+            if (is_new) {
+                place_new(entry, before, to, comes, entered);
+            } else {
+                move_entry(entry, own - kept + before, to, left);
+            }
         }
     }
 
-    template <class Left>
-    PGWARP_HOST_DEVICE void move_entries(std::uint32_t kept, Entry* to, const Left& left)
+    template <class Comes, class Entered>
+    PGWARP_HOST_DEVICE void place_new(Entry entry, std::uint32_t before, Entry* to, const Comes& comes,
+                                      const Entered& entered)
     {
-        for (std::uint32_t i = group_.rank(); i < length_; i += group_.size()) {
-            const Entry entry = entries()[i];
-            const std::uint32_t place = i + kept_before(entry, kept);
-            if (place < length_) {
-                to[place] = entry;
-            } else if (entry != no_entry) {
-                left(row_of(entry));
-            }
+        if (entry == no_entry) return;
+        const std::uint32_t known = lower_bound_of(entries(), 0, length_, entry);
+        comes(row_of(entry), known);
+        if (before == 0) memory_.counters()[lowest_counter + (turn_ ^ 1)] = known;
+        if (known + before >= length_) return;
+        to[known + before] = entry;
+        entered(row_of(entry));
+    }
+
+    template <class Left>
+    PGWARP_HOST_DEVICE void move_entry(Entry entry, std::uint32_t place, Entry* to, const Left& left)
+    {
+        if (place < length_) {
+            to[place] = entry;
+        } else if (entry != no_entry) {
+            left(row_of(entry));
         }
     }
 

@@ -19,6 +19,20 @@ struct RankQueries {
     const std::uint32_t* bits = nullptr;  // [count][words]
 };
 
+// Those of the queries from `first` on.
+inline RankQueries from(const GraphView& view, const RankQueries& queries, std::size_t first)
+{
+    RankQueries some;
+    if (queries.original != nullptr) some.original = queries.original + first * view.vectors.dimensions;
+    if (queries.norms != nullptr) some.norms = queries.norms + first;
+    if (queries.bits != nullptr) some.bits = queries.bits + first * view.bits.words;
+    return some;
+}
+inline ivfadc::Answers from(const ivfadc::Answers& answers, std::uint32_t k, std::size_t first)
+{
+    return {answers.values + first * k, answers.rows + first * k, answers.found + first};
+}
+
 // found[q] rows of rows [count][wanted] each; out: [count][k] on the device or in page-locked memory, found[q] as
 // given, written last. wanted <= most_ef, k <= wanted.
 void rank_found(const GraphView& view, const RankQueries& queries, const std::uint32_t* rows,

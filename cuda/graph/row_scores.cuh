@@ -9,6 +9,7 @@
 
 #include "graph/device_group.cuh"
 #include "graph/entry.h"
+#include "graph/queue.h"
 #include "graph/search_shape.h"
 #include "graph/view.h"
 
@@ -26,14 +27,17 @@ enum class ScoreKind : std::uint8_t {
 
 // Where the teams stand among all that share the work: those of one group, or of the groups of a cluster.
 struct Teams {
-    std::uint32_t size;   // threads of a team
+    std::uint32_t size;   // threads of a team, 2^bits
     std::uint32_t own;    // number of the calling thread's team
     std::uint32_t count;  // of all
+    std::uint32_t bits;
 };
 
-__device__ inline Teams teams_of(const DeviceGroup& group, std::uint32_t size)
+template <class Group>
+__device__ inline Teams teams_of(const Group& group, std::uint32_t size)
 {
-    return {size, group.rank() / size, group.size() / size};
+    const std::uint32_t bits = 31 - __clz(static_cast<int>(size));
+    return {size, group.rank() >> bits, group.size() >> bits, bits};
 }
 
 // A query in shared memory in pieces of eight elements: the first four of all pieces, then the other four of all. So
@@ -72,9 +76,9 @@ __device__ inline float score_piece(const uint4& row, const float4& a, const flo
 }  // namespace detail
 
 // Rows as halves.
-template <ScoreKind kind>
+template <class Group, ScoreKind kind>
 struct HalfScores {
-    DeviceGroup group;
+    Group group;
     Teams teams;
     const __half* rows;
     const float* terms;  // [rows], or none
@@ -121,8 +125,9 @@ struct HalfScores {
             float sum = sums[0];
 #pragma unroll
             for (std::uint32_t i = 1; i < together; ++i) sum = lane == i ? sums[i] : sum;
-            if (lane >= together || number(lane) >= count) continue;
-            take(number(lane), make_entry(kind == ScoreKind::l1 ? sum : term - factor * sum, own));
+            const bool has = lane < together && number(lane) < count;
+            const Entry entry = make_entry(kind == ScoreKind::l1 ? sum : term - factor * sum, own);
+            take(has ? number(lane) : nowhere, has ? entry : no_entry);
         }
     }
 };
@@ -136,18 +141,69 @@ struct StagedBytes {
 };
 static_assert(offsetof(StagedBytes, pieces) == byte_query_header);
 
-// Rows as bytes: the CPU's scores (ByteRows of index/graph), to the last bit where the mean is the same. `wide`: more
-// rows are under way at a time, for groups that have a multiprocessor's registers to themselves.
-template <bool wide>
-struct ByteScores {
-    DeviceGroup group;
-    Teams teams;
+// What a score of bytes goes by: row i of a batch is the one at place(i) of these, and has a number.
+struct LocatedBytes {
     const std::int8_t* rows;
     const float2* terms;
+    const std::uint32_t* located;
+    __device__ std::uint32_t place(std::uint32_t i) const { return located[i]; }
+    __device__ std::uint32_t number(std::uint32_t i) const { return located[i]; }
+};
+struct SeedBytes {
+    const std::int8_t* rows;
+    const float2* terms;
+    const std::uint32_t* numbers;
+    __device__ std::uint32_t place(std::uint32_t i) const { return i; }
+    __device__ std::uint32_t number(std::uint32_t i) const { return numbers[i]; }
+};
+
+// Rows as bytes: the CPU's scores (ByteRows of index/graph), to the last bit where the mean is the same. `alone`:
+// for groups that have a multiprocessor to themselves: rows are read ahead.
+template <class Group, bool alone>
+struct ByteScores {
+    static constexpr std::uint32_t least_team = 4;
+
+    Group group;
+    Teams teams;
+    ByteView bytes;
     std::uint32_t pieces;
-    float factor;  // of the query's step
+    float factor;          // of the query's step
+    const float* vectors;  // full ones, or none
+    std::uint32_t dimensions;
     const StagedBytes* query;
 
+    template <class Take>
+    __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
+    {
+        score<4>(LocatedBytes{bytes.rows, bytes.terms, located}, count, take);
+    }
+    // Seeds from `begin` on; numbers: their rows.
+    template <class Take>
+    __device__ void seeds(const std::uint32_t* numbers, std::uint32_t begin, std::uint32_t count,
+                          const Take& take) const requires(alone)
+    {
+        const std::size_t offset = begin;
+        score<8>(SeedBytes{bytes.seeds + offset * bytes.stride, bytes.seed_terms + offset, numbers}, count, take);
+    }
+    __device__ void prefetch(std::uint32_t row) const requires(alone)
+    {
+        prefetch_lines(bytes.rows + static_cast<std::size_t>(row) * bytes.stride, bytes.stride);
+        group.prefetch(bytes.terms + row);
+    }
+    __device__ void prefetch_vector(std::uint32_t row) const requires(alone)
+    {
+        if (vectors == nullptr) return;
+        prefetch_lines(vectors + static_cast<std::size_t>(row) * dimensions,
+                       dimensions * static_cast<std::uint32_t>(sizeof(float)));
+    }
+
+private:
+    __device__ void prefetch_lines(const void* begin, std::uint32_t size) const
+    {
+        constexpr std::uint32_t line = 128;
+#pragma unroll 1
+        for (std::uint32_t at = 0; at < size; at += line) group.prefetch(static_cast<const char*>(begin) + at);
+    }
     __device__ static int product(const uint4& row, const uint4& query, int sum)
     {
         sum = __dp4a(static_cast<int>(row.x), static_cast<int>(query.x), sum);
@@ -155,63 +211,76 @@ struct ByteScores {
         sum = __dp4a(static_cast<int>(row.z), static_cast<int>(query.z), sum);
         return __dp4a(static_cast<int>(row.w), static_cast<int>(query.w), sum);
     }
-    __device__ uint4 load(std::uint32_t row, std::uint32_t piece) const
+    __device__ static uint4 load(const std::int8_t* rows, std::size_t piece)
     {
-        return __ldg(reinterpret_cast<const uint4*>(rows) + (static_cast<std::size_t>(row) * pieces + piece));
+        return __ldg(reinterpret_cast<const uint4*>(rows) + piece);
     }
-    template <class Take>
-    __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
+
+    // Sums over a team of what its threads have of some rows. Each step halves the rows of a thread: in the end it has
+    // all of row lane * together / size of the team, and of those behind it that no other thread has.
+    template <std::uint32_t together>
+    __device__ void share_sums(int (&sums)[together], std::uint32_t lane) const
     {
-        constexpr std::uint32_t together = wide ? 8 : 4;  // rows of a team under way at a time
+        std::uint32_t bit = teams.size / 2;
+#pragma unroll
+        for (std::uint32_t half = together / 2; half > 0; half /= 2) {
+            if (bit == 0) return;
+            const bool upper = (lane & bit) != 0;
+#pragma unroll
+            for (std::uint32_t i = 0; i < half; ++i) {
+                const int given = upper ? sums[i] : sums[i + half];
+                const int kept = upper ? sums[i + half] : sums[i];
+                sums[i] = kept + __shfl_xor_sync(group.warp_mask(), given, static_cast<int>(bit));
+            }
+            bit /= 2;
+        }
+        for (; bit > 0; bit /= 2) sums[0] += __shfl_xor_sync(group.warp_mask(), sums[0], static_cast<int>(bit));
+    }
+
+    // `together`: rows of a team that are under way at a time.
+    template <std::uint32_t together, class Source, class Take>
+    __device__ void score(const Source& source, std::uint32_t count, const Take& take) const
+    {
         const std::uint32_t lane = group.rank() & (teams.size - 1);
+        const std::uint32_t mine = (lane * together) >> teams.bits;  // of the rows that are under way
+        const bool reports = mine * teams.size == lane * together;
         for (std::uint32_t base = 0; base < count; base += together * teams.count) {
             const auto number = [&](std::uint32_t i) { return base + i * teams.count + teams.own; };
-            const auto row_at = [&](std::uint32_t i) { return located[min(number(i), count - 1)]; };
-            // Where many are under way the last ones are often none; where few are, asking costs more than reading.
-            const auto is_there = [&](std::uint32_t i) { return !wide || number(i) < count; };
-            std::uint32_t own = row_at(lane % together);
-            float2 term = __ldg(terms + own);
+            const auto place = [&](std::uint32_t i) { return source.place(min(number(i), count - 1)); };
+            float2 term = __ldg(source.terms + place(mine));
             int sums[together] = {};
-#pragma unroll(wide ? 1 : 2)
+#pragma unroll(together > 4 ? 1 : 2)
             for (std::uint32_t piece = lane; piece < pieces; piece += teams.size) {
-                uint4 bytes[together];
+                uint4 row[together];
 #pragma unroll
                 for (std::uint32_t i = 0; i < together; ++i) {
-                    if (is_there(i)) bytes[i] = load(row_at(i), piece);
+                    row[i] = load(source.rows, std::size_t{place(i)} * pieces + piece);
                 }
                 const uint4 asked = query->pieces[piece];
 #pragma unroll
                 for (std::uint32_t i = 0; i < together; ++i) {
-                    if (is_there(i)) sums[i] = product(bytes[i], asked, sums[i]);
+                    sums[i] = product(row[i], asked, sums[i]);
                 }
             }
-            for (std::uint32_t step = teams.size / 2; step > 0; step /= 2) {
+            share_sums(sums, lane);
 #pragma unroll
-                for (std::uint32_t i = 0; i < together; ++i) {
-                    sums[i] += __shfl_xor_sync(group.warp_mask(), sums[i], static_cast<int>(step));
-                }
-            }
-            // Each thread has a row to report; in teams of less than there are rows, several.
-            for (std::uint32_t first = 0; first < (wide ? together : 1); first += teams.size) {
-                const std::uint32_t mine = first + lane;
-                if (mine >= together || number(mine) >= count) continue;
-                if (first > 0) {
-                    own = row_at(mine);
-                    term = __ldg(terms + own);
-                }
-                int sum = sums[0];
-#pragma unroll
-                for (std::uint32_t i = 1; i < together; ++i) sum = mine == i ? sums[i] : sum;
+            for (std::uint32_t i = 0; i < together / least_team; ++i) {
+                if (i * teams.size >= together) break;
+                const std::uint32_t own = number(mine + i);
+                const bool has = reports && own < count;
+                if (i > 0) term = __ldg(source.terms + place(mine + i));
                 const float scale = __fmul_rn(factor * query->step, term.x);
-                take(number(mine), make_entry(__fadd_rn(term.y, __fmul_rn(scale, static_cast<float>(sum))), own));
+                const float score = __fadd_rn(term.y, __fmul_rn(scale, static_cast<float>(sums[i])));
+                take(has ? own : nowhere, has ? make_entry(score, source.number(own)) : no_entry);
             }
         }
     }
 };
 
 // Rows in full: for what bytes don't tell apart.
+template <class Group>
 struct FloatScores {
-    DeviceGroup group;
+    Group group;
     Teams teams;
     const float* rows;
     std::uint32_t dimensions;
@@ -237,39 +306,45 @@ struct FloatScores {
             for (std::uint32_t step = teams.size / 2; step > 0; step /= 2) {
                 sum += __shfl_xor_sync(group.warp_mask(), sum, static_cast<int>(step));
             }
-            if (lane == 0 && number < count) take(number, make_entry(sum, own));
+            const bool has = lane == 0 && number < count;
+            take(has ? number : nowhere, has ? make_entry(sum, own) : no_entry);
         }
     }
 };
 
+// Of a row and a query as bits.
+__device__ inline std::uint32_t differing_bits(const std::uint32_t* row, const std::uint32_t* query,
+                                               std::uint32_t words)
+{
+    std::uint32_t bits = 0;
+    if (words % 4 == 0) {
+        for (std::uint32_t i = 0; i < words; i += 4) {
+            const uint4 piece = __ldg(reinterpret_cast<const uint4*>(row + i));
+            bits += __popc(piece.x ^ query[i]) + __popc(piece.y ^ query[i + 1]) + __popc(piece.z ^ query[i + 2]) +
+                    __popc(piece.w ^ query[i + 3]);
+        }
+    } else {
+        for (std::uint32_t i = 0; i < words; ++i) bits += __popc(__ldg(row + i) ^ query[i]);
+    }
+    return bits;
+}
+
 // Rows as bits: a thread a row.
+template <class Group>
 struct BitScores {
-    DeviceGroup group;
+    Group group;
     const std::uint32_t* rows;
     std::uint32_t words;
     const std::uint32_t* query;  // shared
 
-    __device__ static std::uint32_t differing(const std::uint32_t* row, const std::uint32_t* query, std::uint32_t words)
-    {
-        std::uint32_t bits = 0;
-        if (words % 4 == 0) {
-            for (std::uint32_t i = 0; i < words; i += 4) {
-                const uint4 piece = __ldg(reinterpret_cast<const uint4*>(row + i));
-                bits += __popc(piece.x ^ query[i]) + __popc(piece.y ^ query[i + 1]) + __popc(piece.z ^ query[i + 2]) +
-                        __popc(piece.w ^ query[i + 3]);
-            }
-        } else {
-            for (std::uint32_t i = 0; i < words; ++i) bits += __popc(__ldg(row + i) ^ query[i]);
-        }
-        return bits;
-    }
     template <class Take>
     __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
     {
-        for (std::uint32_t i = group.rank(); i < count; i += group.size()) {
-            const std::uint32_t row = located[i];
-            const std::uint32_t bits = differing(rows + static_cast<std::size_t>(row) * words, query, words);
-            take(i, make_entry(static_cast<float>(bits), row));
+        for (std::uint32_t base = 0; base < count; base += group.size()) {
+            const std::uint32_t i = base + group.rank();
+            const std::uint32_t row = located[min(i, count - 1)];
+            const std::uint32_t bits = differing_bits(rows + static_cast<std::size_t>(row) * words, query, words);
+            take(i < count ? i : nowhere, i < count ? make_entry(static_cast<float>(bits), row) : no_entry);
         }
     }
 };

@@ -32,6 +32,7 @@ std::uint32_t warps_of(std::uint32_t lanes)
 constexpr std::uint32_t most_lanes = 512;
 constexpr std::uint32_t least_bits = 9;  // of the words of visited rows
 constexpr std::uint32_t most_bits = 13;
+constexpr std::uint32_t most_bits_alone = 14;
 constexpr std::size_t resident_threads = 1024;  // that a multiprocessor takes: each has 64 registers
 constexpr std::size_t reserved_bytes = 1024;    // of shared memory, with each block
 
@@ -70,7 +71,7 @@ Room default_room(const SearchShape& shape, std::size_t count, const SearchGroun
     for (;; room.lanes *= 2) {
         const std::size_t own = ground.shared_bytes * room.lanes / resident_threads;
         const auto fits = [&](std::uint32_t bits) { return bytes(room.lanes, bits) + reserved_bytes <= own; };
-        room.bits = shape.plain() ? most_bits : option_bits(shape);
+        room.bits = !shape.plain() ? option_bits(shape) : shape.alone ? most_bits_alone : most_bits;
         while (shape.plain() && room.bits > enough && !fits(room.bits)) --room.bits;
         if (fits(room.bits) || room.lanes >= most_lanes / 2) return room;
     }
@@ -101,6 +102,17 @@ std::uint32_t noted_seeds(const SearchShape& shape, const SearchGround& ground)
     const std::size_t ef = shape.traversal.ef;
     const std::size_t near = 4 * ef * shape.seeds / std::max<std::size_t>(1, ground.rows);
     return static_cast<std::uint32_t>(std::min<std::size_t>({shape.starts + 8 + near, ef, shape.seeds, most_noted}));
+}
+
+// A block that has a multiprocessor to itself waits for memory most of the time: what the next turn will read, and what
+// will be ranked, is brought near meanwhile. Among many, others compute meanwhile.
+void read_ahead(SearchShape& shape)
+{
+    TraversalShape& traversal = shape.traversal;
+    const bool ahead = shape.alone && shape.plain();
+    traversal.ahead = ahead ? traversal.steps : 0;
+    traversal.near_places = ahead ? traversal.length : 2 * traversal.steps;
+    traversal.ranked = ahead ? shape.wanted : 0;
 }
 
 // A guess of how long a launch may be: turns of some microseconds, and what they read, about half of the neighbours'
@@ -153,9 +165,11 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     traversal.most_fresh = most_fresh(0);
     traversal.deletes = settings.get("visited_deletion", 0) > 0;
     traversal.selected = traversal.deletes || settings.get("selected_insertion", 0) > 0;
+    shape.alone = count <= ground.multiprocessors;
     shape.visited = static_cast<VisitedKind>(std::clamp<std::int64_t>(settings.get("visited", 0), 0, 2));
     if (shape.visited == VisitedKind::bloom) traversal.deletes = false;
     shape.seeds = setting(settings, "seeds", ground.seeds, 1, ground.seeds);
+    read_ahead(shape);
     shape.starts = setting(settings, "starts", 16, 1, std::min<std::size_t>(shape.seeds, most_starts));
     traversal.again = noted_seeds(shape, ground);
     // Tiles compare halves: they propose a few more, of which the traversal notes the best.
@@ -183,9 +197,12 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     if (ground.clusters && shape.plain() && shape.groups == 1) {
         shape.cluster = std::bit_floor(setting(settings, "cluster", default_cluster(shape, count, ground), 1, 8));
     }
-    // What does not fit goes without, what is found last: the memory of visited rows, queries beside each other, the
-    // rest of the queue.
+    shape.ranks = shape.alone && shape.plain() && shape.lanes > 32 && shape.cluster == 1 &&
+                  shape.wanted <= std::min(most_ranked_in_place, traversal.most_fresh);
+    // What does not fit goes without, what is found last: the memory of visited rows, what is read ahead, queries
+    // beside each other, the rest of the queue.
     while (bytes() > ground.shared_bytes && shape.visited_bits > 5) --shape.visited_bits;
+    if (bytes() > ground.shared_bytes) traversal.ahead = 0;
     if (bytes() > ground.shared_bytes && shape.groups > 1) {
         shape.groups = 1;
         shape.lanes = 32;
@@ -203,7 +220,6 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
         traversal.most_fresh = before;
     }
     shape.shared_bytes = bytes();
-    shape.alone = count <= ground.multiprocessors;
     shape.launch_queries = launch_queries(shape, ground);
     return shape;
 }

@@ -32,6 +32,7 @@ inline constexpr std::uint32_t most_starts = 128;
 inline constexpr std::size_t few_queries = 32;         // look at all seeds themselves ...
 inline constexpr std::uint32_t most_looked_at = 8192;  // ... where these are so many at most
 inline constexpr std::size_t byte_query_header = 16;   // of a query in bytes, in shared memory
+inline constexpr std::uint32_t most_ranked_in_place = 256;
 
 // What a search of an index on a device has to go by.
 struct SearchGround {
@@ -59,7 +60,7 @@ struct SharedLayout {
     std::uint32_t visited = 0;
     std::uint32_t end = 0;
     std::uint32_t length = 0;  // entries of each side of the queue
-    std::uint32_t steps = 0;   // places of each warp
+    std::uint32_t places = 0;  // in the queue, of each warp
 };
 
 PGWARP_HOST_DEVICE constexpr SharedLayout shared_layout(const TraversalShape& shape, std::uint32_t visited_bits,
@@ -73,13 +74,13 @@ PGWARP_HOST_DEVICE constexpr SharedLayout shared_layout(const TraversalShape& sh
         return begin;
     };
     layout.length = shape.length;
-    layout.steps = shape.steps;
+    layout.places = shape.places();
     layout.query = take(query_bytes);
     layout.entries = take(2 * shape.length * 8);
-    layout.kept = take(shape.most_fresh * 8);
+    layout.kept = take(kept_room(shape.most_fresh) * 8);
     layout.gathered = take(clustered ? shape.most_fresh * 8 : 0);
     layout.rows = take(shape.most_fresh * 4);
-    layout.parents = take(shape.warps * shape.steps * 4);
+    layout.parents = take(shape.warps * shape.places() * 4);
     layout.again = take(shape.again * 4);
     layout.counters = take(queue_counters * 4);
     layout.visited = take(visited_words(visited_bits) * 4);
@@ -102,6 +103,7 @@ struct SearchShape {
     bool alone = false;                // a block has a multiprocessor to itself
     std::uint32_t query_bytes = 0;     // of a query in shared memory
     std::uint32_t wanted = 0;          // rows of the queue that are ranked by their values
+    bool ranks = false;                // by the block that found them
     std::uint32_t shared_bytes = 0;    // of a block
     std::uint32_t launch_queries = 0;  // queries of a launch, so that it ends in time
 

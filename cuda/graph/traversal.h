@@ -6,11 +6,13 @@
 // What a search finds depends on the query, the graph, its starts and `ef`, `length`, `steps`, `again`: not on how many
 // threads there are, nor on their order, nor, with VisitedHash, on what is forgotten.
 //
-// A Group has rank(), size(), sync(), and on shared words count (adds one), compare_and_swap and set_bits, which return
-// what was there. It consists of warps, threads that go in step: warp() is the number of the caller's own.
-// first_matches(begin, end, most, matches, out), called by a whole warp, writes, in order, the first `most` numbers in
-// [begin, end) for which matches(i) holds, for the warp to read, and returns how many they are. prefetch(address) says
-// that what lies there will be read soon.
+// A Group has rank(), size(), sync(), and on shared words compare_and_swap and set_bits, which return what was there.
+// It consists of warps, threads that go in step: warp() is the number of the caller's own. count(word, asks), called by
+// a whole warp, adds one for each thread that asks and returns what was there before its own. Some neighbouring
+// threads, 2^sharer_bits(count), share each of so many pieces of work, and all get the sum(sharer_bits, value) over
+// them. first_matches(begin, end, most, matches, out), called by a whole warp, writes, in order, the first `most`
+// numbers in [begin, end) for which matches(i) holds, for the warp to read, and returns how many they are.
+// prefetch(address) says that what lies there will be read soon.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +49,12 @@ struct TraversalShape {
     std::uint32_t again = 0;
     bool selected = false;  // a row is remembered as visited only where it enters the queue
     bool deletes = false;   // and forgotten where it leaves it; implies selected
+    // What is read ahead, where reading takes longer than computing. Nothing that is found depends on it.
+    std::uint32_t ahead = 0;        // rows after those that are expanded whose neighbours are brought near
+    std::uint32_t near_places = 0;  // links of rows that come before this place in the queue, and
+    std::uint32_t ranked = 0;       // vectors of those that come before this one
+
+    PGWARP_HOST_DEVICE constexpr std::uint32_t places() const { return steps + ahead; }
 };
 
 // Where a search begins: at the best `kept` of some rows, and at one from which all others can be reached.
@@ -66,7 +74,10 @@ struct TraversalCounts {
 };
 
 // scores(rows, count, take): take(i, entry of rows[i], not expanded), by one thread each, for all threads of the group
-// together; begins and ends without a barrier. All that is given has to outlive the traversal.
+// together; take is called by whole warps, with (nowhere, no_entry) by threads that have none. No barrier comes first
+// or last. Scores may have more: seeds(rows, begin, count, take), the same of starts[begin, ...) that are all seeds;
+// prefetch(row) and prefetch_vector(row) for what scoring and ranking it will read. All that is given has to outlive
+// the traversal.
 template <class Group, class Memory, class Visited, class Scores>
 class Traversal
 {
@@ -84,12 +95,12 @@ public:
         finds_repeats_ = Visited::finds_repeats && !remembered_late_;
     }
 
-    // Through neighbours [rows][degree]. Afterwards found() is the answer, for all threads to see.
+    // Through neighbours [rows][degree]; the visited rows have been cleared. Afterwards found() is the answer, for all
+    // threads to see.
     PGWARP_HOST_DEVICE TraversalCounts run(const TraversalStarts& starts, const std::uint32_t* neighbours)
     {
         TraversalCounts counts;
         neighbours_ = neighbours;
-        visited_.clear();
         clear_fresh();
         begin_at(starts, counts);
         std::uint32_t first = 0;    // entries before it are expanded
@@ -118,16 +129,18 @@ private:
         std::uint32_t* places = memory_.parents(group_.warp());
         // Each warp chooses for itself, so that none has to wait for another.
         const auto waits = [&](std::uint32_t i) { return !is_expanded(entries[i]); };
-        const std::uint32_t parents = group_.first_matches(first, shape_.ef, shape_.steps, waits, places);
-        if (parents == 0) return false;
+        const std::uint32_t waiting = group_.first_matches(first, shape_.ef, shape_.places(), waits, places);
+        if (waiting == 0) return false;
+        const std::uint32_t parents = smaller(waiting, shape_.steps);
         first = places[parents - 1] + 1;
         ++counts.turns;
         counts.expanded += parents;
-        locate(parents * shape_.degree, [&](std::uint32_t i) {
+        const auto neighbour = [&](std::uint32_t i) {
             const std::uint32_t own = quotient(i, shape_.degree_inverse);
             const std::size_t parent = row_of(entries[places[own]]);
             return neighbours_[parent * shape_.degree + (i - own * shape_.degree)];
-        });
+        };
+        locate(parents * shape_.degree, waiting * shape_.degree, neighbour);
         for (std::uint32_t i = group_.rank(); i < parents; i += group_.size()) entries[places[i]] |= 1;
         return true;
     }
@@ -138,7 +151,7 @@ private:
         while (offered < shape_.again) {
             const std::uint32_t begin = offered;
             offered += smaller(most_located(), shape_.again - begin);
-            locate(offered - begin, [&](std::uint32_t i) { return memory_.again()[begin + i]; });
+            locate(offered - begin, offered - begin, [&](std::uint32_t i) { return memory_.again()[begin + i]; });
             if (memory_.counters()[fresh_counter] > 0) return true;
             group_.sync();  // before the next is counted
         }
@@ -155,20 +168,12 @@ private:
         few.clear();
         group_.sync();
         std::uint32_t batch = 4 * noted;
-        const auto nothing = [](std::uint32_t) {};
         for (std::uint32_t begin = 0; begin < starts.count && noted > 0;) {
             // Not a last one of few.
             if (starts.count - begin < 2 * batch) batch = starts.count - begin;
             batch = smaller(batch, shape_.most_fresh);
             const std::uint32_t end = begin + smaller(batch, starts.count - begin);
-            const std::uint32_t* rows = starts.rows + begin;
-            std::uint32_t count = end - begin;
-            if (!starts.all_rows) {
-                add_rows(count, [rows](std::uint32_t i) { return rows[i]; });
-                rows = memory_.rows();
-                count = memory_.counters()[fresh_counter];
-            }
-            score(few, rows, count, counts, starts.repeats, nothing, nothing);
+            score_starts(few, starts, begin, end - begin, counts);
             begin = end;
             batch *= 4;
         }
@@ -180,6 +185,25 @@ private:
         group_.sync();
         queue_.continue_with(few, kept);
         add_rows(1, [&](std::uint32_t) { return starts.first; });
+    }
+
+    PGWARP_HOST_DEVICE void score_starts(Queue<Group, Memory>& queue, const TraversalStarts& starts,
+                                         std::uint32_t begin, std::uint32_t count, TraversalCounts& counts)
+    {
+        const std::uint32_t* rows = starts.rows + begin;
+        const auto nothing = [](std::uint32_t) {};
+        if (!starts.all_rows) {
+            add_rows(count, [rows](std::uint32_t i) { return rows[i]; });
+            score(queue, memory_.rows(), memory_.counters()[fresh_counter], counts, starts.repeats, nothing, nothing);
+            return;
+        }
+        const auto offer = [&queue](std::uint32_t, Entry entry) { queue.offer(entry); };
+        if constexpr (requires { scores_.seeds(rows, begin, count, offer); }) {
+            scores_.seeds(rows, begin, count, offer);
+        } else {
+            scores_(rows, count, offer);
+        }
+        take_scored(queue, count, counts, starts.repeats, nothing, nothing);
     }
 
     PGWARP_HOST_DEVICE static std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
@@ -197,10 +221,13 @@ private:
     template <class RowOf, class Wanted>
     PGWARP_HOST_DEVICE void add_rows_if(std::uint32_t count, const RowOf& row_of_number, const Wanted& is_wanted)
     {
-        for (std::uint32_t i = group_.rank(); i < count; i += group_.size()) {
-            const std::uint32_t row = row_of_number(i);
-            if (row == no_row_here || !is_wanted(row)) continue;
-            memory_.rows()[group_.count(&memory_.counters()[fresh_counter])] = row;
+        // All threads of a warp go through the same turns.
+        for (std::uint32_t base = 0; base < count; base += group_.size()) {
+            const std::uint32_t i = base + group_.rank();
+            const std::uint32_t row = i < count ? row_of_number(i) : no_row_here;
+            const bool comes = row != no_row_here && is_wanted(row);
+            const std::uint32_t place = group_.count(&memory_.counters()[fresh_counter], comes);
+            if (comes) memory_.rows()[place] = row;
         }
         group_.sync();
     }
@@ -209,17 +236,24 @@ private:
     {
         add_rows_if(count, row_of_number, [](std::uint32_t) { return true; });
     }
-    // The same of rows that are not known.
+    // The same of rows that are not known. From `count` to `ahead` they will be located later: they are brought near.
     template <class RowOf>
-    PGWARP_HOST_DEVICE void locate(std::uint32_t count, const RowOf& row_of_number)
+    PGWARP_HOST_DEVICE void locate(std::uint32_t count, std::uint32_t ahead, const RowOf& row_of_number)
     {
-        add_rows_if(count, row_of_number, [this](std::uint32_t row) {
+        const auto is_new = [this](std::uint32_t row) {
             if (remembered_late_) return !visited_.contains(row);
             bool lost = false;
             const bool inserted = visited_.insert(row, lost);
             if (lost) group_.store(&memory_.counters()[lost_counter], 1);
             return inserted;
-        });
+        };
+        if constexpr (requires { scores_.prefetch(0U); }) {
+            for (std::uint32_t i = count + group_.size() - 1 - group_.rank(); i < ahead; i += group_.size()) {
+                const std::uint32_t row = row_of_number(i);
+                if (row != no_row_here) scores_.prefetch(row);
+            }
+        }
+        add_rows_if(count, row_of_number, is_new);
     }
 
     // Scores rows and takes them into a queue.
@@ -228,14 +262,30 @@ private:
                                    TraversalCounts& counts, bool repeats, const Entered& entered, const Left& left)
     {
         scores_(rows, count, [&](std::uint32_t, Entry entry) { queue.offer(entry); });
+        return take_scored(queue, count, counts, repeats, entered, left);
+    }
+    template <class Entered, class Left>
+    PGWARP_HOST_DEVICE Taken take_scored(Queue<Group, Memory>& queue, std::uint32_t count, TraversalCounts& counts,
+                                         bool repeats, const Entered& entered, const Left& left)
+    {
         group_.sync();
         clear_fresh();
         counts.scored += count;
-        const auto comes = [&](std::uint32_t row, std::uint32_t place) {
-            // It will be expanded soon.
-            if (place < 2 * shape_.steps) group_.prefetch(neighbours_ + static_cast<std::size_t>(row) * shape_.degree);
-        };
-        return queue.take_in(repeats, comes, entered, left);
+        return queue.take_in(
+            repeats, [this](std::uint32_t row, std::uint32_t place) { bring_near(row, place); }, entered, left);
+    }
+
+    // A row that comes at a place of the queue will soon be expanded, or is likely to be ranked.
+    PGWARP_HOST_DEVICE void bring_near(std::uint32_t row, std::uint32_t place) const
+    {
+        constexpr std::uint32_t links_of_line = 32;
+        if (place < shape_.near_places) {
+            const std::uint32_t* links = neighbours_ + static_cast<std::size_t>(row) * shape_.degree;
+            for (std::uint32_t i = 0; i < shape_.degree; i += links_of_line) group_.prefetch(links + i);
+        }
+        if constexpr (requires { scores_.prefetch_vector(row); }) {
+            if (place < shape_.ranked) scores_.prefetch_vector(row);
+        }
     }
 
     // What was located comes into the queue: the least place that one of it gets.

@@ -21,12 +21,8 @@ __global__ __launch_bounds__(512,
     extern __shared__ uint4 shared_memory[];
     if (!arguments.beside) wait_for_kernel_before();
     let_next_start();
-    const std::uint32_t lanes = arguments.shape.lanes;
-    const std::uint32_t group = threadIdx.x / lanes;
-    const std::uint32_t query = blockIdx.x * arguments.shape.groups + group;
-    if (query >= arguments.count) return;
-    auto* shared = reinterpret_cast<unsigned char*>(shared_memory) + group * arguments.layout.end;
-    traverse_query<kind, VisitedHash, alone>(arguments, shared, lanes, query);
+    traverse_query<kind, VisitedHash, alone>(arguments, BlockGroup(), reinterpret_cast<unsigned char*>(shared_memory),
+                                             blockIdx.x);
     // What follows waits for this launch, and so for those that it runs beside.
     if (arguments.beside && blockIdx.x == gridDim.x - 1) wait_for_kernel_before();
 }
@@ -36,9 +32,8 @@ void launch(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cu
 {
     const SearchShape& shape = job.shape;
     allow_shared_memory(traverse_kernel<kind, alone>, SharedMemoryUse::before_caches);
-    launch_chained(job.chained || first > 0, traverse_kernel<kind, alone>, (count + shape.groups - 1) / shape.groups,
-                   shape.block_threads(), shape.shared_bytes, stream, "going through the graph",
-                   arguments_of(job, first, count));
+    launch_chained(job.chained || first > 0, traverse_kernel<kind, alone>, count, shape.block_threads(),
+                   shape.shared_bytes, stream, "going through the graph", arguments_of(job, first, count));
 }
 
 void traverse_plainly(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
@@ -55,10 +50,10 @@ void traverse(const TraverseJob& job, cudaStream_t stream)
 {
     for (std::uint32_t first = 0; first < job.count; first += job.shape.launch_queries) {
         const std::uint32_t count = std::min(job.shape.launch_queries, job.count - first);
-        if (!job.shape.plain()) {
-            traverse_by_options(job, first, count, stream);
-        } else if (job.shape.cluster > 1 && !job.view->has_bits()) {
+        if (job.shape.cluster > 1 && !job.view->has_bits()) {
             traverse_by_clusters(job, first, count, stream);
+        } else if (!job.shape.plain() || job.shape.lanes <= 32) {
+            traverse_by_options(job, first, count, stream);
         } else {
             traverse_plainly(job, first, count, stream);
         }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "device/context.h"
+#include "graph/rank.h"
 #include "graph/search_shape.h"
 #include "graph/view.h"
 
@@ -24,8 +25,12 @@ struct TraverseJob {
     bool repeated_starts = false;               // a row may be there twice
     const std::uint32_t* dead = nullptr;        // bit per row, or none: these rows are passed through
     std::uint32_t count = 0;
-    std::uint32_t* rows = nullptr;    // [count][shape.wanted]: the nearest first
-    std::uint32_t* found = nullptr;   // [count]: how many
+    std::uint32_t* rows = nullptr;   // [count][shape.wanted]: the nearest first
+    std::uint32_t* found = nullptr;  // [count]: how many
+    // Where shape.ranks: what rank_found() takes of the queries, and its answers [count][k], instead of rows and found.
+    RankQueries rank;
+    std::uint32_t k = 0;
+    ivfadc::Answers answers{};
     TraversalCounts* work = nullptr;  // [count], or none: for benchmarks
     bool chained = false;             // launched as chained_launch.cuh says
 };
@@ -33,7 +38,8 @@ struct TraverseJob {
 // Asynchronous; launches of at most shape.launch_queries.
 void traverse(const TraverseJob& job, cudaStream_t stream);
 
-// The kernels behind it, one file each: SONG's other choices, and several blocks a query (from sm_90 on).
+// The kernels behind it, one file each: SONG's other choices and queries of a warp or less, and several blocks a query
+// (from sm_90 on).
 void traverse_by_options(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream);
 void traverse_by_clusters(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream);
 

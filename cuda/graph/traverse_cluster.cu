@@ -20,6 +20,14 @@ namespace cg = cooperative_groups;
 
 constexpr std::uint32_t no_more = 0xffffffff;
 
+struct Gather {
+    Entry* gathered;
+    __device__ void operator()(std::uint32_t i, Entry entry) const
+    {
+        if (i != nowhere) gathered[i] = entry;
+    }
+};
+
 // The leader's side of the scores: tells the others how many rows there are, does its share, waits for theirs.
 template <class Own>
 struct ClusterScores {
@@ -32,9 +40,12 @@ struct ClusterScores {
     {
         if (threadIdx.x == 0) *located_count = count;
         cg::this_cluster().sync();
-        own(located, count, [this](std::uint32_t i, Entry entry) { gathered[i] = entry; });
+        own(located, count, Gather{gathered});
         cg::this_cluster().sync();
-        for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) take(i, gathered[i]);
+        for (std::uint32_t base = 0; base < count; base += blockDim.x) {
+            const std::uint32_t i = base + threadIdx.x;
+            take(i < count ? i : nowhere, i < count ? gathered[i] : no_entry);
+        }
     }
 };
 
@@ -47,8 +58,8 @@ __device__ void lead(const TraverseArguments& arguments, const DeviceGroup& grou
     const auto own = scores_of<kind>(group, teams, arguments, shared + arguments.layout.query);
     const ClusterScores<decltype(own)> scores{own, located_count, memory.gathered()};
     using Visited = VisitedHash<DeviceGroup>;
-    const Visited visited(group, reinterpret_cast<std::uint32_t*>(shared + arguments.layout.visited),
-                          shape.visited_bits);
+    Visited visited(group, reinterpret_cast<std::uint32_t*>(shared + arguments.layout.visited), shape.visited_bits);
+    visited.clear();
     Traversal<DeviceGroup, SharedMemory, Visited, decltype(scores)> traversal(group, shape.traversal, memory, visited,
                                                                               scores);
     TraversalStarts starts = starts_of(arguments, query);
@@ -73,7 +84,7 @@ __device__ void help(const TraverseArguments& arguments, const DeviceGroup& grou
         cluster.sync();
         const std::uint32_t count = *static_cast<const volatile std::uint32_t*>(leaders_count);
         if (count == no_more) return;
-        own(located, count, [gathered](std::uint32_t i, Entry entry) { gathered[i] = entry; });
+        own(located, count, Gather{gathered});
         cluster.sync();
     }
 }
@@ -94,6 +105,8 @@ __global__ __launch_bounds__(512) void traverse_cluster_kernel(const __grid_cons
     Teams teams = teams_of(group, arguments.shape.team);
     teams.own += cluster.block_rank() * teams.count;
     teams.count *= cluster.num_blocks();
+    bring_query(group, arguments, query);
+    group.sync();
     stage_query(group, arguments, query, shared + arguments.layout.query);
     if (cluster.block_rank() == 0) {
         lead<kind>(arguments, group, teams, shared, located_count, query);

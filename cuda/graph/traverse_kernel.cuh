@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "device/chained_launch.cuh"
+#include "graph/rank_rows.cuh"
 #include "graph/row_scores.cuh"
 #include "graph/traversal.h"
 #include "graph/traverse.h"
@@ -27,6 +28,9 @@ struct TraverseArguments {
     std::uint32_t count;
     std::uint32_t* rows;
     std::uint32_t* found;
+    RankQueries rank;
+    std::uint32_t k;
+    ivfadc::Answers answers;
     TraversalCounts* work;
 };
 
@@ -49,6 +53,9 @@ inline TraverseArguments arguments_of(const TraverseJob& job, std::uint32_t firs
     arguments.count = count;
     arguments.rows = job.rows + std::size_t{first} * job.shape.wanted;
     arguments.found = job.found + first;
+    arguments.rank = from(view, job.rank, first);
+    arguments.k = job.k;
+    if (job.shape.ranks) arguments.answers = from(job.answers, job.k, first);
     if (job.work != nullptr) arguments.work = job.work + first;
     return arguments;
 }
@@ -101,7 +108,7 @@ public:
     __device__ std::uint32_t* rows() const { return at<std::uint32_t>(layout_.rows); }
     __device__ std::uint32_t* parents(std::uint32_t warp) const
     {
-        return at<std::uint32_t>(layout_.parents) + warp * layout_.steps;
+        return at<std::uint32_t>(layout_.parents) + warp * layout_.places;
     }
     __device__ std::uint32_t* again() const { return at<std::uint32_t>(layout_.again); }
 
@@ -116,7 +123,8 @@ private:
 };
 
 // As ByteQuery::assign() on the CPU: the largest element becomes 127.
-__device__ inline void stage_bytes(const DeviceGroup& group, const GraphView& view, const float* from, StagedBytes* out)
+template <class Group>
+__device__ inline void stage_bytes(const Group& group, const GraphView& view, const float* from, StagedBytes* out)
 {
     const float* mean = view.bytes.mean;
     const auto moved = [&](std::uint32_t d) { return mean != nullptr ? from[d] - __ldg(mean + d) : from[d]; };
@@ -142,8 +150,22 @@ __device__ inline void stage_bytes(const DeviceGroup& group, const GraphView& vi
     if (group.rank() == 0) out->step = step;
 }
 
-// A barrier has to follow; the traversal begins with one.
-__device__ inline void stage_query(const DeviceGroup& group, const TraverseArguments& arguments, std::uint32_t query,
+// Copies a query that lies in host memory to where it is read several times. The first to ask for it, since it is long
+// on its way: others do something else meanwhile. A barrier has to follow.
+template <class Group>
+__device__ inline void bring_query(const Group& group, const TraverseArguments& arguments, std::uint32_t query)
+{
+    if (arguments.query_copy == nullptr) return;
+    const std::uint32_t dimensions = arguments.view.vectors.dimensions;
+    const std::size_t begin = static_cast<std::size_t>(query) * dimensions;
+    for (std::uint32_t d = group.rank(); d < dimensions; d += group.size()) {
+        arguments.query_copy[begin + d] = arguments.queries[begin + d];
+    }
+}
+
+// After bring_query() and a barrier. One has to follow; the traversal begins with one.
+template <class Group>
+__device__ inline void stage_query(const Group& group, const TraverseArguments& arguments, std::uint32_t query,
                                    unsigned char* to)
 {
     const GraphView& view = arguments.view;
@@ -154,13 +176,8 @@ __device__ inline void stage_query(const DeviceGroup& group, const TraverseArgum
         return;
     }
     const std::uint32_t dimensions = view.vectors.dimensions;
-    const float* from = arguments.queries + static_cast<std::size_t>(query) * dimensions;
-    if (arguments.query_copy != nullptr) {
-        float* copy = arguments.query_copy + static_cast<std::size_t>(query) * dimensions;
-        for (std::uint32_t d = group.rank(); d < dimensions; d += group.size()) copy[d] = from[d];
-        group.sync();
-        from = copy;
-    }
+    const float* from = (arguments.query_copy != nullptr ? arguments.query_copy : arguments.queries) +
+                        static_cast<std::size_t>(query) * dimensions;
     auto* out = reinterpret_cast<float*>(to);
     if (view.form == RowForm::bytes) return stage_bytes(group, view, from, reinterpret_cast<StagedBytes*>(to));
     if (view.form == RowForm::floats) {
@@ -172,35 +189,36 @@ __device__ inline void stage_query(const DeviceGroup& group, const TraverseArgum
     }
 }
 
-template <ScoreKind kind, bool wide = false>
-__device__ inline auto scores_of(const DeviceGroup& group, const Teams& teams, const TraverseArguments& arguments,
+template <ScoreKind kind, bool alone = false, class Group>
+__device__ inline auto scores_of(const Group& group, const Teams& teams, const TraverseArguments& arguments,
                                  const unsigned char* query)
 {
     const GraphView& view = arguments.view;
     if constexpr (kind == ScoreKind::bits) {
-        return BitScores{group, view.bits.rows, view.bits.words, reinterpret_cast<const std::uint32_t*>(query)};
+        return BitScores<Group>{group, view.bits.rows, view.bits.words, reinterpret_cast<const std::uint32_t*>(query)};
     } else if constexpr (kind == ScoreKind::bytes) {
         const float factor = view.vectors.metric == Metric::l2 ? -2.0F : -1.0F;
-        return ByteScores<wide>{group,
-                                teams,
-                                view.bytes.rows,
-                                view.bytes.terms,
-                                view.bytes.stride / 16,
-                                factor,
-                                reinterpret_cast<const StagedBytes*>(query)};
+        return ByteScores<Group, alone>{group,
+                                        teams,
+                                        view.bytes,
+                                        view.bytes.stride / 16,
+                                        factor,
+                                        view.vectors.vectors,
+                                        view.vectors.dimensions,
+                                        reinterpret_cast<const StagedBytes*>(query)};
     } else if constexpr (kind == ScoreKind::floats) {
-        return FloatScores{group,
-                           teams,
-                           view.vectors.vectors,
-                           view.vectors.dimensions,
-                           view.vectors.metric == Metric::l2,
-                           reinterpret_cast<const float*>(query)};
+        return FloatScores<Group>{group,
+                                  teams,
+                                  view.vectors.vectors,
+                                  view.vectors.dimensions,
+                                  view.vectors.metric == Metric::l2,
+                                  reinterpret_cast<const float*>(query)};
     } else {
         const std::uint32_t pieces = view.vectors.stride / 8;
         const auto* staged = reinterpret_cast<const float4*>(query);
         const bool squared = view.vectors.metric == Metric::l2;
         const float* terms = squared && kind == ScoreKind::dot ? view.vectors.row_terms : nullptr;
-        return HalfScores<kind>{
+        return HalfScores<Group, kind>{
             group, teams, view.vectors.half.rows, terms, pieces, squared ? 2.0F : 1.0F, {staged, staged + pieces}};
     }
 }
@@ -218,42 +236,74 @@ __device__ inline TraversalStarts starts_of(const TraverseArguments& arguments, 
             false};
 }
 
-// The first rows of the queue that are not dead.
-__device__ inline void write_found(const DeviceGroup& group, const TraverseArguments& arguments, const Entry* entries,
-                                   std::uint32_t query, const TraversalCounts& work)
+// The first rows of the queue that are not dead, and how many: called by the first warp.
+template <class Group>
+__device__ inline std::uint32_t choose_found(const Group& group, const TraverseArguments& arguments,
+                                             const Entry* entries, std::uint32_t query, const TraversalCounts& work,
+                                             std::uint32_t* rows)
 {
-    const std::uint32_t wanted = arguments.shape.wanted;
-    std::uint32_t* rows = arguments.rows + static_cast<std::size_t>(query) * wanted;
     const auto lives = [&](std::uint32_t i) {
         const std::uint32_t row = row_of(entries[i]);
         return entries[i] != no_entry &&
                (arguments.dead == nullptr || ((arguments.dead[row / 32] >> row % 32) & 1U) == 0);
     };
-    if (group.warp() != 0) return;
-    const std::uint32_t found = group.first_matches(0, arguments.shape.traversal.ef, wanted, lives, rows);
-    if (group.rank() == 0) {
-        arguments.found[query] = found;
-        if (arguments.work != nullptr) arguments.work[query] = work;
-    }
+    const SearchShape& shape = arguments.shape;
+    const std::uint32_t found = group.first_matches(0, shape.traversal.ef, shape.wanted, lives, rows);
+    if (group.rank() == 0 && arguments.work != nullptr) arguments.work[query] = work;
     for (std::uint32_t i = group.rank(); i < found; i += group.warp_size()) rows[i] = row_of(entries[rows[i]]);
+    return found;
 }
 
-// One query by one group of threads.
-template <ScoreKind kind, template <class> class Visited, bool wide = false>
-__device__ inline void traverse_query(const TraverseArguments& arguments, unsigned char* shared, std::uint32_t lanes,
+template <class Group>
+__device__ inline void write_found(const Group& group, const TraverseArguments& arguments, const Entry* entries,
+                                   std::uint32_t query, const TraversalCounts& work)
+{
+    if (group.warp() != 0) return;
+    std::uint32_t* rows = arguments.rows + static_cast<std::size_t>(query) * arguments.shape.wanted;
+    const std::uint32_t found = choose_found(group, arguments, entries, query, work, rows);
+    if (group.rank() == 0) arguments.found[query] = found;
+}
+
+// By a block of its own, whose queue takes in nothing more.
+template <class Group>
+__device__ inline void rank_in_place(const Group& group, const TraverseArguments& arguments, const SharedMemory& memory,
+                                     const Entry* entries, std::uint32_t query, const TraversalCounts& work)
+{
+    std::uint32_t* numbers = memory.rows();
+    auto* values = reinterpret_cast<std::uint64_t*>(memory.kept());
+    std::uint32_t* found = memory.counters() + fresh_counter;
+    if (group.warp() == 0) {
+        const std::uint32_t chosen = choose_found(group, arguments, entries, query, work, numbers);
+        if (group.rank() == 0) *found = chosen;
+    }
+    group.sync();
+    const auto kept = static_cast<int>(*found);
+    value_rows(arguments.view, arguments.rank, query, kept, numbers, values);
+    emit_counted(kept, values, numbers, query, arguments.k, arguments.answers);
+    report_found(kept, query, arguments.answers);
+}
+
+// One query by one group of threads. `alone`: that has a multiprocessor to itself.
+template <ScoreKind kind, template <class> class Visited, bool alone = false, class Group>
+__device__ inline void traverse_query(const TraverseArguments& arguments, const Group& group, unsigned char* shared,
                                       std::uint32_t query)
 {
-    const DeviceGroup group(lanes);
     const SearchShape& shape = arguments.shape;
     const SharedMemory memory(shared, arguments.layout);
+    bring_query(group, arguments, query);
+    Visited<Group> visited(group, reinterpret_cast<std::uint32_t*>(shared + arguments.layout.visited),
+                           shape.visited_bits);
+    visited.clear();
+    group.sync();
     stage_query(group, arguments, query, shared + arguments.layout.query);
     const auto scores =
-        scores_of<kind, wide>(group, teams_of(group, shape.team), arguments, shared + arguments.layout.query);
-    const Visited<DeviceGroup> visited(group, reinterpret_cast<std::uint32_t*>(shared + arguments.layout.visited),
-                                       shape.visited_bits);
-    Traversal<DeviceGroup, SharedMemory, Visited<DeviceGroup>, decltype(scores)> traversal(group, shape.traversal,
-                                                                                           memory, visited, scores);
+        scores_of<kind, alone>(group, teams_of(group, shape.team), arguments, shared + arguments.layout.query);
+    Traversal<Group, SharedMemory, Visited<Group>, decltype(scores)> traversal(group, shape.traversal, memory, visited,
+                                                                               scores);
     const TraversalCounts work = traversal.run(starts_of(arguments, query), arguments.view.neighbours);
+    if constexpr (alone) {
+        if (shape.ranks) return rank_in_place(group, arguments, memory, traversal.found(), query, work);
+    }
     write_found(group, arguments, traversal.found(), query, work);
 }
 

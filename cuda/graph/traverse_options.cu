@@ -1,5 +1,5 @@
-// Traversals by SONG's other choices: Bloom and Cuckoo filters, selected insertion, deletion of visited rows. For its
-// experiments: the choice is made at run time, in one kernel a kind of score.
+// Traversals by SONG's other choices: Bloom and Cuckoo filters, selected insertion, deletion of visited rows, queries
+// of a warp or less. For its experiments: the choice is made at run time, in one kernel a kind of score.
 #include "device/error.h"
 #include "device/shared_memory.h"
 #include "graph/traverse.h"
@@ -19,14 +19,15 @@ __global__ __launch_bounds__(512) void traverse_options_kernel(const __grid_cons
     const std::uint32_t group = threadIdx.x / lanes;
     const std::uint32_t query = blockIdx.x * arguments.shape.groups + group;
     if (query >= arguments.count) return;
+    const DeviceGroup own(lanes);
     auto* shared = reinterpret_cast<unsigned char*>(shared_memory) + group * arguments.layout.end;
     switch (arguments.shape.visited) {
         case VisitedKind::hash:
-            return traverse_query<kind, VisitedHash>(arguments, shared, lanes, query);
+            return traverse_query<kind, VisitedHash>(arguments, own, shared, query);
         case VisitedKind::bloom:
-            return traverse_query<kind, VisitedBloom>(arguments, shared, lanes, query);
+            return traverse_query<kind, VisitedBloom>(arguments, own, shared, query);
         case VisitedKind::cuckoo:
-            return traverse_query<kind, VisitedCuckoo>(arguments, shared, lanes, query);
+            return traverse_query<kind, VisitedCuckoo>(arguments, own, shared, query);
     }
 }
 

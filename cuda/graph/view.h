@@ -35,6 +35,9 @@ struct ByteView {
     const float2* terms = nullptr;  // [rows]: x the scale, y what l2 adds: the squared norm of scale * bytes, else 0
     const float* mean = nullptr;    // [dimensions], of l2
     std::uint32_t stride = 0;       // bytes, of whole pieces of 16
+    // The same of the seeds, which single queries go through, together: [seeds][stride], [seeds].
+    const std::int8_t* seeds = nullptr;
+    const float2* seed_terms = nullptr;
 };
 
 // The rows are seen as the one list of an inverted file whose positions are row numbers, and the seeds as its

@@ -180,7 +180,8 @@ protected:
             for (std::uint32_t i = 0; i < count; ++i) take(i, make_entry(score(query, from[i]), from[i]));
         };
         const HostMemory memory(traversal);
-        const VisitedHash<HostGroup> known(group, visited.data(), 16);
+        VisitedHash<HostGroup> known(group, visited.data(), 16);
+        known.clear();
         Traversal<HostGroup, HostMemory, VisitedHash<HostGroup>, decltype(scores)> search(group, traversal, memory,
                                                                                           known, scores);
         const bool looks = shape.offered == 0;
@@ -208,6 +209,7 @@ protected:
         const auto stream = graph_context().lease(cuda::Priority::search);
         SearchShape shape = search_shape(settings, ef, 25, query_count, mirror->ground());
         shape.launch_queries = 16;  // several launches
+        shape.ranks = false;        // what was found is looked at, in the order of scores
         const std::vector<std::uint64_t> dead(with_dead ? (row_count + 63) / 64 : 0, 0x00ff0f0f33335555ULL);
         const auto floats = copy_in(std::span<const float>(queries), stream);
         const auto bits = copy_in(std::span<const std::uint32_t>(query_bits), stream);

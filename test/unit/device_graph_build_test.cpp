@@ -215,6 +215,33 @@ TEST(SearchShapes, AreWhatADeviceCanDo)
     }
 }
 
+// What is found is the same alone and among many; how it is found is not.
+TEST(SearchShapes, OfFewQueriesReadAhead)
+{
+    for (const std::size_t ef : {1, 10, 100, 1000}) {
+        const SearchShape one = search_shape({}, ef, 26, 1, ground_of(227 << 10));
+        const SearchShape many = search_shape({}, ef, 26, 10000, ground_of(227 << 10));
+        EXPECT_EQ(one.traversal.ef, many.traversal.ef);
+        EXPECT_EQ(one.traversal.length, many.traversal.length);
+        EXPECT_EQ(one.traversal.steps, many.traversal.steps);
+        EXPECT_EQ(one.traversal.again, many.traversal.again);
+        EXPECT_EQ(one.starts, many.starts);
+        EXPECT_EQ(one.wanted, many.wanted);
+        EXPECT_EQ(one.team, many.team);
+        EXPECT_TRUE(one.ranks);
+        EXPECT_FALSE(many.ranks);
+        EXPECT_EQ(one.traversal.ahead, one.traversal.steps);
+        EXPECT_EQ(many.traversal.ahead, 0);
+        EXPECT_EQ(many.traversal.ranked, 0);
+        EXPECT_GE(one.layout().again, one.layout().parents + one.traversal.warps * one.traversal.places() * 4);
+    }
+    // More rows than a block ranks by counting, and what a warp or less does, are ranked afterwards.
+    EXPECT_FALSE(search_shape({}, 1000, 300, 1, ground_of(227 << 10)).ranks);
+    ParameterList warp;
+    warp.set("lanes", 32);
+    EXPECT_FALSE(search_shape(warp, 100, 26, 1, ground_of(227 << 10)).ranks);
+}
+
 TEST(SearchShapes, ArraysLieApart)
 {
     const SearchShape shape = search_shape({}, 100, 10, 1000, ground_of(227 << 10));

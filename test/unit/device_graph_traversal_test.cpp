@@ -140,7 +140,8 @@ Found search(const Graph& graph, float query, const std::vector<std::uint32_t>& 
                 take(i, make_entry(std::fabs(graph.value[from[i]] - query), from[i]));
             }
         };
-        const Visited<HostGroup> visited(group, words.data(), setting.bits);
+        Visited<HostGroup> visited(group, words.data(), setting.bits);
+        visited.clear();
         Traversal<HostGroup, HostMemory, Visited<HostGroup>, decltype(scores)> traversal(group, shape, memory, visited,
                                                                                          scores);
         const TraversalCounts counts = traversal.run(
@@ -395,6 +396,21 @@ TEST(Quotients, AreThoseOfDivisions)
 {
     for (std::uint32_t divisor = 2; divisor < 300; ++divisor) {
         for (std::uint32_t a = 0; a < 1U << 16; ++a) ASSERT_EQ(quotient(a, inverse_of(divisor)), a / divisor);
+    }
+}
+
+TEST(Entries, AreFoundAmongSortedOnes)
+{
+    for (std::uint32_t count = 0; count < 150; ++count) {
+        // Every other place is taken, some by expanded rows.
+        std::vector<Entry> sorted;
+        for (std::uint32_t i = 0; i < count; ++i) sorted.push_back(make_entry(1, 2 * i + 1) | i % 3 / 2);
+        for (std::uint32_t begin : {0U, count / 3}) {
+            for (std::uint32_t row = 0; row <= 2 * count; ++row) {
+                const std::uint32_t place = lower_bound_of(sorted.data(), begin, count, make_entry(1, row));
+                ASSERT_EQ(place, std::max(begin, row / 2)) << row << " among " << count;
+            }
+        }
     }
 }
 

@@ -26,8 +26,8 @@ public:
     {
         if (barrier_ != nullptr) barrier_->arrive_and_wait();
     }
-    std::uint32_t count(std::uint32_t* word) const { return std::atomic_ref(*word).fetch_add(1); }
-    void count_one(std::uint32_t* word) const { count(word); }
+    std::uint32_t count(std::uint32_t* word, bool asks) const { return asks ? std::atomic_ref(*word).fetch_add(1) : 0; }
+    void count_one(std::uint32_t* word) const { count(word, true); }
     std::uint32_t set_bits(std::uint32_t* word, std::uint32_t bits) const
     {
         return std::atomic_ref(*word).fetch_or(bits);
@@ -47,6 +47,8 @@ public:
         return expected;
     }
     static void prefetch(const void*) {}
+    static std::uint32_t sharer_bits(std::uint32_t) { return 0; }
+    static std::uint32_t sum(std::uint32_t, std::uint32_t value) { return value; }
     // Each thread is a warp of its own.
     std::uint32_t warp() const { return rank_; }
     template <class Matches>
@@ -84,9 +86,9 @@ public:
     explicit HostMemory(const cuda::graph::TraversalShape& shape)
         : shape_(shape),
           entries_(2 * shape.length),
-          kept_(shape.most_fresh),
+          kept_(cuda::graph::kept_room(shape.most_fresh)),
           rows_(shape.most_fresh),
-          parents_(shape.warps * shape.steps),
+          parents_(shape.warps * shape.places()),
           again_(shape.again),
           counters_(cuda::graph::queue_counters)
     {
@@ -95,7 +97,7 @@ public:
     cuda::graph::Entry* kept() const { return kept_.data(); }
     std::uint32_t* counters() const { return counters_.data(); }
     std::uint32_t* rows() const { return rows_.data(); }
-    std::uint32_t* parents(std::uint32_t warp) const { return parents_.data() + warp * shape_.steps; }
+    std::uint32_t* parents(std::uint32_t warp) const { return parents_.data() + warp * shape_.places(); }
     std::uint32_t* again() const { return again_.data(); }
 
 private:

@@ -1,0 +1,101 @@
+// Found rows ranked by the values that are returned, by a whole block: what rank.h describes, for one query.
+#pragma once
+
+#include <cstdint>
+
+#include "graph/rank.h"
+#include "graph/row_scores.cuh"
+#include "ivfadc/candidate_values.cuh"
+
+namespace pgwarp::cuda::graph
+{
+
+// Sums of absolute differences, of any of the forms that rows may have.
+__device__ inline double l1_value(const GraphView& view, const float* query, std::uint32_t row)
+{
+    const ivfadc::MirrorView& vectors = view.vectors;
+    double sum = 0;
+    const auto take = [&](std::uint32_t d, float stored) {
+        sum = __dadd_rn(sum, fabs(__dsub_rn(static_cast<double>(query[d]), static_cast<double>(stored))));
+    };
+    if (vectors.remote.vectors != nullptr) {
+        ivfadc::for_each_remote(vectors.remote.vectors + static_cast<std::size_t>(row) * vectors.remote.stride,
+                                vectors.dimensions, take);
+    } else if (vectors.vectors != nullptr) {
+        const float* stored = vectors.vectors + static_cast<std::size_t>(row) * vectors.dimensions;
+        for (std::uint32_t d = threadIdx.x % 8; d < vectors.dimensions; d += 8) take(d, stored[d]);
+    } else {
+        const __half* stored = vectors.half.rows + static_cast<std::size_t>(row) * vectors.stride;
+        const float inverse = __fdiv_rn(1.0F, vectors.half.scale);
+        for (std::uint32_t d = threadIdx.x % 8; d < vectors.dimensions; d += 8) {
+            take(d, ivfadc::decoded_half(stored[d], inverse, vectors.half.mean[d]));
+        }
+    }
+    const double total = ivfadc::canonical_total(sum);
+    if (vectors.remote.vectors != nullptr || vectors.vectors != nullptr) return total;
+    const double bound = __dsub_rn(__dmul_rn(total, 1 - bound_rounding), view.l1_error);
+    return bound > 0 ? bound : 0.0;
+}
+
+// Every group of 8 lanes has a row of its own, all 32 lanes take part.
+__device__ inline double value_of(const GraphView& view, const RankQueries& queries, std::uint32_t query,
+                                  std::uint32_t row)
+{
+    if (view.has_bits()) {
+        return static_cast<double>(differing_bits(view.bits.rows + static_cast<std::size_t>(row) * view.bits.words,
+                                                  queries.bits + static_cast<std::size_t>(query) * view.bits.words,
+                                                  view.bits.words));
+    }
+    const ivfadc::MirrorView& vectors = view.vectors;
+    const float* original = queries.original + static_cast<std::size_t>(query) * vectors.dimensions;
+    if (view.metric == Metric::l1) return l1_value(view, original, row);
+    if (vectors.vectors != nullptr) return ivfadc::full_value(vectors, original, row);
+    if (vectors.remote.vectors != nullptr) return ivfadc::remote_full_value(vectors, original, row);
+    return ivfadc::half_value(vectors, original, queries.norms[query], row);
+}
+
+// The keys of the values of rows numbers[0, kept), both shared. A barrier comes before and after.
+__device__ inline void value_rows(const GraphView& view, const RankQueries& queries, std::uint32_t query, int kept,
+                                  const std::uint32_t* numbers, std::uint64_t* values)
+{
+    const auto together = static_cast<int>(blockDim.x / 8);
+    // Each group of 8 lanes takes a row; whole warps stay together.
+    for (int base = 0; base < kept; base += together) {
+        const int at = base + static_cast<int>(threadIdx.x / 8);
+        if (base + static_cast<int>(threadIdx.x / 32) * 4 >= kept) break;
+        const double value = value_of(view, queries, query, numbers[min(at, kept - 1)]);
+        if (at < kept && threadIdx.x % 8 == 0) values[at] = ivfadc::order_key(__dadd_rn(value, 0.0));
+    }
+    __syncthreads();
+}
+
+// Each row goes where as many come before it, which 8 lanes count: for few that is less work than sorting them.
+__device__ inline void emit_counted(int kept, const std::uint64_t* values, const std::uint32_t* numbers,
+                                    std::uint32_t query, std::uint32_t k, const ivfadc::Answers& out)
+{
+    const auto together = static_cast<int>(blockDim.x / 8);
+    for (int base = 0; base < kept; base += together) {
+        const int own = min(base + static_cast<int>(threadIdx.x / 8), kept - 1);
+        const std::uint64_t value = values[own];
+        const std::uint32_t number = numbers[own];
+        std::uint32_t place = 0;
+        for (int j = static_cast<int>(threadIdx.x % 8); j < kept; j += 8) {
+            place += values[j] < value || (values[j] == value && numbers[j] < number) ? 1 : 0;
+        }
+        for (int step = 4; step > 0; step /= 2) place += __shfl_xor_sync(0xffffffffU, place, step);
+        if (threadIdx.x % 8 != 0 || place >= k) continue;
+        out.values[static_cast<std::size_t>(query) * k + place] = ivfadc::value_of_key(value);
+        out.rows[static_cast<std::size_t>(query) * k + place] = number;
+    }
+}
+
+// The host may wait for this number: all else is there before it.
+__device__ inline void report_found(int kept, std::uint32_t query, const ivfadc::Answers& out)
+{
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    __threadfence_system();
+    *static_cast<volatile std::uint32_t*>(&out.found[query]) = static_cast<std::uint32_t>(kept);
+}
+
+}  // namespace pgwarp::cuda::graph

@@ -9,6 +9,7 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 #include "device/error.h"
@@ -30,7 +31,6 @@ __device__ inline void let_next_start()
 #endif
 }
 
-// The attribute, for launches that need others too.
 inline cudaLaunchAttribute early_launch()
 {
     cudaLaunchAttribute attribute{};
@@ -49,20 +49,38 @@ inline bool chains_launches()
     return major >= 9;
 }
 
-// An ordinary launch where not `early`: blocks that wait take room from those of the kernel before.
+// In clusters of so many blocks; more than one only on devices that have them (sm_90). An ordinary launch where not
+// `early`: blocks that wait take room from those of the kernel before.
 template <class... Parameters>
-void launch_chained(bool early, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
-                    cudaStream_t stream, const char* name, std::type_identity_t<Parameters>... arguments)
+void launch_clusters(std::uint32_t cluster, bool early, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                     std::size_t shared_bytes, cudaStream_t stream, const char* name,
+                     std::type_identity_t<Parameters>... arguments)
 {
-    cudaLaunchAttribute chained = early_launch();
+    cudaLaunchAttribute attributes[2]{};
+    unsigned count = 0;
+    if (early && chains_launches()) attributes[count++] = early_launch();
+    if (cluster > 1) {
+        attributes[count].id = cudaLaunchAttributeClusterDimension;
+        attributes[count].val.clusterDim.x = cluster;
+        attributes[count].val.clusterDim.y = 1;
+        attributes[count].val.clusterDim.z = 1;
+        ++count;
+    }
     cudaLaunchConfig_t config{};
     config.gridDim = grid;
     config.blockDim = block;
     config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
-    config.attrs = &chained;
-    config.numAttrs = early && chains_launches() ? 1 : 0;
+    config.attrs = attributes;
+    config.numAttrs = count;
     check(cudaLaunchKernelEx(&config, kernel, arguments...), name);
+}
+
+template <class... Parameters>
+void launch_chained(bool early, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+                    cudaStream_t stream, const char* name, std::type_identity_t<Parameters>... arguments)
+{
+    launch_clusters(1, early, kernel, grid, block, shared_bytes, stream, name, arguments...);
 }
 
 }  // namespace pgwarp::cuda

@@ -17,7 +17,8 @@ namespace pgwarp::cuda::graph
 //   std::uint32_t* counters()  [queue_counters]
 //   std::uint32_t* rows()      [most_fresh]: free while a batch is merged
 // and, for the traversal, rows() for located ones, parents(warp) [places()], places in the queue, and again() [again],
-// starts. Functions, so that a device keeps no address of each in a register.
+// starts, and first(), the entry of the first of them. Functions, so that a device keeps no address of each in a
+// register.
 
 inline constexpr std::uint32_t queue_counters = 7;
 inline constexpr std::uint32_t kept_counter = 0;     // and the next, for every other batch: entries in `kept`

@@ -175,7 +175,12 @@ struct ByteScores {
     template <class Take>
     __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
     {
-        score<4>(LocatedBytes{bytes.rows, bytes.terms, located}, count, take);
+        const LocatedBytes source{bytes.rows, bytes.terms, located};
+        // Twice as many registers are enough for rows that would else be read one after the other.
+        if constexpr (alone) {
+            if (count > 4 * teams.count) return score<8>(source, count, take);
+        }
+        score<4>(source, count, take);
     }
     // Seeds from `begin` on; numbers: their rows.
     template <class Take>

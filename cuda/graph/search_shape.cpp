@@ -32,9 +32,16 @@ std::uint32_t warps_of(std::uint32_t lanes)
 constexpr std::uint32_t most_lanes = 512;
 constexpr std::uint32_t least_bits = 9;  // of the words of visited rows
 constexpr std::uint32_t most_bits = 13;
-constexpr std::uint32_t most_bits_alone = 14;
 constexpr std::size_t resident_threads = 1024;  // that a multiprocessor takes: each has 64 registers
 constexpr std::size_t reserved_bytes = 1024;    // of shared memory, with each block
+
+// Of a query that has a multiprocessor to itself: twice the rows that it is likely to meet, where there is room.
+// Clearing more takes longer than it saves.
+std::uint32_t most_bits_alone(const TraversalShape& traversal)
+{
+    constexpr std::uint32_t usual = 14;
+    return traversal.ef * traversal.degree > (1U << usual) / 2 ? usual + 1 : usual;
+}
 
 // What forgetting loses a filter is worse: it takes rows for others when it is full.
 std::uint32_t option_bits(const SearchShape& shape)
@@ -71,7 +78,7 @@ Room default_room(const SearchShape& shape, std::size_t count, const SearchGroun
     for (;; room.lanes *= 2) {
         const std::size_t own = ground.shared_bytes * room.lanes / resident_threads;
         const auto fits = [&](std::uint32_t bits) { return bytes(room.lanes, bits) + reserved_bytes <= own; };
-        room.bits = !shape.plain() ? option_bits(shape) : shape.alone ? most_bits_alone : most_bits;
+        room.bits = !shape.plain() ? option_bits(shape) : shape.alone ? most_bits_alone(shape.traversal) : most_bits;
         while (shape.plain() && room.bits > enough && !fits(room.bits)) --room.bits;
         if (fits(room.bits) || room.lanes >= most_lanes / 2) return room;
     }
@@ -91,6 +98,20 @@ std::uint32_t default_cluster(const SearchShape& shape, std::size_t count, const
     const std::size_t turn_bytes = std::size_t{shape.traversal.steps} * shape.traversal.degree * ground.row_bytes;
     const std::size_t blocks = std::bit_floor(std::clamp<std::size_t>(turn_bytes / block_bytes, 1, 8));
     return 2 * count * blocks <= ground.multiprocessors ? static_cast<std::uint32_t>(blocks) : 1;
+}
+
+// Each has enough seeds to read for as long as the blocks take to meet, and all blocks are placed at once.
+std::uint32_t scouts_of(const ParameterList& settings, const SearchShape& shape, std::size_t count,
+                        const SearchGround& ground)
+{
+    constexpr std::size_t seeds_each = 128;
+    const bool looks = shape.offered == 0;
+    if (!ground.clusters || !looks || !shape.alone || !shape.plain() || shape.lanes <= 32 || shape.cluster > 1)
+        return 1;
+    const std::size_t blocks = std::bit_floor(std::clamp<std::size_t>(shape.seeds / seeds_each, 1, 8));
+    const std::uint32_t otherwise =
+        2 * count * blocks <= ground.multiprocessors ? static_cast<std::uint32_t>(blocks) : 1;
+    return std::bit_floor(setting(settings, "scouts", otherwise, 1, 8));
 }
 
 // Of the seeds that are nearest to a query, those to begin at and as many more as may be among the best `ef` rows,
@@ -183,7 +204,7 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     const Room room = default_room(shape, count, ground, [&](std::uint32_t lanes, std::uint32_t bits) {
         TraversalShape some = traversal;
         some.warps = warps_of(lanes);
-        return std::size_t{shared_layout(some, bits, shape.query_bytes, false).end};
+        return std::size_t{shared_layout(some, bits, shape.query_bytes, 0).end};
     });
     shape.visited_bits = setting(settings, "visited_bits", room.bits, 5, 15);
     const std::uint32_t queries_of_warp = std::bit_floor(setting(settings, "multi_query", 1, 1, 4));
@@ -197,10 +218,12 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     if (ground.clusters && shape.plain() && shape.groups == 1) {
         shape.cluster = std::bit_floor(setting(settings, "cluster", default_cluster(shape, count, ground), 1, 8));
     }
+    shape.scouts = scouts_of(settings, shape, count, ground);
     shape.ranks = shape.alone && shape.plain() && shape.lanes > 32 && shape.cluster == 1 &&
                   shape.wanted <= std::min(most_ranked_in_place, traversal.most_fresh);
     // What does not fit goes without, what is found last: the memory of visited rows, what is read ahead, queries
     // beside each other, the rest of the queue.
+    if (bytes() > ground.shared_bytes) shape.scouts = 1;
     while (bytes() > ground.shared_bytes && shape.visited_bits > 5) --shape.visited_bits;
     if (bytes() > ground.shared_bytes) traversal.ahead = 0;
     if (bytes() > ground.shared_bytes && shape.groups > 1) {
@@ -219,6 +242,8 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
         if (bytes() <= ground.shared_bytes) break;
         traversal.most_fresh = before;
     }
+    // What the other blocks have found is taken in at once.
+    if (shape.scouts > 1 && std::min(shape.gathered(), shape.seeds) > traversal.most_fresh) shape.scouts = 1;
     shape.shared_bytes = bytes();
     shape.launch_queries = launch_queries(shape, ground);
     return shape;

@@ -15,6 +15,7 @@
 //   lanes               threads of a query, a power of two from 8 to 512
 //   team                threads that share a row, a power of two from 4 to 32
 //   cluster             blocks that share the scores of a query, 1 to 8
+//   scouts              blocks that share the seeds of a query, 1 to 8
 #pragma once
 
 #include <cstddef>
@@ -63,8 +64,9 @@ struct SharedLayout {
     std::uint32_t places = 0;  // in the queue, of each warp
 };
 
+// gathered: entries that other blocks write.
 PGWARP_HOST_DEVICE constexpr SharedLayout shared_layout(const TraversalShape& shape, std::uint32_t visited_bits,
-                                                        std::uint32_t query_bytes, bool clustered)
+                                                        std::uint32_t query_bytes, std::uint32_t gathered)
 {
     SharedLayout layout;
     std::uint32_t at = 0;
@@ -76,9 +78,9 @@ PGWARP_HOST_DEVICE constexpr SharedLayout shared_layout(const TraversalShape& sh
     layout.length = shape.length;
     layout.places = shape.places();
     layout.query = take(query_bytes);
-    layout.entries = take(2 * shape.length * 8);
+    layout.entries = take((2 * shape.length + 1) * 8);
     layout.kept = take(kept_room(shape.most_fresh) * 8);
-    layout.gathered = take(clustered ? shape.most_fresh * 8 : 0);
+    layout.gathered = take(gathered * 8);
     layout.rows = take(shape.most_fresh * 4);
     layout.parents = take(shape.warps * shape.places() * 4);
     layout.again = take(shape.again * 4);
@@ -99,7 +101,8 @@ struct SearchShape {
     std::uint32_t lanes = 32;
     std::uint32_t team = 8;
     std::uint32_t groups = 1;          // queries a block
-    std::uint32_t cluster = 1;         // blocks a query
+    std::uint32_t cluster = 1;         // blocks a query, which share its scores
+    std::uint32_t scouts = 1;          // blocks a query, which share its seeds: one of them goes on
     bool alone = false;                // a block has a multiprocessor to itself
     std::uint32_t query_bytes = 0;     // of a query in shared memory
     std::uint32_t wanted = 0;          // rows of the queue that are ranked by their values
@@ -108,7 +111,12 @@ struct SearchShape {
     std::uint32_t launch_queries = 0;  // queries of a launch, so that it ends in time
 
     std::uint32_t block_threads() const { return lanes > 32 ? lanes : lanes * groups; }
-    SharedLayout layout() const { return shared_layout(traversal, visited_bits, query_bytes, cluster > 1); }
+    // Entries that a block takes from others.
+    std::uint32_t gathered() const
+    {
+        return cluster > 1 ? traversal.most_fresh : (scouts - 1) * noted_starts(traversal, starts);
+    }
+    SharedLayout layout() const { return shared_layout(traversal, visited_bits, query_bytes, gathered()); }
     // The default way of SONG's choices: a table of hashes, all that is scored is remembered.
     bool plain() const { return visited == VisitedKind::hash && !traversal.selected && !traversal.deletes; }
 };

@@ -64,8 +64,26 @@ struct TraversalStarts {
     std::uint32_t kept = 0;
     std::uint32_t first = no_row_here;
     bool repeats = false;   // a row may be there twice
-    bool all_rows = false;  // no_row_here is not among them
+    bool all_rows = false;  // no_row_here is not among them, and `first` is the first of them
 };
+
+// Of starts that several groups look at, each at a part, with memory of its own.
+struct StartsPart {
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+};
+
+// The way of a group that looks at all starts itself.
+struct NoOthers {
+    static constexpr bool shares = false;
+};
+
+// So many of the best starts are put down. All of them lie in memory of `shape.length` entries.
+PGWARP_HOST_DEVICE constexpr std::uint32_t noted_starts(const TraversalShape& shape, std::uint32_t kept)
+{
+    const std::uint32_t most = kept < shape.again ? shape.again : kept;
+    return most < shape.length ? most : shape.length;
+}
 
 struct TraversalCounts {
     std::uint32_t turns = 0;
@@ -97,22 +115,32 @@ public:
 
     // Through neighbours [rows][degree]; the visited rows have been cleared. Afterwards found() is the answer, for all
     // threads to see.
-    PGWARP_HOST_DEVICE TraversalCounts run(const TraversalStarts& starts, const std::uint32_t* neighbours)
+    //
+    // Several groups may look at starts that are all rows: where Others shares and is not alone(), part(count) is what
+    // the calling group looks at, the first group at the first row, and meet(entries, count, offer) is called with the
+    // best of that: in the first group it offers those of the others, by whole warps, and returns true; the others are
+    // done when it returns.
+    template <class Others = NoOthers>
+    PGWARP_HOST_DEVICE TraversalCounts run(const TraversalStarts& starts, const std::uint32_t* neighbours,
+                                           const Others& others = {})
     {
         TraversalCounts counts;
         neighbours_ = neighbours;
         clear_fresh();
-        begin_at(starts, counts);
+        if (!begin_at(starts, counts, others)) return counts;
         std::uint32_t first = 0;    // entries before it are expanded
         std::uint32_t offered = 0;  // starts that were offered again
         bool offering = false;      // what is admitted next are some of them
+        const bool has_first = Others::shares && starts.all_rows;
         for (bool begun = false;; begun = true) {
-            // The first row may be among the starts.
-            const std::uint32_t lowest = admit(counts, !begun || !finds_repeats_);
+            if (begun || !has_first) {
+                // The first row may be among the starts.
+                const std::uint32_t lowest = admit(counts, !begun || !finds_repeats_);
+                // Those that follow are farther still.
+                if (offering && lowest >= shape_.ef) return counts;
+                first = smaller(first, lowest);
+            }
             if (!begun) remember_queue();
-            // Those that follow are farther still.
-            if (offering && lowest >= shape_.ef) return counts;
-            first = smaller(first, lowest);
             offering = !locate_neighbours(first, counts);
             if (offering && !locate_starts(offered)) return counts;
         }
@@ -158,24 +186,25 @@ private:
         return false;
     }
 
-    // Batches grow: the first set a bound that most of the others do not pass, and sorting many takes long. What does
-    // not stay is not remembered.
-    PGWARP_HOST_DEVICE void begin_at(const TraversalStarts& starts, TraversalCounts& counts)
+    // The queue has the best of the starts then, and the first row is in it or located. False: another group goes on.
+    template <class Others>
+    PGWARP_HOST_DEVICE bool begin_at(const TraversalStarts& starts, TraversalCounts& counts, const Others& others)
     {
         const std::uint32_t kept = smaller(starts.kept, shape_.length);
-        const std::uint32_t noted = larger(kept, smaller(shape_.again, shape_.length));
+        const std::uint32_t noted = noted_starts(shape_, starts.kept);
         Queue<Group, Memory> few(group_, memory_, noted);
         few.clear();
         group_.sync();
-        std::uint32_t batch = 4 * noted;
-        for (std::uint32_t begin = 0; begin < starts.count && noted > 0;) {
-            // Not a last one of few.
-            if (starts.count - begin < 2 * batch) batch = starts.count - begin;
-            batch = smaller(batch, shape_.most_fresh);
-            const std::uint32_t end = begin + smaller(batch, starts.count - begin);
-            score_starts(few, starts, begin, end - begin, counts);
-            begin = end;
-            batch *= 4;
+        StartsPart part{0, starts.count};
+        if constexpr (Others::shares) part = others.part(starts.count);
+        look_at<Others::shares>(few, starts, part, noted, counts);
+        if constexpr (Others::shares) {
+            const auto nothing = [](std::uint32_t) {};
+            const auto offer = [&few](Entry entry) { few.offer(entry); };
+            if (!others.alone()) {
+                if (!others.meet(few.entries(), noted, offer)) return false;
+                take_scored(few, 0, counts, false, nothing, nothing);
+            }
         }
         // The best are put down, to be offered again in the end; those kept stay in the queue.
         const Entry* entries = few.entries();
@@ -184,9 +213,43 @@ private:
         }
         group_.sync();
         queue_.continue_with(few, kept);
-        add_rows(1, [&](std::uint32_t) { return starts.first; });
+        if (Others::shares && starts.all_rows) {
+            add_first(kept);
+            group_.sync();
+        } else {
+            add_rows(1, [&](std::uint32_t) { return starts.first; });
+        }
+        return true;
     }
 
+    // The first row has been scored with the others: it is kept, or farther than all that are. By one thread.
+    PGWARP_HOST_DEVICE void add_first(std::uint32_t kept)
+    {
+        if (group_.rank() != 0 || kept == shape_.length) return;
+        Entry* entries = queue_.entries();
+        const Entry first = *memory_.first();
+        if (first > entries[kept - 1]) entries[kept] = first;
+    }
+
+    // Batches grow: the first set a bound that most of the others do not pass, and sorting many takes long. What does
+    // not stay is not remembered. notes_first: the entry of the first row is put down, where starts are all rows.
+    template <bool notes_first>
+    PGWARP_HOST_DEVICE void look_at(Queue<Group, Memory>& few, const TraversalStarts& starts, const StartsPart& part,
+                                    std::uint32_t noted, TraversalCounts& counts)
+    {
+        std::uint32_t batch = 4 * noted;
+        for (std::uint32_t begin = part.begin; begin < part.end && noted > 0;) {
+            // Not a last one of few.
+            if (part.end - begin < 2 * batch) batch = part.end - begin;
+            batch = smaller(batch, shape_.most_fresh);
+            const std::uint32_t end = begin + smaller(batch, part.end - begin);
+            score_starts<notes_first>(few, starts, begin, end - begin, counts);
+            begin = end;
+            batch *= 4;
+        }
+    }
+
+    template <bool notes_first>
     PGWARP_HOST_DEVICE void score_starts(Queue<Group, Memory>& queue, const TraversalStarts& starts,
                                          std::uint32_t begin, std::uint32_t count, TraversalCounts& counts)
     {
@@ -197,7 +260,10 @@ private:
             score(queue, memory_.rows(), memory_.counters()[fresh_counter], counts, starts.repeats, nothing, nothing);
             return;
         }
-        const auto offer = [&queue](std::uint32_t, Entry entry) { queue.offer(entry); };
+        const auto offer = [&](std::uint32_t i, Entry entry) {
+            if (notes_first && begin == 0 && i == 0) *memory_.first() = entry;
+            queue.offer(entry);
+        };
         if constexpr (requires { scores_.seeds(rows, begin, count, offer); }) {
             scores_.seeds(rows, begin, count, offer);
         } else {

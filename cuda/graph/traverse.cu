@@ -21,8 +21,9 @@ __global__ __launch_bounds__(512,
     extern __shared__ uint4 shared_memory[];
     if (!arguments.beside) wait_for_kernel_before();
     let_next_start();
+    const std::uint32_t query = alone ? blockIdx.x / arguments.shape.scouts : blockIdx.x;
     traverse_query<kind, VisitedHash, alone>(arguments, BlockGroup(), reinterpret_cast<unsigned char*>(shared_memory),
-                                             blockIdx.x);
+                                             query);
     // What follows waits for this launch, and so for those that it runs beside.
     if (arguments.beside && blockIdx.x == gridDim.x - 1) wait_for_kernel_before();
 }
@@ -32,8 +33,9 @@ void launch(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cu
 {
     const SearchShape& shape = job.shape;
     allow_shared_memory(traverse_kernel<kind, alone>, SharedMemoryUse::before_caches);
-    launch_chained(job.chained || first > 0, traverse_kernel<kind, alone>, count, shape.block_threads(),
-                   shape.shared_bytes, stream, "going through the graph", arguments_of(job, first, count));
+    launch_clusters(shape.scouts, job.chained || first > 0, traverse_kernel<kind, alone>, count * shape.scouts,
+                    shape.block_threads(), shape.shared_bytes, stream, "going through the graph",
+                    arguments_of(job, first, count));
 }
 
 void traverse_plainly(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)

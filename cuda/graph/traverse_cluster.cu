@@ -3,7 +3,7 @@
 // answer as by one group of threads.
 #include <cooperative_groups.h>
 
-#include "device/error.h"
+#include "device/chained_launch.cuh"
 #include "device/shared_memory.h"
 #include "graph/traverse.h"
 #include "graph/traverse_kernel.cuh"
@@ -123,21 +123,9 @@ void launch(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cu
 {
     const SearchShape& shape = job.shape;
     allow_shared_memory(traverse_cluster_kernel<kind>, SharedMemoryUse::before_caches);
-    cudaLaunchAttribute attributes[2]{};
-    attributes[0].id = cudaLaunchAttributeClusterDimension;
-    attributes[0].val.clusterDim.x = shape.cluster;
-    attributes[0].val.clusterDim.y = 1;
-    attributes[0].val.clusterDim.z = 1;
-    attributes[1] = early_launch();
-    cudaLaunchConfig_t config{};
-    config.gridDim = count * shape.cluster;
-    config.blockDim = shape.block_threads();
-    config.dynamicSmemBytes = shape.shared_bytes;
-    config.stream = stream;
-    config.attrs = attributes;
-    config.numAttrs = job.chained ? 2 : 1;
-    check(cudaLaunchKernelEx(&config, traverse_cluster_kernel<kind>, arguments_of(job, first, count)),
-          "going through the graph by clusters");
+    launch_clusters(shape.cluster, job.chained, traverse_cluster_kernel<kind>, count * shape.cluster,
+                    shape.block_threads(), shape.shared_bytes, stream, "going through the graph by clusters",
+                    arguments_of(job, first, count));
 }
 
 }  // namespace

@@ -151,6 +151,10 @@ TEST_P(DeviceGraph, FindsTheSameInEveryShape)
                 expect_same({expected.begin(), expected.begin() + 20}, found, "cluster " + std::to_string(cluster));
             }
         }
+        for (const std::int64_t scouts : {1, 2, 8}) {
+            const Results found = on_device(first(20), 10, make_list({{"ef_search", ef}, {"scouts", scouts}}));
+            expect_same({expected.begin(), expected.begin() + 20}, found, "scouts " + std::to_string(scouts));
+        }
         for (const std::int64_t visited_bits : {5, 8, 13}) {
             expect_same(expected,
                         on_device(queries, 10, make_list({{"ef_search", ef}, {"visited_bits", visited_bits}})),

@@ -289,6 +289,12 @@ TEST_P(Traversed, FindsWhatTheCpuFinds)
                          "cluster " + std::to_string(cluster));
         }
     }
+    for (const std::int64_t scouts : {2, 4, 8}) {
+        for (const std::size_t ef : {1, 40, 300}) {
+            expect_equal(make_list({{"scouts", scouts}, {"routes", 2}}), ef, scouts == 4,
+                         "scouts " + std::to_string(scouts));
+        }
+    }
     for (const std::int64_t visited_bits : {5, 7, 12}) {
         expect_equal(make_list({{"visited_bits", visited_bits}}), 60, false,
                      "visited bits " + std::to_string(visited_bits));

@@ -233,6 +233,7 @@ TEST(SearchShapes, OfFewQueriesReadAhead)
         EXPECT_EQ(one.traversal.ahead, one.traversal.steps);
         EXPECT_EQ(many.traversal.ahead, 0);
         EXPECT_EQ(many.traversal.ranked, 0);
+        EXPECT_EQ(many.scouts, 1);
         EXPECT_GE(one.layout().again, one.layout().parents + one.traversal.warps * one.traversal.places() * 4);
     }
     // More rows than a block ranks by counting, and what a warp or less does, are ranked afterwards.
@@ -242,12 +243,37 @@ TEST(SearchShapes, OfFewQueriesReadAhead)
     EXPECT_FALSE(search_shape(warp, 100, 26, 1, ground_of(227 << 10)).ranks);
 }
 
+// Where blocks can meet, they look at the seeds together: as many as are placed at once.
+TEST(SearchShapes, OfFewQueriesShareSeeds)
+{
+    SearchGround ground = ground_of(227 << 10);
+    ground.clusters = true;
+    ground.multiprocessors = 132;
+    ground.seeds = 2500;
+    const SearchShape one = search_shape({}, 100, 26, 1, ground);
+    EXPECT_EQ(one.scouts, 8);
+    EXPECT_EQ(one.gathered(), 7 * noted_starts(one.traversal, one.starts));
+    EXPECT_GE(one.layout().rows, one.layout().gathered + one.gathered() * 8);
+    EXPECT_GE(one.traversal.most_fresh, one.gathered());
+    // So many rows that each of them finds enough alone.
+    ground.rows = 60000;
+    EXPECT_EQ(search_shape({}, 4000, 26, 1, ground).scouts, 1);
+    ground.rows = 1000000;
+    EXPECT_EQ(search_shape({}, 100, 26, 16, ground).scouts, 1);
+    EXPECT_EQ(search_shape({}, 100, 26, 1000, ground).scouts, 1);
+    ground.seeds = 200;
+    EXPECT_EQ(search_shape({}, 100, 26, 1, ground).scouts, 1);
+    ground.seeds = 2500;
+    ground.clusters = false;
+    EXPECT_EQ(search_shape({}, 100, 26, 1, ground).scouts, 1);
+}
+
 TEST(SearchShapes, ArraysLieApart)
 {
     const SearchShape shape = search_shape({}, 100, 10, 1000, ground_of(227 << 10));
-    const SharedLayout layout = shared_layout(shape.traversal, shape.visited_bits, 512, true);
+    const SharedLayout layout = shared_layout(shape.traversal, shape.visited_bits, 512, shape.traversal.most_fresh);
     EXPECT_GE(layout.entries, layout.query + 512);
-    EXPECT_GE(layout.kept, layout.entries + 2 * 100 * 8);
+    EXPECT_GE(layout.kept, layout.entries + (2 * 100 + 1) * 8);
     EXPECT_GE(layout.gathered, layout.kept + shape.traversal.most_fresh * 8);
     EXPECT_GE(layout.rows, layout.gathered + shape.traversal.most_fresh * 8);
     EXPECT_GE(layout.parents, layout.rows + shape.traversal.most_fresh * 4);

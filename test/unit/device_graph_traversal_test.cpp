@@ -164,9 +164,80 @@ std::vector<std::uint32_t> some_starts(const Graph& graph, std::mt19937& random,
     return starts;
 }
 
+// The first of two groups, which takes over what a second one has found among the rest of the starts.
+struct TwoGroups {
+    static constexpr bool shares = true;
+    HostGroup group;
+    std::uint32_t own;                // starts of the first
+    const std::vector<Entry>* found;  // by the second, sorted
+    std::uint32_t* told;              // how many the first has found
+    bool alone() const { return false; }
+    StartsPart part(std::uint32_t) const { return {0, own}; }
+    template <class Offer>
+    bool meet(const Entry*, std::uint32_t count, const Offer& offer) const
+    {
+        if (group.rank() == 0) *told = count;
+        const auto most = std::min<std::size_t>(count, found->size());
+        for (std::uint32_t i = group.rank(); i < most; i += group.size()) offer((*found)[i]);
+        return true;
+    }
+};
+
 class Options : public testing::TestWithParam<Setting>
 {
 };
+
+// Starts that several groups look at lead where they lead one group. The first row is among them.
+TEST_P(Options, FindTheSameFromStartsThatAreShared)
+{
+    const Setting setting = GetParam();
+    const Graph graph(3000, 7);
+    std::mt19937 random(17);
+    const std::uint32_t again = 20;
+    const TraversalShape shape{setting.ef,
+                               setting.length,
+                               setting.steps,
+                               Graph::degree,
+                               most_fresh(setting.steps),
+                               inverse_of(Graph::degree),
+                               setting.threads,
+                               again,
+                               setting.selected,
+                               setting.deletes};
+    for (int i = 0; i < 4; ++i) {
+        const float query = std::uniform_real_distribution<float>(0, 1000)(random);
+        std::vector<std::uint32_t> starts = some_starts(graph, random, 90);
+        starts.pop_back();
+        std::erase(starts, 0U);
+        starts.insert(starts.begin(), 0);
+        const auto entry_of = [&](std::uint32_t row) { return make_entry(std::fabs(graph.value[row] - query), row); };
+        constexpr std::uint32_t own = 40;
+        std::vector<Entry> others;
+        for (std::size_t j = own; j < starts.size(); ++j) others.push_back(entry_of(starts[j]));
+        std::sort(others.begin(), others.end());
+        std::vector<std::uint32_t> words(visited_words(setting.bits));
+        const HostMemory memory(shape);
+        std::vector<std::uint32_t> rows;
+        std::uint32_t told = 0;
+        HostGroup::run(setting.threads, [&](HostGroup group) {
+            const auto scores = [&](const std::uint32_t* from, std::uint32_t count, const auto& take) {
+                for (std::uint32_t j = group.rank(); j < count; j += group.size()) take(j, entry_of(from[j]));
+            };
+            VisitedHash<HostGroup> visited(group, words.data(), setting.bits);
+            visited.clear();
+            Traversal<HostGroup, HostMemory, VisitedHash<HostGroup>, decltype(scores)> traversal(group, shape, memory,
+                                                                                                 visited, scores);
+            traversal.run({starts.data(), static_cast<std::uint32_t>(starts.size()), kept_starts, 0, false, true},
+                          graph.neighbours.data(), TwoGroups{group, own, &others, &told});
+            if (group.rank() != 0) return;
+            for (std::uint32_t j = 0; j < setting.ef; ++j) {
+                if (traversal.found()[j] != no_entry) rows.push_back(row_of(traversal.found()[j]));
+            }
+        });
+        EXPECT_EQ(told, std::min(again, setting.length));
+        EXPECT_EQ(rows, plain_search(graph, query, starts, setting.ef, setting.steps, again)) << "query " << i;
+    }
+}
 
 // Whatever is forgotten, and however many threads there are, the answer is that of the plain search.
 TEST_P(Options, FindWhatAPlainSearchFinds)

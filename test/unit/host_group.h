@@ -90,6 +90,7 @@ public:
           rows_(shape.most_fresh),
           parents_(shape.warps * shape.places()),
           again_(shape.again),
+          first_(cuda::graph::no_entry),
           counters_(cuda::graph::queue_counters)
     {
     }
@@ -99,6 +100,7 @@ public:
     std::uint32_t* rows() const { return rows_.data(); }
     std::uint32_t* parents(std::uint32_t warp) const { return parents_.data() + warp * shape_.places(); }
     std::uint32_t* again() const { return again_.data(); }
+    cuda::graph::Entry* first() const { return &first_; }
 
 private:
     cuda::graph::TraversalShape shape_;
@@ -107,6 +109,7 @@ private:
     mutable std::vector<std::uint32_t> rows_;
     mutable std::vector<std::uint32_t> parents_;
     mutable std::vector<std::uint32_t> again_;
+    mutable cuda::graph::Entry first_;
     mutable std::vector<std::uint32_t> counters_;
 };
 

@@ -43,6 +43,7 @@ std::vector<Method> all_methods(std::size_t rows, std::size_t k)
         {"ivfadc-half", Server::pgwarp, "ivfadc", "codes = half", {ivfadc_probes}, {{}}, "pgwarp.recall", ""},
         {"ivfadc-int8", Server::pgwarp, "ivfadc", "codes = int8", {ivfadc_probes}, {{}}, "pgwarp.recall", ""},
         {"graph", Server::pgwarp, "graph", "", {graph_ef_search}, {{}}, "pgwarp.recall", ""},
+        {"graph-degree64", Server::pgwarp, "graph", "degree = 64", {graph_ef_search}, {{}}, "pgwarp.recall", ""},
         {"graph-half", Server::pgwarp, "graph", "vectors = half", {graph_ef_search}, {{}}, "pgwarp.recall", ""},
         {"graph-bits", Server::pgwarp, "graph", "vectors = bits", {graph_ef_search}, {{}}, "pgwarp.recall", ""},
         {"pgvector-seqscan", Server::pgvector, "", "", {}, {{}}, "", ""},

@@ -31,11 +31,17 @@ struct Arguments {
         const auto found = given.find(name);
         return found != given.end() ? std::stoull(found->second) : otherwise;
     }
+    std::vector<std::string> texts(const char* name, const char* otherwise) const
+    {
+        std::vector<std::string> list;
+        std::stringstream stream(text(name, otherwise));
+        for (std::string item; std::getline(stream, item, ',');) list.push_back(item);
+        return list;
+    }
     std::vector<std::size_t> numbers(const char* name, const char* otherwise) const
     {
         std::vector<std::size_t> list;
-        std::stringstream stream(text(name, otherwise));
-        for (std::string item; std::getline(stream, item, ',');) list.push_back(std::stoull(item));
+        for (const std::string& item : texts(name, otherwise)) list.push_back(std::stoull(item));
         return list;
     }
 };

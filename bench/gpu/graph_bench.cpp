@@ -2,7 +2,9 @@
 // work. Each row of each table has its recall and the settings it was measured with.
 //
 //   graph_bench [--rows N] [--dimensions D] [--queries N|FILE] [--base FILE.u8] [--rotate 0|1] [--cosine 1]
-//               [--metric l2|ip|cosine|l1] [--degree D,...] [--build-degree B] [--vectors full|half|bits] [--bits B]
+//               [--metric l2|ip|cosine|l1] [--degree D,...] [--build-degree B] [--vectors full|half|bits,...] [--bits
+//               B]
+//               [--embeddings 1]
 //               [--cases build,curve,shapes,few,song,batches] [--ef E,...] [--batch B] [--k K,...]
 //               [--settings "name=value,name=value;..."] [--repeat N] [--csv FILE --name NAME]
 //
@@ -19,7 +21,8 @@
 //
 //   custom   --settings, one row for each set of them, at each ef_search
 //
-// Without a file: a Gaussian mixture with a falling spectrum, randomly rotated. Truth is the device's exact search.
+// Without a file: a Gaussian mixture with a falling spectrum, randomly rotated; or vectors like those of text
+// embedding models (bench/generated.h). Truth is the device's exact search.
 #include <cuda_runtime_api.h>
 
 #include <chrono>
@@ -31,6 +34,7 @@
 #include "device/context.h"
 #include "device/error.h"
 #include "exact/exact.h"
+#include "generated.h"
 #include "graph/device_search.h"
 #include "graph/graph.h"
 #include "index/arrays.h"
@@ -87,14 +91,14 @@ Metric metric_of(const Arguments& arguments)
     return name == "l1" ? Metric::l1 : Metric::l2;
 }
 
-Built build(const Data& data, const Arguments& arguments, std::size_t degree, cuda::Context& context, ThreadPool& pool)
+Built build(const Data& data, const Arguments& arguments, std::size_t degree, const std::string& vectors,
+            cuda::Context& context, ThreadPool& pool)
 {
     Built built;
     built.shape.method = Method::graph;
     built.shape.element = ElementType::float32;
     built.shape.metric = static_cast<std::uint8_t>(metric_of(arguments));
     built.shape.dimensions = static_cast<std::uint32_t>(data.dimensions);
-    const std::string vectors = arguments.text("vectors", "full");
     ParameterList asked;
     asked.set("degree", static_cast<std::int64_t>(degree));
     asked.set("build_degree", static_cast<std::int64_t>(arguments.number("build-degree", 0)));
@@ -196,10 +200,10 @@ struct Measured {
 };
 
 // graph full, graph bits=128
-std::string label(const Arguments& arguments, const GraphOptions& options)
+std::string label(const GraphOptions& options)
 {
-    const std::string vectors = arguments.text("vectors", "full");
-    return "graph " + vectors + (options.bits > 0 ? "=" + std::to_string(options.bits) : "");
+    if (options.bits > 0) return "graph bits=" + std::to_string(options.bits);
+    return options.vectors == GraphVectors::half ? "graph half" : "graph full";
 }
 
 // What tables are made from.
@@ -313,8 +317,8 @@ void Bench::row(const std::string& what, const ParameterList& settings, std::siz
     std::string choices = what;
     std::replace(choices.begin(), choices.end(), ',', ' ');
     csv << "search," << arguments.text("name", "generated") << ',' << data.rows() << ',' << data.dimensions << ','
-        << label(arguments, mirror.options()) << ",degree=" << mirror.options().degree << " ef=" << ef << ' ' << choices
-        << ',' << count << ',' << k << ',' << measured.recall << ',' << measured.milliseconds << ',' << rate << ','
+        << label(mirror.options()) << ",degree=" << mirror.options().degree << " ef=" << ef << ' ' << choices << ','
+        << count << ',' << k << ',' << measured.recall << ',' << measured.milliseconds << ',' << rate << ','
         << std::endl;
 }
 
@@ -476,58 +480,78 @@ void run_cases(const Bench& bench, const std::function<bool(const char*)>& wants
     }
 }
 
+// Builds one index, and makes its tables.
+void run_index(const Arguments& arguments, const Data& data, const Results& truth, std::size_t degree,
+               const std::string& vectors, cuda::Context& context, ThreadPool& pool, std::ofstream& csv)
+{
+    const std::string cases = "," + arguments.text("cases", "build,curve,shapes,few") + ",";
+    const auto wants = [&](const char* name) { return cases.find("," + std::string(name) + ",") != std::string::npos; };
+    const std::string name = arguments.text("name", "generated");
+    std::printf("\n== %s, %zu x %zu, %zu queries, degree %zu, %s\n", name.c_str(), data.rows(), data.dimensions,
+                data.asked(), degree, vectors.c_str());
+    Built built = build(data, arguments, degree, vectors, context, pool);
+    print_build(built);
+    if (wants("build")) {
+        built = build(data, arguments, degree, vectors, context, pool);
+        print_build(built);
+    }
+    if (csv.is_open()) {
+        const GraphOptions options = GraphOptions::resolve(built.options, data.rows(), data.dimensions);
+        csv << "build," << name << ',' << data.rows() << ',' << data.dimensions << ',' << label(options)
+            << ",degree=" << degree << ",,,,,," << built.seconds * 1e3 << std::endl;
+    }
+    Mirror mirror(context, built.shape, built.options, built.arrays);
+    feed(built, mirror);
+    mirror.finish_load();
+    const auto searcher = cuda::graph::make_searcher(built.shape, built.options, built.arrays, context);
+    feed(built, *searcher);
+    searcher->finish_load(pool);
+    std::printf("%.1f bytes a row on the device\n",
+                static_cast<double>(mirror.device_bytes()) / static_cast<double>(mirror.rows()));
+    run_cases({arguments, data, built, truth, mirror, *searcher, pool, csv}, wants);
+}
+
+// Vectors of length 1.
+void normalise(std::vector<float>& rows, std::size_t dimensions)
+{
+    for (std::size_t i = 0; i < rows.size(); i += dimensions) {
+        const double norm = canonical_norm(rows.data() + i, dimensions);
+        for (std::size_t d = 0; d < dimensions; ++d) rows[i + d] = static_cast<float>(rows[i + d] / norm);
+    }
+}
+
+Data load_data(const Arguments& arguments, ThreadPool& pool)
+{
+    if (arguments.number("embeddings", 0) == 0) return load(arguments, pool);
+    Generated generated = generate_embeddings(arguments.number("rows", 1000000), arguments.number("dimensions", 1536),
+                                              arguments.number("queries", 10000));
+    return {generated.base.columns, std::move(generated.base.values), std::move(generated.queries.values)};
+}
+
 void run(const Arguments& arguments)
 {
     ThreadPool pool(0);
     cuda::Context context(0, 0);
-    Data data = load(arguments, pool);
+    Data data = load_data(arguments, pool);
     const Metric metric = metric_of(arguments);
     if (metric == Metric::cosine) {
-        for (std::vector<float>* rows : {&data.base, &data.queries}) {
-            for (std::size_t i = 0; i < rows->size(); i += data.dimensions) {
-                const double norm = canonical_norm(rows->data() + i, data.dimensions);
-                for (std::size_t d = 0; d < data.dimensions; ++d) {
-                    (*rows)[i + d] = static_cast<float>((*rows)[i + d] / norm);
-                }
-            }
-        }
+        normalise(data.base, data.dimensions);
+        normalise(data.queries, data.dimensions);
     }
     const std::size_t asked = data.asked();
     for (std::size_t i = asked; i < arguments.number("batch", 0); ++i) {
         const std::size_t from = i % asked * data.dimensions;
         for (std::size_t d = 0; d < data.dimensions; ++d) data.queries.push_back(data.queries[from + d]);
     }
-    const std::string cases = "," + arguments.text("cases", "build,curve,shapes,few") + ",";
-    const auto wants = [&](const char* name) { return cases.find("," + std::string(name) + ",") != std::string::npos; };
-    std::vector<std::size_t> ks = arguments.numbers("k", "10");
+    const std::vector<std::size_t> ks = arguments.numbers("k", "10");
     const std::size_t most_k = std::max<std::size_t>(10, *std::max_element(ks.begin(), ks.end()));
     const Results truth = find_truth(data, metric, most_k, context, pool);
     std::ofstream csv;
     if (!arguments.text("csv", "").empty()) csv.open(arguments.text("csv", ""), std::ios::app);
-    for (const std::size_t degree : arguments.numbers("degree", "32")) {
-        std::printf("\n== %s, %zu x %zu, %zu queries, degree %zu\n", arguments.text("name", "generated").c_str(),
-                    data.rows(), data.dimensions, data.asked(), degree);
-        Built built = build(data, arguments, degree, context, pool);
-        print_build(built);
-        if (wants("build")) {
-            built = build(data, arguments, degree, context, pool);
-            print_build(built);
+    for (const std::string& vectors : arguments.texts("vectors", "full")) {
+        for (const std::size_t degree : arguments.numbers("degree", "32")) {
+            run_index(arguments, data, truth, degree, vectors, context, pool, csv);
         }
-        if (csv.is_open()) {
-            const GraphOptions options = GraphOptions::resolve(built.options, data.rows(), data.dimensions);
-            csv << "build," << arguments.text("name", "generated") << ',' << data.rows() << ',' << data.dimensions
-                << ',' << label(arguments, options) << ",degree=" << degree << ",,,,,," << built.seconds * 1e3
-                << std::endl;
-        }
-        Mirror mirror(context, built.shape, built.options, built.arrays);
-        feed(built, mirror);
-        mirror.finish_load();
-        const auto searcher = cuda::graph::make_searcher(built.shape, built.options, built.arrays, context);
-        feed(built, *searcher);
-        searcher->finish_load(pool);
-        std::printf("%.1f bytes a row on the device\n",
-                    static_cast<double>(mirror.device_bytes()) / static_cast<double>(mirror.rows()));
-        run_cases({arguments, data, built, truth, mirror, *searcher, pool, csv}, wants);
     }
 }
 

@@ -8,18 +8,17 @@
 #include <random>
 #include <vector>
 
-#include "device/context.h"
 #include "device/error.h"
 #include "numeric/metric.h"
 #include "numeric/product_quantizer.h"
+#include "shared_context.h"
 
 namespace pgwarp::cuda
 {
 
 inline Context& context()
 {
-    static Context one(0, 0);
-    return one;
+    return test::shared_context();
 }
 
 inline std::vector<float> normal_values(std::size_t count, unsigned seed)

@@ -18,6 +18,7 @@
 #include "exact/wide_search.h"
 #include "index/arrays.h"
 #include "index/ordered_scan.h"
+#include "shared_context.h"
 
 namespace pgwarp::cuda
 {
@@ -26,8 +27,7 @@ namespace
 
 Context& device()
 {
-    static Context context(0, 0);
-    return context;
+    return test::shared_context();
 }
 
 struct Data {

@@ -24,7 +24,7 @@ const BuildProgress quiet{[](const char*, std::uint64_t, std::uint64_t) {}, null
 template <class T>
 cuda::DeviceArray<T> copy_in(std::span<const T> values, const cuda::Context::Lease& stream)
 {
-    cuda::DeviceArray<T> copy(graph_context().pool(), values.size(), "test", stream);
+    cuda::DeviceArray<T> copy(shared_context().pool(), values.size(), "test", stream);
     cuda::check(cudaMemcpy(copy.data(), values.data(), copy.bytes(), cudaMemcpyHostToDevice), "test");
     return copy;
 }
@@ -67,15 +67,15 @@ NearestRows make_lists(std::uint32_t rows, std::uint32_t width, unsigned seed)
 TEST(DeviceGraphBuild, DrawsTheEdgesOfTheCpu)
 {
     ThreadPool pool(0);
-    const auto stream = graph_context().lease(cuda::Priority::build);
+    const auto stream = shared_context().lease(cuda::Priority::build);
     for (const auto& [rows, width, degree] :
          {std::array{20000U, 64U, 32U}, std::array{5000U, 40U, 7U}, std::array{3000U, 256U, 64U},
           std::array{300U, 9U, 4U}, std::array{2000U, 64U, 64U}, std::array{1U, 4U, 4U}}) {
         const NearestRows nearest = make_lists(rows, width, rows);
         const GraphEdges expected = draw_edges(nearest, degree, all_rows(rows), quiet, pool);
         const auto lists = copy_in(std::span<const std::uint32_t>(nearest.rows), stream);
-        cuda::DeviceArray<std::uint32_t> out(graph_context().pool(), std::size_t{rows} * degree, "test", stream);
-        cuda::graph::draw_edges(graph_context(), lists.data(), rows, width, degree, out.data(), stream);
+        cuda::DeviceArray<std::uint32_t> out(shared_context().pool(), std::size_t{rows} * degree, "test", stream);
+        cuda::graph::draw_edges(shared_context(), lists.data(), rows, width, degree, out.data(), stream);
         const std::vector<std::uint32_t> found = copy_out(out);
         EXPECT_TRUE(std::equal(found.begin(), found.end(), expected.neighbours.begin()))
             << rows << " rows, width " << width << ", degree " << degree;
@@ -85,13 +85,13 @@ TEST(DeviceGraphBuild, DrawsTheEdgesOfTheCpu)
 TEST(DeviceGraphBuild, ReachesWhatCanBeReached)
 {
     ThreadPool pool(0);
-    const auto stream = graph_context().lease(cuda::Priority::build);
+    const auto stream = shared_context().lease(cuda::Priority::build);
     const NearestRows nearest = make_lists(30000, 12, 9);
     const GraphEdges edges = draw_edges(nearest, 6, all_rows(30000), quiet, pool);
     const auto neighbours = copy_in(std::span<const std::uint32_t>(edges.neighbours), stream);
     const auto reach = [&] {
         const std::vector<std::uint32_t> from{17};
-        return cuda::graph::reach_rows(graph_context(), neighbours.data(), 30000, 6, from, stream);
+        return cuda::graph::reach_rows(shared_context(), neighbours.data(), 30000, 6, from, stream);
     };
     const std::vector<std::uint32_t> parents = reach();
     EXPECT_EQ(parents[17], root_row);
@@ -113,7 +113,7 @@ TEST(DeviceGraphBuild, FindsTheNearestRows)
     constexpr std::uint32_t count = 20000;
     constexpr std::uint32_t width = 48;
     ThreadPool pool(0);
-    const auto stream = graph_context().lease(cuda::Priority::build);
+    const auto stream = shared_context().lease(cuda::Priority::build);
     for (const Metric metric : {Metric::l2, Metric::l1}) {
         constexpr std::size_t dimensions = 40;
         const std::vector<float> rows = random_rows(count, dimensions, 21);
@@ -123,14 +123,14 @@ TEST(DeviceGraphBuild, FindsTheNearestRows)
         const auto vectors = copy_in(std::span<const float>(rows), stream);
         const auto dead = copy_in(std::span<const std::uint64_t>(left_out), stream);
         const cuda::ExactRows exact =
-            cuda::make_exact_rows(graph_context().pool(), space.metric(), vectors.data(), count, dimensions, stream);
-        cuda::DeviceArray<std::uint32_t> out(graph_context().pool(), count * width, "test", stream);
+            cuda::make_exact_rows(shared_context().pool(), space.metric(), vectors.data(), count, dimensions, stream);
+        cuda::DeviceArray<std::uint32_t> out(shared_context().pool(), count * width, "test", stream);
         cuda::graph::NearestJob job;
         job.rows = &exact;
         job.left_out = dead.data();
         job.width = width;
         job.out = out.data();
-        cuda::graph::nearest_rows(graph_context(), job, stream);
+        cuda::graph::nearest_rows(shared_context(), job, stream);
         const std::vector<std::uint32_t> found = copy_out(out);
         std::size_t same = 0;
         std::size_t all = 0;
@@ -161,20 +161,20 @@ TEST(DeviceGraphBuild, FindsTheNearestRowsByGroups)
     constexpr std::uint32_t width = 40;
     constexpr std::size_t dimensions = 24;
     ThreadPool pool(0);
-    const auto stream = graph_context().lease(cuda::Priority::build);
+    const auto stream = shared_context().lease(cuda::Priority::build);
     const std::vector<float> rows = random_rows(count, dimensions, 22);
     const auto vectors = copy_in(std::span<const float>(rows), stream);
     std::vector<std::uint64_t> left_out((count + 63) / 64, 0x0000010000000000ULL);
     const auto dead = copy_in(std::span<const std::uint64_t>(left_out), stream);
     const cuda::ExactRows exact =
-        cuda::make_exact_rows(graph_context().pool(), Metric::l2, vectors.data(), count, dimensions, stream);
-    cuda::DeviceArray<std::uint32_t> out(graph_context().pool(), count * width, "test", stream);
+        cuda::make_exact_rows(shared_context().pool(), Metric::l2, vectors.data(), count, dimensions, stream);
+    cuda::DeviceArray<std::uint32_t> out(shared_context().pool(), count * width, "test", stream);
     cuda::graph::NearestJob all;
     all.rows = &exact;
     all.left_out = dead.data();
     all.width = width;
     all.out = out.data();
-    cuda::graph::nearest_rows(graph_context(), all, stream);
+    cuda::graph::nearest_rows(shared_context(), all, stream);
     const std::vector<std::uint32_t> expected = copy_out(out);
     for (const std::uint32_t groups : {3U, 6U}) {
         cuda::graph::GroupedJob job;
@@ -185,7 +185,7 @@ TEST(DeviceGraphBuild, FindsTheNearestRowsByGroups)
         job.groups = groups;
         job.width = width;
         job.out = out.data();
-        cuda::graph::grouped_nearest_rows(graph_context(), job, stream);
+        cuda::graph::grouped_nearest_rows(shared_context(), job, stream);
         const std::vector<std::uint32_t> found = copy_out(out);
         std::size_t same = 0;
         std::size_t all_of = 0;
@@ -222,7 +222,7 @@ BuiltGraph build(Metric metric, const std::vector<float>& vectors, std::size_t d
     built.shape.element = ElementType::float32;
     built.shape.metric = static_cast<std::uint8_t>(metric);
     built.shape.dimensions = static_cast<std::uint32_t>(dimensions);
-    built.builder = cuda::graph::make_builder(graph_context(), built.shape, options);
+    built.builder = cuda::graph::make_builder(shared_context(), built.shape, options);
     RowBuffer rows(dimensions);
     std::vector<Tid> tids(vectors.size() / dimensions);
     for (std::size_t i = 0; i < tids.size(); ++i) tids[i] = {static_cast<std::uint32_t>(i), 1, 0};
@@ -276,7 +276,7 @@ TEST_P(DeviceGraphBuilds, AreSoundAndTheSameAgain)
     EXPECT_GT(built.builder->calibration().count, 0U);
 
     const auto searcher = cuda::graph::make_searcher(built.shape, built.builder->effective_options(),
-                                                     built.builder->arrays(), graph_context());
+                                                     built.builder->arrays(), shared_context());
     for (const ArrayShape& array : built.builder->arrays()) {
         searcher->write(array.name, 0, built.contents.at(array.name));
     }
@@ -303,7 +303,7 @@ TEST(DeviceGraphSmall, RunsEveryKernel)
         const BuiltGraph built = build(Metric::l2, rows, dimensions,
                                        make_list({{"degree", 8}, {"build_degree", 16}, {"vectors", vectors}}), pool);
         const auto searcher = cuda::graph::make_searcher(built.shape, built.builder->effective_options(),
-                                                         built.builder->arrays(), graph_context());
+                                                         built.builder->arrays(), shared_context());
         for (const ArrayShape& array : built.builder->arrays()) {
             searcher->write(array.name, 0, built.contents.at(array.name));
         }

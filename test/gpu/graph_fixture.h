@@ -9,20 +9,14 @@
 #include <set>
 #include <vector>
 
-#include "device/context.h"
 #include "graph/graph.h"
 #include "index_fixture.h"
+#include "shared_context.h"
 
 namespace pgwarp::test
 {
 
 using Results = std::vector<std::vector<RowResult>>;
-
-inline cuda::Context& graph_context()
-{
-    static cuda::Context only(0, 0);
-    return only;
-}
 
 inline std::unique_ptr<Searcher> load_graph(const Index& index, cuda::Context& context, ThreadPool& pool,
                                             std::size_t piece = 100003)

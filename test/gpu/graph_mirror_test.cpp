@@ -227,7 +227,7 @@ TEST_P(MirrorBytes, AreThoseOfTheCpu)
     const Index index(Method::graph, kind.metric, kind.dimensions, rows,
                       make_list({{"vectors", kind.vectors}, {"degree", 16}}), pool);
     ASSERT_TRUE(cpu_compares_bytes(index));
-    const auto mirror = load_mirror(index, graph_context());
+    const auto mirror = load_mirror(index, shared_context());
     expect_bytes_of_cpu(index, *mirror, "whole");
     const GraphView& view = mirror->view();
     EXPECT_EQ(mirror->ground().row_bytes, view.bytes.stride);
@@ -265,7 +265,7 @@ TEST(MirrorForm, IsChosenAsOnTheCpu)
         if (kind.vectors != bits) {
             EXPECT_EQ(cpu_compares_bytes(index), expected == RowForm::bytes) << what;
         }
-        const auto mirror = load_mirror(index, graph_context());
+        const auto mirror = load_mirror(index, shared_context());
         const GraphView& view = mirror->view();
         EXPECT_EQ(view.form, expected) << what;
         EXPECT_EQ(view.bytes.rows != nullptr, expected == RowForm::bytes) << what;
@@ -331,7 +331,7 @@ TEST(MirrorForm, KeepsHalvesAloneWhereMemoryIsShort)
     constexpr std::size_t dimensions = 101;
     const Index index(Method::graph, Metric::l2, dimensions, cloud(20000, dimensions, Metric::l2),
                       make_list({{"vectors", half}, {"degree", 16}}), pool);
-    EXPECT_EQ(load_mirror(index, graph_context())->view().form, RowForm::bytes);
+    EXPECT_EQ(load_mirror(index, shared_context())->view().form, RowForm::bytes);
     cuda::Context small(0, most_bytes(index, Form::whole) * 8 / 7 + (std::uint64_t{256} << 10));
     const auto mirror = load_mirror(index, small);
     EXPECT_EQ(mirror->view().form, RowForm::halves);

@@ -39,7 +39,7 @@ protected:
     void make(std::size_t count, std::size_t asked)
     {
         const Case given = GetParam();
-        graph_context();  // outlives what is kept here
+        shared_context();  // outlives what is kept here
         static std::map<std::array<std::int64_t, 5>, std::shared_ptr<Made>> all;
         auto& made = all[{static_cast<std::int64_t>(given.metric), given.vectors,
                           static_cast<std::int64_t>(given.dimensions), given.degree, static_cast<std::int64_t>(count)}];
@@ -56,7 +56,7 @@ protected:
             const ParameterList options = make_list({{"vectors", given.vectors}, {"degree", given.degree}});
             made->index =
                 std::make_unique<Index>(Method::graph, given.metric, given.dimensions, made->rows, options, pool);
-            made->device = load_graph(*made->index, graph_context(), pool);
+            made->device = load_graph(*made->index, shared_context(), pool);
         }
         rows = made->rows;
         queries = made->queries;
@@ -264,9 +264,9 @@ TEST_P(DeviceGraph, FitsSmallerDevices)
     const ParameterList settings = make_list({{"ef_search", 200}});
     const Results expected = on_device(queries, 10, settings);
     for (const std::size_t kilobytes : {64, 99}) {
-        graph_context().limit_shared_bytes(kilobytes << 10);
+        shared_context().limit_shared_bytes(kilobytes << 10);
         const Results found = on_device(queries, 10, settings);
-        graph_context().limit_shared_bytes(SIZE_MAX);
+        shared_context().limit_shared_bytes(SIZE_MAX);
         expect_same(expected, found, std::to_string(kilobytes) + " KB");
     }
 }
@@ -289,7 +289,7 @@ TEST(DeviceGraphForms, FindTheSame)
     const std::vector<float> rows = random_rows(count, dimensions, 3);
     std::vector<float> queries = random_rows(200, dimensions, 4);
     const Index index(Method::graph, Metric::l2, dimensions, rows, make_list({{"degree", 16}}), pool);
-    const auto whole = load_graph(index, graph_context(), pool);
+    const auto whole = load_graph(index, shared_context(), pool);
     EXPECT_FALSE(whole->residence().split);
     const GraphOptions options = GraphOptions::resolve(index.builder->effective_options(), count, dimensions);
     using cuda::graph::Form;
@@ -326,7 +326,7 @@ TEST(DeviceGraphGrowth, AgreesWithTheCpu)
         ASSERT_NE(pages.find(array_edge_changes), nullptr);
         const auto cpu = pages.load(pool);
         const auto device = pages.load(
-            cuda::graph::make_searcher(pages.shape(), pages.options(), pages.shapes(), graph_context()), pool);
+            cuda::graph::make_searcher(pages.shape(), pages.options(), pages.shapes(), shared_context()), pool);
         // Queries near new rows.
         std::vector<float> queries = part(8000, 8500);
         for (float& value : queries) value = value * 0.99F + 0.01F;
@@ -349,7 +349,7 @@ TEST(DeviceGraphInput, RefusesWhatIsNoGraph)
     const std::vector<ArrayShape> arrays = index.builder->arrays();
     for (const char* wrong : {"seeds", "neighbours"}) {
         auto searcher =
-            cuda::graph::make_searcher(index.shape, index.builder->effective_options(), arrays, graph_context());
+            cuda::graph::make_searcher(index.shape, index.builder->effective_options(), arrays, shared_context());
         for (const ArrayShape& array : arrays) {
             std::vector<std::byte> bytes = index.contents(array);
             const std::uint32_t row = 500;
@@ -359,7 +359,7 @@ TEST(DeviceGraphInput, RefusesWhatIsNoGraph)
         EXPECT_THROW(searcher->finish_load(pool), BadRequest) << wrong;
     }
     const Index empty(Method::graph, Metric::l2, 8, {}, {}, pool);
-    const auto searcher = load_graph(empty, graph_context(), pool);
+    const auto searcher = load_graph(empty, shared_context(), pool);
     EXPECT_TRUE(ask(*searcher, rows, 8, 3, {}, pool)[0].empty());
 }
 

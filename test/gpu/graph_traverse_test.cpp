@@ -102,7 +102,7 @@ protected:
             make_list({{"degree", degree}, {"vectors", words > 0 ? 2 : 1}, {"bits", static_cast<int>(kind.bits)}});
         std::vector<ArrayShape> shapes;
         for (const auto& [array, bytes] : arrays) shapes.push_back(array);
-        mirror = std::make_unique<Mirror>(graph_context(), shape, options, shapes);
+        mirror = std::make_unique<Mirror>(shared_context(), shape, options, shapes);
         for (const auto& [array, bytes] : arrays) {
             for (std::size_t at = 0; at < bytes.size(); at += 777) {
                 mirror->write(array.name, at,
@@ -199,14 +199,14 @@ protected:
     template <class T>
     cuda::DeviceArray<T> copy_in(std::span<const T> values, const cuda::Context::Lease& stream) const
     {
-        cuda::DeviceArray<T> copy(graph_context().pool(), values.size(), "test", stream);
+        cuda::DeviceArray<T> copy(shared_context().pool(), values.size(), "test", stream);
         cuda::check(cudaMemcpyAsync(copy.data(), values.data(), copy.bytes(), cudaMemcpyHostToDevice, stream), "test");
         return copy;
     }
 
     void expect_equal(const ParameterList& settings, std::size_t ef, bool with_dead, const std::string& what)
     {
-        const auto stream = graph_context().lease(cuda::Priority::search);
+        const auto stream = shared_context().lease(cuda::Priority::search);
         SearchShape shape = search_shape(settings, ef, 25, query_count, mirror->ground());
         shape.launch_queries = 16;  // several launches
         shape.ranks = false;        // what was found is looked at, in the order of scores
@@ -215,8 +215,8 @@ protected:
         const auto bits = copy_in(std::span<const std::uint32_t>(query_bits), stream);
         const auto from = copy_in(std::span<const std::uint32_t>(starts), stream);
         const auto dead_bits = copy_in(std::span<const std::uint64_t>(dead), stream);
-        cuda::DeviceArray<std::uint32_t> out(graph_context().pool(), query_count * shape.wanted, "test", stream);
-        cuda::DeviceArray<std::uint32_t> counts(graph_context().pool(), query_count, "test", stream);
+        cuda::DeviceArray<std::uint32_t> out(shared_context().pool(), query_count * shape.wanted, "test", stream);
+        cuda::DeviceArray<std::uint32_t> counts(shared_context().pool(), query_count, "test", stream);
         TraverseJob job;
         job.view = &mirror->view();
         job.shape = shape;
@@ -315,7 +315,7 @@ INSTANTIATE_TEST_SUITE_P(DeviceGraph, Traversed,
 TEST_P(Traversed, BeginsAtTheNearestSeeds)
 {
     if (words > 0) GTEST_SKIP() << "queries are projected there";
-    const auto stream = graph_context().lease(cuda::Priority::search);
+    const auto stream = shared_context().lease(cuda::Priority::search);
     const SearchShape shape =
         search_shape(make_list({{"starts", 9}, {"routes", 1}}), 40, 10, query_count, mirror->ground());
     const auto asked = copy_in(std::span<const float>(queries), stream);
@@ -331,7 +331,7 @@ TEST_P(Traversed, BeginsAtTheNearestSeeds)
     const std::vector<float> multipliers(query_count, squared ? 2.0F : 1.0F);
     const auto device_halves = copy_in(std::span<const __half>(halves), stream);
     const auto device_multipliers = copy_in(std::span<const float>(multipliers), stream);
-    cuda::MemoryPool& pool = graph_context().pool();
+    cuda::MemoryPool& pool = shared_context().pool();
     cuda::DeviceArray<float> scores(pool, query_count * seed_stride(shape), "test", stream);
     cuda::DeviceArray<float> values(pool, query_count * shape.offered, "test", stream);
     cuda::DeviceArray<std::uint32_t> columns(pool, query_count * shape.offered, "test", stream);
@@ -341,7 +341,7 @@ TEST_P(Traversed, BeginsAtTheNearestSeeds)
                                        nullptr};
     choose_starts(mirror->view(), shape, view, query_count,
                   {scores.data(), values.data(), columns.data(), select.data()},
-                  static_cast<std::uint32_t>(graph_context().shared_bytes_per_block()), out.data(), stream);
+                  static_cast<std::uint32_t>(shared_context().shared_bytes_per_block()), out.data(), stream);
     std::vector<std::uint32_t> found(out.size());
     cuda::check(cudaMemcpyAsync(found.data(), out.data(), out.bytes(), cudaMemcpyDeviceToHost, stream), "test");
     stream.stream().synchronize();

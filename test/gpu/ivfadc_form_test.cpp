@@ -10,6 +10,7 @@
 #include "ivfadc/form.h"
 #include "ivfadc/ivfadc.h"
 #include "ivfadc/refine_factor.h"
+#include "shared_context.h"
 
 namespace pgwarp::test
 {
@@ -123,7 +124,7 @@ struct Prepared {
             IvfOptions::resolve(index->builder->effective_options(), row_count, given.dimensions);
         small = std::make_unique<cuda::Context>(
             0, budget_for(options, {row_count, options.lists, given.dimensions}, given.form));
-        whole = load(*index, large, pool);
+        whole = load(*index, shared_context(), pool);
         tight = load(*index, *small, pool);
     }
     Results nearest(std::size_t count, std::size_t k) const
@@ -137,7 +138,6 @@ struct Prepared {
     std::vector<float> queries;
     Results truth;
     std::unique_ptr<Index> index;
-    cuda::Context large{0, 0};
     std::unique_ptr<cuda::Context> small;
     std::unique_ptr<Searcher> whole;
     std::unique_ptr<Searcher> tight;

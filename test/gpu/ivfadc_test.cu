@@ -12,6 +12,7 @@
 #include "ivfadc/ivfadc.h"
 #include "ivfadc/layout.h"
 #include "ivfadc/mirror_kernels.h"
+#include "shared_context.h"
 
 namespace pgwarp::test
 {
@@ -20,8 +21,7 @@ namespace
 
 cuda::Context& context()
 {
-    static cuda::Context only(0, 0);
-    return only;
+    return shared_context();
 }
 
 struct Case {

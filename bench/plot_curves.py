@@ -12,6 +12,7 @@ Prints the tables of docs/graph.md: the fastest settings at k = 10, and what cal
 import csv
 import os
 import re
+import statistics
 import sys
 
 import matplotlib
@@ -32,9 +33,28 @@ def ef_of(row):
     return int(found.group(1)) if found else None
 
 
+def degree_of(row):
+    """The degree of a graph's row, else none."""
+    found = re.search(r"\bdegree=(\d+)", row["settings"])
+    return int(found.group(1)) if found else None
+
+
+def of_usual_degree(rows):
+    """Without graphs of another degree than most of them have, or the least of two that are as frequent."""
+    degrees = sorted({degree_of(row) for row in rows} - {None})
+    counts = [sum(degree_of(row) == degree for row in rows) for degree in degrees]
+    usual = degrees[counts.index(max(counts))] if degrees else None
+    return [row for row in rows if degree_of(row) in (usual, None)]
+
+
+def family_of(row):
+    """What sets have in common that differ in their number of rows."""
+    return re.sub(r"-\d+[km]?$", "", row["data"])
+
+
 def choice_of(row):
     """What a search was asked to do differently, in words; nothing for the usual one."""
-    parts = [part for part in row["settings"].split() if not re.match(r"(ef|ef_search|degree|probes|refine_factor|default)(=|$)", part)]
+    parts = [part for part in row["settings"].split() if not re.match(r"(ef|ef_search|degree|lists|probes|refine_factor|default)(=|$)", part)]
     return " ".join("visited=" + VISITED.get(part[8:], part[8:]) if part.startswith("visited=") else part for part in parts)
 
 
@@ -63,15 +83,15 @@ def save(figure, folder, name, title):
     print(path)
 
 
-def series(axes, rows, name_of, least_recall):
+def series(axes, rows, name_of, colours, least_recall):
     """A line for each name, through its points in order of recall. What is of no interest any more is left out."""
-    for name in dict.fromkeys(name_of(row) for row in rows):
+    for name, colour in colours.items():
         points = sorted((min(number(row, "recall"), MOST_RECALL), number(row, "queries_per_second")) for row in rows if name_of(row) == name)
         points = [point for point in points if point[0] >= least_recall]
         # What another point has with more of both is no choice.
         points = [point for point in points if not any(other != point and other[0] >= point[0] and other[1] >= point[1] for other in points)]
         if points:
-            axes.plot([p[0] for p in points], [p[1] for p in points], marker="o", markersize=3, linewidth=1, label=name)
+            axes.plot([p[0] for p in points], [p[1] for p in points], marker="o", markersize=3, linewidth=1, label=name, color=colour)
 
 
 def title_of(rows):
@@ -79,16 +99,22 @@ def title_of(rows):
 
 
 def draw_recall(rows, folder, name, name_of, title):
+    """From a recall of a half on, or from where all curves begin."""
     ks = sorted({int(row["k"]) for row in rows})
     figure, axes = plt.subplots(1, len(ks), figsize=(4.2 * len(ks), 4), squeeze=False)
+    least = max([recall for recall in RECALLS if recall <= min(number(row, "recall") for row in rows)], default=RECALLS[0])
+    names = list(dict.fromkeys(name_of(row) for row in rows))
+    colours = dict(zip(names, plt.get_cmap("tab10" if len(names) <= 10 else "tab20").colors))
     for place, k in zip(axes[0], ks):
-        series(place, [row for row in rows if int(row["k"]) == k], name_of, RECALLS[0])
+        series(place, [row for row in rows if int(row["k"]) == k], name_of, colours, least)
         tidy(place, f"k = {k}", f"recall@{k}", "queries/s")
         place.set_xscale("logit")
         place.set_xticks(RECALLS, [f"{recall:g}" for recall in RECALLS])
         place.set_xticks([], minor=True)
-        place.set_xlim(0.45, 0.9997)
-    axes[0][0].legend(fontsize=7, loc="lower left")
+        place.set_xlim(least * 0.9, 0.9997)
+    lines = {line.get_label(): line for place in axes[0] for line in place.get_lines()}
+    beside = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
+    axes[0][-1].legend(lines.values(), lines.keys(), fontsize=7, **(beside if len(lines) > 3 else {"loc": "lower left"}))
     save(figure, folder, name, title)
 
 
@@ -108,21 +134,22 @@ def fastest(rows):
     return max((number(row, "queries_per_second") for row in rows if number(row, "recall") >= GROWTH_RECALL), default=None)
 
 
-def draw_growth(builds, searches, folder, name, family):
-    """Of the sets that differ in their number of rows."""
+def draw_growth(builds, searches, folder, name):
+    """Of sets that differ in their number of rows; of several builds of one the median."""
     figure, axes = plt.subplots(1, 2, figsize=(9, 4))
-    for method in dict.fromkeys(row["method"] for row in builds):
-        own = sorted((int(row["rows"]), number(row, "host_ms") / 1e3) for row in builds if row["method"] == method)
-        if len(own) > 1:
-            axes[0].plot([p[0] for p in own], [p[1] for p in own], marker="o", markersize=3, label=method)
-        found = [(rows, fastest([s for s in searches if s["method"] == method and int(s["rows"]) == rows])) for rows, _ in own]
-        found = [point for point in found if point[1] is not None]
-        if len(found) > 1:
-            axes[1].plot([p[0] for p in found], [p[1] for p in found], marker="o", markersize=3, label=method)
+    for family, method in dict.fromkeys((family_of(row), row["method"]) for row in builds):
+        own = [row for row in builds if (family_of(row), row["method"]) == (family, method)]
+        sizes = sorted({int(row["rows"]) for row in own})
+        times = [statistics.median(number(row, "host_ms") / 1e3 for row in own if int(row["rows"]) == size) for size in sizes]
+        found = [fastest([row for row in searches if (family_of(row), row["method"], int(row["rows"])) == (family, method, size)]) for size in sizes]
+        for place, values in zip(axes, (times, found)):
+            points = [point for point in zip(sizes, values) if point[1] is not None]
+            if len(points) > 1:
+                place.plot([p[0] for p in points], [p[1] for p in points], marker="o", markersize=3, label=f"{family}, {method}")
     tidy(axes[0], "build", "rows", "seconds", log_x=True)
     tidy(axes[1], f"search, recall@10 >= {GROWTH_RECALL}", "rows", "queries/s", log_x=True)
     axes[0].legend(fontsize=7)
-    save(figure, folder, name, f"{family}: growth with the rows")
+    save(figure, folder, name, "growth with the rows")
 
 
 def print_table(head, lines):
@@ -176,24 +203,22 @@ def main():
 
         how = "one query at a time" if batch == 1 else f"{batch:,} queries a batch"
         draw_recall(curve, folder, f"{name}-{own_name}", label, f"{title_of(own)}, {how}")
-        growth += [row for row in curve if int(row["k"]) == 10]
+        growth += [row for row in of_usual_degree(curve) if int(row["k"]) == 10]
         widest = [row for row in own if int(row["batch"]) == max(int(r["batch"]) for r in own if choice_of(r))] if len(usual) < len(own) else []
         if widest:
             efs = {ef_of(row) for row in widest if choice_of(row)}
-            compared = [row for row in widest if ef_of(row) in efs and row["method"] == widest[0]["method"]]
+            compared = [row for row in of_usual_degree(widest) if ef_of(row) in efs and row["method"] == widest[0]["method"]]
             draw_recall(compared, folder, f"{name}-{own_name}-choices", lambda row: choice_of(row) or "default", f"{title_of(own)}, choices of a search")
         for method, k in dict.fromkeys((row["method"], row["k"]) for row in usual):
-            same = [row for row in usual if (row["method"], row["k"]) == (method, k)]
+            same = [row for row in of_usual_degree(usual) if (row["method"], row["k"]) == (method, k)]
             efs = [ef for ef in dict.fromkeys(ef_of(row) for row in same) if len({row["batch"] for row in same if ef_of(row) == ef}) > 2]
             if efs:
                 efs = efs[:: max(1, len(efs) // 4)]
                 draw_batches([row for row in same if ef_of(row) in efs], folder, f"{name}-{own_name}-batches", f"{title_of(own)}, {method}, k = {k}")
-    families = {re.sub(r"-\d+[km]?$", "", row["data"]) for row in growth}
-    for family in sorted(families):
-        sizes = [row for row in growth if re.sub(r"-\d+[km]?$", "", row["data"]) == family]
-        builds = [row for row in rows if row["kind"] == "build" and re.sub(r"-\d+[km]?$", "", row["data"]) == family]
-        if len({row["rows"] for row in sizes}) > 1 and builds:
-            draw_growth(builds, sizes, folder, f"{name}-rows", family)
+    growing = {family for family in map(family_of, growth) if len({row["rows"] for row in growth if family_of(row) == family}) > 1}
+    builds = [row for row in of_usual_degree([row for row in rows if row["kind"] == "build"]) if family_of(row) in growing]
+    if builds:
+        draw_growth(builds, growth, folder, f"{name}-rows")
     if any(row["kind"] == "calibrated" for row in rows):
         print_tables(rows)
 

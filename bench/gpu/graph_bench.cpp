@@ -441,7 +441,7 @@ void run_cases(const Bench& bench, const std::function<bool(const char*)>& wants
         for (const std::size_t ef : arguments.numbers("song-ef", "32,64,128,256")) {
             for (const char* text :
                  {"default", "visited=0", "visited=0,selected_insertion=1", "visited=0,visited_deletion=1",
-                  "visited=0,unbounded_queue=1", "visited=1", "visited=1,selected_insertion=1",
+                  "visited=0,unbounded_queue=1", "visited=1", "visited=1,selected_insertion=1", "visited=2",
                   "visited=2,selected_insertion=1", "visited=2,visited_deletion=1", "multi_query=2", "multi_query=4",
                   "multi_step=1", "multi_step=2", "multi_step=4"}) {
                 for (const std::size_t k : ks) bench.row(text, settings_of(text), ef, k, all);

@@ -75,7 +75,7 @@ def tidy(axes, title, x, y, log_x=False):
 
 
 def save(figure, folder, name, title):
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(title, fontsize=11 if figure.get_figwidth() > 6 else 9)
     figure.tight_layout()
     path = os.path.join(folder, name + ".svg")
     figure.savefig(path, metadata={"Date": None})

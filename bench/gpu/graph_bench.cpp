@@ -4,7 +4,7 @@
 //   graph_bench [--rows N] [--dimensions D] [--queries N|FILE] [--base FILE.u8] [--rotate 0|1] [--cosine 1]
 //               [--metric l2|ip|cosine|l1] [--degree D,...] [--build-degree B] [--vectors full|half|bits,...] [--bits
 //               B]
-//               [--embeddings 1]
+//               [--embeddings 1] [--budget MIB]
 //               [--cases build,curve,shapes,few,song,batches] [--ef E,...] [--batch B] [--k K,...]
 //               [--settings "name=value,name=value;..."] [--repeat N] [--csv FILE --name NAME]
 //
@@ -14,6 +14,9 @@
 //   few      batches of 1, 2, 4, ... from and to host memory: median and 99th percentile
 //   song     the choices of the SONG paper: visited structures, selected insertion, deletion, queries a warp, steps
 //   batches  batch sizes 1 to all queries; threads and blocks of one query
+//
+// --budget is what an index may take of the device once it is built, as on a smaller one: what has no room is read from
+// page-locked host memory ("host" in the CSV).
 //
 // --batch above the number of queries asks some of them several times. Recall is what a search through SQL has: of bits
 // and halves as many more candidates are asked for as the backend asks for, and what is among them counts, since the
@@ -317,9 +320,9 @@ void Bench::row(const std::string& what, const ParameterList& settings, std::siz
     std::string choices = what;
     std::replace(choices.begin(), choices.end(), ',', ' ');
     csv << "search," << arguments.text("name", "generated") << ',' << data.rows() << ',' << data.dimensions << ','
-        << label(mirror.options()) << ",degree=" << mirror.options().degree << " ef=" << ef << ' ' << choices << ','
-        << count << ',' << k << ',' << measured.recall << ',' << measured.milliseconds << ',' << rate << ','
-        << std::endl;
+        << label(mirror.options()) << (mirror.host_bytes() > 0 ? " host" : "") << ",degree=" << mirror.options().degree
+        << " ef=" << ef << ' ' << choices << ',' << count << ',' << k << ',' << measured.recall << ','
+        << measured.milliseconds << ',' << rate << ',' << std::endl;
 }
 
 // "name=value,name=value"
@@ -500,14 +503,18 @@ void run_index(const Arguments& arguments, const Data& data, const Results& trut
         csv << "build," << name << ',' << data.rows() << ',' << data.dimensions << ',' << label(options)
             << ",degree=" << degree << ",,,,,," << built.seconds * 1e3 << std::endl;
     }
-    Mirror mirror(context, built.shape, built.options, built.arrays);
+    cuda::Context small(0, arguments.number("budget", 0) << 20);
+    Mirror mirror(small, built.shape, built.options, built.arrays);
     feed(built, mirror);
     mirror.finish_load();
-    const auto searcher = cuda::graph::make_searcher(built.shape, built.options, built.arrays, context);
+    // Of its own, since the two together may have no room.
+    cuda::Context smaller(0, arguments.number("budget", 0) << 20);
+    const auto searcher = cuda::graph::make_searcher(built.shape, built.options, built.arrays, smaller);
     feed(built, *searcher);
     searcher->finish_load(pool);
-    std::printf("%.1f bytes a row on the device\n",
-                static_cast<double>(mirror.device_bytes()) / static_cast<double>(mirror.rows()));
+    const auto rows = static_cast<double>(mirror.rows());
+    std::printf("%.1f bytes a row on the device, %.1f in host memory\n",
+                static_cast<double>(mirror.device_bytes()) / rows, static_cast<double>(mirror.host_bytes()) / rows);
     run_cases({arguments, data, built, truth, mirror, *searcher, pool, csv}, wants);
 }
 

@@ -28,7 +28,6 @@
 // embedding models (bench/generated.h). Truth is the device's exact search.
 #include <cuda_runtime_api.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -36,13 +35,11 @@
 #include "bench_data.h"
 #include "device/context.h"
 #include "device/error.h"
-#include "exact/exact.h"
 #include "generated.h"
 #include "graph/device_search.h"
 #include "graph/graph.h"
-#include "index/arrays.h"
+#include "graph_index.h"
 #include "index/graph/graph.h"
-#include "index/ivfadc/ivfadc.h"
 
 namespace
 {
@@ -50,118 +47,6 @@ namespace
 using namespace pgwarp;
 using namespace pgwarp::bench;
 using cuda::graph::Mirror;
-using Clock = std::chrono::steady_clock;
-using Results = std::vector<std::vector<RowResult>>;
-
-double seconds_since(Clock::time_point begin)
-{
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-struct Built {
-    IndexShape shape{};
-    ParameterList options;
-    std::vector<ArrayShape> arrays;
-    std::map<std::string, std::vector<std::byte>> contents;
-    std::vector<std::pair<std::string, double>> phases;  // seconds, in order
-    double seconds = 0;
-    Calibration calibration;
-};
-
-// Time goes to the phase that was reported last.
-struct Phases {
-    Built& built;
-    Clock::time_point last = Clock::now();
-    std::string current = "beginning";
-    void report(const char* phase)
-    {
-        const double passed = seconds_since(last);
-        last = Clock::now();
-        if (!built.phases.empty() && built.phases.back().first == current) {
-            built.phases.back().second += passed;
-        } else {
-            built.phases.emplace_back(current, passed);
-        }
-        current = phase;
-    }
-};
-
-Metric metric_of(const Arguments& arguments)
-{
-    const std::string name = arguments.text("metric", "l2");
-    if (name == "ip") return Metric::inner_product;
-    if (name == "cosine") return Metric::cosine;
-    return name == "l1" ? Metric::l1 : Metric::l2;
-}
-
-Built build(const Data& data, const Arguments& arguments, std::size_t degree, const std::string& vectors,
-            cuda::Context& context, ThreadPool& pool)
-{
-    Built built;
-    built.shape.method = Method::graph;
-    built.shape.element = ElementType::float32;
-    built.shape.metric = static_cast<std::uint8_t>(metric_of(arguments));
-    built.shape.dimensions = static_cast<std::uint32_t>(data.dimensions);
-    ParameterList asked;
-    asked.set("degree", static_cast<std::int64_t>(degree));
-    asked.set("build_degree", static_cast<std::int64_t>(arguments.number("build-degree", 0)));
-    asked.set("vectors", vectors == "bits" ? 2 : vectors == "half" ? 1 : 0);
-    asked.set("bits", static_cast<std::int64_t>(arguments.number("bits", 0)));
-    RowBuffer rows(data.dimensions);
-    std::vector<Tid> tids(data.rows());
-    for (std::size_t i = 0; i < tids.size(); ++i) tids[i] = {static_cast<std::uint32_t>(i), 1, 0};
-    rows.append(tids, data.base);
-    rows.sort_by_tid(&pool);
-    const auto builder = cuda::graph::make_builder(context, built.shape, asked);
-    Phases phases{built};
-    const auto begin = Clock::now();
-    const BuildProgress progress{[&phases](const char* phase, std::uint64_t, std::uint64_t) { phases.report(phase); },
-                                 nullptr};
-    builder->run(rows, progress, pool);
-    phases.report("end");
-    built.seconds = seconds_since(begin);
-    built.options = builder->effective_options();
-    built.arrays = builder->arrays();
-    built.calibration = builder->calibration();
-    for (const ArrayShape& array : built.arrays) {
-        std::vector<std::byte>& bytes = built.contents[array.name];
-        bytes.resize(array.bytes());
-        builder->read(array.name, 0, bytes);
-    }
-    return built;
-}
-
-template <class Target>
-void feed(const Built& built, Target& target)
-{
-    constexpr std::size_t step = 8 << 20;
-    for (const ArrayShape& array : built.arrays) {
-        const std::vector<std::byte>& bytes = built.contents.at(array.name);
-        for (std::size_t offset = 0; offset < bytes.size(); offset += step) {
-            target.write(array.name, offset, std::span(bytes).subspan(offset, std::min(step, bytes.size() - offset)));
-        }
-    }
-}
-
-Results find_truth(const Data& data, Metric metric, std::size_t k, cuda::Context& context, ThreadPool& pool)
-{
-    IndexShape shape{};
-    shape.method = Method::exact;
-    shape.element = ElementType::float32;
-    shape.metric = static_cast<std::uint8_t>(metric);
-    shape.dimensions = static_cast<std::uint32_t>(data.dimensions);
-    const std::vector<ArrayShape> arrays{make_array_shape(array_vectors, ArrayType::f32, data.rows(), data.dimensions)};
-    const auto searcher = cuda::make_exact_searcher(context, shape, arrays);
-    searcher->write(array_vectors, 0, std::as_bytes(std::span(data.base)));
-    searcher->finish_load(pool);
-    SearchBatch batch;
-    batch.queries = data.queries;
-    batch.count = data.asked();
-    batch.k = static_cast<std::uint32_t>(k);
-    Results truth;
-    searcher->search(batch, truth, pool);
-    return truth;
-}
 
 // How many results the backend asks for, to return k rows.
 std::size_t width_of(const Searcher& searcher, std::size_t k)
@@ -213,7 +98,7 @@ std::string label(const GraphOptions& options)
 struct Bench {
     const Arguments& arguments;
     const Data& data;
-    const Built& built;
+    const GraphIndex& built;
     const Results& truth;
     Mirror& mirror;
     const Searcher& searcher;
@@ -380,19 +265,6 @@ void Bench::few() const
     }
 }
 
-void print_build(const Built& built)
-{
-    std::printf("built in %.3f s, calibrated with %u queries, %u points\n", built.seconds, built.calibration.sample,
-                built.calibration.count);
-    for (const auto& [phase, seconds] : built.phases) std::printf("  %-24s %8.3f s\n", phase.c_str(), seconds);
-    for (std::uint32_t i = 0; i < built.calibration.count; ++i) {
-        const CalibrationPoint& point = built.calibration.points[i];
-        std::printf("  ef %5lld: %.4f %.4f %.4f %.4f\n", static_cast<long long>(point.effort), point.recall[0],
-                    point.recall[1], point.recall[2], point.recall[3]);
-    }
-    std::fflush(stdout);
-}
-
 void run_cases(const Bench& bench, const std::function<bool(const char*)>& wants)
 {
     const Arguments& arguments = bench.arguments;
@@ -492,10 +364,10 @@ void run_index(const Arguments& arguments, const Data& data, const Results& trut
     const std::string name = arguments.text("name", "generated");
     std::printf("\n== %s, %zu x %zu, %zu queries, degree %zu, %s\n", name.c_str(), data.rows(), data.dimensions,
                 data.asked(), degree, vectors.c_str());
-    Built built = build(data, arguments, degree, vectors, context, pool);
+    GraphIndex built = build_graph(data, arguments, degree, vectors, context, pool);
     print_build(built);
     if (wants("build")) {
-        built = build(data, arguments, degree, vectors, context, pool);
+        built = build_graph(data, arguments, degree, vectors, context, pool);
         print_build(built);
     }
     if (csv.is_open()) {
@@ -505,12 +377,12 @@ void run_index(const Arguments& arguments, const Data& data, const Results& trut
     }
     cuda::Context small(0, arguments.number("budget", 0) << 20);
     Mirror mirror(small, built.shape, built.options, built.arrays);
-    feed(built, mirror);
+    built.feed(mirror);
     mirror.finish_load();
     // Of its own, since the two together may have no room.
     cuda::Context smaller(0, arguments.number("budget", 0) << 20);
     const auto searcher = cuda::graph::make_searcher(built.shape, built.options, built.arrays, smaller);
-    feed(built, *searcher);
+    built.feed(*searcher);
     searcher->finish_load(pool);
     const auto rows = static_cast<double>(mirror.rows());
     std::printf("%.1f bytes a row on the device, %.1f in host memory\n",

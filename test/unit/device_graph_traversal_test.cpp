@@ -117,21 +117,35 @@ std::vector<std::uint32_t> plain_search(const Graph& graph, float query, const s
     return rows;
 }
 
+TraversalShape shape_of(const Setting& setting, std::uint32_t again)
+{
+    return {setting.ef,
+            setting.length,
+            setting.steps,
+            Graph::degree,
+            most_fresh(setting.steps),
+            inverse_of(Graph::degree),
+            setting.threads,
+            again,
+            setting.selected,
+            setting.deletes};
+}
+
+std::vector<std::uint32_t> rows_found(const Entry* entries, std::uint32_t ef)
+{
+    std::vector<std::uint32_t> rows;
+    for (std::uint32_t i = 0; i < ef; ++i) {
+        if (entries[i] != no_entry) rows.push_back(row_of(entries[i]));
+    }
+    return rows;
+}
+
 template <template <class> class Visited>
 Found search(const Graph& graph, float query, const std::vector<std::uint32_t>& starts, const Setting& setting,
              std::uint32_t again = 0)
 {
     std::vector<std::uint32_t> words(visited_words(setting.bits));
-    const TraversalShape shape{setting.ef,
-                               setting.length,
-                               setting.steps,
-                               Graph::degree,
-                               most_fresh(setting.steps),
-                               inverse_of(Graph::degree),
-                               setting.threads,
-                               again,
-                               setting.selected,
-                               setting.deletes};
+    const TraversalShape shape = shape_of(setting, again);
     const HostMemory memory(shape);
     Found found;
     HostGroup::run(setting.threads, [&](HostGroup group) {
@@ -148,9 +162,7 @@ Found search(const Graph& graph, float query, const std::vector<std::uint32_t>& 
             {starts.data(), static_cast<std::uint32_t>(starts.size()), kept_starts, 0, true}, graph.neighbours.data());
         if (group.rank() != 0) return;
         found.scored = counts.scored;
-        for (std::uint32_t i = 0; i < setting.ef; ++i) {
-            if (traversal.found()[i] != no_entry) found.rows.push_back(row_of(traversal.found()[i]));
-        }
+        found.rows = rows_found(traversal.found(), setting.ef);
     });
     return found;
 }
@@ -194,16 +206,7 @@ TEST_P(Options, FindTheSameFromStartsThatAreShared)
     const Graph graph(3000, 7);
     std::mt19937 random(17);
     const std::uint32_t again = 20;
-    const TraversalShape shape{setting.ef,
-                               setting.length,
-                               setting.steps,
-                               Graph::degree,
-                               most_fresh(setting.steps),
-                               inverse_of(Graph::degree),
-                               setting.threads,
-                               again,
-                               setting.selected,
-                               setting.deletes};
+    const TraversalShape shape = shape_of(setting, again);
     for (int i = 0; i < 4; ++i) {
         const float query = std::uniform_real_distribution<float>(0, 1000)(random);
         std::vector<std::uint32_t> starts = some_starts(graph, random, 90);
@@ -229,10 +232,7 @@ TEST_P(Options, FindTheSameFromStartsThatAreShared)
                                                                                                  visited, scores);
             traversal.run({starts.data(), static_cast<std::uint32_t>(starts.size()), kept_starts, 0, false, true},
                           graph.neighbours.data(), TwoGroups{group, own, &others, &told});
-            if (group.rank() != 0) return;
-            for (std::uint32_t j = 0; j < setting.ef; ++j) {
-                if (traversal.found()[j] != no_entry) rows.push_back(row_of(traversal.found()[j]));
-            }
+            if (group.rank() == 0) rows = rows_found(traversal.found(), setting.ef);
         });
         EXPECT_EQ(told, std::min(again, setting.length));
         EXPECT_EQ(rows, plain_search(graph, query, starts, setting.ef, setting.steps, again)) << "query " << i;

@@ -41,7 +41,14 @@ public:
         return atomicCAS(word, expected, desired);
     }
     __device__ static std::uint32_t set_bits(std::uint32_t* word, std::uint32_t bits) { return atomicOr(word, bits); }
-    __device__ static void prefetch(const void* address) { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }
+    __device__ static void prefetch(const void* begin, std::uint32_t bytes)
+    {
+        constexpr std::uint32_t line = 128;
+#pragma unroll 1
+        for (std::uint32_t at = 0; at < bytes; at += line) {
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const char*>(begin) + at));
+        }
+    }
 
     // 2^this neighbouring threads may share each of `count` pieces of work, so that all are taken up at once.
     __device__ std::uint32_t sharer_bits(std::uint32_t count) const
@@ -78,8 +85,19 @@ public:
         return found < most ? found : most;
     }
 
+    template <class Act>
+    __device__ void by_warp(std::uint32_t count, const Act& act) const
+    {
+        __syncwarp(own().warp_mask());
+        for (std::uint32_t i = own().rank() % 32; i < count; i += own().warp_size()) act(i);
+        __syncwarp(own().warp_mask());
+    }
+
 private:
-    __device__ const Own& own() const { return static_cast<const Own&>(*this); }
+    __device__ const Own& own() const
+    {
+        return static_cast<const Own&>(*this);
+    }
 };
 
 // A whole block. What the compiler knows of it makes for a third fewer instructions.

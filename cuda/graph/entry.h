@@ -51,6 +51,11 @@ PGWARP_HOST_DEVICE inline Entry place_of(Entry entry)
     return entry | 1;
 }
 
+PGWARP_HOST_DEVICE inline bool lies_before(Entry entry, Entry end)
+{
+    return place_of(entry) < place_of(end);
+}
+
 // How many of the sorted entries[begin, end) come before `entry`, which is not expanded, plus begin.
 PGWARP_HOST_DEVICE inline std::uint32_t lower_bound_of(const Entry* entries, std::uint32_t begin, std::uint32_t end,
                                                        Entry entry)

@@ -16,16 +16,15 @@ namespace pgwarp::cuda::graph
 //   Entry* kept()              [kept_room(most_fresh)], on 16 bytes: scored rows on their way in
 //   std::uint32_t* counters()  [queue_counters]
 //   std::uint32_t* rows()      [most_fresh]: free while a batch is merged
-// and, for the traversal, rows() for located ones, parents(warp) [places()], places in the queue, and again() [again],
-// starts, and first(), the entry of the first of them. Functions, so that a device keeps no address of each in a
-// register.
+// and, for the traversal, rows() for located ones, parents(warp) [places()], rows that are expanded, again() [again],
+// starts, first(), the entry of the first of them, and, where several groups work at a search, task() and gathered(),
+// what others have scored. Functions, so that a device keeps no address of each in a register.
 
-inline constexpr std::uint32_t queue_counters = 7;
-inline constexpr std::uint32_t kept_counter = 0;     // and the next, for every other batch: entries in `kept`
-inline constexpr std::uint32_t lowest_counter = 2;   // and the next: the least place that an entry gets in at
-inline constexpr std::uint32_t fresh_counter = 4;    // rows that were located, of the traversal
-inline constexpr std::uint32_t lost_counter = 5;     // 1: some located row was not remembered, it may come twice
-inline constexpr std::uint32_t cluster_counter = 6;  // rows that the blocks of a cluster are to score
+inline constexpr std::uint32_t queue_counters = 6;
+inline constexpr std::uint32_t kept_counter = 0;    // and the next, for every other batch: entries in `kept`
+inline constexpr std::uint32_t lowest_counter = 2;  // and the next: the least place that an entry gets in at
+inline constexpr std::uint32_t fresh_counter = 4;   // rows that were located, of the traversal
+inline constexpr std::uint32_t lost_counter = 5;    // 1: some located row was not remembered, it may come twice
 
 inline constexpr std::uint32_t nowhere = 0xffffffff;  // behind all others
 
@@ -53,6 +52,9 @@ public:
     }
 
     PGWARP_HOST_DEVICE Entry* entries() const { return memory_.entries(side_); }
+    // Only what is before it comes in: no_entry while there is room.
+    PGWARP_HOST_DEVICE Entry end() const { return end_; }
+    PGWARP_HOST_DEVICE bool is_full() const { return end_ != no_entry; }
 
     // A barrier has to follow.
     PGWARP_HOST_DEVICE void clear()
@@ -75,7 +77,7 @@ public:
     // An entry of a batch, by one thread; called by whole warps, with no_entry where a thread has none.
     PGWARP_HOST_DEVICE void offer(Entry entry) const
     {
-        const bool comes = place_of(entry) < place_of(end_);
+        const bool comes = lies_before(entry, end_);
         const std::uint32_t place = group_.count(&memory_.counters()[kept_counter + turn_], comes);
         if (comes) memory_.kept()[place] = entry;
     }

@@ -25,7 +25,7 @@ enum class ScoreKind : std::uint8_t {
     bits,    // bits that differ
 };
 
-// Where the teams stand among all that share the work: those of one group, or of the groups of a cluster.
+// Where the teams stand among those of a group.
 struct Teams {
     std::uint32_t size;   // threads of a team, 2^bits
     std::uint32_t own;    // number of the calling thread's team
@@ -86,7 +86,6 @@ struct HalfScores {
     float factor;
     StagedQuery query;
 
-    // located: memory of this block, or of another of the cluster.
     template <class Take>
     __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
     {
@@ -192,23 +191,17 @@ struct ByteScores {
     }
     __device__ void prefetch(std::uint32_t row) const requires(alone)
     {
-        prefetch_lines(bytes.rows + static_cast<std::size_t>(row) * bytes.stride, bytes.stride);
-        group.prefetch(bytes.terms + row);
+        group.prefetch(bytes.rows + static_cast<std::size_t>(row) * bytes.stride, bytes.stride);
+        group.prefetch(bytes.terms + row, 1);
     }
     __device__ void prefetch_vector(std::uint32_t row) const requires(alone)
     {
         if (vectors == nullptr) return;
-        prefetch_lines(vectors + static_cast<std::size_t>(row) * dimensions,
+        group.prefetch(vectors + static_cast<std::size_t>(row) * dimensions,
                        dimensions * static_cast<std::uint32_t>(sizeof(float)));
     }
 
 private:
-    __device__ void prefetch_lines(const void* begin, std::uint32_t size) const
-    {
-        constexpr std::uint32_t line = 128;
-#pragma unroll 1
-        for (std::uint32_t at = 0; at < size; at += line) group.prefetch(static_cast<const char*>(begin) + at);
-    }
     __device__ static int product(const uint4& row, const uint4& query, int sum)
     {
         sum = __dp4a(static_cast<int>(row.x), static_cast<int>(query.x), sum);

@@ -36,10 +36,13 @@ constexpr std::size_t resident_threads = 1024;  // that a multiprocessor takes: 
 constexpr std::size_t reserved_bytes = 1024;    // of shared memory, with each block
 
 // Of a query that has a multiprocessor to itself: twice the rows that it is likely to meet, where there is room.
-// Clearing more takes longer than it saves.
-std::uint32_t most_bits_alone(const TraversalShape& traversal)
+// Clearing more takes longer than it saves. Where blocks share scores, only what comes into the queue is remembered.
+std::uint32_t most_bits_alone(const SearchShape& shape)
 {
     constexpr std::uint32_t usual = 14;
+    constexpr std::uint32_t helped = 12;
+    const TraversalShape& traversal = shape.traversal;
+    if (shape.helps) return std::clamp(bits_of(16 * std::size_t{traversal.ef}), helped, most_bits);
     return traversal.ef * traversal.degree > (1U << usual) / 2 ? usual + 1 : usual;
 }
 
@@ -52,6 +55,15 @@ std::uint32_t option_bits(const SearchShape& shape)
         return std::max(bits_of(2 * live), shape.visited == VisitedKind::bloom ? bits_of(8 * ef) : 0U);
     }
     return std::clamp(bits_of(std::max(16 * ef, 2 * live)), least_bits, most_bits);
+}
+
+// More rows a turn mean fewer turns, and rows that fewer would not have led to. Where a search is short that costs
+// large batches more than it is worth to single queries.
+std::size_t default_steps(std::size_t ef)
+{
+    constexpr std::size_t long_search = 128;
+    if (ef >= long_search) return std::min<std::size_t>(ef / 6, most_steps);
+    return std::clamp<std::size_t>(ef / 12, 1, most_together);
 }
 
 // Blocks of so much shared memory that a multiprocessor takes at a time.
@@ -78,7 +90,7 @@ Room default_room(const SearchShape& shape, std::size_t count, const SearchGroun
     for (;; room.lanes *= 2) {
         const std::size_t own = ground.shared_bytes * room.lanes / resident_threads;
         const auto fits = [&](std::uint32_t bits) { return bytes(room.lanes, bits) + reserved_bytes <= own; };
-        room.bits = !shape.plain() ? option_bits(shape) : shape.alone ? most_bits_alone(shape.traversal) : most_bits;
+        room.bits = !shape.plain() ? option_bits(shape) : shape.alone ? most_bits_alone(shape) : most_bits;
         while (shape.plain() && room.bits > enough && !fits(room.bits)) --room.bits;
         if (fits(room.bits) || room.lanes >= most_lanes / 2) return room;
     }
@@ -91,27 +103,42 @@ std::uint32_t default_team(const SearchGround& ground)
     return static_cast<std::uint32_t>(std::bit_floor(std::clamp<std::size_t>(wanted, 4, 32)));
 }
 
-// Blocks pay where one alone would read for longer than the blocks take to meet.
-std::uint32_t default_cluster(const SearchShape& shape, std::size_t count, const SearchGround& ground)
+// Blocks that share scores pay where one alone would take longer to read and score than they take to meet.
+bool default_help(const SearchShape& shape, const SearchGround& ground)
 {
-    constexpr std::size_t block_bytes = std::size_t{96} << 10;
-    const std::size_t turn_bytes = std::size_t{shape.traversal.steps} * shape.traversal.degree * ground.row_bytes;
-    const std::size_t blocks = std::bit_floor(std::clamp<std::size_t>(turn_bytes / block_bytes, 1, 8));
-    return 2 * count * blocks <= ground.multiprocessors ? static_cast<std::uint32_t>(blocks) : 1;
+    constexpr std::size_t least_bytes = std::size_t{96} << 10;
+    const TraversalShape& traversal = shape.traversal;
+    return traversal.steps > most_together ||
+           std::size_t{traversal.steps} * traversal.degree * ground.row_bytes >= least_bytes;
 }
 
-// Each has enough seeds to read for as long as the blocks take to meet, and all blocks are placed at once.
-std::uint32_t scouts_of(const ParameterList& settings, const SearchShape& shape, std::size_t count,
-                        const SearchGround& ground)
+// The blocks of a query, if all can be placed at once. Those that share seeds alone have enough of them to read for as
+// long as they take to meet.
+void choose_cluster(const ParameterList& settings, SearchShape& shape, std::size_t count, const SearchGround& ground)
 {
+    constexpr std::size_t most_blocks = 8;
     constexpr std::size_t seeds_each = 128;
-    const bool looks = shape.offered == 0;
-    if (!ground.clusters || !looks || !shape.alone || !shape.plain() || shape.lanes <= 32 || shape.cluster > 1)
-        return 1;
-    const std::size_t blocks = std::bit_floor(std::clamp<std::size_t>(shape.seeds / seeds_each, 1, 8));
-    const std::uint32_t otherwise =
-        2 * count * blocks <= ground.multiprocessors ? static_cast<std::uint32_t>(blocks) : 1;
-    return std::bit_floor(setting(settings, "scouts", otherwise, 1, 8));
+    if (!ground.clusters || !shape.alone || !shape.plain()) return;
+    const bool helps = setting(settings, "help", default_help(shape, ground) ? 2 : 1, 1, 2) == 2;
+    const std::size_t of_use = std::clamp<std::size_t>(shape.seeds / seeds_each, 1, most_blocks);
+    const std::size_t blocks = helps ? most_blocks : std::bit_floor(of_use);
+    const std::size_t otherwise = 2 * count * blocks <= ground.multiprocessors ? blocks : 1;
+    shape.cluster = std::bit_floor(setting(settings, "cluster", otherwise, 1, most_blocks));
+    shape.helps = helps && shape.cluster > 1;
+}
+
+// Rows that are scored at a time.
+std::uint32_t least_fresh(const SearchShape& shape)
+{
+    const TraversalShape& traversal = shape.traversal;
+    const std::uint32_t steps = shape.helps ? traversal.steps : traversal.together();
+    return std::max(32U, steps * traversal.degree);
+}
+
+void go_alone(SearchShape& shape)
+{
+    shape.cluster = 1;
+    shape.helps = false;
 }
 
 // Of the seeds that are nearest to a query, those to begin at and as many more as may be among the best `ef` rows,
@@ -131,8 +158,8 @@ void read_ahead(SearchShape& shape)
 {
     TraversalShape& traversal = shape.traversal;
     const bool ahead = shape.alone && shape.plain();
-    traversal.ahead = ahead ? traversal.steps : 0;
-    traversal.near_places = ahead ? traversal.length : 2 * traversal.steps;
+    traversal.ahead = ahead && !shape.helps ? traversal.together() : 0;
+    traversal.near_places = ahead ? traversal.length : 2 * traversal.together();
     traversal.ranked = ahead ? shape.wanted : 0;
 }
 
@@ -176,20 +203,17 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     shape.wanted = static_cast<std::uint32_t>(std::clamp<std::size_t>(wanted, 1, ef));
     traversal.ef = static_cast<std::uint32_t>(ef);
     traversal.length = static_cast<std::uint32_t>(settings.get("unbounded_queue", 0) > 0 ? 4 * ef : ef);
-    traversal.steps = setting(settings, "multi_step", std::clamp<std::size_t>(ef / 12, 1, 8), 1,
-                              std::min<std::size_t>(ef, most_steps));
+    traversal.steps = setting(settings, "multi_step", default_steps(ef), 1, std::min<std::size_t>(ef, most_steps));
     traversal.degree = static_cast<std::uint32_t>(ground.degree);
     traversal.degree_inverse = inverse_of(traversal.degree);
-    const auto most_fresh = [&](std::uint32_t others) {
-        return std::max({32U, traversal.steps * traversal.degree, others});
-    };
-    traversal.most_fresh = most_fresh(0);
     traversal.deletes = settings.get("visited_deletion", 0) > 0;
     traversal.selected = traversal.deletes || settings.get("selected_insertion", 0) > 0;
     shape.alone = count <= ground.multiprocessors;
     shape.visited = static_cast<VisitedKind>(std::clamp<std::int64_t>(settings.get("visited", 0), 0, 2));
     if (shape.visited == VisitedKind::bloom) traversal.deletes = false;
     shape.seeds = setting(settings, "seeds", ground.seeds, 1, ground.seeds);
+    choose_cluster(settings, shape, count, ground);
+    traversal.most_fresh = least_fresh(shape);
     read_ahead(shape);
     shape.starts = setting(settings, "starts", 16, 1, std::min<std::size_t>(shape.seeds, most_starts));
     traversal.again = noted_seeds(shape, ground);
@@ -214,16 +238,15 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     traversal.warps = warps_of(shape.lanes);
     shape.team = std::bit_floor(setting(settings, "team", default_team(ground), 4, 32));
     shape.team = std::min(shape.team, shape.lanes);
-    shape.cluster = 1;
-    if (ground.clusters && shape.plain() && shape.groups == 1) {
-        shape.cluster = std::bit_floor(setting(settings, "cluster", default_cluster(shape, count, ground), 1, 8));
-    }
-    shape.scouts = scouts_of(settings, shape, count, ground);
-    shape.ranks = shape.alone && shape.plain() && shape.lanes > 32 && shape.cluster == 1 &&
+    if (shape.lanes <= 32 || (!looks && !shape.helps)) go_alone(shape);
+    traversal.most_fresh = least_fresh(shape);
+    shape.ranks = shape.alone && shape.plain() && shape.lanes > 32 &&
                   shape.wanted <= std::min(most_ranked_in_place, traversal.most_fresh);
     // What does not fit goes without, what is found last: the memory of visited rows, what is read ahead, queries
     // beside each other, the rest of the queue.
-    if (bytes() > ground.shared_bytes) shape.scouts = 1;
+    while (shape.helps && bytes() > ground.shared_bytes && shape.visited_bits > least_bits) --shape.visited_bits;
+    if (bytes() > ground.shared_bytes) go_alone(shape);
+    traversal.most_fresh = least_fresh(shape);
     while (bytes() > ground.shared_bytes && shape.visited_bits > 5) --shape.visited_bits;
     if (bytes() > ground.shared_bytes) traversal.ahead = 0;
     if (bytes() > ground.shared_bytes && shape.groups > 1) {
@@ -233,17 +256,19 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     if (bytes() > ground.shared_bytes) traversal.length = traversal.ef;
     while (bytes() > ground.shared_bytes && traversal.steps > 1) {
         traversal.steps /= 2;
-        traversal.most_fresh = most_fresh(0);
+        traversal.most_fresh = least_fresh(shape);
     }
     // Seeds come in large batches where there is room.
     for (std::uint32_t together = count <= few_queries ? 2048 : 512; looks && together > traversal.most_fresh;
          together /= 2) {
-        const std::uint32_t before = std::exchange(traversal.most_fresh, most_fresh(std::min(together, shape.seeds)));
+        const std::uint32_t larger = std::max(least_fresh(shape), std::min(together, shape.seeds));
+        const std::uint32_t before = std::exchange(traversal.most_fresh, larger);
         if (bytes() <= ground.shared_bytes) break;
         traversal.most_fresh = before;
     }
     // What the other blocks have found is taken in at once.
-    if (shape.scouts > 1 && std::min(shape.gathered(), shape.seeds) > traversal.most_fresh) shape.scouts = 1;
+    const std::uint32_t best = (shape.cluster - 1) * noted_starts(traversal, shape.starts);
+    if (std::min(best, shape.seeds) > traversal.most_fresh) go_alone(shape);
     shape.shared_bytes = bytes();
     shape.launch_queries = launch_queries(shape, ground);
     return shape;

@@ -14,10 +14,11 @@
 //   routes              how seeds are compared: 1 all queries by matrix tiles, 2 each query as it begins
 //   lanes               threads of a query, a power of two from 8 to 512
 //   team                threads that share a row, a power of two from 4 to 32
-//   cluster             blocks that share the scores of a query, 1 to 8
-//   scouts              blocks that share the seeds of a query, 1 to 8
+//   cluster             blocks of a query, 1 to 8: they share its seeds,
+//   help                1: and nothing else; 2: and the scores of each turn
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -28,7 +29,6 @@ namespace pgwarp::cuda::graph
 {
 
 inline constexpr std::uint32_t most_ef = 4096;
-inline constexpr std::uint32_t most_steps = 16;
 inline constexpr std::uint32_t most_starts = 128;
 inline constexpr std::size_t few_queries = 32;         // look at all seeds themselves ...
 inline constexpr std::uint32_t most_looked_at = 8192;  // ... where these are so many at most
@@ -54,6 +54,7 @@ struct SharedLayout {
     std::uint32_t entries = 0;
     std::uint32_t kept = 0;
     std::uint32_t gathered = 0;
+    std::uint32_t task = 0;
     std::uint32_t rows = 0;
     std::uint32_t parents = 0;
     std::uint32_t again = 0;
@@ -64,7 +65,7 @@ struct SharedLayout {
     std::uint32_t places = 0;  // in the queue, of each warp
 };
 
-// gathered: entries that other blocks write.
+// gathered: entries that the blocks of a cluster may hand over.
 PGWARP_HOST_DEVICE constexpr SharedLayout shared_layout(const TraversalShape& shape, std::uint32_t visited_bits,
                                                         std::uint32_t query_bytes, std::uint32_t gathered)
 {
@@ -81,6 +82,7 @@ PGWARP_HOST_DEVICE constexpr SharedLayout shared_layout(const TraversalShape& sh
     layout.entries = take((2 * shape.length + 1) * 8);
     layout.kept = take(kept_room(shape.most_fresh) * 8);
     layout.gathered = take(gathered * 8);
+    layout.task = take(gathered > 0 ? sizeof(CrewTask) : 0);
     layout.rows = take(shape.most_fresh * 4);
     layout.parents = take(shape.warps * shape.places() * 4);
     layout.again = take(shape.again * 4);
@@ -101,8 +103,8 @@ struct SearchShape {
     std::uint32_t lanes = 32;
     std::uint32_t team = 8;
     std::uint32_t groups = 1;          // queries a block
-    std::uint32_t cluster = 1;         // blocks a query, which share its scores
-    std::uint32_t scouts = 1;          // blocks a query, which share its seeds: one of them goes on
+    std::uint32_t cluster = 1;         // blocks a query: they share its seeds
+    bool helps = false;                // and its scores
     bool alone = false;                // a block has a multiprocessor to itself
     std::uint32_t query_bytes = 0;     // of a query in shared memory
     std::uint32_t wanted = 0;          // rows of the queue that are ranked by their values
@@ -111,10 +113,11 @@ struct SearchShape {
     std::uint32_t launch_queries = 0;  // queries of a launch, so that it ends in time
 
     std::uint32_t block_threads() const { return lanes > 32 ? lanes : lanes * groups; }
-    // Entries that a block takes from others.
+    // Entries that the first block of a cluster has room for.
     std::uint32_t gathered() const
     {
-        return cluster > 1 ? traversal.most_fresh : (scouts - 1) * noted_starts(traversal, starts);
+        const std::uint32_t best = (cluster - 1) * noted_starts(traversal, starts);
+        return helps ? std::max(best, traversal.steps * traversal.degree) : best;
     }
     SharedLayout layout() const { return shared_layout(traversal, visited_bits, query_bytes, gathered()); }
     // The default way of SONG's choices: a table of hashes, all that is scored is remembered.

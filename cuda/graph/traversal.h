@@ -12,12 +12,14 @@
 // threads, 2^sharer_bits(count), share each of so many pieces of work, and all get the sum(sharer_bits, value) over
 // them. first_matches(begin, end, most, matches, out), called by a whole warp, writes, in order, the first `most`
 // numbers in [begin, end) for which matches(i) holds, for the warp to read, and returns how many they are.
-// prefetch(address) says that what lies there will be read soon.
+// by_warp(count, act), called by a whole warp, calls act(i) for each number below count, by one of its threads.
+// prefetch(begin, bytes) says that what lies there will be read soon.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "graph/crew.h"
 #include "graph/queue.h"
 #include "graph/visited.h"
 
@@ -37,12 +39,19 @@ PGWARP_HOST_DEVICE constexpr std::uint32_t quotient(std::uint32_t a, std::uint32
     return static_cast<std::uint32_t>((std::uint64_t{a} * inverse) >> 32);
 }
 
+// A group that is alone expands the rows of a turn so many at a time: more would be more memory, and no faster.
+inline constexpr std::uint32_t most_together = 8;
+
 struct TraversalShape {
     std::uint32_t ef = 0;      // rows that are to be expanded: a queue of the best so many
     std::uint32_t length = 0;  // of the queue, >= ef: more are of use to those who want to see what bounding it saves
-    std::uint32_t steps = 1;   // rows expanded a turn (SONG: multi-step probing)
+    // Rows expanded a turn (SONG: multi-step probing), chosen before any of them is; while the queue is not full,
+    // together() at most.
+    std::uint32_t steps = 1;
     std::uint32_t degree = 0;
-    std::uint32_t most_fresh = 0;      // rows scored at a time, >= steps * degree; starts may come in larger batches
+    // Rows scored at a time, >= together() * degree, where others help: steps * degree. Starts may come in larger
+    // batches.
+    std::uint32_t most_fresh = 0;
     std::uint32_t degree_inverse = 0;  // inverse_of(degree)
     std::uint32_t warps = 1;           // of the group
     // Of the starts the best so many are offered again in the end: those that no way has led to.
@@ -55,6 +64,10 @@ struct TraversalShape {
     std::uint32_t ranked = 0;       // vectors of those that come before this one
 
     PGWARP_HOST_DEVICE constexpr std::uint32_t places() const { return steps + ahead; }
+    PGWARP_HOST_DEVICE constexpr std::uint32_t together() const
+    {
+        return steps < most_together ? steps : most_together;
+    }
 };
 
 // Where a search begins: at the best `kept` of some rows, and at one from which all others can be reached.
@@ -65,17 +78,6 @@ struct TraversalStarts {
     std::uint32_t first = no_row_here;
     bool repeats = false;   // a row may be there twice
     bool all_rows = false;  // no_row_here is not among them, and `first` is the first of them
-};
-
-// Of starts that several groups look at, each at a part, with memory of its own.
-struct StartsPart {
-    std::uint32_t begin = 0;
-    std::uint32_t end = 0;
-};
-
-// The way of a group that looks at all starts itself.
-struct NoOthers {
-    static constexpr bool shares = false;
 };
 
 // So many of the best starts are put down. All of them lie in memory of `shape.length` entries.
@@ -95,8 +97,9 @@ struct TraversalCounts {
 // together; take is called by whole warps, with (nowhere, no_entry) by threads that have none. No barrier comes first
 // or last. Scores may have more: seeds(rows, begin, count, take), the same of starts[begin, ...) that are all seeds;
 // prefetch(row) and prefetch_vector(row) for what scoring and ranking it will read. All that is given has to outlive
-// the traversal.
-template <class Group, class Memory, class Visited, class Scores>
+// the traversal. `wide`: a turn may have more rows than are expanded together, and a crew may help; without that there
+// is less to keep.
+template <class Group, class Memory, class Visited, class Scores, bool wide = true>
 class Traversal
 {
 public:
@@ -113,64 +116,202 @@ public:
         finds_repeats_ = Visited::finds_repeats && !remembered_late_;
     }
 
-    // Through neighbours [rows][degree]; the visited rows have been cleared. Afterwards found() is the answer, for all
-    // threads to see.
-    //
-    // Several groups may look at starts that are all rows: where Others shares and is not alone(), part(count) is what
-    // the calling group looks at, the first group at the first row, and meet(entries, count, offer) is called with the
-    // best of that: in the first group it offers those of the others, by whole warps, and returns true; the others are
-    // done when it returns.
-    template <class Others = NoOthers>
+    // Through neighbours [rows][degree]; the visited rows have been cleared. Afterwards found() of the first group is
+    // the answer, for all its threads to see. Where the crew helps, that group has arrived once more than it waited:
+    // its memory stays until it has.
+    template <class Crew = NoCrew>
     PGWARP_HOST_DEVICE TraversalCounts run(const TraversalStarts& starts, const std::uint32_t* neighbours,
-                                           const Others& others = {})
+                                           const Crew& crew = {})
     {
         TraversalCounts counts;
         neighbours_ = neighbours;
         clear_fresh();
-        if (!begin_at(starts, counts, others)) return counts;
-        std::uint32_t first = 0;    // entries before it are expanded
-        std::uint32_t offered = 0;  // starts that were offered again
-        bool offering = false;      // what is admitted next are some of them
-        const bool has_first = Others::shares && starts.all_rows;
-        for (bool begun = false;; begun = true) {
-            if (begun || !has_first) {
-                // The first row may be among the starts.
-                const std::uint32_t lowest = admit(counts, !begun || !finds_repeats_);
-                // Those that follow are farther still.
-                if (offering && lowest >= shape_.ef) return counts;
-                first = smaller(first, lowest);
+        if (begin_at(starts, counts, crew)) {
+            lead(starts, counts, crew);
+            if constexpr (Crew::shares) {
+                if (helped_by(crew)) dismiss(crew);
             }
-            if (!begun) remember_queue();
-            offering = !locate_neighbours(first, counts);
-            if (offering && !locate_starts(offered)) return counts;
+        } else if constexpr (Crew::shares) {
+            if (helped_by(crew)) help(crew);
         }
+        return counts;
     }
 
     // The queue's `length` entries.
     PGWARP_HOST_DEVICE const Entry* found() const { return queue_.entries(); }
 
 private:
-    // The neighbours of the nearest rows that are not expanded: false where all are. `first` moves behind them.
-    PGWARP_HOST_DEVICE bool locate_neighbours(std::uint32_t& first, TraversalCounts& counts)
+    // From where the first group begins to where all is expanded.
+    template <class Crew>
+    PGWARP_HOST_DEVICE void lead(const TraversalStarts& starts, TraversalCounts& counts, const Crew& crew)
+    {
+        std::uint32_t first = 0;    // entries before it are expanded
+        std::uint32_t offered = 0;  // starts that were offered again
+        bool offering = false;      // what is admitted next are some of them
+        const bool has_first = Crew::shares && starts.all_rows;
+        for (bool begun = false;; begun = true) {
+            if (begun || !has_first) {
+                // The first row may be among the starts.
+                const std::uint32_t lowest = admit(counts, !begun || !finds_repeats_, crew);
+                // Those that follow are farther still.
+                if (offering && lowest >= shape_.ef) return;
+                first = smaller(first, lowest);
+            }
+            if (!begun) remember_queue();
+            offering = !locate_neighbours(first, counts, crew);
+            if (offering && !locate_starts(offered)) return;
+        }
+    }
+
+    // The links of the rows that are next: false where all rows are expanded. `first` moves behind them.
+    template <class Crew>
+    PGWARP_HOST_DEVICE bool locate_neighbours(std::uint32_t& first, TraversalCounts& counts, const Crew& crew)
+    {
+        if constexpr (wide) {
+            return locate_wide(first, counts, crew);
+        } else {
+            return locate_turn(first, counts);
+        }
+    }
+
+    // Some rows of a turn, or all by the crew.
+    template <class Crew>
+    PGWARP_HOST_DEVICE bool locate_wide(std::uint32_t& first, TraversalCounts& counts, const Crew& crew)
+    {
+        const std::uint32_t begin = first;
+        if (next_parent_ == parents_ && !choose_wide(first, counts)) return false;
+        const std::uint32_t* rows = memory_.parents(group_.warp()) + next_parent_;
+        if (helped_by(crew)) {
+            if constexpr (Crew::shares) locate_together(rows, crew);
+        } else {
+            const std::uint32_t some = smaller(parents_ - next_parent_, shape_.together());
+            const std::uint32_t ahead = smaller(waiting_ - next_parent_, some + shape_.ahead);
+            locate(some * shape_.degree, ahead * shape_.degree,
+                   [&](std::uint32_t i) { return link(i, [rows](std::uint32_t parent) { return rows[parent]; }); });
+            next_parent_ += some;
+        }
+        for (std::uint32_t i = begin + group_.rank(); i < first; i += group_.size()) queue_.entries()[i] |= 1;
+        return true;
+    }
+
+    // All rows of a turn at once.
+    PGWARP_HOST_DEVICE bool locate_turn(std::uint32_t& first, TraversalCounts& counts)
     {
         Entry* entries = queue_.entries();
-        std::uint32_t* places = memory_.parents(group_.warp());
-        // Each warp chooses for itself, so that none has to wait for another.
-        const auto waits = [&](std::uint32_t i) { return !is_expanded(entries[i]); };
-        const std::uint32_t waiting = group_.first_matches(first, shape_.ef, shape_.places(), waits, places);
+        const std::uint32_t waiting = find_waiting(first);
         if (waiting == 0) return false;
-        const std::uint32_t parents = smaller(waiting, shape_.steps);
-        first = places[parents - 1] + 1;
-        ++counts.turns;
-        counts.expanded += parents;
-        const auto neighbour = [&](std::uint32_t i) {
-            const std::uint32_t own = quotient(i, shape_.degree_inverse);
-            const std::size_t parent = row_of(entries[places[own]]);
-            return neighbours_[parent * shape_.degree + (i - own * shape_.degree)];
-        };
-        locate(parents * shape_.degree, waiting * shape_.degree, neighbour);
+        const std::uint32_t* places = memory_.parents(group_.warp());
+        const std::uint32_t parents = begin_turn(smaller(waiting, shape_.steps), first, counts);
+        const auto row = [&](std::uint32_t parent) { return row_of(entries[places[parent]]); };
+        locate(parents * shape_.degree, waiting * shape_.degree, [&](std::uint32_t i) { return link(i, row); });
         for (std::uint32_t i = group_.rank(); i < parents; i += group_.size()) entries[places[i]] |= 1;
         return true;
+    }
+
+    // The rows of a turn, some of which may be expanded after others have come into the queue, are put down: false
+    // where there are none.
+    PGWARP_HOST_DEVICE bool choose_wide(std::uint32_t& first, TraversalCounts& counts)
+    {
+        waiting_ = find_waiting(first);
+        if (waiting_ == 0) return false;
+        const std::uint32_t most = queue_.is_full() ? shape_.steps : shape_.together();
+        parents_ = begin_turn(smaller(waiting_, most), first, counts);
+        next_parent_ = 0;
+        std::uint32_t* parents = memory_.parents(group_.warp());
+        group_.by_warp(waiting_, [&](std::uint32_t i) { parents[i] = row_of(queue_.entries()[parents[i]]); });
+        return true;
+    }
+
+    // The nearest rows that are not expanded: how many, and their places. Each warp looks for itself, so that none has
+    // to wait for another.
+    PGWARP_HOST_DEVICE std::uint32_t find_waiting(std::uint32_t first) const
+    {
+        const Entry* entries = queue_.entries();
+        const auto waits = [&](std::uint32_t i) { return !is_expanded(entries[i]); };
+        return group_.first_matches(first, shape_.ef, shape_.places(), waits, memory_.parents(group_.warp()));
+    }
+    PGWARP_HOST_DEVICE std::uint32_t begin_turn(std::uint32_t parents, std::uint32_t& first,
+                                                TraversalCounts& counts) const
+    {
+        first = memory_.parents(group_.warp())[parents - 1] + 1;
+        ++counts.turns;
+        counts.expanded += parents;
+        return parents;
+    }
+
+    // Link i of all those of the rows that are expanded.
+    template <class RowOf>
+    PGWARP_HOST_DEVICE std::uint32_t link(std::uint32_t i, const RowOf& row_of_parent) const
+    {
+        const std::uint32_t parent = quotient(i, shape_.degree_inverse);
+        const std::size_t row = row_of_parent(parent);
+        return neighbours_[row * shape_.degree + (i - parent * shape_.degree)];
+    }
+
+    template <class Crew>
+    PGWARP_HOST_DEVICE static bool helped_by(const Crew& crew)
+    {
+        return wide && crew.helps();
+    }
+
+    // All rows of a turn, by all groups of the crew.
+    template <class Crew>
+    PGWARP_HOST_DEVICE void locate_together(const std::uint32_t* parents, const Crew& crew)
+    {
+        CrewTask& task = *memory_.task();
+        if (group_.warp() == 0) group_.by_warp(parents_, [&](std::uint32_t i) { task.rows[i] = parents[i]; });
+        tell(parents_, crew);
+        const Part part = part_of(crew, parents_ * shape_.degree);
+        bring_links(part, parents);
+        if (group_.rank() == 0) memory_.counters()[fresh_counter] = part.size();
+        crew.wait();
+        group_.sync();
+        next_parent_ = parents_;
+        together_ = true;
+    }
+    template <class Crew>
+    PGWARP_HOST_DEVICE void tell(std::uint32_t parents, const Crew& crew)
+    {
+        if (group_.rank() == 0) memory_.task()->parents = parents;
+        crew.arrive();
+    }
+    template <class Crew>
+    PGWARP_HOST_DEVICE void dismiss(const Crew& crew)
+    {
+        tell(0, crew);
+        crew.wait();
+        crew.arrive();
+    }
+
+    // A part of the links of some rows are what is scored next. A barrier has to follow.
+    PGWARP_HOST_DEVICE void bring_links(const Part& part, const std::uint32_t* parents)
+    {
+        for (std::uint32_t i = group_.rank(); i < part.size(); i += group_.size()) {
+            const std::uint32_t row = link(part.begin + i, [parents](std::uint32_t parent) { return parents[parent]; });
+            // The first row is known, and so stands for none.
+            memory_.rows()[i] = row != no_row_here ? row : parents[0];
+        }
+    }
+
+    // By a group that is not the first: its part of each turn.
+    template <class Crew>
+    PGWARP_HOST_DEVICE void help(const Crew& crew)
+    {
+        const auto& leader = crew.leader();
+        for (;;) {
+            meet(crew);
+            const CrewTask& task = *leader.task();
+            const std::uint32_t parents = task.parents;
+            if (parents == 0) return meet(crew);
+            const Part part = part_of(crew, parents * shape_.degree);
+            bring_links(part, task.rows);
+            group_.sync();
+            Entry* to = leader.gathered() + part.begin;
+            scores_(memory_.rows(), part.size(), [to](std::uint32_t i, Entry entry) {
+                if (i != nowhere) to[i] = entry;
+            });
+            meet(crew);
+        }
     }
 
     // Of the best starts, the next few that no way has led to: false where there are none.
@@ -186,25 +327,29 @@ private:
         return false;
     }
 
-    // The queue has the best of the starts then, and the first row is in it or located. False: another group goes on.
-    template <class Others>
-    PGWARP_HOST_DEVICE bool begin_at(const TraversalStarts& starts, TraversalCounts& counts, const Others& others)
+    // The queue of the first group has the best of the starts then, and the first row is in it or located. False in
+    // the others. Starts that are all rows are shared.
+    template <class Crew>
+    PGWARP_HOST_DEVICE bool begin_at(const TraversalStarts& starts, TraversalCounts& counts, const Crew& crew)
     {
         const std::uint32_t kept = smaller(starts.kept, shape_.length);
         const std::uint32_t noted = noted_starts(shape_, starts.kept);
         Queue<Group, Memory> few(group_, memory_, noted);
         few.clear();
         group_.sync();
-        StartsPart part{0, starts.count};
-        if constexpr (Others::shares) part = others.part(starts.count);
-        look_at<Others::shares>(few, starts, part, noted, counts);
-        if constexpr (Others::shares) {
-            const auto nothing = [](std::uint32_t) {};
-            const auto offer = [&few](Entry entry) { few.offer(entry); };
-            if (!others.alone()) {
-                if (!others.meet(few.entries(), noted, offer)) return false;
-                take_scored(few, 0, counts, false, nothing, nothing);
+        Part part{0, starts.count};
+        bool shared = false;
+        if constexpr (Crew::shares) {
+            shared = starts.all_rows && crew.size() > 1;
+            if (!shared && crew.own() > 0) return false;
+            if (shared) {
+                part = part_of(crew, starts.count);
+                crew.arrive();
             }
+        }
+        look_at<Crew::shares>(few, starts, part, noted, counts);
+        if constexpr (Crew::shares) {
+            if (shared && !gather_starts(few, noted, counts, crew)) return false;
         }
         // The best are put down, to be offered again in the end; those kept stay in the queue.
         const Entry* entries = few.entries();
@@ -213,13 +358,43 @@ private:
         }
         group_.sync();
         queue_.continue_with(few, kept);
-        if (Others::shares && starts.all_rows) {
+        if (Crew::shares && starts.all_rows) {
             add_first(kept);
             group_.sync();
         } else {
             add_rows(1, [&](std::uint32_t) { return starts.first; });
         }
         return true;
+    }
+
+    // The best of each group's part come to the first group.
+    template <class Crew>
+    PGWARP_HOST_DEVICE bool gather_starts(Queue<Group, Memory>& few, std::uint32_t noted, TraversalCounts& counts,
+                                          const Crew& crew)
+    {
+        // The memory of a group that has not begun can't be written.
+        crew.wait();
+        if (crew.own() > 0) {
+            Entry* to = crew.leader().gathered() + (crew.own() - 1) * noted;
+            for (std::uint32_t i = group_.rank(); i < noted; i += group_.size()) to[i] = few.entries()[i];
+        }
+        meet(crew);
+        if (crew.own() > 0) return false;
+        offer_gathered(few, (crew.size() - 1) * noted, [](std::uint32_t) { return true; });
+        const auto nothing = [](std::uint32_t) {};
+        take_scored(few, 0, counts, false, nothing, nothing);
+        return true;
+    }
+
+    // What groups have written, of rows for which is_wanted(row). A barrier has to follow.
+    template <class Wanted>
+    PGWARP_HOST_DEVICE void offer_gathered(Queue<Group, Memory>& queue, std::uint32_t count, const Wanted& is_wanted)
+    {
+        for (std::uint32_t base = 0; base < count; base += group_.size()) {
+            const std::uint32_t i = base + group_.rank();
+            const Entry entry = i < count ? memory_.gathered()[i] : no_entry;
+            queue.offer(lies_before(entry, queue.end()) && is_wanted(row_of(entry)) ? entry : no_entry);
+        }
     }
 
     // The first row has been scored with the others: it is kept, or farther than all that are. By one thread.
@@ -234,7 +409,7 @@ private:
     // Batches grow: the first set a bound that most of the others do not pass, and sorting many takes long. What does
     // not stay is not remembered. notes_first: the entry of the first row is put down, where starts are all rows.
     template <bool notes_first>
-    PGWARP_HOST_DEVICE void look_at(Queue<Group, Memory>& few, const TraversalStarts& starts, const StartsPart& part,
+    PGWARP_HOST_DEVICE void look_at(Queue<Group, Memory>& few, const TraversalStarts& starts, const Part& part,
                                     std::uint32_t noted, TraversalCounts& counts)
     {
         std::uint32_t batch = 4 * noted;
@@ -257,7 +432,9 @@ private:
         const auto nothing = [](std::uint32_t) {};
         if (!starts.all_rows) {
             add_rows(count, [rows](std::uint32_t i) { return rows[i]; });
-            score(queue, memory_.rows(), memory_.counters()[fresh_counter], counts, starts.repeats, nothing, nothing);
+            const std::uint32_t located = memory_.counters()[fresh_counter];
+            scores_(memory_.rows(), located, [&](std::uint32_t, Entry entry) { queue.offer(entry); });
+            take_scored(queue, located, counts, starts.repeats, nothing, nothing);
             return;
         }
         const auto offer = [&](std::uint32_t i, Entry entry) {
@@ -274,7 +451,7 @@ private:
 
     PGWARP_HOST_DEVICE static std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
     PGWARP_HOST_DEVICE static std::uint32_t larger(std::uint32_t a, std::uint32_t b) { return a < b ? b : a; }
-    PGWARP_HOST_DEVICE std::uint32_t most_located() const { return shape_.steps * shape_.degree; }
+    PGWARP_HOST_DEVICE std::uint32_t most_located() const { return shape_.together() * shape_.degree; }
 
     PGWARP_HOST_DEVICE void clear_fresh()
     {
@@ -307,11 +484,7 @@ private:
     PGWARP_HOST_DEVICE void locate(std::uint32_t count, std::uint32_t ahead, const RowOf& row_of_number)
     {
         const auto is_new = [this](std::uint32_t row) {
-            if (remembered_late_) return !visited_.contains(row);
-            bool lost = false;
-            const bool inserted = visited_.insert(row, lost);
-            if (lost) group_.store(&memory_.counters()[lost_counter], 1);
-            return inserted;
+            return remembered_late_ ? !visited_.contains(row) : remember(row);
         };
         if constexpr (requires { scores_.prefetch(0U); }) {
             for (std::uint32_t i = count + group_.size() - 1 - group_.rank(); i < ahead; i += group_.size()) {
@@ -322,14 +495,16 @@ private:
         add_rows_if(count, row_of_number, is_new);
     }
 
-    // Scores rows and takes them into a queue.
-    template <class Entered, class Left>
-    PGWARP_HOST_DEVICE Taken score(Queue<Group, Memory>& queue, const std::uint32_t* rows, std::uint32_t count,
-                                   TraversalCounts& counts, bool repeats, const Entered& entered, const Left& left)
+    // Whether the row was not known.
+    PGWARP_HOST_DEVICE bool remember(std::uint32_t row)
     {
-        scores_(rows, count, [&](std::uint32_t, Entry entry) { queue.offer(entry); });
-        return take_scored(queue, count, counts, repeats, entered, left);
+        bool lost = false;
+        const bool inserted = visited_.insert(row, lost);
+        if (lost) group_.store(&memory_.counters()[lost_counter], 1);
+        return inserted;
     }
+
+    // Rows were scored: those that were offered come into a queue.
     template <class Entered, class Left>
     PGWARP_HOST_DEVICE Taken take_scored(Queue<Group, Memory>& queue, std::uint32_t count, TraversalCounts& counts,
                                          bool repeats, const Entered& entered, const Left& left)
@@ -344,10 +519,9 @@ private:
     // A row that comes at a place of the queue will soon be expanded, or is likely to be ranked.
     PGWARP_HOST_DEVICE void bring_near(std::uint32_t row, std::uint32_t place) const
     {
-        constexpr std::uint32_t links_of_line = 32;
+        constexpr std::uint32_t link_bytes = sizeof(*neighbours_);
         if (place < shape_.near_places) {
-            const std::uint32_t* links = neighbours_ + static_cast<std::size_t>(row) * shape_.degree;
-            for (std::uint32_t i = 0; i < shape_.degree; i += links_of_line) group_.prefetch(links + i);
+            group_.prefetch(neighbours_ + static_cast<std::size_t>(row) * shape_.degree, shape_.degree * link_bytes);
         }
         if constexpr (requires { scores_.prefetch_vector(row); }) {
             if (place < shape_.ranked) scores_.prefetch_vector(row);
@@ -355,20 +529,43 @@ private:
     }
 
     // What was located comes into the queue: the least place that one of it gets.
-    PGWARP_HOST_DEVICE std::uint32_t admit(TraversalCounts& counts, bool repeats)
+    template <class Crew>
+    PGWARP_HOST_DEVICE std::uint32_t admit(TraversalCounts& counts, bool repeats, const Crew& crew)
     {
-        const std::uint32_t located = memory_.counters()[fresh_counter];
-        const bool lost = memory_.counters()[lost_counter] != 0;
+        std::uint32_t located = memory_.counters()[fresh_counter];
+        bool lost = memory_.counters()[lost_counter] != 0;
+        const bool together = wide && Crew::shares && together_;
+        scores_(memory_.rows(), located, [&](std::uint32_t i, Entry entry) {
+            if (!together) return queue_.offer(entry);
+            if (i != nowhere) memory_.gathered()[i] = entry;
+        });
+        if constexpr (Crew::shares) {
+            if (together) {
+                located = parents_ * shape_.degree;
+                lost = take_gathered(located, crew);
+            }
+        }
         const auto entered = [&](std::uint32_t row) {
             if (remembered_late_) visited_.insert_new(row);
         };
         const auto left = [&](std::uint32_t row) {
             if (shape_.deletes) visited_.erase(row);
         };
-        const Taken taken = score(queue_, memory_.rows(), located, counts, repeats || lost, entered, left);
-        remembered_ += remembered_late_ ? taken.entries : located;
+        const Taken taken = take_scored(queue_, located, counts, repeats || lost, entered, left);
+        remembered_ += remembered_late_ || together ? taken.entries : located;
         if (!shape_.deletes && remembered_ + most_located() > visited_.capacity()) forget();
         return taken.lowest;
+    }
+
+    // What the crew has found is offered to the queue, where it is not known. Whether it may come twice.
+    template <class Crew>
+    PGWARP_HOST_DEVICE bool take_gathered(std::uint32_t count, const Crew& crew)
+    {
+        meet(crew);
+        offer_gathered(queue_, count, [this](std::uint32_t row) { return remember(row); });
+        group_.sync();
+        together_ = false;
+        return memory_.counters()[lost_counter] != 0;
     }
 
     // The structure is full: only what is in the queue stays. Where even that is too much, it stays as it is.
@@ -403,6 +600,10 @@ private:
     bool remembered_late_ = false;
     bool finds_repeats_ = false;  // of two threads that meet a row at a time, one is told that it is known
     std::uint32_t remembered_ = 0;
+    std::uint32_t parents_ = 0;      // rows of this turn,
+    std::uint32_t next_parent_ = 0;  // the first of them that is not expanded,
+    std::uint32_t waiting_ = 0;      // and with the rows that will be next
+    bool together_ = false;          // what is located is this group's part of the crew's
 };
 
 }  // namespace pgwarp::cuda::graph

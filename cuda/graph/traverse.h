@@ -38,9 +38,7 @@ struct TraverseJob {
 // Asynchronous; launches of at most shape.launch_queries.
 void traverse(const TraverseJob& job, cudaStream_t stream);
 
-// The kernels behind it, one file each: SONG's other choices and queries of a warp or less, and several blocks a query
-// (from sm_90 on).
+// The kernels behind it that are in a file of their own: SONG's other choices, and queries of a warp or less.
 void traverse_by_options(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream);
-void traverse_by_clusters(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream);
 
 }  // namespace pgwarp::cuda::graph

@@ -1,16 +1,14 @@
 // What the traversal kernels share: a query brought to shared memory, the traversal of it, the answer written.
 #pragma once
 
-#ifdef __CUDACC__
-#include <cooperative_groups.h>
-#endif
-
 #include <cstddef>
 #include <cstdint>
 
 #include "device/chained_launch.cuh"
+#include "graph/crew.cuh"
 #include "graph/rank_rows.cuh"
 #include "graph/row_scores.cuh"
+#include "graph/shared_memory.cuh"
 #include "graph/traversal.h"
 #include "graph/traverse.h"
 
@@ -98,35 +96,6 @@ void with_score_kind(const GraphView& view, const Launch& launch)
 }
 
 #ifdef __CUDACC__
-
-// The memory of a search (queue.h).
-class SharedMemory
-{
-public:
-    __device__ SharedMemory(unsigned char* begin, const SharedLayout& layout) : begin_(begin), layout_(layout) {}
-    __device__ Entry* entries(std::uint32_t side) const { return at<Entry>(layout_.entries) + side * layout_.length; }
-    __device__ Entry* kept() const { return at<Entry>(layout_.kept); }
-    // Of the first block of a cluster: scores that others have computed.
-    __device__ Entry* gathered() const { return at<Entry>(layout_.gathered); }
-    // Behind the queue.
-    __device__ Entry* first() const { return entries(2); }
-    __device__ std::uint32_t* counters() const { return at<std::uint32_t>(layout_.counters); }
-    __device__ std::uint32_t* rows() const { return at<std::uint32_t>(layout_.rows); }
-    __device__ std::uint32_t* parents(std::uint32_t warp) const
-    {
-        return at<std::uint32_t>(layout_.parents) + warp * layout_.places;
-    }
-    __device__ std::uint32_t* again() const { return at<std::uint32_t>(layout_.again); }
-
-private:
-    template <class T>
-    __device__ T* at(std::uint32_t offset) const
-    {
-        return reinterpret_cast<T*>(begin_ + offset);
-    }
-    unsigned char* begin_;
-    const SharedLayout& layout_;
-};
 
 // As ByteQuery::assign() on the CPU: the largest element becomes 127.
 template <class Group>
@@ -242,63 +211,6 @@ __device__ inline TraversalStarts starts_of(const TraverseArguments& arguments, 
             false};
 }
 
-#if __CUDA_ARCH__ >= 900
-
-// The blocks of a cluster that share the seeds of a query. The first leads: it goes on, with memory for what the others
-// have found.
-class Scouts
-{
-public:
-    static constexpr bool shares = true;
-
-    __device__ Scouts(std::uint32_t blocks, const SharedMemory& memory) : blocks_(blocks), memory_(memory)
-    {
-        if (blocks_ > 1) cooperative_groups::this_cluster().barrier_arrive();
-    }
-    __device__ bool alone() const { return blocks_ == 1; }
-    __device__ bool leads() const { return blocks_ == 1 || own() == 0; }
-    __device__ StartsPart part(std::uint32_t count) const
-    {
-        if (blocks_ == 1) return {0, count};
-        const std::uint32_t each = (count + blocks_ - 1) / blocks_;
-        return {min(own() * each, count), min((own() + 1) * each, count)};
-    }
-    template <class Offer>
-    __device__ bool meet(const Entry* best, std::uint32_t count, const Offer& offer) const
-    {
-        const auto cluster = cooperative_groups::this_cluster();
-        const Entry* gathered = memory_.gathered();
-        // The memory of a block that has not begun can't be written.
-        cluster.barrier_wait();
-        if (own() > 0) {
-            Entry* to = cluster.map_shared_rank(memory_.gathered(), 0) + (own() - 1) * count;
-            for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) to[i] = best[i];
-        }
-        cluster.sync();
-        if (own() > 0) return false;
-        const std::uint32_t others = (blocks_ - 1) * count;
-        for (std::uint32_t base = 0; base < others; base += blockDim.x) {
-            const std::uint32_t i = base + threadIdx.x;
-            offer(i < others ? gathered[i] : no_entry);
-        }
-        return true;
-    }
-
-private:
-    __device__ static std::uint32_t own() { return cooperative_groups::this_cluster().block_rank(); }
-    std::uint32_t blocks_;
-    const SharedMemory& memory_;
-};
-
-#else
-
-struct Scouts : NoOthers {
-    __device__ Scouts(std::uint32_t, const SharedMemory&) {}
-    __device__ static bool leads() { return true; }
-};
-
-#endif
-
 // The first rows of the queue that are not dead, and how many: called by the first warp.
 template <class Group>
 __device__ inline std::uint32_t choose_found(const Group& group, const TraverseArguments& arguments,
@@ -346,8 +258,8 @@ __device__ inline void rank_in_place(const Group& group, const TraverseArguments
     report_found(kept, query, arguments.answers);
 }
 
-// One query by one group of threads. `alone`: that has a multiprocessor to itself.
-template <ScoreKind kind, template <class> class Visited, bool alone = false, class Group>
+// One query by one group of threads. `alone`: that has a multiprocessor to itself; `wide`: as Traversal says.
+template <ScoreKind kind, template <class> class Visited, bool alone = false, bool wide = true, class Group>
 __device__ inline void traverse_query(const TraverseArguments& arguments, const Group& group, unsigned char* shared,
                                       std::uint32_t query)
 {
@@ -361,15 +273,20 @@ __device__ inline void traverse_query(const TraverseArguments& arguments, const 
     stage_query(group, arguments, query, shared + arguments.layout.query);
     const auto scores =
         scores_of<kind, alone>(group, teams_of(group, shape.team), arguments, shared + arguments.layout.query);
-    Traversal<Group, SharedMemory, Visited<Group>, decltype(scores)> traversal(group, shape.traversal, memory, visited,
-                                                                               scores);
+    Traversal<Group, SharedMemory, Visited<Group>, decltype(scores), wide> traversal(group, shape.traversal, memory,
+                                                                                     visited, scores);
     const TraversalStarts starts = starts_of(arguments, query);
     if constexpr (alone) {
-        const Scouts scouts(shape.scouts, memory);
-        const TraversalCounts work = traversal.run(starts, arguments.view.neighbours, scouts);
-        if (!scouts.leads()) return;
-        if (shape.ranks) return rank_in_place(group, arguments, memory, traversal.found(), query, work);
-        return write_found(group, arguments, traversal.found(), query, work);
+        const ClusterCrew crew(shape.cluster, wide && shape.helps, shared, arguments.layout);
+        const TraversalCounts work = traversal.run(starts, arguments.view.neighbours, crew);
+        if (crew.own() > 0) return;
+        if (shape.ranks) {
+            rank_in_place(group, arguments, memory, traversal.found(), query, work);
+        } else {
+            write_found(group, arguments, traversal.found(), query, work);
+        }
+        if (wide && shape.helps) crew.wait();
+        return;
     }
     const TraversalCounts work = traversal.run(starts, arguments.view.neighbours);
     write_found(group, arguments, traversal.found(), query, work);

@@ -21,7 +21,7 @@ struct GraphChoices {
     int multi_step = 0;               // rows expanded a turn; 0 = usual
 
     static constexpr int most_queries_of_warp = 4;
-    static constexpr int most_steps = 16;
+    static constexpr int most_steps = 32;
     static bool may_share_warp(int queries) { return queries == 0 || queries == 1 || queries == 2 || queries == 4; }
 
     // What is as usual is left out, so that usual searches share their batches.

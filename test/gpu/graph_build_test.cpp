@@ -311,7 +311,8 @@ TEST(DeviceGraphSmall, RunsEveryKernel)
         const std::vector<std::uint64_t> dead((8500 + 63) / 64, 0x0f0f0f0f00000000ULL);
         for (const ParameterList& settings :
              {make_list({{"ef_search", 20}}), make_list({{"ef_search", 20}, {"lanes", 32}}),
-              make_list({{"ef_search", 20}, {"cluster", 2}}), make_list({{"ef_search", 20}, {"scouts", 4}}),
+              make_list({{"ef_search", 20}, {"cluster", 2}}),
+              make_list({{"ef_search", 20}, {"cluster", 4}, {"help", 2}}),
               make_list({{"ef_search", 20}, {"multi_query", 2}}), make_list({{"ef_search", 20}, {"visited", 1}}),
               make_list({{"ef_search", 20}, {"visited", 2}, {"visited_deletion", 1}}),
               make_list({{"ef_search", 20}, {"visited_deletion", 1}})}) {

@@ -151,9 +151,16 @@ TEST_P(DeviceGraph, FindsTheSameInEveryShape)
                 expect_same({expected.begin(), expected.begin() + 20}, found, "cluster " + std::to_string(cluster));
             }
         }
-        for (const std::int64_t scouts : {1, 2, 8}) {
-            const Results found = on_device(first(20), 10, make_list({{"ef_search", ef}, {"scouts", scouts}}));
-            expect_same({expected.begin(), expected.begin() + 20}, found, "scouts " + std::to_string(scouts));
+        for (const std::int64_t steps : {4, 32}) {
+            const Results many = on_device(queries, 10, make_list({{"ef_search", ef}, {"multi_step", steps}}));
+            for (const std::int64_t cluster : {1, 2, 8}) {
+                for (const std::int64_t help : {1, 2}) {
+                    const ParameterList settings =
+                        make_list({{"ef_search", ef}, {"cluster", cluster}, {"help", help}, {"multi_step", steps}});
+                    expect_same({many.begin(), many.begin() + 4}, on_device(first(4), 10, settings),
+                                "cluster " + std::to_string(cluster) + " help " + std::to_string(help));
+                }
+            }
         }
         for (const std::int64_t visited_bits : {5, 8, 13}) {
             expect_same(expected,

@@ -276,7 +276,7 @@ TEST_P(Traversed, FindsWhatTheCpuFinds)
     }
     for (const std::int64_t lanes : {8, 16, 32, 64, 256, 512}) {
         for (const std::int64_t team : {4, 8, 32}) {
-            for (const std::int64_t steps : {1, 5}) {
+            for (const std::int64_t steps : {1, 5, 20}) {
                 expect_equal(make_list({{"lanes", lanes}, {"team", team}, {"multi_step", steps}}), 40, false,
                              "lanes " + std::to_string(lanes) + " team " + std::to_string(team) + " steps " +
                                  std::to_string(steps));
@@ -284,15 +284,20 @@ TEST_P(Traversed, FindsWhatTheCpuFinds)
         }
     }
     for (const std::int64_t cluster : {2, 4, 8}) {
-        for (const std::int64_t lanes : {32, 128}) {
-            expect_equal(make_list({{"cluster", cluster}, {"lanes", lanes}}), 40, cluster == 4,
-                         "cluster " + std::to_string(cluster));
-        }
-    }
-    for (const std::int64_t scouts : {2, 4, 8}) {
-        for (const std::size_t ef : {1, 40, 300}) {
-            expect_equal(make_list({{"scouts", scouts}, {"routes", 2}}), ef, scouts == 4,
-                         "scouts " + std::to_string(scouts));
+        for (const std::int64_t help : {1, 2}) {
+            for (const std::size_t ef : {1, 40, 300}) {
+                for (const std::int64_t routes : {1, 2}) {
+                    expect_equal(make_list({{"cluster", cluster}, {"help", help}, {"routes", routes}}), ef,
+                                 cluster == 4, "cluster " + std::to_string(cluster) + " help " + std::to_string(help));
+                }
+            }
+            for (const std::int64_t visited_bits : {5, 7, 12}) {
+                const ParameterList settings = make_list(
+                    {{"cluster", cluster}, {"help", help}, {"visited_bits", visited_bits}, {"multi_step", 32}});
+                expect_equal(settings, 200, false, "cluster, visited bits " + std::to_string(visited_bits));
+            }
+            const ParameterList settings = make_list({{"cluster", cluster}, {"help", help}, {"lanes", 64}});
+            expect_equal(settings, 40, false, "cluster, lanes 64");
         }
     }
     for (const std::int64_t visited_bits : {5, 7, 12}) {

@@ -93,7 +93,7 @@ SET pgwarp.graph_visited_deletion = '';
 SET pgwarp.graph_multi_query = 3;
 SET pgwarp.graph_multi_query = 5;
 SET pgwarp.graph_multi_query = -1;
-SET pgwarp.graph_multi_step = 17;
+SET pgwarp.graph_multi_step = 33;
 SET pgwarp.graph_multi_step = -1;
 SET pgwarp.graph_no_such_choice = 1;
 
@@ -117,7 +117,7 @@ SET pgwarp.graph_visited = cuckoo;
 SET pgwarp.graph_selected_insertion = on;
 SET pgwarp.graph_visited_deletion = on;
 SET pgwarp.graph_multi_query = 4;
-SET pgwarp.graph_multi_step = 16;
+SET pgwarp.graph_multi_step = 32;
 SELECT answers() = :'usual', array_length(:'usual'::integer[], 1);
 RESET pgwarp.graph_ef_search;
 -- they choose no effort: what the index can't reach is said all the same

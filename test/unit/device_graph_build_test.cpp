@@ -200,7 +200,7 @@ TEST(SearchShapes, AreWhatADeviceCanDo)
                 }
                 const SearchShape shape = search_shape(settings, ef, 10, 300, ground_of(shared));
                 EXPECT_LE(shape.shared_bytes, shared) << "ef " << ef << ", option " << option;
-                EXPECT_GE(shape.traversal.most_fresh, shape.traversal.steps * shape.traversal.degree);
+                EXPECT_GE(shape.traversal.most_fresh, shape.traversal.together() * shape.traversal.degree);
                 EXPECT_GE(shape.traversal.length, shape.traversal.ef);
                 EXPECT_LE(shape.wanted, shape.traversal.ef);
                 EXPECT_LE(shape.team, shape.lanes);
@@ -230,10 +230,10 @@ TEST(SearchShapes, OfFewQueriesReadAhead)
         EXPECT_EQ(one.team, many.team);
         EXPECT_TRUE(one.ranks);
         EXPECT_FALSE(many.ranks);
-        EXPECT_EQ(one.traversal.ahead, one.traversal.steps);
+        EXPECT_EQ(one.traversal.ahead, one.helps ? 0 : one.traversal.together());
         EXPECT_EQ(many.traversal.ahead, 0);
         EXPECT_EQ(many.traversal.ranked, 0);
-        EXPECT_EQ(many.scouts, 1);
+        EXPECT_EQ(many.cluster, 1);
         EXPECT_GE(one.layout().again, one.layout().parents + one.traversal.warps * one.traversal.places() * 4);
     }
     // More rows than a block ranks by counting, and what a warp or less does, are ranked afterwards.
@@ -251,21 +251,54 @@ TEST(SearchShapes, OfFewQueriesShareSeeds)
     ground.multiprocessors = 132;
     ground.seeds = 2500;
     const SearchShape one = search_shape({}, 100, 26, 1, ground);
-    EXPECT_EQ(one.scouts, 8);
+    EXPECT_EQ(one.cluster, 8);
     EXPECT_EQ(one.gathered(), 7 * noted_starts(one.traversal, one.starts));
     EXPECT_GE(one.layout().rows, one.layout().gathered + one.gathered() * 8);
     EXPECT_GE(one.traversal.most_fresh, one.gathered());
     // So many rows that each of them finds enough alone.
     ground.rows = 60000;
-    EXPECT_EQ(search_shape({}, 4000, 26, 1, ground).scouts, 1);
+    EXPECT_EQ(search_shape({}, 4000, 26, 1, ground).cluster, 1);
     ground.rows = 1000000;
-    EXPECT_EQ(search_shape({}, 100, 26, 16, ground).scouts, 1);
-    EXPECT_EQ(search_shape({}, 100, 26, 1000, ground).scouts, 1);
+    EXPECT_EQ(search_shape({}, 100, 26, 16, ground).cluster, 1);
+    EXPECT_EQ(search_shape({}, 100, 26, 1000, ground).cluster, 1);
     ground.seeds = 200;
-    EXPECT_EQ(search_shape({}, 100, 26, 1, ground).scouts, 1);
+    EXPECT_EQ(search_shape({}, 100, 26, 1, ground).cluster, 1);
     ground.seeds = 2500;
     ground.clusters = false;
-    EXPECT_EQ(search_shape({}, 100, 26, 1, ground).scouts, 1);
+    EXPECT_EQ(search_shape({}, 100, 26, 1, ground).cluster, 1);
+}
+
+// Long searches have turns of many rows, alone and in batches; blocks share them where there are few queries.
+TEST(SearchShapes, OfLongSearchesAreHelped)
+{
+    SearchGround ground = ground_of(227 << 10);
+    ground.clusters = true;
+    ground.multiprocessors = 132;
+    ground.seeds = 2500;
+    EXPECT_FALSE(search_shape({}, 100, 26, 1, ground).helps);
+    for (const std::size_t ef : {128, 192, 1000}) {
+        const SearchShape one = search_shape({}, ef, 26, 1, ground);
+        const SearchShape many = search_shape({}, ef, 26, 10000, ground);
+        EXPECT_GT(one.traversal.steps, most_together);
+        EXPECT_EQ(one.traversal.steps, many.traversal.steps);
+        EXPECT_EQ(one.traversal.together(), most_together);
+        EXPECT_TRUE(one.helps);
+        EXPECT_FALSE(many.helps);
+        EXPECT_GE(one.gathered(), one.traversal.steps * one.traversal.degree);
+        EXPECT_GE(one.traversal.most_fresh, one.traversal.steps * one.traversal.degree);
+        EXPECT_LE(one.shared_bytes, ground.shared_bytes);
+        EXPECT_GE(one.layout().rows, one.layout().task + sizeof(CrewTask));
+    }
+    // Rows that are long are shared sooner, however few seeds there are.
+    ground.row_bytes = 1536;
+    EXPECT_TRUE(search_shape({}, 100, 26, 1, ground).helps);
+    ground.seeds = 100;
+    EXPECT_TRUE(search_shape({}, 100, 26, 1, ground).helps);
+    ParameterList settings;
+    settings.set("help", 1);
+    EXPECT_FALSE(search_shape(settings, 192, 26, 1, ground).helps);
+    ground.clusters = false;
+    EXPECT_FALSE(search_shape({}, 192, 26, 1, ground).helps);
 }
 
 TEST(SearchShapes, ArraysLieApart)

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <barrier>
+#include <deque>
 #include <random>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "graph/search_shape.h"
@@ -63,13 +66,13 @@ struct Found {
 
 std::uint32_t most_fresh(std::uint32_t steps)
 {
-    return std::max(16U, steps * Graph::degree);
+    return std::max(16U, std::min(steps, most_together) * Graph::degree);
 }
 
 // The textbook form: a sorted list, all visited rows in a set. The best starts are offered again in the end, some at a
 // time, as long as some of those not met get in.
 std::vector<std::uint32_t> plain_search(const Graph& graph, float query, const std::vector<std::uint32_t>& starts,
-                                        std::uint32_t ef, std::uint32_t steps, std::uint32_t again = 0)
+                                        std::uint32_t ef, std::uint32_t most_parents, std::uint32_t again = 0)
 {
     std::vector<Entry> queue;
     std::set<std::uint32_t> visited;
@@ -93,6 +96,8 @@ std::vector<std::uint32_t> plain_search(const Graph& graph, float query, const s
     cut();
     for (std::size_t offered = 0;;) {
         std::vector<std::uint32_t> parents;
+        const std::uint32_t together = std::min(most_parents, most_together);
+        const std::uint32_t steps = queue.size() < ef ? together : most_parents;
         for (Entry& entry : queue) {
             if (is_expanded(entry) || parents.size() == steps) continue;
             entry |= 1;
@@ -101,7 +106,7 @@ std::vector<std::uint32_t> plain_search(const Graph& graph, float query, const s
         if (parents.empty()) {
             const std::size_t met = visited.size();
             while (offered < noted.size() && visited.size() == met) {
-                const std::size_t end = std::min<std::size_t>(offered + steps * Graph::degree, noted.size());
+                const std::size_t end = std::min<std::size_t>(offered + together * Graph::degree, noted.size());
                 for (; offered < end; ++offered) offer(noted[offered]);
             }
             cut();
@@ -176,66 +181,97 @@ std::vector<std::uint32_t> some_starts(const Graph& graph, std::mt19937& random,
     return starts;
 }
 
-// The first of two groups, which takes over what a second one has found among the rest of the starts.
-struct TwoGroups {
+// Groups of threads of the CPU, each with its own memory.
+class HostCrew
+{
+public:
     static constexpr bool shares = true;
-    HostGroup group;
-    std::uint32_t own;                // starts of the first
-    const std::vector<Entry>* found;  // by the second, sorted
-    std::uint32_t* told;              // how many the first has found
-    bool alone() const { return false; }
-    StartsPart part(std::uint32_t) const { return {0, own}; }
-    template <class Offer>
-    bool meet(const Entry*, std::uint32_t count, const Offer& offer) const
+    HostCrew(std::uint32_t size, std::uint32_t own, bool helps, const HostMemory& leader, std::barrier<>& all)
+        : size_(size), own_(own), helps_(helps), leader_(leader), all_(all)
     {
-        if (group.rank() == 0) *told = count;
-        const auto most = std::min<std::size_t>(count, found->size());
-        for (std::uint32_t i = group.rank(); i < most; i += group.size()) offer((*found)[i]);
-        return true;
     }
+    std::uint32_t size() const { return size_; }
+    std::uint32_t own() const { return own_; }
+    bool helps() const { return helps_; }
+    const HostMemory& leader() const { return leader_; }
+    void arrive() const {}
+    void wait() const { all_.arrive_and_wait(); }
+
+private:
+    std::uint32_t size_;
+    std::uint32_t own_;
+    bool helps_;
+    const HostMemory& leader_;
+    std::barrier<>& all_;
 };
+
+// What a crew of so many groups finds, and how often rows are scored.
+Found search_together(const Graph& graph, float query, const TraversalStarts& starts, const Setting& setting,
+                      std::uint32_t again, std::uint32_t groups, bool helps)
+{
+    TraversalShape shape = shape_of(setting, again);
+    shape.most_fresh = std::max(shape.most_fresh, setting.steps * Graph::degree);
+    const std::uint32_t gathered = std::max(groups * shape.length, shape.most_fresh);
+    std::deque<HostMemory> memories;
+    for (std::uint32_t i = 0; i < groups; ++i) memories.emplace_back(shape, gathered);
+    std::barrier all(groups * setting.threads);
+    Found found;
+    std::vector<std::jthread> crew;
+    const auto work = [&](std::uint32_t own) {
+        std::vector<std::uint32_t> words(visited_words(setting.bits));
+        HostGroup::run(setting.threads, [&](HostGroup group) {
+            const auto scores = [&](const std::uint32_t* from, std::uint32_t count, const auto& take) {
+                for (std::uint32_t j = group.rank(); j < count; j += group.size()) {
+                    take(j, make_entry(std::fabs(graph.value[from[j]] - query), from[j]));
+                }
+            };
+            VisitedHash<HostGroup> visited(group, words.data(), setting.bits);
+            visited.clear();
+            Traversal<HostGroup, HostMemory, VisitedHash<HostGroup>, decltype(scores)> traversal(
+                group, shape, memories[own], visited, scores);
+            const HostCrew others(groups, own, helps, memories[0], all);
+            const TraversalCounts counts = traversal.run(starts, graph.neighbours.data(), others);
+            if (own > 0) return;
+            if (helps) others.wait();
+            if (group.rank() == 0) found = {rows_found(traversal.found(), setting.ef), counts.scored};
+        });
+    };
+    for (std::uint32_t own = 0; own < groups; ++own) crew.emplace_back(work, own);
+    crew.clear();
+    return found;
+}
 
 class Options : public testing::TestWithParam<Setting>
 {
 };
 
-// Starts that several groups look at lead where they lead one group. The first row is among them.
-TEST_P(Options, FindTheSameFromStartsThatAreShared)
+// Starts that several groups look at lead where they lead one group, and links that they share. The first row is among
+// the starts.
+TEST_P(Options, FindTheSameTogether)
 {
     const Setting setting = GetParam();
     const Graph graph(3000, 7);
     std::mt19937 random(17);
-    const std::uint32_t again = 20;
-    const TraversalShape shape = shape_of(setting, again);
-    for (int i = 0; i < 4; ++i) {
+    constexpr std::uint32_t again = 20;
+    for (const std::uint32_t groups : {1U, 2U, 3U}) {
         const float query = std::uniform_real_distribution<float>(0, 1000)(random);
         std::vector<std::uint32_t> starts = some_starts(graph, random, 90);
         starts.pop_back();
         std::erase(starts, 0U);
         starts.insert(starts.begin(), 0);
-        const auto entry_of = [&](std::uint32_t row) { return make_entry(std::fabs(graph.value[row] - query), row); };
-        constexpr std::uint32_t own = 40;
-        std::vector<Entry> others;
-        for (std::size_t j = own; j < starts.size(); ++j) others.push_back(entry_of(starts[j]));
-        std::sort(others.begin(), others.end());
-        std::vector<std::uint32_t> words(visited_words(setting.bits));
-        const HostMemory memory(shape);
-        std::vector<std::uint32_t> rows;
-        std::uint32_t told = 0;
-        HostGroup::run(setting.threads, [&](HostGroup group) {
-            const auto scores = [&](const std::uint32_t* from, std::uint32_t count, const auto& take) {
-                for (std::uint32_t j = group.rank(); j < count; j += group.size()) take(j, entry_of(from[j]));
-            };
-            VisitedHash<HostGroup> visited(group, words.data(), setting.bits);
-            visited.clear();
-            Traversal<HostGroup, HostMemory, VisitedHash<HostGroup>, decltype(scores)> traversal(group, shape, memory,
-                                                                                                 visited, scores);
-            traversal.run({starts.data(), static_cast<std::uint32_t>(starts.size()), kept_starts, 0, false, true},
-                          graph.neighbours.data(), TwoGroups{group, own, &others, &told});
-            if (group.rank() == 0) rows = rows_found(traversal.found(), setting.ef);
-        });
-        EXPECT_EQ(told, std::min(again, setting.length));
-        EXPECT_EQ(rows, plain_search(graph, query, starts, setting.ef, setting.steps, again)) << "query " << i;
+        const auto count = static_cast<std::uint32_t>(starts.size());
+        const auto expected = plain_search(graph, query, starts, setting.ef, setting.steps, again);
+        for (const bool all_rows : {true, false}) {
+            for (const bool helps : {false, true}) {
+                if (helps && (groups == 1 || setting.selected)) continue;
+                if (!helps && groups > 1 && !all_rows) continue;
+                const Found found =
+                    search_together(graph, query, {starts.data(), count, kept_starts, 0, false, all_rows}, setting,
+                                    again, groups, helps);
+                EXPECT_EQ(found.rows, expected) << groups << " groups" << (helps ? " that help" : "");
+                EXPECT_GE(found.scored, found.rows.size());
+            }
+        }
     }
 }
 
@@ -287,7 +323,10 @@ INSTANTIATE_TEST_SUITE_P(Traversal, Options,
                                          Setting{50, 50, 4, false, false, 8, 4}, Setting{50, 50, 4, false, false, 4, 1},
                                          Setting{33, 33, 3, true, false, 8, 4}, Setting{33, 33, 3, true, true, 7, 1},
                                          Setting{64, 64, 1, true, true, 8, 4}, Setting{20, 100, 1, false, false, 11, 2},
-                                         Setting{200, 200, 8, true, true, 9, 5}));
+                                         Setting{200, 200, 8, true, true, 9, 5},
+                                         Setting{120, 120, 32, false, false, 10, 3},
+                                         Setting{120, 120, 20, false, false, 6, 4},
+                                         Setting{60, 60, 13, true, true, 9, 2}));
 
 TEST(Traversal, TheFiltersLoseLittle)
 {

@@ -46,7 +46,7 @@ public:
         std::atomic_ref(*word).compare_exchange_strong(expected, desired);
         return expected;
     }
-    static void prefetch(const void*) {}
+    static void prefetch(const void*, std::uint32_t) {}
     static std::uint32_t sharer_bits(std::uint32_t) { return 0; }
     static std::uint32_t sum(std::uint32_t, std::uint32_t value) { return value; }
     // Each thread is a warp of its own.
@@ -60,6 +60,12 @@ public:
             if (matches(i)) out[found++] = i;
         }
         return found;
+    }
+
+    template <class Act>
+    void by_warp(std::uint32_t count, const Act& act) const
+    {
+        for (std::uint32_t i = 0; i < count; ++i) act(i);
     }
 
     // work(group) in each of so many threads.
@@ -83,7 +89,8 @@ private:
 class HostMemory
 {
 public:
-    explicit HostMemory(const cuda::graph::TraversalShape& shape)
+    // gathered: entries that other groups may hand over.
+    explicit HostMemory(const cuda::graph::TraversalShape& shape, std::uint32_t gathered = 0)
         : shape_(shape),
           entries_(2 * shape.length),
           kept_(cuda::graph::kept_room(shape.most_fresh)),
@@ -91,7 +98,8 @@ public:
           parents_(shape.warps * shape.places()),
           again_(shape.again),
           first_(cuda::graph::no_entry),
-          counters_(cuda::graph::queue_counters)
+          gathered_(gathered),
+          counters_(cuda::graph::queue_counters, 12345)
     {
     }
     cuda::graph::Entry* entries(std::uint32_t side) const { return entries_.data() + side * shape_.length; }
@@ -101,6 +109,8 @@ public:
     std::uint32_t* parents(std::uint32_t warp) const { return parents_.data() + warp * shape_.places(); }
     std::uint32_t* again() const { return again_.data(); }
     cuda::graph::Entry* first() const { return &first_; }
+    cuda::graph::Entry* gathered() const { return gathered_.data(); }
+    cuda::graph::CrewTask* task() const { return &task_; }
 
 private:
     cuda::graph::TraversalShape shape_;
@@ -110,6 +120,8 @@ private:
     mutable std::vector<std::uint32_t> parents_;
     mutable std::vector<std::uint32_t> again_;
     mutable cuda::graph::Entry first_;
+    mutable std::vector<cuda::graph::Entry> gathered_;
+    mutable cuda::graph::CrewTask task_;
     mutable std::vector<std::uint32_t> counters_;
 };
 

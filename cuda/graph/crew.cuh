@@ -1,0 +1,52 @@
+// The blocks of a cluster as the Crew of one query (crew.h), from sm_90 on; elsewhere one block is alone.
+#pragma once
+
+#include <cooperative_groups.h>
+
+#include <cstdint>
+
+#include "graph/crew.h"
+#include "graph/shared_memory.cuh"
+
+namespace pgwarp::cuda::graph
+{
+
+#if __CUDA_ARCH__ >= 900
+
+class ClusterCrew
+{
+public:
+    static constexpr bool shares = true;
+
+    // shared: the calling block's memory, laid out the same in all of them.
+    __device__ ClusterCrew(std::uint32_t size, bool helps, unsigned char* shared, const SharedLayout& layout)
+        : size_(size), helps_(helps), shared_(shared), layout_(layout)
+    {
+    }
+    __device__ std::uint32_t size() const { return size_; }
+    __device__ std::uint32_t own() const { return size_ == 1 ? 0 : cluster().block_rank(); }
+    __device__ bool helps() const { return helps_; }
+    __device__ SharedMemory leader() const { return {cluster().map_shared_rank(shared_, 0), layout_}; }
+    __device__ void arrive() const { cluster().barrier_arrive(); }
+    __device__ void wait() const { cluster().barrier_wait(); }
+
+private:
+    __device__ static cooperative_groups::cluster_group cluster() { return cooperative_groups::this_cluster(); }
+
+    std::uint32_t size_;
+    bool helps_;
+    unsigned char* shared_;
+    const SharedLayout& layout_;
+};
+
+#else
+
+struct ClusterCrew : NoCrew {
+    __device__ ClusterCrew(std::uint32_t, bool, unsigned char*, const SharedLayout&) {}
+    __device__ static std::uint32_t own() { return 0; }
+    __device__ static void wait() {}
+};
+
+#endif
+
+}  // namespace pgwarp::cuda::graph

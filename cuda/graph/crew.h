@@ -1,0 +1,56 @@
+// Several groups of threads at one search: the first goes through the graph and tells the others what comes next; each
+// scores its part of it and writes the scores where the first gathers them. Free of CUDA.
+//
+// A Crew has, for each of its groups,
+//   shares        true: Traversal::run() reckons with others
+//   size(), own() groups of the crew, and the number of the calling one
+//   helps()       whether the others score the links of the rows that are expanded as well, not the starts alone
+//   leader()      the Memory of the first group, as the calling one sees it
+//   arrive(), wait()  in turn, by all threads: none comes back from wait() before all have arrived, and what was
+//                     written before that is seen
+#pragma once
+
+#include <cstdint>
+
+#include "graph/entry.h"
+
+namespace pgwarp::cuda::graph
+{
+
+inline constexpr std::uint32_t most_steps = 32;
+
+// What the first group tells the others, in its memory.
+struct CrewTask {
+    std::uint32_t parents = 0;         // 0: the search is at its end
+    std::uint32_t rows[most_steps]{};  // whose links are to be scored
+};
+
+// The way of a group that is alone.
+struct NoCrew {
+    static constexpr bool shares = false;
+    static constexpr bool helps() { return false; }
+};
+
+struct Part {
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+    PGWARP_HOST_DEVICE std::uint32_t size() const { return end - begin; }
+};
+
+// Of `count` pieces of work, those of the calling group.
+template <class Crew>
+PGWARP_HOST_DEVICE inline Part part_of(const Crew& crew, std::uint32_t count)
+{
+    const std::uint32_t each = (count + crew.size() - 1) / crew.size();
+    const std::uint32_t begin = crew.own() * each < count ? crew.own() * each : count;
+    return {begin, begin + each < count ? begin + each : count};
+}
+
+template <class Crew>
+PGWARP_HOST_DEVICE inline void meet(const Crew& crew)
+{
+    crew.arrive();
+    crew.wait();
+}
+
+}  // namespace pgwarp::cuda::graph

@@ -11,7 +11,8 @@
 //   build    seconds of each phase of two builds, the second of which finds everything warm
 //   curve    recall and queries a second for each ef_search and k
 //   shapes   each setting of a search varied alone, around the defaults, at two of the ef_search
-//   few      batches of 1, 2, 4, ... from and to host memory: median and 99th percentile
+//   few      batches of 1, 2, 4, ... (--few) from and to host memory, with each of --settings: median and 99th
+//            percentile
 //   song     the choices of the SONG paper: visited structures, selected insertion, deletion, queries a warp, steps
 //   batches  batch sizes 1 to all queries; threads and blocks of one query
 //
@@ -115,7 +116,8 @@ struct Bench {
             "shared  state B\n",
             title, "setting", "ef", "batch", "k");
     }
-    void few() const;
+    void few(const std::string& settings) const;
+    void few_of(const ParameterList& settings, std::size_t ef, std::size_t count) const;
 };
 
 Measured Bench::measure(const ParameterList& settings, std::size_t ef, std::size_t k, std::size_t count) const
@@ -225,44 +227,52 @@ ParameterList settings_of(const std::string& text)
 }
 
 // From host memory to host memory, as the engine asks.
-void Bench::few() const
+void Bench::few(const std::string& settings) const
 {
-    std::printf(
-        "\nfrom and to host memory, k = 10\n   ef  batch  recall  median us     p99 us   queries/s  lanes cluster\n");
-    ThreadPool alone(1);
-    for (const std::size_t ef : arguments.numbers("few-ef", "64,128,192,256")) {
-        for (const std::size_t count : {1, 2, 4, 8, 16, 32, 64, 256, 1024}) {
-            if (count > data.asked()) break;
-            std::vector<double> times;
-            Results results;
-            std::vector<std::uint32_t> rows;
-            Results truth_of_rows;
-            const std::size_t repeats = count < 64 ? 1000 : 200;
-            for (std::size_t i = 0; i < repeats; ++i) {
-                SearchBatch batch;
-                const std::size_t first = i * count % (data.asked() - count + 1);
-                batch.queries = std::span(data.queries).subspan(first * data.dimensions, count * data.dimensions);
-                batch.count = count;
-                batch.k = 10;
-                batch.effort = static_cast<std::int64_t>(ef);
-                const auto begin = Clock::now();
-                searcher.search(batch, results, alone);
-                times.push_back(seconds_since(begin) * 1e6);
-                for (std::size_t q = 0; q < count && truth_of_rows.size() < 2000; ++q) {
-                    truth_of_rows.push_back(truth[first + q]);
-                    for (std::size_t j = 0; j < 10; ++j) rows.push_back(results[q][j].row);
-                }
+    std::stringstream sets(settings);
+    for (std::string text; std::getline(sets, text, ';');) {
+        std::printf("\nfrom and to host memory, k = 10, %s\n", text.c_str());
+        std::printf("   ef  batch  recall  median us     p99 us   queries/s  lanes cluster help steps\n");
+        for (const std::size_t ef : arguments.numbers("few-ef", "64,128,192,256")) {
+            for (const std::size_t count : arguments.numbers("few", "1,2,4,8,16,32,64,256,1024")) {
+                if (count <= data.asked()) few_of(settings_of(text), ef, count);
             }
-            std::sort(times.begin(), times.end());
-            const double typical = times[times.size() / 2];
-            const auto shape = cuda::graph::search_shape({}, ef, 19, count, mirror.ground());
-            std::printf("%5zu %6zu  %.4f %10.1f %10.1f %11.0f  %5u %7u\n", ef, count,
-                        recall_of(truth_of_rows, rows.data(), truth_of_rows.size(), 10, 10), typical,
-                        times[times.size() * 99 / 100], static_cast<double>(count) / typical * 1e6, shape.lanes,
-                        shape.cluster);
-            std::fflush(stdout);
         }
     }
+}
+
+void Bench::few_of(const ParameterList& settings, std::size_t ef, std::size_t count) const
+{
+    ThreadPool alone(1);
+    std::vector<double> times;
+    Results results;
+    std::vector<std::uint32_t> rows;
+    Results truth_of_rows;
+    const std::size_t repeats = count < 64 ? 1000 : 200;
+    for (std::size_t i = 0; i < repeats; ++i) {
+        SearchBatch batch;
+        const std::size_t first = i * count % (data.asked() - count + 1);
+        batch.queries = std::span(data.queries).subspan(first * data.dimensions, count * data.dimensions);
+        batch.count = count;
+        batch.k = 10;
+        batch.settings = settings;
+        batch.effort = static_cast<std::int64_t>(ef);
+        const auto begin = Clock::now();
+        searcher.search(batch, results, alone);
+        times.push_back(seconds_since(begin) * 1e6);
+        for (std::size_t q = 0; q < count && truth_of_rows.size() < 2000; ++q) {
+            truth_of_rows.push_back(truth[first + q]);
+            for (std::size_t j = 0; j < 10; ++j) rows.push_back(results[q][j].row);
+        }
+    }
+    std::sort(times.begin(), times.end());
+    const double typical = times[times.size() / 2];
+    const auto shape = cuda::graph::search_shape(settings, ef, 19, count, mirror.ground());
+    std::printf("%5zu %6zu  %.4f %10.1f %10.1f %11.0f  %5u %7u %4s %5u\n", ef, count,
+                recall_of(truth_of_rows, rows.data(), truth_of_rows.size(), 10, 10), typical,
+                times[times.size() * 99 / 100], static_cast<double>(count) / typical * 1e6, shape.lanes, shape.cluster,
+                shape.helps ? "yes" : "no", shape.traversal.steps);
+    std::fflush(stdout);
 }
 
 void run_cases(const Bench& bench, const std::function<bool(const char*)>& wants)
@@ -328,16 +338,16 @@ void run_cases(const Bench& bench, const std::function<bool(const char*)>& wants
         for (const std::size_t ef : arguments.numbers("shape-ef", "64,192")) {
             for (std::size_t count = 1; count <= all; count *= 10) bench.row("default", {}, ef, ks[0], count);
         }
-        bench.head("one query: threads and blocks");
+        bench.head("one query: blocks and steps");
         for (const std::size_t ef : arguments.numbers("shape-ef", "64,192")) {
             for (const int cluster : {1, 2, 4, 8}) {
-                for (const int lanes : {64, 128, 256}) {
-                    for (const int steps : {4, 8, 16}) {
+                for (const int help : {1, 2}) {
+                    for (const int steps : {4, 8, 16, 32}) {
                         ParameterList settings;
                         settings.set("cluster", cluster);
-                        settings.set("lanes", lanes);
+                        settings.set("help", help);
                         settings.set("multi_step", steps);
-                        bench.row("cluster=" + std::to_string(cluster) + " lanes=" + std::to_string(lanes) +
+                        bench.row("cluster=" + std::to_string(cluster) + " help=" + std::to_string(help) +
                                       " multi_step=" + std::to_string(steps),
                                   settings, ef, ks[0], 1);
                     }
@@ -345,7 +355,7 @@ void run_cases(const Bench& bench, const std::function<bool(const char*)>& wants
             }
         }
     }
-    if (wants("few")) bench.few();
+    if (wants("few")) bench.few(arguments.text("settings", "default"));
     if (wants("custom")) {
         bench.head("custom");
         std::stringstream sets(arguments.text("settings", ""));

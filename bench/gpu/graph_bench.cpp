@@ -5,7 +5,7 @@
 //               [--metric l2|ip|cosine|l1] [--degree D,...] [--build-degree B] [--vectors full|half|bits,...] [--bits
 //               B]
 //               [--embeddings 1] [--budget MIB]
-//               [--cases build,curve,shapes,few,song,batches] [--ef E,...] [--batch B] [--k K,...]
+//               [--cases build,curve,shapes,few,same,song,batches] [--ef E,...] [--batch B] [--k K,...]
 //               [--settings "name=value,name=value;..."] [--repeat N] [--csv FILE --name NAME]
 //
 //   build    seconds of each phase of two builds, the second of which finds everything warm
@@ -13,6 +13,7 @@
 //   shapes   each setting of a search varied alone, around the defaults, at two of the ef_search
 //   few      batches of 1, 2, 4, ... (--few) from and to host memory, with each of --settings: median and 99th
 //            percentile
+//   same     queries alone, and in small batches, against the same in a batch of all: how many have another answer
 //   song     the choices of the SONG paper: visited structures, selected insertion, deletion, queries a warp, steps
 //   batches  batch sizes 1 to all queries; threads and blocks of one query
 //
@@ -116,6 +117,8 @@ struct Bench {
             "shared  state B\n",
             title, "setting", "ef", "batch", "k");
     }
+    void ask(std::size_t first, std::size_t count, std::size_t ef, const ParameterList& settings, Results& out) const;
+    void same() const;
     void few(const std::string& settings) const;
     void few_of(const ParameterList& settings, std::size_t ef, std::size_t count) const;
 };
@@ -227,6 +230,43 @@ ParameterList settings_of(const std::string& text)
 }
 
 // From host memory to host memory, as the engine asks.
+void Bench::ask(std::size_t first, std::size_t count, std::size_t ef, const ParameterList& settings, Results& out) const
+{
+    static ThreadPool alone(1);
+    SearchBatch batch;
+    batch.queries = std::span(data.queries).subspan(first * data.dimensions, count * data.dimensions);
+    batch.count = count;
+    batch.k = 10;
+    batch.settings = settings;
+    batch.effort = static_cast<std::int64_t>(ef);
+    searcher.search(batch, out, alone);
+}
+
+void Bench::same() const
+{
+    const std::size_t all = std::min<std::size_t>(data.asked(), 10000);
+    std::printf("\nwhose ten rows are not those that they have in a batch of %zu\n   ef  batch   queries  others\n",
+                all);
+    for (const std::size_t ef : arguments.numbers("same-ef", "16,48,96,128,192,512")) {
+        Results together;
+        Results own;
+        ask(0, all, ef, {}, together);
+        for (const std::size_t count : {1, 8, 64, 1000}) {
+            const std::size_t asked = std::min<std::size_t>(all, 2000) / count * count;
+            std::size_t others = 0;
+            for (std::size_t first = 0; first < asked; first += count) {
+                ask(first, count, ef, {}, own);
+                for (std::size_t q = 0; q < count; ++q) {
+                    const auto same_row = [](const RowResult& a, const RowResult& b) { return a.row == b.row; };
+                    others += std::ranges::equal(own[q], together[first + q], same_row) ? 0 : 1;
+                }
+            }
+            std::printf("%5zu %6zu  %8zu  %6zu\n", ef, count, asked, others);
+            std::fflush(stdout);
+        }
+    }
+}
+
 void Bench::few(const std::string& settings) const
 {
     std::stringstream sets(settings);
@@ -243,22 +283,15 @@ void Bench::few(const std::string& settings) const
 
 void Bench::few_of(const ParameterList& settings, std::size_t ef, std::size_t count) const
 {
-    ThreadPool alone(1);
     std::vector<double> times;
     Results results;
     std::vector<std::uint32_t> rows;
     Results truth_of_rows;
     const std::size_t repeats = count < 64 ? 1000 : 200;
     for (std::size_t i = 0; i < repeats; ++i) {
-        SearchBatch batch;
         const std::size_t first = i * count % (data.asked() - count + 1);
-        batch.queries = std::span(data.queries).subspan(first * data.dimensions, count * data.dimensions);
-        batch.count = count;
-        batch.k = 10;
-        batch.settings = settings;
-        batch.effort = static_cast<std::int64_t>(ef);
         const auto begin = Clock::now();
-        searcher.search(batch, results, alone);
+        ask(first, count, ef, settings, results);
         times.push_back(seconds_since(begin) * 1e6);
         for (std::size_t q = 0; q < count && truth_of_rows.size() < 2000; ++q) {
             truth_of_rows.push_back(truth[first + q]);
@@ -328,7 +361,7 @@ void run_cases(const Bench& bench, const std::function<bool(const char*)>& wants
                  {"default", "visited=0", "visited=0,selected_insertion=1", "visited=0,visited_deletion=1",
                   "visited=0,unbounded_queue=1", "visited=1", "visited=1,selected_insertion=1", "visited=2",
                   "visited=2,selected_insertion=1", "visited=2,visited_deletion=1", "multi_query=2", "multi_query=4",
-                  "multi_step=1", "multi_step=2", "multi_step=4"}) {
+                  "multi_step=1", "multi_step=2", "multi_step=4", "multi_step=8", "multi_step=32"}) {
                 for (const std::size_t k : ks) bench.row(text, settings_of(text), ef, k, all);
             }
         }
@@ -355,6 +388,7 @@ void run_cases(const Bench& bench, const std::function<bool(const char*)>& wants
             }
         }
     }
+    if (wants("same")) bench.same();
     if (wants("few")) bench.few(arguments.text("settings", "default"));
     if (wants("custom")) {
         bench.head("custom");

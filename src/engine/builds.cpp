@@ -252,6 +252,12 @@ std::uint32_t Builds::count() const
     return static_cast<std::uint32_t>(builds_.size());
 }
 
+BuildOutcome Builds::run_build(Build& build, const std::function<void(const ProgressReply&)>& progress)
+{
+    const Attention::Work work(attention_, pool_.threads());
+    return build.run(progress, pool_);
+}
+
 void Builds::start(std::shared_ptr<Build> build, std::function<void(const ProgressReply&)> progress,
                    std::function<void(const BuildOutcome&)> done, std::function<void(const ErrorReply&)> failed)
 {
@@ -264,7 +270,7 @@ void Builds::start(std::shared_ptr<Build> build, std::function<void(const Progre
                      failed = std::move(failed)]() mutable {
             ::setpriority(PRIO_PROCESS, 0, build_nice);
             try {
-                done(build->run(progress, pool_));
+                done(run_build(*build, progress));
             } catch (...) {
                 failed(describe_exception());
             }

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/attention.h"
 #include "engine/error.h"
 #include "index/index.h"
 #include "protocol/messages.h"
@@ -78,7 +79,7 @@ private:
 class Builds
 {
 public:
-    explicit Builds(ThreadPool& pool) : pool_(pool) {}
+    Builds(ThreadPool& pool, Attention& attention) : pool_(pool), attention_(attention) {}
     ~Builds() { stop(); }
 
     std::uint64_t begin(std::uint64_t owner, const BuildBeginRequest& request, const MethodDescriptor& method,
@@ -97,7 +98,10 @@ public:
     void stop();
 
 private:
+    BuildOutcome run_build(Build& build, const std::function<void(const ProgressReply&)>& progress);
+
     ThreadPool& pool_;
+    Attention& attention_;
     mutable std::mutex mutex_;
     std::condition_variable idle_;
     std::unordered_map<std::uint64_t, std::shared_ptr<Build>> builds_;

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/attention.h"
 #include "engine/file_descriptor.h"
 #include "engine/frame.h"
 #include "engine/mirror.h"
@@ -41,8 +42,8 @@ public:
     FrameReader& reader() { return reader_; }
 
     // Sends a frame made of a struct and more bytes; what the socket doesn't take is kept. The descriptor goes with the
-    // frame's first byte and is kept alive by `keep`. False when the peer is gone.
-    bool send(MessageType type, std::uint64_t request_id, std::span<const std::byte> front,
+    // frame's first byte and is kept alive by `keep`. awake_ns is the header's. False when the peer is gone.
+    bool send(MessageType type, std::uint64_t request_id, std::uint32_t awake_ns, std::span<const std::byte> front,
               std::span<const std::byte> rest, std::shared_ptr<BufferMapping> keep = nullptr);
     // Sends what was kept. False when the peer is gone.
     bool flush();
@@ -55,6 +56,7 @@ public:
     bool exclusive = false;       // a worker handles a request of it: nothing more is read until that is done
     bool held_back = false;       // limits stopped the parsing
     std::uint32_t events = 0;     // what epoll watches for
+    ConnectionPace pace;
     StagedTombstones staged;
     std::unordered_map<std::uint64_t, std::shared_ptr<QueuedCancel>> searches;  // in the queue, by a number of ours
     std::uint64_t next_search = 0;

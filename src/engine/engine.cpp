@@ -7,6 +7,7 @@
 
 #include "engine/io_thread.h"
 #include "engine/log.h"
+#include "numeric/processors.h"
 
 namespace pgwarp
 {
@@ -43,12 +44,13 @@ std::unique_ptr<ThreadPool> make_background_pool(std::size_t threads)
 Engine::Engine(const EngineOptions& given, Device& used)
     : options(given),
       device(used),
+      attention(given.processors == 0 ? usable_processors() : given.processors, system_processors(), given.io_threads),
       search_pool(given.threads),
       build_pool(make_background_pool(given.threads)),
       ahead_pool(make_background_pool(std::max<std::size_t>(1, given.threads / ahead_share))),
       residency(host_memory(given, used)),
       buffers(bulk_buffers, query_buffers),
-      searches(search_workers, search_pool),
+      searches(search_workers, search_pool, attention),
       copies(std::clamp(given.threads / 2, fewest_copiers, most_copiers), build_nice),
       parts(1, build_nice)
 {
@@ -81,6 +83,7 @@ void Engine::index_delta(const std::shared_ptr<Mirror>& mirror)
 
 void Engine::add_part(Mirror& mirror, ThreadPool& pool)
 {
+    const Attention::Work work(attention, pool.threads());
     try {
         mirror.add_part(pool, [&](std::uint64_t bytes) { residency.make_room(bytes, &mirror); });
     } catch (...) {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/attention.h"
 #include "engine/builds.h"
 #include "engine/device.h"
 #include "engine/options.h"
@@ -41,13 +42,14 @@ public:
     const EngineOptions options;
     Device& device;
     const Clock::time_point started = Clock::now();
+    Attention attention;
     ThreadPool search_pool;
     std::unique_ptr<ThreadPool> build_pool;  // of a lower priority
     std::unique_ptr<ThreadPool> ahead_pool;  // likewise; few, so that searches keep most of the memory's bandwidth
     ThreadPool inline_pool{1};
     Residency residency;
     TransferBuffers buffers;
-    Builds builds{*build_pool};
+    Builds builds{*build_pool, attention};
     SearchQueue searches;
     Worker spread{2};  // answers searches of many indexes
     Worker loads{2};   // readies mirrors

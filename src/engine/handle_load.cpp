@@ -206,6 +206,7 @@ void handle_load_prepare(IoThread& thread, const Request& request)
         engine.loads, request,
         [&engine, mirror, key] {
             try {
+                const Attention::Work work(engine.attention, engine.ahead_pool->threads());
                 mirror->finish_load(*engine.ahead_pool);
                 if (mirror->wants_part_ahead()) engine.add_part(*mirror, *engine.ahead_pool);
             } catch (...) {
@@ -231,6 +232,7 @@ void handle_load_end(IoThread& thread, const Request& request)
         engine.loads, request,
         [&engine, mirror, key] {
             try {
+                const Attention::Work work(engine.attention, engine.search_pool.threads());
                 mirror->finish_load(engine.search_pool);
             } catch (const std::bad_alloc&) {
                 give_up_gpu(engine.residency, mirror);

@@ -97,6 +97,7 @@ void IoThread::start_spread_search(const Request& request, std::shared_ptr<Sprea
         try {
             const auto batch = std::make_shared<BatchCancel>();
             if (!cancel->enter(batch)) throw Cancelled();
+            const Attention::Work work(engine_.attention, engine_.search_pool.threads());
             run_spread_search(*search, &batch->token(), engine_.search_pool);
         } catch (...) {
             error = describe_exception();
@@ -107,6 +108,7 @@ void IoThread::start_spread_search(const Request& request, std::shared_ptr<Sprea
             answer_spread(connection, id, received, *search);
         });
     });
+    expect_answer(*connection);
 }
 
 void IoThread::answer_spread(const ConnectionPtr& connection, std::uint64_t request_id, Clock::time_point received,

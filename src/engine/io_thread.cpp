@@ -1,6 +1,5 @@
 #include "engine/io_thread.h"
 
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -96,7 +95,7 @@ void IoThread::loop()
 {
     epoll_event events[max_events];
     while (!stopping_) {
-        const int count = ::epoll_wait(epoll_.get(), events, max_events, next_timeout());
+        const int count = wait_for_events(events);
         for (int i = 0; i < count; ++i) {
             if (events[i].data.u64 == 0) {
                 run_mailbox();
@@ -112,6 +111,46 @@ void IoThread::loop()
     while (!connections_.empty()) close(ConnectionPtr(connections_.begin()->second));
     parked_.clear();
     deadlines_.clear();
+}
+
+int IoThread::wait_for_events(std::span<epoll_event> events)
+{
+    const int most = static_cast<int>(events.size());
+    if (awake_until_ != Clock::time_point{} && next_timeout() != 0) {
+        for (;;) {
+            const int count = ::epoll_wait(epoll_.get(), events.data(), most, 0);
+            if (count != 0) return count;
+            const auto now = Clock::now();
+            if (now >= awake_until_ || !engine_.attention.has_room(engine_.in_flight.load(), now)) break;
+            rest_between_looks();
+        }
+        awake_until_ = Clock::time_point{};
+    }
+    return ::epoll_wait(epoll_.get(), events.data(), most, next_timeout());
+}
+
+void IoThread::stay_awake(std::chrono::nanoseconds patience, Clock::time_point now)
+{
+    if (patience.count() > 0) awake_until_ = std::max(awake_until_, now + patience);
+}
+
+void IoThread::expect_answer(const Connection& connection)
+{
+    const auto now = Clock::now();
+    if (engine_.attention.has_room(engine_.in_flight.load(), now)) stay_awake(connection.pace.answer.patience(), now);
+}
+
+std::uint32_t IoThread::note_reply(Connection& connection)
+{
+    // Who has asked for more is about to hear of that.
+    if (connection.in_flight != 1) return 0;
+    const auto now = Clock::now();
+    Attention::reply_goes(connection.pace, now);
+    engine_.attention.look_around(engine_.in_flight.load(), now);
+    const auto until_question = connection.pace.question.patience();
+    if (until_question.count() == 0 || !engine_.attention.has_room(engine_.in_flight.load(), now)) return 0;
+    stay_awake(until_question, now);
+    return static_cast<std::uint32_t>(connection.pace.answer.patience().count());
 }
 
 int IoThread::next_timeout() const
@@ -230,6 +269,7 @@ void IoThread::parse(const ConnectionPtr& connection)
         while (!connection->closed() && may_parse(*connection)) {
             const auto frame = connection->reader().next();
             if (!frame) return;
+            if (connection->in_flight == 0) engine_.attention.request_came(connection->pace, received);
             ++connection->in_flight;
             engine_.in_flight.fetch_add(1, std::memory_order_relaxed);
             handle({connection, frame->header, frame->payload, received});
@@ -306,8 +346,9 @@ void IoThread::reply(const ConnectionPtr& connection, std::uint64_t request_id, 
                      Bytes rest, std::shared_ptr<BufferMapping> descriptor)
 {
     if (connection->closed()) return;
+    const std::uint32_t awake_ns = note_reply(*connection);
     if (request_id == unanswered) return finished(connection);
-    if (!connection->send(type, request_id, front, rest, std::move(descriptor))) return close(connection);
+    if (!connection->send(type, request_id, awake_ns, front, rest, std::move(descriptor))) return close(connection);
     if (connection->unsent() > 0) watch(connection);
     finished(connection);
 }
@@ -328,7 +369,7 @@ void IoThread::send_progress(const ConnectionPtr& connection, std::uint64_t requ
 {
     // Progress is news: nobody misses a piece that a slow reader doesn't get.
     if (connection->closed() || connection->unsent() > 0) return;
-    if (!connection->send(MessageType::progress, request_id, as_bytes(progress), {})) return close(connection);
+    if (!connection->send(MessageType::progress, request_id, 0, as_bytes(progress), {})) return close(connection);
     if (connection->unsent() > 0) watch(connection);
 }
 

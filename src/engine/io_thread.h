@@ -2,6 +2,8 @@
 // with their deadlines, and the searches of the round.
 #pragma once
 
+#include <sys/epoll.h>
+
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -10,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -97,6 +100,14 @@ private:
     };
 
     void loop();
+    // Fills `events` with what happened, and returns how many there are. While the thread is to stay awake it polls.
+    int wait_for_events(std::span<epoll_event> events);
+    // Has the next waits poll for so long from now on, unless more begin to work.
+    void stay_awake(std::chrono::nanoseconds patience, Clock::time_point now);
+    // Stays awake for what another thread is about to say of this connection's request.
+    void expect_answer(const Connection& connection);
+    // Notes the pace of a connection that is about to be answered; returns what the reply says of staying awake.
+    std::uint32_t note_reply(Connection& connection);
     int next_timeout() const;
     void run_mailbox();
     void expire_parked();
@@ -134,6 +145,7 @@ private:
     std::unordered_map<std::uint64_t, ConnectionPtr> connections_;
     std::vector<ConnectionPtr> to_parse_;                                // were held back by limits
     std::deque<std::pair<Clock::time_point, std::uint64_t>> ungreeted_;  // when their patience with them ends
+    Clock::time_point awake_until_{};
     std::uint64_t last_ticket_ = 0;
     std::unordered_map<std::uint64_t, Parked> parked_;
     std::multimap<Clock::time_point, std::uint64_t> deadlines_;

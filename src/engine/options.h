@@ -27,6 +27,7 @@ struct EngineOptions {
     std::uint64_t cpu_values = 0;
     std::size_t threads = 0;                        // of a search or a build; 0 = all cores
     std::size_t io_threads = default_io_threads();  // they answer small searches themselves
+    std::size_t processors = 0;                     // that it may use; 0 = as many as the system lets it
     int parent_pid = 0;                             // exit with this parent; 0 = on one's own
 };
 

@@ -192,6 +192,7 @@ void IoThread::queue_search(RoundSearch&& search)
     };
     // The answer comes through the mailbox: never before this thread has noted the search.
     connection->searches.emplace(number, engine_.searches.submit(std::move(queued)));
+    expect_answer(*connection);
 }
 
 }  // namespace pgwarp

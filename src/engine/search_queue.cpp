@@ -60,7 +60,8 @@ void QueuedCancel::exit()
     batch_.reset();
 }
 
-SearchQueue::SearchQueue(std::size_t workers, ThreadPool& pool) : pool_(pool)
+SearchQueue::SearchQueue(std::size_t workers, ThreadPool& pool, Attention& attention)
+    : pool_(pool), attention_(attention)
 {
     for (std::size_t i = 0; i < workers; ++i) workers_.emplace_back([this, i] { work(i == 0); });
 }
@@ -87,8 +88,10 @@ std::shared_ptr<QueuedCancel> SearchQueue::submit(QueuedSearch&& search)
     auto cancel = std::make_shared<QueuedCancel>();
     const bool wide = is_wide(search);
     const Mirror* const mirror = search.settings.mirror.get();
+    bool watched = false;
     {
         std::lock_guard lock(mutex_);
+        if (queues_.empty() && idle_since_ != Clock::time_point{}) idle_.add(Clock::now() - idle_since_);
         auto queue = std::find_if(queues_.begin(), queues_.end(),
                                   [mirror](const IndexQueue& other) { return other.mirror == mirror; });
         if (queue == queues_.end()) queue = queues_.insert(queues_.end(), IndexQueue{mirror, {}, {}});
@@ -96,24 +99,62 @@ std::shared_ptr<QueuedCancel> SearchQueue::submit(QueuedSearch&& search)
         waiting.search = std::move(search);
         waiting.cancel = cancel;
         (wide ? queue->wide : queue->narrow).waiting.push_back(std::move(waiting));
+        submitted_.fetch_add(1, std::memory_order_relaxed);
+        watched = leave_to_watcher(wide);
     }
     // All of them: the one that is woken may not take wide requests.
-    wake_.notify_all();
+    if (!watched) wake_.notify_all();
     return cancel;
+}
+
+// Whether a worker polls that will look for a search like this and wasn't counted on for another one. Call with the
+// mutex held.
+bool SearchQueue::leave_to_watcher(bool wide)
+{
+    if (watcher_ == std::thread::id() || (wide && !watcher_takes_wide_)) return false;
+    watcher_ = std::thread::id();
+    return true;
+}
+
+// Call with the mutex held.
+bool SearchQueue::may_watch() const
+{
+    return watcher_ == std::thread::id() && idle_.patience().count() > 0 && attention_.has_room(0, Clock::now());
+}
+
+// Polls for another search, for as long as is worth it. The lock, which is held, is released meanwhile.
+void SearchQueue::watch(std::unique_lock<std::mutex>& lock, bool narrow_only)
+{
+    watcher_ = std::this_thread::get_id();
+    watcher_takes_wide_ = !narrow_only;
+    const std::uint64_t seen = submitted_.load(std::memory_order_relaxed);
+    const auto end = Clock::now() + idle_.patience();
+    lock.unlock();
+    while (submitted_.load(std::memory_order_relaxed) == seen) {
+        const auto now = Clock::now();
+        if (now >= end || !attention_.has_room(0, now)) break;
+        rest_between_looks();
+    }
+    lock.lock();
+    if (watcher_ == std::this_thread::get_id()) watcher_ = std::thread::id();
+}
+
+// Call with the mutex held.
+SearchQueue::Queues::iterator SearchQueue::find_ready(Lane IndexQueue::*lane)
+{
+    return std::find_if(queues_.begin(), queues_.end(),
+                        [lane](const IndexQueue& queue) { return (queue.*lane).ready(); });
 }
 
 // Takes a batch of the index whose turn it is. False: time to stop.
 bool SearchQueue::take(bool narrow_only, Batch& batch)
 {
     std::unique_lock lock(mutex_);
+    bool has_watched = false;
     while (true) {
-        const auto find = [this](Lane IndexQueue::*lane) {
-            return std::find_if(queues_.begin(), queues_.end(),
-                                [lane](const IndexQueue& queue) { return (queue.*lane).ready(); });
-        };
-        batch.queue = narrow_only ? queues_.end() : find(&IndexQueue::wide);
+        batch.queue = narrow_only ? queues_.end() : find_ready(&IndexQueue::wide);
         batch.wide = batch.queue != queues_.end();
-        if (!batch.wide) batch.queue = find(&IndexQueue::narrow);
+        if (!batch.wide) batch.queue = find_ready(&IndexQueue::narrow);
         if (batch.queue != queues_.end()) {
             fill(batch);
             queues_.splice(queues_.end(), queues_, batch.queue);
@@ -121,6 +162,9 @@ bool SearchQueue::take(bool narrow_only, Batch& batch)
             release(batch);
         } else if (stopping_ && queues_.empty()) {
             return false;
+        } else if (!has_watched && may_watch()) {
+            watch(lock, narrow_only);
+            has_watched = true;
         } else {
             wake_.wait(lock);
         }
@@ -157,6 +201,7 @@ void SearchQueue::release(Batch& batch)
 {
     batch.lane().busy = false;
     if (batch.queue->idle()) queues_.erase(batch.queue);
+    if (queues_.empty()) idle_since_ = Clock::now();
 }
 
 void SearchQueue::run(Batch& batch)
@@ -169,6 +214,8 @@ void SearchQueue::run(Batch& batch)
         collect_queries(batch.members, batch.shares, queries);
         batch.cancel->token().check();
         const auto started = Clock::now();
+        // On a GPU this thread alone waits for the device.
+        const Attention::Work work(attention_, settings.mirror->on_cuda() ? 1 : pool_.threads());
         run_search(settings, queries, batch.queries, &batch.cancel->token(), pool_, answer);
         dispatched = Clock::now() - started;
         settings.mirror->count_batch(batch.queries, static_cast<std::uint64_t>(dispatched.count()));
@@ -227,13 +274,16 @@ void SearchQueue::work(bool narrow_only)
     Batch batch;
     while (take(narrow_only, batch)) {
         run(batch);
+        bool others_may_work = false;
         {
             std::lock_guard lock(mutex_);
             auto& waiting = batch.lane().waiting;
             std::move(batch.members.rbegin(), batch.members.rend(), std::front_inserter(waiting));
             release(batch);
+            others_may_work = stopping_ || find_ready(&IndexQueue::wide) != queues_.end() ||
+                              find_ready(&IndexQueue::narrow) != queues_.end();
         }
-        wake_.notify_all();
+        if (others_may_work) wake_.notify_all();
         batch = Batch();
     }
 }

@@ -4,6 +4,8 @@
 // Fair in two ways. Indexes take turns: after a batch of one, every other index that waits comes first. And requests
 // with few queries go a way of their own, beside those with many: these are cut into dispatches of some 20 ms, and a
 // worker is kept free of them.
+//
+// While few are at work a worker without work polls for a moment before it sleeps, one at a time.
 #pragma once
 
 #include <atomic>
@@ -16,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/attention.h"
 #include "engine/error.h"
 #include "engine/search.h"
 
@@ -98,7 +101,7 @@ class SearchQueue
 {
 public:
     // The first worker takes no wide requests.
-    SearchQueue(std::size_t workers, ThreadPool& pool);
+    SearchQueue(std::size_t workers, ThreadPool& pool, Attention& attention);
     ~SearchQueue();
 
     // Queues a search; the token's leave() says that its sender is gone.
@@ -148,16 +151,26 @@ private:
 
     void work(bool narrow_only);
     bool take(bool narrow_only, Batch& batch);
+    Queues::iterator find_ready(Lane IndexQueue::*lane);
+    bool may_watch() const;
+    void watch(std::unique_lock<std::mutex>& lock, bool narrow_only);
+    bool leave_to_watcher(bool wide);
     void fill(Batch& batch);
     void release(Batch& batch);
     void run(Batch& batch);
     static void give_out(Batch& batch, const SearchAnswer& answer, Clock::duration dispatched);
 
     ThreadPool& pool_;
+    Attention& attention_;
     std::mutex mutex_;
     std::condition_variable wake_;
     Queues queues_;  // indexes with something to do, in the order of their turns
     bool stopping_ = false;
+    TypicalWait idle_;  // from when nothing is left to do to the next search
+    Clock::time_point idle_since_{};
+    std::thread::id watcher_;  // the worker that polls and that nothing was left to yet; none: no thread's id
+    bool watcher_takes_wide_ = false;
+    std::atomic<std::uint64_t> submitted_{0};  // counts searches, for who polls
     std::vector<std::thread> workers_;
 };
 

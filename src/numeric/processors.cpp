@@ -1,6 +1,7 @@
 #include "numeric/processors.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -39,6 +40,11 @@ std::size_t quota_processors()
 std::size_t usable_processors()
 {
     return std::max<std::size_t>(1, std::min(allowed_processors(), quota_processors()));
+}
+
+std::size_t system_processors()
+{
+    return static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
 }  // namespace pgwarp

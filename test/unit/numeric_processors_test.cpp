@@ -27,6 +27,7 @@ TEST(Processors, AreThoseThatTheThreadMayRunOn)
     bound.join();
     EXPECT_EQ(alone, 1U);
     EXPECT_GE(usable_processors(), 1U);
+    EXPECT_LE(usable_processors(), system_processors());
     EXPECT_LE(usable_processors(), std::thread::hardware_concurrency());
 }
 

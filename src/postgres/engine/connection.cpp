@@ -35,7 +35,7 @@ struct Connection {
     bool exit_registered;
 };
 
-Connection connection = {{PGINVALID_SOCKET, nullptr, 0, 0, nullptr, 0, 0, 0}, 0, 1, 0, false};
+Connection connection = {{PGINVALID_SOCKET, nullptr, 0, 0, nullptr, 0, 0, 0, 0}, 0, 1, 0, false};
 
 void leave_engine(int, Datum)
 {

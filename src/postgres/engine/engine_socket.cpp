@@ -4,11 +4,14 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 extern "C" {
 #include "pgstat.h"
 #include "storage/fd.h"
+#include "storage/pmsignal.h"
+#include "storage/s_lock.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 }
@@ -22,6 +25,7 @@ namespace
 constexpr uint32 first_capacity = 64 * 1024;
 constexpr int max_pieces = 3;
 constexpr long uninterruptible_patience_ms = 2000;
+constexpr int pauses_between_looks = 4;
 
 // Make the set of what is waited for. It outlives statements: building one takes several system calls.
 void make_event_set(EngineSocket* socket)
@@ -113,13 +117,42 @@ ssize_t receive_some(EngineSocket* socket, int* descriptor)
     return count;
 }
 
+int64 monotonic_ns()
+{
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<int64>(now.tv_sec) * 1000000000 + now.tv_nsec;
+}
+
+// Polls for bytes as long as the last reply said, once. What recv() says; -1 and EAGAIN: to be waited for. Interrupts
+// are served; the latch, and what is to be done when the postmaster is gone, are left to the wait.
+ssize_t receive_awake(EngineSocket* socket, int* descriptor)
+{
+    const uint32 patience = socket->awake_ns;
+    socket->awake_ns = 0;
+    errno = EAGAIN;
+    if (patience == 0) return -1;
+    const int64 end = monotonic_ns() + patience;
+    while (PostmasterIsAlive() && monotonic_ns() < end) {
+        CHECK_FOR_INTERRUPTS();
+        const ssize_t count = receive_some(socket, descriptor);
+        if (count >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) return count;
+        for (int i = 0; i < pauses_between_looks; ++i) SPIN_DELAY();
+    }
+    errno = EAGAIN;
+    return -1;
+}
+
 // Receive until this many bytes are there.
 bool receive_bytes(EngineSocket* socket, uint32 bytes, TimestampTz deadline, int* descriptor)
 {
     reserve_bytes(socket, bytes);
     while (socket->filled < bytes) {
-        if (!wait_for_socket(socket, WL_SOCKET_READABLE, deadline)) return false;
-        const ssize_t count = receive_some(socket, descriptor);
+        ssize_t count = receive_awake(socket, descriptor);
+        if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            if (!wait_for_socket(socket, WL_SOCKET_READABLE, deadline)) return false;
+            count = receive_some(socket, descriptor);
+        }
         if (count > 0) {
             socket->filled += static_cast<uint32>(count);
         } else if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
@@ -151,7 +184,7 @@ bool connect_socket(EngineSocket* out)
         return false;
     }
     out->descriptor = descriptor;
-    out->filled = out->given = 0;
+    out->filled = out->given = out->awake_ns = 0;
     make_event_set(out);
     return true;
 }
@@ -165,7 +198,7 @@ void close_socket(EngineSocket* socket)
         ReleaseExternalFD();
     }
     socket->descriptor = PGINVALID_SOCKET;
-    socket->filled = socket->given = 0;
+    socket->filled = socket->given = socket->awake_ns = 0;
 }
 
 SendResult send_frame(EngineSocket* socket, const MessageHeader& header, const RequestPiece* pieces, int piece_count)
@@ -226,6 +259,7 @@ bool receive_frame(EngineSocket* socket, MessageHeader* header, TimestampTz dead
     const uint32 bytes = static_cast<uint32>(sizeof(MessageHeader)) + header->payload_bytes;
     if (!receive_bytes(socket, bytes, deadline, descriptor)) return false;
     socket->given = bytes;
+    socket->awake_ns = Min(header->awake_ns, longest_awake_ns);
     return true;
 }
 

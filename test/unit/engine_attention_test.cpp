@@ -1,0 +1,304 @@
+// Who stays awake, and for how long: the rules, and a live server that keeps to them.
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <thread>
+
+#include "engine/attention.h"
+#include "engine/running_tasks.h"
+#include "engine_fixture.h"
+
+namespace pgwarp
+{
+namespace
+{
+
+using namespace std::chrono_literals;
+using TimePoint = Attention::TimePoint;
+
+const TimePoint start = TimePoint{} + 1h;
+constexpr auto long_after = 30ms;  // longer than anything is recent
+
+TEST(TypicalWait, IsNotPolledForUntilItIsKnown)
+{
+    TypicalWait wait;
+    EXPECT_EQ(wait.patience(), 0ns);
+    wait.add(10us);
+    wait.add(10us);
+    EXPECT_EQ(wait.patience(), 0ns);
+    for (int i = 0; i < 100; ++i) wait.add(10us);
+    EXPECT_EQ(wait.patience(), 50us);
+}
+
+TEST(TypicalWait, IsPolledForTwiceAsLongAsItTakes)
+{
+    TypicalWait wait;
+    for (int i = 0; i < 200; ++i) wait.add(60us);
+    EXPECT_NEAR(static_cast<double>(wait.patience().count()), 120e3, 2e3);
+    for (int i = 0; i < 200; ++i) wait.add(150us);
+    EXPECT_EQ(wait.patience().count(), longest_awake_ns);
+}
+
+TEST(TypicalWait, IsNotPolledForWhenItIsLong)
+{
+    TypicalWait wait;
+    for (int i = 0; i < 200; ++i) wait.add(20us);
+    wait.add(1h);
+    EXPECT_GT(wait.patience(), 0ns) << "one long wait among many";
+    for (int i = 0; i < 200; ++i) wait.add(10ms);
+    EXPECT_EQ(wait.patience(), 0ns);
+    for (int i = 0; i < 20; ++i) wait.add(20us);
+    EXPECT_GT(wait.patience(), 0ns) << "long waits are forgotten";
+}
+
+TEST(RecentNumber, IsTheLargestOfThisPeriodAndTheOneBefore)
+{
+    RecentNumber number;
+    EXPECT_EQ(number.value(start), 0U);
+    number.add_one(start);
+    number.add_one(start);
+    EXPECT_EQ(number.value(start), 2U);
+    number.add_one(start + 10ms);
+    EXPECT_EQ(number.value(start + 10ms), 2U);
+    EXPECT_EQ(number.value(start + 20ms), 1U);
+    EXPECT_EQ(number.value(start + 30ms), 0U);
+    number.raise_to(5, start + 40ms);
+    number.raise_to(3, start + 40ms);
+    EXPECT_EQ(number.value(start + 40ms), 5U);
+    EXPECT_EQ(number.value(start + 39ms), 5U) << "a time that another thread took before";
+    EXPECT_EQ(number.value(start + 1h), 0U);
+}
+
+TEST(RecentNumber, CountsWhatThreadsAddAtOnce)
+{
+    RecentNumber number;
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([&] {
+            for (int j = 0; j < 5000; ++j) number.add_one(start);
+        });
+    }
+    threads.clear();
+    EXPECT_EQ(number.value(start), 20000U);
+    for (int i = 0; i < 50000; ++i) number.add_one(start);
+    EXPECT_EQ(number.value(start), 65535U) << "no more are counted, and none wraps";
+}
+
+// How many connections may ask at once with everybody staying awake.
+std::size_t most_awake(std::size_t processors, std::size_t io_threads)
+{
+    Attention attention(processors, processors, io_threads);
+    for (std::size_t connections = 1; connections < 100; ++connections) {
+        ConnectionPace pace;
+        attention.request_came(pace, start);
+        if (!attention.has_room(1, start)) return connections - 1;
+    }
+    return 100;
+}
+
+TEST(Attention, NeedsAProcessorForEachConnectionAndTheThreadThatServesIt)
+{
+    EXPECT_EQ(most_awake(1, 2), 0U);
+    EXPECT_EQ(most_awake(2, 2), 1U);
+    EXPECT_EQ(most_awake(3, 2), 1U);
+    EXPECT_EQ(most_awake(4, 2), 2U);
+    EXPECT_EQ(most_awake(16, 4), 12U);
+}
+
+TEST(Attention, CountsAConnectionOnceForAsLongAsItAsks)
+{
+    Attention attention(2, 2, 2);
+    ConnectionPace first;
+    ConnectionPace second;
+    const TimePoint end = start + 95ms;
+    for (auto now = start; now < end; now += 100us) {
+        attention.request_came(first, now);
+        Attention::reply_goes(first, now + 20us);
+        ASSERT_TRUE(attention.has_room(1, now)) << (now - start).count();
+    }
+    attention.request_came(second, end);
+    EXPECT_FALSE(attention.has_room(1, end));
+    EXPECT_TRUE(attention.has_room(1, end + long_after));
+    EXPECT_FALSE(attention.has_room(2, end + long_after)) << "requests that take long";
+    EXPECT_GT(first.answer.patience(), 0ns);
+    EXPECT_GT(first.question.patience(), 0ns);
+    EXPECT_EQ(second.question.patience(), 0ns);
+}
+
+TEST(Attention, CountsThreadsAtWorkAndForAWhileAfterwards)
+{
+    Attention attention(8, 8, 2);
+    const TimePoint before = std::chrono::steady_clock::now();
+    {
+        const Attention::Work build(attention, 4);
+        EXPECT_TRUE(attention.has_room(2, before));
+        EXPECT_FALSE(attention.has_room(3, before));
+        const Attention::Work search(attention, 3);
+        EXPECT_FALSE(attention.has_room(1, before + 1h)) << "as long as it lasts";
+    }
+    EXPECT_FALSE(attention.has_room(1, std::chrono::steady_clock::now()));
+    EXPECT_TRUE(attention.has_room(6, std::chrono::steady_clock::now() + long_after));
+}
+
+TEST(Attention, LeavesProcessorsToOthers)
+{
+    Attention attention(2, 2, 2);
+    ConnectionPace pace;
+    TimePoint now = start;
+    const auto look = [&](std::size_t running) {
+        for (int i = 0; i < 20; ++i, now += 5ms) {
+            attention.request_came(pace, now);
+            attention.note_running(running, 1, now);
+        }
+        return attention.has_room(1, now);
+    };
+    EXPECT_TRUE(look(2)) << "the I/O thread and the session";
+    attention.note_running(4, 1, now);
+    EXPECT_TRUE(attention.has_room(1, now)) << "what comes and goes";
+    EXPECT_FALSE(look(3)) << "and one that is not ours";
+    EXPECT_FALSE(look(2)) << "the session blocks now, and the other is still there";
+    EXPECT_TRUE(look(1));
+    EXPECT_TRUE(look(2));
+}
+
+TEST(Attention, DoesNotMindOthersOnProcessorsThatAreNotItsOwn)
+{
+    Attention attention(2, 8, 2);
+    ConnectionPace pace;
+    for (auto now = start; now < start + 100ms; now += 5ms) {
+        attention.request_came(pace, now);
+        attention.note_running(8, 1, now);
+        EXPECT_TRUE(attention.has_room(1, now));
+    }
+    for (auto now = start + 100ms; now < start + 200ms; now += 5ms) {
+        attention.request_came(pace, now);
+        attention.note_running(9, 1, now);
+    }
+    EXPECT_FALSE(attention.has_room(1, start + 200ms));
+}
+
+TEST(RunningTasks, CountsThisOne)
+{
+    const RunningTasks tasks;
+    const auto count = tasks.count();
+    ASSERT_TRUE(count.has_value());
+    EXPECT_GE(*count, 1U);
+    EXPECT_LT(*count, 100000U);
+}
+
+EngineOptions with_processors(std::size_t processors)
+{
+    EngineOptions options;
+    options.processors = processors;
+    options.threads = 1;
+    return options;
+}
+
+// Asks until a reply says that its receiver should stay awake.
+bool becomes_awake(EngineClient& client)
+{
+    const auto deadline = std::chrono::steady_clock::now() + 20s;
+    while (std::chrono::steady_clock::now() < deadline) {
+        client.call(MessageType::status);
+        if (client.awake_ns() > 0) return true;
+    }
+    return false;
+}
+
+TEST(AwakeServer, TellsWhoAsksOften)
+{
+    TestServer server(with_processors(64));
+    EngineClient client(server.path());
+    EXPECT_EQ(client.awake_ns(), 0U) << "nothing is known yet";
+    ASSERT_TRUE(becomes_awake(client));
+    EXPECT_LE(client.awake_ns(), longest_awake_ns);
+}
+
+TEST(AwakeServer, TellsNobodyWithoutAProcessorForIt)
+{
+    TestServer server(with_processors(1));
+    EngineClient client(server.path());
+    for (int i = 0; i < 300; ++i) {
+        client.call(MessageType::status);
+        ASSERT_EQ(client.awake_ns(), 0U);
+    }
+}
+
+TEST(AwakeServer, TellsNobodyWhoAsksRarely)
+{
+    TestServer server(with_processors(64));
+    EngineClient client(server.path());
+    for (int i = 0; i < 50; ++i) {
+        client.call(MessageType::status);
+        ASSERT_EQ(client.awake_ns(), 0U);
+        std::this_thread::sleep_for(2ms);
+    }
+}
+
+// Processor time of this process.
+std::chrono::nanoseconds processor_time()
+{
+    timespec time{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+TEST(AwakeServer, SleepsWhenNobodyAsks)
+{
+    TestServer server(with_processors(64));
+    EngineClient client(server.path());
+    ASSERT_TRUE(becomes_awake(client));
+    std::this_thread::sleep_for(10ms);
+    const auto before = processor_time();
+    std::this_thread::sleep_for(400ms);
+    EXPECT_LT(processor_time() - before, 100ms);
+}
+
+class AwakeQueue : public testing::Test
+{
+protected:
+    AwakeQueue() : index_(TestIndex::random(20, 4, Metric::l2)), client_(server_.path())
+    {
+        load(client_, index_, build(client_, index_));
+        test_method_state().cost = 1e9;
+    }
+    ~AwakeQueue() override { test_method_state().cost = 1.0; }
+
+    // Searches, mostly for one query, now and then for many, each as soon as the one before is answered.
+    void search_often(EngineClient& client)
+    {
+        constexpr std::uint32_t many = 40;
+        const std::vector<float> queries(many * 4, 0.5F);
+        for (int i = 0; i < 2000; ++i) {
+            const std::uint32_t count = i % 16 == 15 ? many : 1;
+            const auto outcome =
+                search(client, search_request(index_, 3, count), {queries.begin(), queries.begin() + 4 * count});
+            ASSERT_EQ(outcome.reply.status, SearchStatus::answered);
+            ASSERT_EQ(outcome.reply.query_count, count);
+        }
+    }
+
+    TestServer server_{with_processors(64)};
+    TestIndex index_;
+    EngineClient client_;
+};
+
+TEST_F(AwakeQueue, AnswersOneAfterTheOther)
+{
+    search_often(client_);
+}
+
+// Workers poll, sleep, and are counted on by several at once: no search may be left lying.
+TEST_F(AwakeQueue, AnswersSeveralAtOnce)
+{
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 3; ++i) {
+        threads.emplace_back([this] {
+            EngineClient client(server_.path());
+            search_often(client);
+        });
+    }
+}
+
+}  // namespace
+}  // namespace pgwarp

@@ -12,12 +12,10 @@
 
 #include <cstdint>
 
-#include "graph/entry.h"
+#include "graph/traversal_shape.h"
 
 namespace pgwarp::cuda::graph
 {
-
-inline constexpr std::uint32_t most_steps = 32;
 
 // What the first group tells the others, in its memory.
 struct CrewTask {

@@ -22,7 +22,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "graph/traversal.h"
+#include "graph/crew.h"
+#include "graph/queue.h"
+#include "graph/traversal_shape.h"
+#include "graph/visited.h"
 #include "protocol/parameters.h"
 
 namespace pgwarp::cuda::graph

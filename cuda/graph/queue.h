@@ -16,7 +16,7 @@ namespace pgwarp::cuda::graph
 //   Entry* kept()              [kept_room(most_fresh)], on 16 bytes: scored rows on their way in
 //   std::uint32_t* counters()  [queue_counters]
 //   std::uint32_t* rows()      [most_fresh]: free while a batch is merged
-// and, for the traversal, rows() for located ones, parents(warp) [places()], rows that are expanded, again() [again],
+// and, for the traversal, rows() for located ones, parents(warp) [places()], what is expanded, again() [again],
 // starts, first(), the entry of the first of them, and, where several groups work at a search, task() and gathered(),
 // what others have scored. Functions, so that a device keeps no address of each in a register.
 

@@ -1,7 +1,6 @@
 // What a traversal is told (traversal.h), and what it tells of itself. Free of CUDA.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "graph/entry.h"

@@ -145,7 +145,17 @@ std::vector<std::uint32_t> rows_found(const Entry* entries, std::uint32_t ef)
     return rows;
 }
 
-template <template <class> class Visited>
+// Scores of rows on the line, shared out among the threads of a group.
+auto line_scores(const Graph& graph, float query, HostGroup group)
+{
+    return [&graph, query, group](const std::uint32_t* from, std::uint32_t count, const auto& take) {
+        for (std::uint32_t i = group.rank(); i < count; i += group.size()) {
+            take(i, make_entry(std::fabs(graph.value[from[i]] - query), from[i]));
+        }
+    };
+}
+
+template <template <class> class Visited, bool wide = true>
 Found search(const Graph& graph, float query, const std::vector<std::uint32_t>& starts, const Setting& setting,
              std::uint32_t again = 0)
 {
@@ -154,15 +164,11 @@ Found search(const Graph& graph, float query, const std::vector<std::uint32_t>& 
     const HostMemory memory(shape);
     Found found;
     HostGroup::run(setting.threads, [&](HostGroup group) {
-        const auto scores = [&](const std::uint32_t* from, std::uint32_t count, const auto& take) {
-            for (std::uint32_t i = group.rank(); i < count; i += group.size()) {
-                take(i, make_entry(std::fabs(graph.value[from[i]] - query), from[i]));
-            }
-        };
+        const auto scores = line_scores(graph, query, group);
         Visited<HostGroup> visited(group, words.data(), setting.bits);
         visited.clear();
-        Traversal<HostGroup, HostMemory, Visited<HostGroup>, decltype(scores)> traversal(group, shape, memory, visited,
-                                                                                         scores);
+        Traversal<HostGroup, HostMemory, Visited<HostGroup>, decltype(scores), wide> traversal(group, shape, memory,
+                                                                                               visited, scores);
         const TraversalCounts counts = traversal.run(
             {starts.data(), static_cast<std::uint32_t>(starts.size()), kept_starts, 0, true}, graph.neighbours.data());
         if (group.rank() != 0) return;
@@ -220,11 +226,7 @@ Found search_together(const Graph& graph, float query, const TraversalStarts& st
     const auto work = [&](std::uint32_t own) {
         std::vector<std::uint32_t> words(visited_words(setting.bits));
         HostGroup::run(setting.threads, [&](HostGroup group) {
-            const auto scores = [&](const std::uint32_t* from, std::uint32_t count, const auto& take) {
-                for (std::uint32_t j = group.rank(); j < count; j += group.size()) {
-                    take(j, make_entry(std::fabs(graph.value[from[j]] - query), from[j]));
-                }
-            };
+            const auto scores = line_scores(graph, query, group);
             VisitedHash<HostGroup> visited(group, words.data(), setting.bits);
             visited.clear();
             Traversal<HostGroup, HostMemory, VisitedHash<HostGroup>, decltype(scores)> traversal(
@@ -285,8 +287,11 @@ TEST_P(Options, FindWhatAPlainSearchFinds)
     for (int i = 0; i < queries; ++i) {
         const float query = std::uniform_real_distribution<float>(0, 1000)(random);
         const std::vector<std::uint32_t> starts = some_starts(graph, random, 5 + i);
-        const Found found = search<VisitedHash>(graph, query, starts, setting);
-        EXPECT_EQ(found.rows, plain_search(graph, query, starts, setting.ef, setting.steps)) << "query " << i;
+        const std::vector<std::uint32_t> expected = plain_search(graph, query, starts, setting.ef, setting.steps);
+        EXPECT_EQ(search<VisitedHash>(graph, query, starts, setting).rows, expected) << "query " << i;
+        if (setting.steps > most_together) continue;
+        const Found narrow = search<VisitedHash, false>(graph, query, starts, setting);
+        EXPECT_EQ(narrow.rows, expected) << "query " << i << ", turns at once";
     }
 }
 

@@ -14,25 +14,27 @@ namespace pgwarp::cuda::graph
 __device__ inline double l1_value(const GraphView& view, const float* query, std::uint32_t row)
 {
     const ivfadc::MirrorView& vectors = view.vectors;
-    double sum = 0;
-    const auto take = [&](std::uint32_t d, float stored) {
-        sum = __dadd_rn(sum, fabs(__dsub_rn(static_cast<double>(query[d]), static_cast<double>(stored))));
+    const auto add = [](double sum, double asked, double stored) {
+        return __dadd_rn(sum, fabs(__dsub_rn(asked, stored)));
     };
+    const auto given = [query](std::uint32_t d) { return query[d]; };
     if (vectors.remote.vectors != nullptr) {
+        double sum = 0;
         ivfadc::for_each_remote(vectors.remote.vectors + static_cast<std::size_t>(row) * vectors.remote.stride,
-                                vectors.dimensions, take);
-    } else if (vectors.vectors != nullptr) {
-        const float* stored = vectors.vectors + static_cast<std::size_t>(row) * vectors.dimensions;
-        for (std::uint32_t d = threadIdx.x % 8; d < vectors.dimensions; d += 8) take(d, stored[d]);
-    } else {
-        const __half* stored = vectors.half.rows + static_cast<std::size_t>(row) * vectors.stride;
-        const float inverse = __fdiv_rn(1.0F, vectors.half.scale);
-        for (std::uint32_t d = threadIdx.x % 8; d < vectors.dimensions; d += 8) {
-            take(d, ivfadc::decoded_half(stored[d], inverse, vectors.half.mean[d]));
-        }
+                                vectors.dimensions,
+                                [&](std::uint32_t d, float stored) { sum = add(sum, query[d], stored); });
+        return ivfadc::canonical_total(sum);
     }
-    const double total = ivfadc::canonical_total(sum);
-    if (vectors.remote.vectors != nullptr || vectors.vectors != nullptr) return total;
+    if (vectors.vectors != nullptr) {
+        const float* stored = vectors.vectors + static_cast<std::size_t>(row) * vectors.dimensions;
+        return ivfadc::canonical_sum_of(
+            given, [stored](std::uint32_t d) { return stored[d]; }, vectors.dimensions, add);
+    }
+    const __half* stored = vectors.half.rows + static_cast<std::size_t>(row) * vectors.stride;
+    const float* mean = vectors.half.mean;
+    const float inverse = __fdiv_rn(1.0F, vectors.half.scale);
+    const auto decoded = [=](std::uint32_t d) { return ivfadc::decoded_half(stored[d], inverse, mean[d]); };
+    const double total = ivfadc::canonical_sum_of(given, decoded, vectors.dimensions, add);
     const double bound = __dsub_rn(__dmul_rn(total, 1 - bound_rounding), view.l1_error);
     return bound > 0 ? bound : 0.0;
 }

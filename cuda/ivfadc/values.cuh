@@ -21,28 +21,45 @@ __device__ inline double canonical_total(double part)
     return __dadd_rn(part, __shfl_xor_sync(0xffffffffU, part, 2, 8));
 }
 
-// All lanes of the warp take part, each group of 8 with vectors of its own.
-template <class A, class B>
-__device__ double canonical_dot_of(const A& a, const B& b, std::uint32_t dimensions)
+// All lanes of the warp take part, each group of 8 with vectors of its own: add(sum, a(i), b(i)) for each element, in
+// order. What is added waits for all that comes before it; reading must not, so several elements are read together.
+template <class A, class B, class Add>
+__device__ double canonical_sum_of(const A& a, const B& b, std::uint32_t dimensions, const Add& add)
 {
+    constexpr std::uint32_t together = 8;
     double sum = 0;
-#pragma unroll 8
-    for (std::uint32_t i = threadIdx.x % 8; i < dimensions; i += 8) {
-        sum = __dadd_rn(sum, __dmul_rn(static_cast<double>(a(i)), static_cast<double>(b(i))));
+#pragma unroll 1
+    for (std::uint32_t first = threadIdx.x % 8; first < dimensions; first += 8 * together) {
+        float left[together];
+        float right[together];
+#pragma unroll
+        for (std::uint32_t j = 0; j < together; ++j) {
+            const std::uint32_t i = min(first + 8 * j, dimensions - 1);
+            left[j] = a(i);
+            right[j] = b(i);
+        }
+#pragma unroll
+        for (std::uint32_t j = 0; j < together; ++j) {
+            if (first + 8 * j < dimensions) sum = add(sum, static_cast<double>(left[j]), static_cast<double>(right[j]));
+        }
     }
     return canonical_total(sum);
 }
 
 template <class A, class B>
+__device__ double canonical_dot_of(const A& a, const B& b, std::uint32_t dimensions)
+{
+    return canonical_sum_of(a, b, dimensions,
+                            [](double sum, double x, double y) { return __dadd_rn(sum, __dmul_rn(x, y)); });
+}
+
+template <class A, class B>
 __device__ double canonical_l2_squared_of(const A& a, const B& b, std::uint32_t dimensions)
 {
-    double sum = 0;
-#pragma unroll 8
-    for (std::uint32_t i = threadIdx.x % 8; i < dimensions; i += 8) {
-        const double difference = __dsub_rn(static_cast<double>(a(i)), static_cast<double>(b(i)));
-        sum = __dadd_rn(sum, __dmul_rn(difference, difference));
-    }
-    return canonical_total(sum);
+    return canonical_sum_of(a, b, dimensions, [](double sum, double x, double y) {
+        const double difference = __dsub_rn(x, y);
+        return __dadd_rn(sum, __dmul_rn(difference, difference));
+    });
 }
 
 __device__ inline double canonical_dot(const float* a, const float* b, std::uint32_t dimensions)

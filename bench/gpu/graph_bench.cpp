@@ -148,7 +148,7 @@ Measured Bench::measure(const ParameterList& settings, std::size_t ef, std::size
             auto piece = some;
             piece.shape = plan.shape;
             cuda::graph::enqueue_search(
-                mirror, piece, queries.data() + begin * dimensions, nullptr, workspace.data(),
+                mirror, piece, queries.data() + begin * dimensions, nullptr, nullptr, workspace.data(),
                 {values.data() + begin * width, rows.data() + begin * width, found.data() + begin},
                 count_work ? work.data() + begin : nullptr, lease);
         }

@@ -27,6 +27,7 @@ public:
     __device__ std::uint32_t own() const { return size_ == 1 ? 0 : cluster().block_rank(); }
     __device__ bool helps() const { return helps_; }
     __device__ SharedMemory leader() const { return {cluster().map_shared_rank(shared_, 0), layout_}; }
+    __device__ static void begin() { asm volatile("barrier.cluster.arrive.relaxed.aligned;"); }
     __device__ void arrive() const { cluster().barrier_arrive(); }
     __device__ void wait() const { cluster().barrier_wait(); }
 

@@ -6,6 +6,7 @@
 //   size(), own() groups of the crew, and the number of the calling one
 //   helps()       whether the others score the links of the rows that are expanded as well, not the starts alone
 //   leader()      the Memory of the first group, as the calling one sees it
+//   begin()       arrive() of a group that has written nothing yet that others read
 //   arrive(), wait()  in turn, by all threads: none comes back from wait() before all have arrived, and what was
 //                     written before that is seen
 #pragma once

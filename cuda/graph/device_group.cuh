@@ -15,6 +15,7 @@ public:
     __device__ std::uint32_t warp_size() const { return own().size() < 32 ? own().size() : 32; }
     // Of a group of less than a warp, that part is its warp.
     __device__ std::uint32_t warp() const { return own().rank() / 32; }
+    __device__ std::uint32_t first_of_warp() const { return own().rank() & ~31U; }
 
     // Adds one for each thread that asks, and tells it what was there before its own; called by all threads of a warp.
     __device__ std::uint32_t count(std::uint32_t* word, bool asks) const
@@ -65,6 +66,15 @@ public:
         return value;
     }
 
+    // The least of them, for all of them.
+    __device__ std::uint32_t least(std::uint32_t sharer_bits, std::uint32_t value) const
+    {
+        for (std::uint32_t bit = 0; bit < sharer_bits; ++bit) {
+            value = min(value, __shfl_xor_sync(own().warp_mask(), value, 1 << bit));
+        }
+        return value;
+    }
+
     template <class Matches>
     __device__ std::uint32_t first_matches(std::uint32_t begin, std::uint32_t end, std::uint32_t most,
                                            const Matches& matches, std::uint32_t* out) const
@@ -100,10 +110,13 @@ private:
     }
 };
 
-// A whole block. What the compiler knows of it makes for a third fewer instructions.
-class BlockGroup : public GroupOperations<BlockGroup>
+// A whole block. What the compiler knows of it makes for a third fewer instructions. is_alone: it has a multiprocessor
+// to itself.
+template <bool is_alone>
+class BlockGroup : public GroupOperations<BlockGroup<is_alone>>
 {
 public:
+    static constexpr bool alone = is_alone;
     __device__ static std::uint32_t rank() { return threadIdx.x; }
     __device__ static std::uint32_t size() { return blockDim.x; }
     __device__ static constexpr std::uint32_t warp_size() { return 32; }
@@ -115,6 +128,7 @@ public:
 class DeviceGroup : public GroupOperations<DeviceGroup>
 {
 public:
+    static constexpr bool alone = false;
     // `lanes`: a power of two from 8 on; from 64 on the whole block, below as many groups as fit in it.
     __device__ explicit DeviceGroup(std::uint32_t lanes)
         : lanes_(lanes),

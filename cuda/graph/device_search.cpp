@@ -125,8 +125,9 @@ SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std:
     return plan;
 }
 
-void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* queries, const std::uint32_t* dead,
-                    std::byte* workspace, const ivfadc::Answers& out, TraversalCounts* work, cudaStream_t stream)
+void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* queries, const float* given,
+                    const std::uint32_t* dead, std::byte* workspace, const ivfadc::Answers& out, TraversalCounts* work,
+                    cudaStream_t stream)
 {
     Carver carver(workspace);
     const Workspace space = carve(carver, mirror, plan);
@@ -154,6 +155,7 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* q
     job.shape = plan.shape;
     job.queries = view.form == RowForm::halves ? space.for_rows.moved : queries;
     job.query_copy = space.queries;
+    job.given = plan.direct ? given : nullptr;
     job.query_bits = space.query_bits;
     job.starts = space.starts;
     job.dead = dead;

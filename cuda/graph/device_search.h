@@ -29,10 +29,12 @@ struct SearchPlan {
 SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std::size_t ef, std::size_t k,
                        std::size_t count, std::size_t room = ~std::size_t{0});
 
-// Enqueues the search of plan.count queries [count][dimensions], on the device or where plan.direct allows. dead: a bit
-// per row, or none. Answers [count][k] on the device or pinned; found[q]: rows that were ranked, at least as many as
-// there are answers. `workspace` is plan.workspace bytes of device memory, work [count] on the device or none.
-void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* queries, const std::uint32_t* dead,
-                    std::byte* workspace, const ivfadc::Answers& out, TraversalCounts* work, cudaStream_t stream);
+// Enqueues the search of plan.count queries [count][dimensions], on the device or where plan.direct allows. given: the
+// same in host memory, or none: what goes with a launch is there sooner than what is read over the bus. dead: a bit per
+// row, or none. Answers [count][k] on the device or pinned; found[q]: rows that were ranked, at least as many as there
+// are answers. `workspace` is plan.workspace bytes of device memory, work [count] on the device or none.
+void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* queries, const float* given,
+                    const std::uint32_t* dead, std::byte* workspace, const ivfadc::Answers& out, TraversalCounts* work,
+                    cudaStream_t stream);
 
 }  // namespace pgwarp::cuda::graph

@@ -20,11 +20,12 @@ namespace pgwarp::cuda::graph
 // starts, first(), the entry of the first of them, and, where several groups work at a search, task() and gathered(),
 // what others have scored. Functions, so that a device keeps no address of each in a register.
 
-inline constexpr std::uint32_t queue_counters = 6;
+inline constexpr std::uint32_t queue_counters = 9;
 inline constexpr std::uint32_t kept_counter = 0;    // and the next, for every other batch: entries in `kept`
 inline constexpr std::uint32_t lowest_counter = 2;  // and the next: the least place that an entry gets in at
 inline constexpr std::uint32_t fresh_counter = 4;   // rows that were located, of the traversal
 inline constexpr std::uint32_t lost_counter = 5;    // 1: some located row was not remembered, it may come twice
+inline constexpr std::uint32_t turns_counter = 6;   // and the next: TraversalCounts
 
 inline constexpr std::uint32_t nowhere = 0xffffffff;  // behind all others
 
@@ -82,6 +83,10 @@ public:
         if (comes) memory_.kept()[place] = entry;
     }
 
+    // Whether of very many that are offered at once those are dropped early that cannot stay. A group among many has no
+    // registers for it.
+    PGWARP_HOST_DEVICE bool trims() const { return Group::alone && length_ < parts(); }
+
     // Takes in what was offered since the last time, by all threads after a barrier. By one thread each are called
     // comes(row, place) for each row that comes before the queue's end, with its place among those that were there,
     // entered(row) for each that gets a place, left(row) for each that loses its own. `repeats`: a row may have been
@@ -90,7 +95,8 @@ public:
     PGWARP_HOST_DEVICE Taken take_in(bool repeats, const Comes& comes, const Entered& entered, const Left& left)
     {
         std::uint32_t* counters = memory_.counters();
-        const std::uint32_t kept = counters[kept_counter + turn_];
+        const std::uint32_t came = counters[kept_counter + turn_];
+        std::uint32_t kept = came;
         turn_ ^= 1;
         if (group_.rank() == 0) reset_counters(turn_);
         if (kept == 0) {
@@ -98,15 +104,70 @@ public:
             return {};
         }
         if (repeats) drop_repeats(kept);
+        if constexpr (Group::alone) {
+            if (kept > 3 * length_ && trims()) kept = trim(kept, &counters[kept_counter + (turn_ ^ 1)]);
+        }
         Entry* to = memory_.entries(side_ ^ 1);
         place_all(kept, to, comes, entered, left);
         side_ ^= 1;
         group_.sync();
         end_ = to[length_ - 1];
-        return {kept, counters[lowest_counter + (turn_ ^ 1)]};
+        return {came, counters[lowest_counter + (turn_ ^ 1)]};
     }
 
 private:
+    // Parts of a batch, each the neighbouring threads' that share it: twice as many as stay, where there are threads.
+    PGWARP_HOST_DEVICE std::uint32_t parts() const { return group_.size() >> group_.sharer_bits(2 * length_); }
+
+    PGWARP_HOST_DEVICE static std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
+    PGWARP_HOST_DEVICE static std::uint32_t key_of(Entry entry) { return static_cast<std::uint32_t>(entry >> 32); }
+
+    // Drops most of those that came but are behind the `length` first of them, none of which is there twice: how many
+    // are left. For all threads, and the counter of those that came.
+    PGWARP_HOST_DEVICE std::uint32_t trim(std::uint32_t kept, std::uint32_t* counter)
+    {
+        const std::uint32_t bound = bound_of(kept, counter);
+        // What is left is written over what all threads have read.
+        for (std::uint32_t base = 0; base < kept; base += group_.size()) {
+            const std::uint32_t i = base + group_.rank();
+            const Entry entry = i < kept ? memory_.kept()[i] : no_entry;
+            group_.sync();
+            const bool stays = entry != no_entry && key_of(entry) <= bound;
+            const std::uint32_t place = group_.count(counter, stays);
+            if (stays) memory_.kept()[place] = entry;
+        }
+        group_.sync();
+        return *counter;
+    }
+
+    // The key of the `length` least of the least keys of all parts: so many entries at least are not behind it. Sets
+    // the counter to 0.
+    PGWARP_HOST_DEVICE std::uint32_t bound_of(std::uint32_t kept, std::uint32_t* counter)
+    {
+        const std::uint32_t sharer_bits = group_.sharer_bits(2 * length_);
+        const std::uint32_t lane = group_.rank() & ((1U << sharer_bits) - 1);
+        const std::uint32_t part = group_.rank() >> sharer_bits;
+        std::uint32_t least = key_of(no_entry);
+        for (std::uint32_t i = group_.rank(); i < kept; i += group_.size()) {
+            const std::uint32_t key = key_of(memory_.kept()[i]);
+            least = key < least ? key : least;
+        }
+        least = group_.least(sharer_bits, least);
+        std::uint32_t* bound = memory_.rows();
+        std::uint32_t* leasts = bound + 1;
+        if (lane == 0) leasts[part] = least;
+        group_.sync();
+        if (group_.rank() == 0) *counter = 0;
+        std::uint32_t before = 0;
+        for (std::uint32_t i = lane; i < parts(); i += 1U << sharer_bits) {
+            const std::uint32_t other = leasts[i];
+            before += other < least || (other == least && i < part) ? 1 : 0;
+        }
+        if (group_.sum(sharer_bits, before) + 1 == length_ && lane == 0) *bound = least;
+        group_.sync();
+        return *bound;
+    }
+
     PGWARP_HOST_DEVICE void reset_counters(std::uint32_t turn)
     {
         memory_.counters()[kept_counter + turn] = 0;
@@ -169,8 +230,10 @@ private:
         const std::uint32_t count = kept + length_;
         const std::uint32_t sharer_bits = group_.sharer_bits(count);
         const std::uint32_t together = group_.size() >> sharer_bits;
+        // Of a group alone, warps that have none leave the others their time.
+        const std::uint32_t end = Group::alone ? count - smaller(count, group_.first_of_warp() >> sharer_bits) : count;
         // All threads of a warp go through the same turns.
-        for (std::uint32_t base = 0; base < count; base += together) {
+        for (std::uint32_t base = 0; base < end; base += together) {
             const std::uint32_t own = base + (group_.rank() >> sharer_bits);
             const bool is_new = own < kept;
             Entry entry = no_entry;

@@ -156,11 +156,12 @@ struct SeedBytes {
     __device__ std::uint32_t number(std::uint32_t i) const { return numbers[i]; }
 };
 
-// Rows as bytes: the CPU's scores (ByteRows of index/graph), to the last bit where the mean is the same. `alone`:
-// for groups that have a multiprocessor to themselves: rows are read ahead.
-template <class Group, bool alone>
+// Rows as bytes: the CPU's scores (ByteRows of index/graph), to the last bit where the mean is the same. A group
+// that is alone reads rows ahead.
+template <class Group>
 struct ByteScores {
     static constexpr std::uint32_t least_team = 4;
+    static constexpr std::uint32_t piece_elements = 32;  // of 128 bytes
 
     Group group;
     Teams teams;
@@ -176,7 +177,7 @@ struct ByteScores {
     {
         const LocatedBytes source{bytes.rows, bytes.terms, located};
         // Twice as many registers are enough for rows that would else be read one after the other.
-        if constexpr (alone) {
+        if constexpr (Group::alone) {
             if (count > 4 * teams.count) return score<8>(source, count, take);
         }
         score<4>(source, count, take);
@@ -184,21 +185,24 @@ struct ByteScores {
     // Seeds from `begin` on; numbers: their rows.
     template <class Take>
     __device__ void seeds(const std::uint32_t* numbers, std::uint32_t begin, std::uint32_t count,
-                          const Take& take) const requires(alone)
+                          const Take& take) const requires(Group::alone)
     {
         const std::size_t offset = begin;
         score<8>(SeedBytes{bytes.seeds + offset * bytes.stride, bytes.seed_terms + offset, numbers}, count, take);
     }
-    __device__ void prefetch(std::uint32_t row) const requires(alone)
+    __device__ void prefetch(std::uint32_t row) const requires(Group::alone)
     {
         group.prefetch(bytes.rows + static_cast<std::size_t>(row) * bytes.stride, bytes.stride);
         group.prefetch(bytes.terms + row, 1);
     }
-    __device__ void prefetch_vector(std::uint32_t row) const requires(alone)
+    // Of the full vector of a row, which is ranked by it: pieces that are read ahead, and one of them.
+    __device__ std::uint32_t vector_pieces() const requires(Group::alone)
     {
-        if (vectors == nullptr) return;
-        group.prefetch(vectors + static_cast<std::size_t>(row) * dimensions,
-                       dimensions * static_cast<std::uint32_t>(sizeof(float)));
+        return vectors != nullptr ? (dimensions + piece_elements - 1) / piece_elements : 0;
+    }
+    __device__ void prefetch_vector(std::uint32_t row, std::uint32_t piece) const requires(Group::alone)
+    {
+        group.prefetch(vectors + static_cast<std::size_t>(row) * dimensions + piece * piece_elements, 1);
     }
 
 private:

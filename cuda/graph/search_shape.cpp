@@ -112,15 +112,16 @@ bool default_help(const SearchShape& shape, const SearchGround& ground)
            std::size_t{traversal.steps} * traversal.degree * ground.row_bytes >= least_bytes;
 }
 
-// The blocks of a query, if all can be placed at once. Those that share seeds alone have enough of them to read for as
-// long as they take to meet.
+// The blocks of a query, if all can be placed at once. Those that share seeds alone are fewer: each has enough of them
+// to read for as long as they take to meet, and brings some to the first, which merges them.
 void choose_cluster(const ParameterList& settings, SearchShape& shape, std::size_t count, const SearchGround& ground)
 {
     constexpr std::size_t most_blocks = 8;
+    constexpr std::size_t most_sharing = 4;
     constexpr std::size_t seeds_each = 128;
     if (!ground.clusters || !shape.alone || !shape.plain()) return;
     const bool helps = setting(settings, "help", default_help(shape, ground) ? 2 : 1, 1, 2) == 2;
-    const std::size_t of_use = std::clamp<std::size_t>(shape.seeds / seeds_each, 1, most_blocks);
+    const std::size_t of_use = std::clamp<std::size_t>(shape.seeds / seeds_each, 1, most_sharing);
     const std::size_t blocks = helps ? most_blocks : std::bit_floor(of_use);
     const std::size_t otherwise = 2 * count * blocks <= ground.multiprocessors ? blocks : 1;
     shape.cluster = std::bit_floor(setting(settings, "cluster", otherwise, 1, most_blocks));

@@ -172,8 +172,8 @@ void GraphSearcher::run_chunk(const SearchPlan& plan, const float* queries, Work
               "copying queries");
     }
     if (plan.chained) std::fill_n(answers.found, plan.count, pending);
-    enqueue_search(mirror_, plan, asked, dead, device + query_bytes_of(plan, mirror_.dimensions()), answers, nullptr,
-                   stream);
+    enqueue_search(mirror_, plan, asked, queries, dead, device + query_bytes_of(plan, mirror_.dimensions()), answers,
+                   nullptr, stream);
     run_beside(workspace.lease, meanwhile);
     if (!plan.chained || !poll(answers.found, plan.count)) workspace.lease.stream().synchronize();
 }

@@ -6,13 +6,14 @@
 // What a search finds depends on the query, the graph, its starts and `ef`, `length`, `steps`, `again`: not on how many
 // threads there are, nor on their order, nor, with VisitedHash, on what is forgotten.
 //
-// A Group has rank(), size(), sync(), and on shared words compare_and_swap and set_bits, which return what was there.
-// It consists of warps, threads that go in step: warp() is the number of the caller's own. count(word, asks), called by
-// a whole warp, adds one for each thread that asks and returns what was there before its own. Some neighbouring
-// threads, 2^sharer_bits(count), share each of so many pieces of work, and all get the sum(sharer_bits, value) over
-// them. first_matches(begin, end, most, matches, out), called by a whole warp, writes, in order, the first `most`
-// numbers in [begin, end) for which matches(i) holds, for the warp to read, and returns how many they are.
-// by_warp(count, act), called by a whole warp, calls act(i) for each number below count, by one of its threads.
+// A Group has rank(), size(), sync(), alone, which says that it has a multiprocessor to itself, and on shared words
+// compare_and_swap and set_bits, which return what was there. It consists of warps, threads that go in step: warp() is
+// the number of the caller's own, first_of_warp() the rank of its first thread. count(word, asks), called by a whole
+// warp, adds one for each thread that asks and returns what was there before its own. Some neighbouring threads,
+// 2^sharer_bits(count), share each of so many pieces of work, and all get the sum(sharer_bits, value) over them, or the
+// least(sharer_bits, value). first_matches(begin, end, most, matches, out), called by a whole warp, writes, in order,
+// the first `most` numbers in [begin, end) for which matches(i) holds, for the warp to read, and returns how many they
+// are. by_warp(count, act), called by a whole warp, calls act(i) for each number below count, by one of its threads.
 // prefetch(begin, bytes) says that what lies there will be read soon.
 #pragma once
 
@@ -30,9 +31,9 @@ namespace pgwarp::cuda::graph
 // scores(rows, count, take): take(i, entry of rows[i], not expanded), by one thread each, for all threads of the group
 // together; take is called by whole warps, with (nowhere, no_entry) by threads that have none. No barrier comes first
 // or last. Scores may have more: seeds(rows, begin, count, take), the same of starts[begin, ...) that are all seeds;
-// prefetch(row) and prefetch_vector(row) for what scoring and ranking it will read. All that is given has to outlive
-// the traversal. `wide`: a turn may have more rows than are expanded together, and a crew may help; without that there
-// is less to keep.
+// prefetch(row) for what scoring it will read, prefetch_vector(row, piece) of vector_pieces() for what ranking it will.
+// All that is given has to outlive the traversal. `wide`: a turn may have more rows than are expanded together, and a
+// crew may help; without that there is less to keep.
 template <class Group, class Memory, class Visited, class Scores, bool wide = true>
 class Traversal
 {
@@ -50,34 +51,39 @@ public:
         finds_repeats_ = Visited::finds_repeats && !remembered_late_;
     }
 
-    // Through neighbours [rows][degree]; the visited rows have been cleared. Afterwards found() of the first group is
-    // the answer, for all its threads to see. Where the crew helps, that group has arrived once more than it waited:
-    // its memory stays until it has.
+    // Through neighbours [rows][degree]; the visited rows have been cleared. Afterwards found() and counts() of the
+    // first group are the answer, for all its threads to see. Where the crew helps, that group has arrived once more
+    // than it waited: its memory stays until it has.
     template <class Crew = NoCrew>
-    PGWARP_HOST_DEVICE TraversalCounts run(const TraversalStarts& starts, const std::uint32_t* neighbours,
-                                           const Crew& crew = {})
+    PGWARP_HOST_DEVICE void run(const TraversalStarts& starts, const std::uint32_t* neighbours, const Crew& crew = {})
     {
-        TraversalCounts counts;
         neighbours_ = neighbours;
         clear_fresh();
-        if (begin_at(starts, counts, crew)) {
-            lead(starts, counts, crew);
+        if (group_.rank() + 1 == group_.size()) {
+            for (std::uint32_t i = turns_counter; i < queue_counters; ++i) memory_.counters()[i] = 0;
+        }
+        if (begin_at(starts, crew)) {
+            lead(starts, crew);
             if constexpr (Crew::shares) {
                 if (helped_by(crew)) dismiss(crew);
             }
         } else if constexpr (Crew::shares) {
             if (helped_by(crew)) help(crew);
         }
-        return counts;
     }
 
     // The queue's `length` entries.
     PGWARP_HOST_DEVICE const Entry* found() const { return queue_.entries(); }
+    PGWARP_HOST_DEVICE TraversalCounts counts() const
+    {
+        const std::uint32_t* counts = memory_.counters() + turns_counter;
+        return {counts[0], counts[1], counts[2]};
+    }
 
 private:
     // From where the first group begins to where all is expanded.
     template <class Crew>
-    PGWARP_HOST_DEVICE void lead(const TraversalStarts& starts, TraversalCounts& counts, const Crew& crew)
+    PGWARP_HOST_DEVICE void lead(const TraversalStarts& starts, const Crew& crew)
     {
         std::uint32_t first = 0;    // entries before it are expanded
         std::uint32_t offered = 0;  // starts that were offered again
@@ -86,34 +92,36 @@ private:
         for (bool begun = false;; begun = true) {
             if (begun || !has_first) {
                 // The first row may be among the starts.
-                const std::uint32_t lowest = admit(counts, !begun || !finds_repeats_, crew);
+                const std::uint32_t lowest = admit(!begun || !finds_repeats_, crew);
                 // Those that follow are farther still.
                 if (offering && lowest >= shape_.ef) return;
                 first = smaller(first, lowest);
             }
             if (!begun) remember_queue();
-            offering = !locate_neighbours(first, counts, crew);
-            if (offering && !locate_starts(offered)) return;
+            offering = !locate_neighbours(first, crew);
+            if (!offering) continue;
+            if (offered == 0) prefetch_vectors();
+            if (!locate_starts(offered)) return;
         }
     }
 
     // The links of the rows that are next: false where all rows are expanded. `first` moves behind them.
     template <class Crew>
-    PGWARP_HOST_DEVICE bool locate_neighbours(std::uint32_t& first, TraversalCounts& counts, const Crew& crew)
+    PGWARP_HOST_DEVICE bool locate_neighbours(std::uint32_t& first, const Crew& crew)
     {
         if constexpr (wide) {
-            return locate_wide(first, counts, crew);
+            return locate_wide(first, crew);
         } else {
-            return locate_turn(first, counts);
+            return locate_turn(first);
         }
     }
 
     // Some rows of a turn, or all by the crew.
     template <class Crew>
-    PGWARP_HOST_DEVICE bool locate_wide(std::uint32_t& first, TraversalCounts& counts, const Crew& crew)
+    PGWARP_HOST_DEVICE bool locate_wide(std::uint32_t& first, const Crew& crew)
     {
         const std::uint32_t begin = first;
-        if (next_parent_ == parents_ && !choose_wide(first, counts)) return false;
+        if (next_parent_ == parents_ && !choose_wide(first)) return false;
         const std::uint32_t* rows = memory_.parents(group_.warp()) + next_parent_;
         if (helped_by(crew)) {
             if constexpr (Crew::shares) locate_together(rows, crew);
@@ -129,13 +137,13 @@ private:
     }
 
     // All rows of a turn at once.
-    PGWARP_HOST_DEVICE bool locate_turn(std::uint32_t& first, TraversalCounts& counts)
+    PGWARP_HOST_DEVICE bool locate_turn(std::uint32_t& first)
     {
         Entry* entries = queue_.entries();
         const std::uint32_t waiting = find_waiting(first);
         if (waiting == 0) return false;
         const std::uint32_t* places = memory_.parents(group_.warp());
-        const std::uint32_t parents = begin_turn(smaller(waiting, shape_.steps), first, counts);
+        const std::uint32_t parents = begin_turn(smaller(waiting, shape_.steps), first);
         const auto row = [&](std::uint32_t parent) { return row_of(entries[places[parent]]); };
         locate(parents * shape_.degree, waiting * shape_.degree, [&](std::uint32_t i) { return link(i, row); });
         for (std::uint32_t i = group_.rank(); i < parents; i += group_.size()) entries[places[i]] |= 1;
@@ -144,12 +152,12 @@ private:
 
     // The rows of a turn, some of which may be expanded after others have come into the queue, are put down: false
     // where there are none.
-    PGWARP_HOST_DEVICE bool choose_wide(std::uint32_t& first, TraversalCounts& counts)
+    PGWARP_HOST_DEVICE bool choose_wide(std::uint32_t& first)
     {
         waiting_ = find_waiting(first);
         if (waiting_ == 0) return false;
         const std::uint32_t most = queue_.is_full() ? shape_.steps : shape_.together();
-        parents_ = begin_turn(smaller(waiting_, most), first, counts);
+        parents_ = begin_turn(smaller(waiting_, most), first);
         next_parent_ = 0;
         std::uint32_t* parents = memory_.parents(group_.warp());
         group_.by_warp(waiting_, [&](std::uint32_t i) { parents[i] = row_of(queue_.entries()[parents[i]]); });
@@ -164,12 +172,11 @@ private:
         const auto waits = [&](std::uint32_t i) { return !is_expanded(entries[i]); };
         return group_.first_matches(first, shape_.ef, shape_.places(), waits, memory_.parents(group_.warp()));
     }
-    PGWARP_HOST_DEVICE std::uint32_t begin_turn(std::uint32_t parents, std::uint32_t& first,
-                                                TraversalCounts& counts) const
+    PGWARP_HOST_DEVICE std::uint32_t begin_turn(std::uint32_t parents, std::uint32_t& first) const
     {
         first = memory_.parents(group_.warp())[parents - 1] + 1;
-        ++counts.turns;
-        counts.expanded += parents;
+        count(0, 1);
+        count(1, parents);
         return parents;
     }
 
@@ -264,7 +271,7 @@ private:
     // The queue of the first group has the best of the starts then, and the first row is in it or located. False in
     // the others. Starts that are all rows are shared.
     template <class Crew>
-    PGWARP_HOST_DEVICE bool begin_at(const TraversalStarts& starts, TraversalCounts& counts, const Crew& crew)
+    PGWARP_HOST_DEVICE bool begin_at(const TraversalStarts& starts, const Crew& crew)
     {
         const std::uint32_t kept = smaller(starts.kept, shape_.length);
         const std::uint32_t noted = noted_starts(shape_, starts.kept);
@@ -278,12 +285,12 @@ private:
             if (!shared && crew.own() > 0) return false;
             if (shared) {
                 part = part_of(crew, starts.count);
-                crew.arrive();
+                crew.begin();
             }
         }
-        look_at<Crew::shares>(few, starts, part, noted, counts);
+        look_at<Crew::shares>(few, starts, part, noted);
         if constexpr (Crew::shares) {
-            if (shared && !gather_starts(few, noted, counts, crew)) return false;
+            if (shared && !gather_starts(few, noted, crew)) return false;
         }
         // The best are put down, to be offered again in the end; those kept stay in the queue.
         const Entry* entries = few.entries();
@@ -303,8 +310,7 @@ private:
 
     // The best of each group's part come to the first group.
     template <class Crew>
-    PGWARP_HOST_DEVICE bool gather_starts(Queue<Group, Memory>& few, std::uint32_t noted, TraversalCounts& counts,
-                                          const Crew& crew)
+    PGWARP_HOST_DEVICE bool gather_starts(Queue<Group, Memory>& few, std::uint32_t noted, const Crew& crew)
     {
         // The memory of a group that has not begun can't be written.
         crew.wait();
@@ -314,20 +320,19 @@ private:
         }
         meet(crew);
         if (crew.own() > 0) return false;
-        offer_gathered(few, (crew.size() - 1) * noted, [](std::uint32_t) { return true; });
+        take_gathered((crew.size() - 1) * noted, [&](Entry entry) { few.offer(entry); });
         const auto nothing = [](std::uint32_t) {};
-        take_scored(few, 0, counts, false, nothing, nothing);
+        take_scored(few, 0, false, nothing, nothing);
         return true;
     }
 
-    // What groups have written, of rows for which is_wanted(row). A barrier has to follow.
-    template <class Wanted>
-    PGWARP_HOST_DEVICE void offer_gathered(Queue<Group, Memory>& queue, std::uint32_t count, const Wanted& is_wanted)
+    // take(entry) of what groups have written, by whole warps. A barrier has to follow.
+    template <class Take>
+    PGWARP_HOST_DEVICE void take_gathered(std::uint32_t count, const Take& take)
     {
         for (std::uint32_t base = 0; base < count; base += group_.size()) {
             const std::uint32_t i = base + group_.rank();
-            const Entry entry = i < count ? memory_.gathered()[i] : no_entry;
-            queue.offer(lies_before(entry, queue.end()) && is_wanted(row_of(entry)) ? entry : no_entry);
+            take(i < count ? memory_.gathered()[i] : no_entry);
         }
     }
 
@@ -340,19 +345,20 @@ private:
         if (first > entries[kept - 1]) entries[kept] = first;
     }
 
-    // Batches grow: the first set a bound that most of the others do not pass, and sorting many takes long. What does
-    // not stay is not remembered. notes_first: the entry of the first row is put down, where starts are all rows.
+    // What does not stay is not remembered. notes_first: the entry of the first row is put down, where starts are all
+    // rows.
     template <bool notes_first>
     PGWARP_HOST_DEVICE void look_at(Queue<Group, Memory>& few, const TraversalStarts& starts, const Part& part,
-                                    std::uint32_t noted, TraversalCounts& counts)
+                                    std::uint32_t noted)
     {
-        std::uint32_t batch = 4 * noted;
+        // Where sorting many takes long, batches grow: the first set a bound that most of the others do not pass.
+        std::uint32_t batch = few.trims() ? shape_.most_fresh : 4 * noted;
         for (std::uint32_t begin = part.begin; begin < part.end && noted > 0;) {
             // Not a last one of few.
             if (part.end - begin < 2 * batch) batch = part.end - begin;
             batch = smaller(batch, shape_.most_fresh);
             const std::uint32_t end = begin + smaller(batch, part.end - begin);
-            score_starts<notes_first>(few, starts, begin, end - begin, counts);
+            score_starts<notes_first>(few, starts, begin, end - begin);
             begin = end;
             batch *= 4;
         }
@@ -360,7 +366,7 @@ private:
 
     template <bool notes_first>
     PGWARP_HOST_DEVICE void score_starts(Queue<Group, Memory>& queue, const TraversalStarts& starts,
-                                         std::uint32_t begin, std::uint32_t count, TraversalCounts& counts)
+                                         std::uint32_t begin, std::uint32_t count)
     {
         const std::uint32_t* rows = starts.rows + begin;
         const auto nothing = [](std::uint32_t) {};
@@ -368,7 +374,7 @@ private:
             add_rows(count, [rows](std::uint32_t i) { return rows[i]; });
             const std::uint32_t located = memory_.counters()[fresh_counter];
             scores_(memory_.rows(), located, [&](std::uint32_t, Entry entry) { queue.offer(entry); });
-            take_scored(queue, located, counts, starts.repeats, nothing, nothing);
+            take_scored(queue, located, starts.repeats, nothing, nothing);
             return;
         }
         const auto offer = [&](std::uint32_t i, Entry entry) {
@@ -380,12 +386,18 @@ private:
         } else {
             scores_(rows, count, offer);
         }
-        take_scored(queue, count, counts, starts.repeats, nothing, nothing);
+        take_scored(queue, count, starts.repeats, nothing, nothing);
     }
 
     PGWARP_HOST_DEVICE static std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
-    PGWARP_HOST_DEVICE static std::uint32_t larger(std::uint32_t a, std::uint32_t b) { return a < b ? b : a; }
     PGWARP_HOST_DEVICE std::uint32_t most_located() const { return shape_.together() * shape_.degree; }
+
+    // Adds to one of the TraversalCounts: in shared memory, since registers are scarcer, by the thread that has least
+    // to do.
+    PGWARP_HOST_DEVICE void count(std::uint32_t number, std::uint32_t more) const
+    {
+        if (group_.rank() + 1 == group_.size()) memory_.counters()[turns_counter + number] += more;
+    }
 
     PGWARP_HOST_DEVICE void clear_fresh()
     {
@@ -440,43 +452,53 @@ private:
 
     // Rows were scored: those that were offered come into a queue.
     template <class Entered, class Left>
-    PGWARP_HOST_DEVICE Taken take_scored(Queue<Group, Memory>& queue, std::uint32_t count, TraversalCounts& counts,
-                                         bool repeats, const Entered& entered, const Left& left)
+    PGWARP_HOST_DEVICE Taken take_scored(Queue<Group, Memory>& queue, std::uint32_t scored, bool repeats,
+                                         const Entered& entered, const Left& left)
     {
         group_.sync();
         clear_fresh();
-        counts.scored += count;
+        count(2, scored);
         return queue.take_in(
             repeats, [this](std::uint32_t row, std::uint32_t place) { bring_near(row, place); }, entered, left);
     }
 
-    // A row that comes at a place of the queue will soon be expanded, or is likely to be ranked.
+    // A row that comes at such a place of the queue will soon be expanded.
     PGWARP_HOST_DEVICE void bring_near(std::uint32_t row, std::uint32_t place) const
     {
-        constexpr std::uint32_t link_bytes = sizeof(*neighbours_);
-        if (place < shape_.near_places) {
-            group_.prefetch(neighbours_ + static_cast<std::size_t>(row) * shape_.degree, shape_.degree * link_bytes);
-        }
-        if constexpr (requires { scores_.prefetch_vector(row); }) {
-            if (place < shape_.ranked) scores_.prefetch_vector(row);
+        if (place >= shape_.near_places) return;
+        group_.prefetch(neighbours_ + static_cast<std::size_t>(row) * shape_.degree,
+                        shape_.degree * static_cast<std::uint32_t>(sizeof(*neighbours_)));
+    }
+    // What is likely to be ranked.
+    PGWARP_HOST_DEVICE void prefetch_vectors() const
+    {
+        if constexpr (requires { scores_.vector_pieces(); }) {
+            const std::uint32_t pieces = scores_.vector_pieces();
+            for (std::uint32_t i = group_.rank(); i < shape_.ranked * pieces; i += group_.size()) {
+                const Entry entry = queue_.entries()[i / pieces];
+                if (entry != no_entry) scores_.prefetch_vector(row_of(entry), i % pieces);
+            }
         }
     }
 
     // What was located comes into the queue: the least place that one of it gets.
     template <class Crew>
-    PGWARP_HOST_DEVICE std::uint32_t admit(TraversalCounts& counts, bool repeats, const Crew& crew)
+    PGWARP_HOST_DEVICE std::uint32_t admit(bool repeats, const Crew& crew)
     {
         std::uint32_t located = memory_.counters()[fresh_counter];
         bool lost = memory_.counters()[lost_counter] != 0;
         const bool together = wide && Crew::shares && together_;
         scores_(memory_.rows(), located, [&](std::uint32_t i, Entry entry) {
-            if (!together) return queue_.offer(entry);
-            if (i != nowhere) memory_.gathered()[i] = entry;
+            if (!together) {
+                queue_.offer(entry);
+            } else if (i != nowhere) {
+                memory_.gathered()[i] = entry;
+            }
         });
         if constexpr (Crew::shares) {
             if (together) {
                 located = parents_ * shape_.degree;
-                lost = take_gathered(located, crew);
+                lost = offer_together(located, crew);
             }
         }
         const auto entered = [&](std::uint32_t row) {
@@ -485,7 +507,7 @@ private:
         const auto left = [&](std::uint32_t row) {
             if (shape_.deletes) visited_.erase(row);
         };
-        const Taken taken = take_scored(queue_, located, counts, repeats || lost, entered, left);
+        const Taken taken = take_scored(queue_, located, repeats || lost, entered, left);
         remembered_ += remembered_late_ || together ? taken.entries : located;
         if (!shape_.deletes && remembered_ + most_located() > visited_.capacity()) forget();
         return taken.lowest;
@@ -493,10 +515,12 @@ private:
 
     // What the crew has found is offered to the queue, where it is not known. Whether it may come twice.
     template <class Crew>
-    PGWARP_HOST_DEVICE bool take_gathered(std::uint32_t count, const Crew& crew)
+    PGWARP_HOST_DEVICE bool offer_together(std::uint32_t count, const Crew& crew)
     {
         meet(crew);
-        offer_gathered(queue_, count, [this](std::uint32_t row) { return remember(row); });
+        take_gathered(count, [this](Entry entry) {
+            queue_.offer(lies_before(entry, queue_.end()) && remember(row_of(entry)) ? entry : no_entry);
+        });
         group_.sync();
         together_ = false;
         return memory_.counters()[lost_counter] != 0;

@@ -44,7 +44,7 @@ struct TraversalShape {
     // What is read ahead, where reading takes longer than computing. Nothing that is found depends on it.
     std::uint32_t ahead = 0;        // rows after those that are expanded whose neighbours are brought near
     std::uint32_t near_places = 0;  // links of rows that come before this place in the queue, and
-    std::uint32_t ranked = 0;       // vectors of those that come before this one
+    std::uint32_t ranked = 0;       // vectors of rows that are before this place in the end
 
     PGWARP_HOST_DEVICE constexpr std::uint32_t places() const { return steps + ahead; }
     PGWARP_HOST_DEVICE constexpr std::uint32_t together() const

@@ -20,6 +20,7 @@ struct TraverseJob {
     // [count][dimensions]: as asked; where the rows are halves: ivfadc's QueryView::moved.
     const float* queries = nullptr;
     float* query_copy = nullptr;                // [count][dimensions], or none: where queries, read once, are put
+    const float* given = nullptr;               // the same as queries, in host memory, or none
     const std::uint32_t* query_bits = nullptr;  // [count][words], where rows are bits
     const std::uint32_t* starts = nullptr;      // [count][shape.offered]: row numbers, or no_row_here
     bool repeated_starts = false;               // a row may be there twice

@@ -36,6 +36,14 @@ struct TraverseArguments {
     TraversalCounts* work;
 };
 
+// A query that goes with its launch.
+struct GivenQuery {
+    static constexpr std::uint32_t most = 512;
+    std::uint32_t dimensions = 0;  // 0: none does
+    float values[most];
+};
+static_assert(sizeof(TraverseArguments) + sizeof(GivenQuery) <= 4096, "what a launch may bring");
+
 inline TraverseArguments arguments_of(const TraverseJob& job, std::uint32_t first, std::uint32_t count)
 {
     const GraphView& view = *job.view;
@@ -125,16 +133,18 @@ __device__ inline void stage_bytes(const Group& group, const GraphView& view, co
     if (group.rank() == 0) out->step = step;
 }
 
-// Copies a query that lies in host memory to where it is read several times. The first to ask for it, since it is long
-// on its way: others do something else meanwhile. A barrier has to follow.
+// Copies a query that lies in host memory, or came with the launch, to where it is read several times. The first to ask
+// for it, since it may be long on its way: others do something else meanwhile. A barrier has to follow.
 template <class Group>
-__device__ inline void bring_query(const Group& group, const TraverseArguments& arguments, std::uint32_t query)
+__device__ inline void bring_query(const Group& group, const TraverseArguments& arguments, std::uint32_t query,
+                                   const GivenQuery* given)
 {
     if (arguments.query_copy == nullptr) return;
     const std::uint32_t dimensions = arguments.view.vectors.dimensions;
     const std::size_t begin = static_cast<std::size_t>(query) * dimensions;
+    const bool is_given = given != nullptr && given->dimensions > 0;
     for (std::uint32_t d = group.rank(); d < dimensions; d += group.size()) {
-        arguments.query_copy[begin + d] = arguments.queries[begin + d];
+        arguments.query_copy[begin + d] = is_given ? given->values[d] : arguments.queries[begin + d];
     }
 }
 
@@ -164,7 +174,7 @@ __device__ inline void stage_query(const Group& group, const TraverseArguments& 
     }
 }
 
-template <ScoreKind kind, bool alone = false, class Group>
+template <ScoreKind kind, class Group>
 __device__ inline auto scores_of(const Group& group, const Teams& teams, const TraverseArguments& arguments,
                                  const unsigned char* query)
 {
@@ -173,14 +183,14 @@ __device__ inline auto scores_of(const Group& group, const Teams& teams, const T
         return BitScores<Group>{group, view.bits.rows, view.bits.words, reinterpret_cast<const std::uint32_t*>(query)};
     } else if constexpr (kind == ScoreKind::bytes) {
         const float factor = view.vectors.metric == Metric::l2 ? -2.0F : -1.0F;
-        return ByteScores<Group, alone>{group,
-                                        teams,
-                                        view.bytes,
-                                        view.bytes.stride / 16,
-                                        factor,
-                                        view.vectors.vectors,
-                                        view.vectors.dimensions,
-                                        reinterpret_cast<const StagedBytes*>(query)};
+        return ByteScores<Group>{group,
+                                 teams,
+                                 view.bytes,
+                                 view.bytes.stride / 16,
+                                 factor,
+                                 view.vectors.vectors,
+                                 view.vectors.dimensions,
+                                 reinterpret_cast<const StagedBytes*>(query)};
     } else if constexpr (kind == ScoreKind::floats) {
         return FloatScores<Group>{group,
                                   teams,
@@ -258,28 +268,28 @@ __device__ inline void rank_in_place(const Group& group, const TraverseArguments
     report_found(kept, query, arguments.answers);
 }
 
-// One query by one group of threads. `alone`: that has a multiprocessor to itself; `wide`: as Traversal says.
-template <ScoreKind kind, template <class> class Visited, bool alone = false, bool wide = true, class Group>
+// One query by one group of threads. `wide`: as Traversal says; given: the query, where it came with the launch.
+template <ScoreKind kind, template <class> class Visited, bool wide = true, class Group>
 __device__ inline void traverse_query(const TraverseArguments& arguments, const Group& group, unsigned char* shared,
-                                      std::uint32_t query)
+                                      std::uint32_t query, const GivenQuery* given = nullptr)
 {
     const SearchShape& shape = arguments.shape;
     const SharedMemory memory(shared, arguments.layout);
-    bring_query(group, arguments, query);
+    bring_query(group, arguments, query, given);
     Visited<Group> visited(group, reinterpret_cast<std::uint32_t*>(shared + arguments.layout.visited),
                            shape.visited_bits);
     visited.clear();
     group.sync();
     stage_query(group, arguments, query, shared + arguments.layout.query);
-    const auto scores =
-        scores_of<kind, alone>(group, teams_of(group, shape.team), arguments, shared + arguments.layout.query);
+    const auto scores = scores_of<kind>(group, teams_of(group, shape.team), arguments, shared + arguments.layout.query);
     Traversal<Group, SharedMemory, Visited<Group>, decltype(scores), wide> traversal(group, shape.traversal, memory,
                                                                                      visited, scores);
     const TraversalStarts starts = starts_of(arguments, query);
-    if constexpr (alone) {
+    if constexpr (Group::alone) {
         const ClusterCrew crew(shape.cluster, wide && shape.helps, shared, arguments.layout);
-        const TraversalCounts work = traversal.run(starts, arguments.view.neighbours, crew);
+        traversal.run(starts, arguments.view.neighbours, crew);
         if (crew.own() > 0) return;
+        const TraversalCounts work = traversal.counts();
         if (shape.ranks) {
             rank_in_place(group, arguments, memory, traversal.found(), query, work);
         } else {
@@ -288,8 +298,8 @@ __device__ inline void traverse_query(const TraverseArguments& arguments, const 
         if (wide && shape.helps) crew.wait();
         return;
     }
-    const TraversalCounts work = traversal.run(starts, arguments.view.neighbours);
-    write_found(group, arguments, traversal.found(), query, work);
+    traversal.run(starts, arguments.view.neighbours);
+    write_found(group, arguments, traversal.found(), query, traversal.counts());
 }
 
 #endif

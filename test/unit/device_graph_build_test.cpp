@@ -251,15 +251,15 @@ TEST(SearchShapes, OfFewQueriesShareSeeds)
     ground.multiprocessors = 132;
     ground.seeds = 2500;
     const SearchShape one = search_shape({}, 100, 26, 1, ground);
-    EXPECT_EQ(one.cluster, 8);
-    EXPECT_EQ(one.gathered(), 7 * noted_starts(one.traversal, one.starts));
+    EXPECT_EQ(one.cluster, 4);
+    EXPECT_EQ(one.gathered(), 3 * noted_starts(one.traversal, one.starts));
     EXPECT_GE(one.layout().rows, one.layout().gathered + one.gathered() * 8);
     EXPECT_GE(one.traversal.most_fresh, one.gathered());
     // So many rows that each of them finds enough alone.
     ground.rows = 60000;
     EXPECT_EQ(search_shape({}, 4000, 26, 1, ground).cluster, 1);
     ground.rows = 1000000;
-    EXPECT_EQ(search_shape({}, 100, 26, 16, ground).cluster, 1);
+    EXPECT_EQ(search_shape({}, 100, 26, 32, ground).cluster, 1);
     EXPECT_EQ(search_shape({}, 100, 26, 1000, ground).cluster, 1);
     ground.seeds = 200;
     EXPECT_EQ(search_shape({}, 100, 26, 1, ground).cluster, 1);

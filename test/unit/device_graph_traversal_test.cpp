@@ -169,10 +169,10 @@ Found search(const Graph& graph, float query, const std::vector<std::uint32_t>& 
         visited.clear();
         Traversal<HostGroup, HostMemory, Visited<HostGroup>, decltype(scores), wide> traversal(group, shape, memory,
                                                                                                visited, scores);
-        const TraversalCounts counts = traversal.run(
-            {starts.data(), static_cast<std::uint32_t>(starts.size()), kept_starts, 0, true}, graph.neighbours.data());
+        traversal.run({starts.data(), static_cast<std::uint32_t>(starts.size()), kept_starts, 0, true},
+                      graph.neighbours.data());
         if (group.rank() != 0) return;
-        found.scored = counts.scored;
+        found.scored = traversal.counts().scored;
         found.rows = rows_found(traversal.found(), setting.ef);
     });
     return found;
@@ -200,6 +200,7 @@ public:
     std::uint32_t own() const { return own_; }
     bool helps() const { return helps_; }
     const HostMemory& leader() const { return leader_; }
+    void begin() const {}
     void arrive() const {}
     void wait() const { all_.arrive_and_wait(); }
 
@@ -232,10 +233,10 @@ Found search_together(const Graph& graph, float query, const TraversalStarts& st
             Traversal<HostGroup, HostMemory, VisitedHash<HostGroup>, decltype(scores)> traversal(
                 group, shape, memories[own], visited, scores);
             const HostCrew others(groups, own, helps, memories[0], all);
-            const TraversalCounts counts = traversal.run(starts, graph.neighbours.data(), others);
+            traversal.run(starts, graph.neighbours.data(), others);
             if (own > 0) return;
             if (helps) others.wait();
-            if (group.rank() == 0) found = {rows_found(traversal.found(), setting.ef), counts.scored};
+            if (group.rank() == 0) found = {rows_found(traversal.found(), setting.ef), traversal.counts().scored};
         });
     };
     for (std::uint32_t own = 0; own < groups; ++own) crew.emplace_back(work, own);

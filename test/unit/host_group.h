@@ -16,6 +16,8 @@ namespace pgwarp::test
 class HostGroup
 {
 public:
+    static constexpr bool alone = true;
+
     HostGroup(std::uint32_t rank, std::uint32_t size, std::barrier<>* barrier)
         : rank_(rank), size_(size), barrier_(barrier)
     {
@@ -49,8 +51,10 @@ public:
     static void prefetch(const void*, std::uint32_t) {}
     static std::uint32_t sharer_bits(std::uint32_t) { return 0; }
     static std::uint32_t sum(std::uint32_t, std::uint32_t value) { return value; }
+    static std::uint32_t least(std::uint32_t, std::uint32_t value) { return value; }
     // Each thread is a warp of its own.
     std::uint32_t warp() const { return rank_; }
+    std::uint32_t first_of_warp() const { return rank_; }
     template <class Matches>
     std::uint32_t first_matches(std::uint32_t begin, std::uint32_t end, std::uint32_t most, const Matches& matches,
                                 std::uint32_t* out) const

@@ -128,6 +128,7 @@ void reuse_page(Relation heap, IndexFetchTableData* fetch, BlockNumber block)
     }
     if (BufferIsValid(own->xs_cbuf)) ReleaseBuffer(own->xs_cbuf);
     own->xs_cbuf = seen->buffer;
+    heap_page_prune_opt(heap, own->xs_cbuf);  // as where a fetch comes to another page by itself
 }
 
 }  // namespace pgwarp

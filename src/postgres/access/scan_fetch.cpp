@@ -2,6 +2,7 @@
 // continuations until every row was offered.
 #include <limits>
 
+#include "postgres/access/heap_prefetch.h"
 #include "postgres/access/scan.h"
 #include "postgres/executor/partition_search.h"
 #include "postgres/settings.h"
@@ -128,6 +129,16 @@ bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     return request->key.generation == now.generation || !now.continuation;
 }
 
+// Have the rows of an answer near when they are fetched.
+void bring_rows_near(IndexScanDesc scan, const SearchResults& found)
+{
+    Relation heap = scan->heapRelation;
+    if (scan->xs_want_itup || heap == nullptr || !may_prefetch(heap)) return;
+    HeapPrefetch near;
+    prefetch_pages(heap, found.results, Min(found.count, state_of(scan)->now.wanted), &near);
+    prefetch_rows(near);
+}
+
 // Decide what the search after this one will be.
 void advance(Progress* now, const AccessMethod& method, const SearchRequest& request, const SearchResults& found)
 {
@@ -191,6 +202,7 @@ bool fetch_batch(IndexScanDesc scan)
         if (request.k == 0) break;  // the index has no row
         now.batch_generation = request.key.generation;
         now.tombstone_version = request.tombstone_version;
+        if (!ahead) bring_rows_near(scan, found);
         take_results(scan, found);
         if (!ahead) pfree(const_cast<Result*>(found.results));
         advance(&now, access_method_of(index), request, found);

@@ -19,6 +19,7 @@ constexpr std::uint32_t max_in_flight = 64;               // requests of a conne
 constexpr std::size_t max_unsent = std::size_t{4} << 20;  // bytes of replies that a connection doesn't read
 constexpr auto greeting_patience = std::chrono::seconds(10);
 constexpr int max_events = 256;
+constexpr int looks_of_all = 4;  // one in so many is for all that may happen, the rest for who is likely to ask next
 
 }  // namespace
 
@@ -117,16 +118,37 @@ int IoThread::wait_for_events(std::span<epoll_event> events)
 {
     const int most = static_cast<int>(events.size());
     if (awake_until_ != Clock::time_point{} && next_timeout() != 0) {
-        for (;;) {
-            const int count = ::epoll_wait(epoll_.get(), events.data(), most, 0);
-            if (count != 0) return count;
+        for (int look = 0;; ++look) {
+            if (look % looks_of_all != 0) {
+                if (hear_next_asker()) return 0;
+            } else if (const int count = ::epoll_wait(epoll_.get(), events.data(), most, 0); count != 0) {
+                return count;
+            }
             const auto now = Clock::now();
             if (now >= awake_until_ || !engine_.attention.has_room(engine_.in_flight.load(), now)) break;
             rest_between_looks();
         }
         awake_until_ = Clock::time_point{};
     }
+    next_asker_.reset();
     return ::epoll_wait(epoll_.get(), events.data(), most, next_timeout());
+}
+
+bool IoThread::hear_next_asker()
+{
+    const ConnectionPtr connection = next_asker_;
+    if (!connection || connection->closed() || connection->held_back || !may_parse(*connection)) return false;
+    switch (connection->read()) {
+        case Connection::ReadState::nothing:
+            return false;
+        case Connection::ReadState::ended:
+            close(connection);
+            return true;
+        case Connection::ReadState::data:
+            parse(connection);
+            return true;
+    }
+    return false;
 }
 
 void IoThread::stay_awake(std::chrono::nanoseconds patience, Clock::time_point now)
@@ -140,17 +162,19 @@ void IoThread::expect_answer(const Connection& connection)
     if (engine_.attention.has_room(engine_.in_flight.load(), now)) stay_awake(connection.pace.answer.patience(), now);
 }
 
-std::uint32_t IoThread::note_reply(Connection& connection)
+std::uint32_t IoThread::note_reply(const ConnectionPtr& connection)
 {
     // Who has asked for more is about to hear of that.
-    if (connection.in_flight != 1) return 0;
+    if (connection->in_flight != 1) return 0;
     const auto now = Clock::now();
-    Attention::reply_goes(connection.pace, now);
+    ConnectionPace& pace = connection->pace;
+    Attention::reply_goes(pace, now);
     engine_.attention.look_around(engine_.in_flight.load(), now);
-    const auto until_question = connection.pace.question.patience();
+    const auto until_question = pace.question.patience();
     if (until_question.count() == 0 || !engine_.attention.has_room(engine_.in_flight.load(), now)) return 0;
     stay_awake(until_question, now);
-    return static_cast<std::uint32_t>(connection.pace.answer.patience().count());
+    next_asker_ = connection;
+    return static_cast<std::uint32_t>(pace.answer.patience().count());
 }
 
 int IoThread::next_timeout() const
@@ -346,7 +370,7 @@ void IoThread::reply(const ConnectionPtr& connection, std::uint64_t request_id, 
                      Bytes rest, std::shared_ptr<BufferMapping> descriptor)
 {
     if (connection->closed()) return;
-    const std::uint32_t awake_ns = note_reply(*connection);
+    const std::uint32_t awake_ns = note_reply(connection);
     if (request_id == unanswered) return finished(connection);
     if (!connection->send(type, request_id, awake_ns, front, rest, std::move(descriptor))) return close(connection);
     if (connection->unsent() > 0) watch(connection);

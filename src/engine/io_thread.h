@@ -102,12 +102,14 @@ private:
     void loop();
     // Fills `events` with what happened, and returns how many there are. While the thread is to stay awake it polls.
     int wait_for_events(std::span<epoll_event> events);
+    // Reads what the connection that is likely to ask next has sent: whether it did.
+    bool hear_next_asker();
     // Has the next waits poll for so long from now on, unless more begin to work.
     void stay_awake(std::chrono::nanoseconds patience, Clock::time_point now);
     // Stays awake for what another thread is about to say of this connection's request.
     void expect_answer(const Connection& connection);
     // Notes the pace of a connection that is about to be answered; returns what the reply says of staying awake.
-    std::uint32_t note_reply(Connection& connection);
+    std::uint32_t note_reply(const ConnectionPtr& connection);
     int next_timeout() const;
     void run_mailbox();
     void expire_parked();
@@ -146,6 +148,7 @@ private:
     std::vector<ConnectionPtr> to_parse_;                                // were held back by limits
     std::deque<std::pair<Clock::time_point, std::uint64_t>> ungreeted_;  // when their patience with them ends
     Clock::time_point awake_until_{};
+    ConnectionPtr next_asker_;  // answered last, while the thread stays awake for its next question
     std::uint64_t last_ticket_ = 0;
     std::unordered_map<std::uint64_t, Parked> parked_;
     std::multimap<Clock::time_point, std::uint64_t> deadlines_;

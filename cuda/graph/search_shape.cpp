@@ -57,13 +57,15 @@ std::uint32_t option_bits(const SearchShape& shape)
     return std::clamp(bits_of(std::max(16 * ef, 2 * live)), least_bits, most_bits);
 }
 
+constexpr std::uint32_t few_together = 4;  // rows that a block among many expands together
+
 // More rows a turn mean fewer turns, and rows that fewer would not have led to. Where a search is short that costs
 // large batches more than it is worth to single queries.
 std::size_t default_steps(std::size_t ef)
 {
-    constexpr std::size_t long_search = 128;
-    if (ef >= long_search) return std::min<std::size_t>(ef / 6, most_steps);
-    return std::clamp<std::size_t>(ef / 12, 1, most_together);
+    constexpr std::size_t long_search = 96;
+    if (ef < long_search) return most_together;
+    return std::min<std::size_t>(ef / 6 / few_together * few_together, most_steps);
 }
 
 // Blocks of so much shared memory that a multiprocessor takes at a time.
@@ -204,12 +206,14 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     shape.wanted = static_cast<std::uint32_t>(std::clamp<std::size_t>(wanted, 1, ef));
     traversal.ef = static_cast<std::uint32_t>(ef);
     traversal.length = static_cast<std::uint32_t>(settings.get("unbounded_queue", 0) > 0 ? 4 * ef : ef);
-    traversal.steps = setting(settings, "multi_step", default_steps(ef), 1, std::min<std::size_t>(ef, most_steps));
     traversal.degree = static_cast<std::uint32_t>(ground.degree);
+    traversal.steps = setting(settings, "multi_step", default_steps(ef), 1, std::min<std::size_t>(ef, most_steps));
+    traversal.most_early = few_together;
     traversal.degree_inverse = inverse_of(traversal.degree);
     traversal.deletes = settings.get("visited_deletion", 0) > 0;
     traversal.selected = traversal.deletes || settings.get("selected_insertion", 0) > 0;
     shape.alone = count <= ground.multiprocessors;
+    if (!shape.alone) traversal.most_together = few_together;
     shape.visited = static_cast<VisitedKind>(std::clamp<std::int64_t>(settings.get("visited", 0), 0, 2));
     if (shape.visited == VisitedKind::bloom) traversal.deletes = false;
     shape.seeds = setting(settings, "seeds", ground.seeds, 1, ground.seeds);

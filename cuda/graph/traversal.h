@@ -143,7 +143,7 @@ private:
         const std::uint32_t waiting = find_waiting(first);
         if (waiting == 0) return false;
         const std::uint32_t* places = memory_.parents(group_.warp());
-        const std::uint32_t parents = begin_turn(smaller(waiting, shape_.steps), first);
+        const std::uint32_t parents = begin_turn(smaller(waiting, most_parents()), first);
         const auto row = [&](std::uint32_t parent) { return row_of(entries[places[parent]]); };
         locate(parents * shape_.degree, waiting * shape_.degree, [&](std::uint32_t i) { return link(i, row); });
         for (std::uint32_t i = group_.rank(); i < parents; i += group_.size()) entries[places[i]] |= 1;
@@ -156,8 +156,7 @@ private:
     {
         waiting_ = find_waiting(first);
         if (waiting_ == 0) return false;
-        const std::uint32_t most = queue_.is_full() ? shape_.steps : shape_.together();
-        parents_ = begin_turn(smaller(waiting_, most), first);
+        parents_ = begin_turn(smaller(waiting_, most_parents()), first);
         next_parent_ = 0;
         std::uint32_t* parents = memory_.parents(group_.warp());
         group_.by_warp(waiting_, [&](std::uint32_t i) { parents[i] = row_of(queue_.entries()[parents[i]]); });
@@ -172,6 +171,7 @@ private:
         const auto waits = [&](std::uint32_t i) { return !is_expanded(entries[i]); };
         return group_.first_matches(first, shape_.ef, shape_.places(), waits, memory_.parents(group_.warp()));
     }
+    PGWARP_HOST_DEVICE std::uint32_t most_parents() const { return queue_.is_full() ? shape_.steps : shape_.early(); }
     PGWARP_HOST_DEVICE std::uint32_t begin_turn(std::uint32_t parents, std::uint32_t& first) const
     {
         first = memory_.parents(group_.warp())[parents - 1] + 1;
@@ -260,7 +260,7 @@ private:
     {
         while (offered < shape_.again) {
             const std::uint32_t begin = offered;
-            offered += smaller(most_located(), shape_.again - begin);
+            offered += smaller(shape_.early() * shape_.degree, shape_.again - begin);
             locate(offered - begin, offered - begin, [&](std::uint32_t i) { return memory_.again()[begin + i]; });
             if (memory_.counters()[fresh_counter] > 0) return true;
             group_.sync();  // before the next is counted

@@ -22,14 +22,13 @@ PGWARP_HOST_DEVICE constexpr std::uint32_t quotient(std::uint32_t a, std::uint32
 }
 
 inline constexpr std::uint32_t most_steps = 32;  // rows of a turn
-// A group that is alone expands them so many at a time: more would be more memory, and no faster.
 inline constexpr std::uint32_t most_together = 8;
 
 struct TraversalShape {
     std::uint32_t ef = 0;      // rows that are to be expanded: a queue of the best so many
     std::uint32_t length = 0;  // of the queue, >= ef: more are of use to those who want to see what bounding it saves
     // Rows expanded a turn (SONG: multi-step probing), chosen before any of them is; while the queue is not full,
-    // together() at most.
+    // early() at most.
     std::uint32_t steps = 1;
     std::uint32_t degree = 0;
     // Rows scored at a time, >= together() * degree, where others help: steps * degree. Starts may come in larger
@@ -45,12 +44,17 @@ struct TraversalShape {
     std::uint32_t ahead = 0;        // rows after those that are expanded whose neighbours are brought near
     std::uint32_t near_places = 0;  // links of rows that come before this place in the queue, and
     std::uint32_t ranked = 0;       // vectors of rows that are before this place in the end
+    // A group that nobody helps expands the rows of a turn so many at a time, at least early(): more would be more
+    // memory, and no faster. Nothing depends on it either.
+    std::uint32_t most_together = graph::most_together;
+    std::uint32_t most_early = graph::most_together;
 
     PGWARP_HOST_DEVICE constexpr std::uint32_t places() const { return steps + ahead; }
     PGWARP_HOST_DEVICE constexpr std::uint32_t together() const
     {
         return steps < most_together ? steps : most_together;
     }
+    PGWARP_HOST_DEVICE constexpr std::uint32_t early() const { return steps < most_early ? steps : most_early; }
 };
 
 // Where a search begins: at the best `kept` of some rows, and at one from which all others can be reached.

@@ -67,7 +67,7 @@ void launch(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cu
 void traverse_plainly(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
 {
     with_score_kind(*job.view, [&]<ScoreKind kind>() {
-        const bool wide = job.shape.traversal.steps > most_together || job.shape.helps;
+        const bool wide = job.shape.traversal.steps > job.shape.traversal.together() || job.shape.helps;
         if (job.shape.alone && wide) return launch<kind, true, true>(job, first, count, stream);
         if (job.shape.alone) return launch<kind, true, false>(job, first, count, stream);
         if (wide) return launch<kind, false, true>(job, first, count, stream);

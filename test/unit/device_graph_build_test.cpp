@@ -224,6 +224,7 @@ TEST(SearchShapes, OfFewQueriesReadAhead)
         EXPECT_EQ(one.traversal.ef, many.traversal.ef);
         EXPECT_EQ(one.traversal.length, many.traversal.length);
         EXPECT_EQ(one.traversal.steps, many.traversal.steps);
+        EXPECT_EQ(one.traversal.early(), many.traversal.early());
         EXPECT_EQ(one.traversal.again, many.traversal.again);
         EXPECT_EQ(one.starts, many.starts);
         EXPECT_EQ(one.wanted, many.wanted);
@@ -250,7 +251,7 @@ TEST(SearchShapes, OfFewQueriesShareSeeds)
     ground.clusters = true;
     ground.multiprocessors = 132;
     ground.seeds = 2500;
-    const SearchShape one = search_shape({}, 100, 26, 1, ground);
+    const SearchShape one = search_shape({}, 80, 26, 1, ground);
     EXPECT_EQ(one.cluster, 4);
     EXPECT_EQ(one.gathered(), 3 * noted_starts(one.traversal, one.starts));
     EXPECT_GE(one.layout().rows, one.layout().gathered + one.gathered() * 8);
@@ -259,13 +260,13 @@ TEST(SearchShapes, OfFewQueriesShareSeeds)
     ground.rows = 60000;
     EXPECT_EQ(search_shape({}, 4000, 26, 1, ground).cluster, 1);
     ground.rows = 1000000;
-    EXPECT_EQ(search_shape({}, 100, 26, 32, ground).cluster, 1);
-    EXPECT_EQ(search_shape({}, 100, 26, 1000, ground).cluster, 1);
+    EXPECT_EQ(search_shape({}, 80, 26, 32, ground).cluster, 1);
+    EXPECT_EQ(search_shape({}, 80, 26, 1000, ground).cluster, 1);
     ground.seeds = 200;
-    EXPECT_EQ(search_shape({}, 100, 26, 1, ground).cluster, 1);
+    EXPECT_EQ(search_shape({}, 80, 26, 1, ground).cluster, 1);
     ground.seeds = 2500;
     ground.clusters = false;
-    EXPECT_EQ(search_shape({}, 100, 26, 1, ground).cluster, 1);
+    EXPECT_EQ(search_shape({}, 80, 26, 1, ground).cluster, 1);
 }
 
 // Long searches have turns of many rows, alone and in batches; blocks share them where there are few queries.
@@ -275,13 +276,13 @@ TEST(SearchShapes, OfLongSearchesAreHelped)
     ground.clusters = true;
     ground.multiprocessors = 132;
     ground.seeds = 2500;
-    EXPECT_FALSE(search_shape({}, 100, 26, 1, ground).helps);
-    for (const std::size_t ef : {128, 192, 1000}) {
+    EXPECT_FALSE(search_shape({}, 80, 26, 1, ground).helps);
+    for (const std::size_t ef : {96, 192, 1000}) {
         const SearchShape one = search_shape({}, ef, 26, 1, ground);
         const SearchShape many = search_shape({}, ef, 26, 10000, ground);
         EXPECT_GT(one.traversal.steps, most_together);
         EXPECT_EQ(one.traversal.steps, many.traversal.steps);
-        EXPECT_EQ(one.traversal.together(), most_together);
+        EXPECT_EQ(one.traversal.together(), one.traversal.most_together);
         EXPECT_TRUE(one.helps);
         EXPECT_FALSE(many.helps);
         EXPECT_GE(one.gathered(), one.traversal.steps * one.traversal.degree);
@@ -291,9 +292,9 @@ TEST(SearchShapes, OfLongSearchesAreHelped)
     }
     // Rows that are long are shared sooner, however few seeds there are.
     ground.row_bytes = 1536;
-    EXPECT_TRUE(search_shape({}, 100, 26, 1, ground).helps);
+    EXPECT_TRUE(search_shape({}, 80, 26, 1, ground).helps);
     ground.seeds = 100;
-    EXPECT_TRUE(search_shape({}, 100, 26, 1, ground).helps);
+    EXPECT_TRUE(search_shape({}, 80, 26, 1, ground).helps);
     ParameterList settings;
     settings.set("help", 1);
     EXPECT_FALSE(search_shape(settings, 192, 26, 1, ground).helps);

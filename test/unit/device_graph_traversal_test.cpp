@@ -55,6 +55,8 @@ struct Setting {
     bool deletes;
     std::uint32_t bits;
     std::uint32_t threads;
+    std::uint32_t early = most_together;     // while the queue is not full
+    std::uint32_t together = most_together;  // of a turn
 };
 
 constexpr std::uint32_t kept_starts = 7;
@@ -72,7 +74,8 @@ std::uint32_t most_fresh(std::uint32_t steps)
 // The textbook form: a sorted list, all visited rows in a set. The best starts are offered again in the end, some at a
 // time, as long as some of those not met get in.
 std::vector<std::uint32_t> plain_search(const Graph& graph, float query, const std::vector<std::uint32_t>& starts,
-                                        std::uint32_t ef, std::uint32_t most_parents, std::uint32_t again = 0)
+                                        std::uint32_t ef, std::uint32_t most_parents, std::uint32_t again = 0,
+                                        std::uint32_t most_early = most_together)
 {
     std::vector<Entry> queue;
     std::set<std::uint32_t> visited;
@@ -96,8 +99,8 @@ std::vector<std::uint32_t> plain_search(const Graph& graph, float query, const s
     cut();
     for (std::size_t offered = 0;;) {
         std::vector<std::uint32_t> parents;
-        const std::uint32_t together = std::min(most_parents, most_together);
-        const std::uint32_t steps = queue.size() < ef ? together : most_parents;
+        const std::uint32_t early = std::min(most_parents, most_early);
+        const std::uint32_t steps = queue.size() < ef ? early : most_parents;
         for (Entry& entry : queue) {
             if (is_expanded(entry) || parents.size() == steps) continue;
             entry |= 1;
@@ -106,7 +109,7 @@ std::vector<std::uint32_t> plain_search(const Graph& graph, float query, const s
         if (parents.empty()) {
             const std::size_t met = visited.size();
             while (offered < noted.size() && visited.size() == met) {
-                const std::size_t end = std::min<std::size_t>(offered + together * Graph::degree, noted.size());
+                const std::size_t end = std::min<std::size_t>(offered + early * Graph::degree, noted.size());
                 for (; offered < end; ++offered) offer(noted[offered]);
             }
             cut();
@@ -124,16 +127,20 @@ std::vector<std::uint32_t> plain_search(const Graph& graph, float query, const s
 
 TraversalShape shape_of(const Setting& setting, std::uint32_t again)
 {
-    return {setting.ef,
-            setting.length,
-            setting.steps,
-            Graph::degree,
-            most_fresh(setting.steps),
-            inverse_of(Graph::degree),
-            setting.threads,
-            again,
-            setting.selected,
-            setting.deletes};
+    TraversalShape shape;
+    shape.ef = setting.ef;
+    shape.length = setting.length;
+    shape.steps = setting.steps;
+    shape.degree = Graph::degree;
+    shape.most_fresh = most_fresh(setting.steps);
+    shape.degree_inverse = inverse_of(Graph::degree);
+    shape.warps = setting.threads;
+    shape.again = again;
+    shape.selected = setting.selected;
+    shape.deletes = setting.deletes;
+    shape.most_early = setting.early;
+    shape.most_together = setting.together;
+    return shape;
 }
 
 std::vector<std::uint32_t> rows_found(const Entry* entries, std::uint32_t ef)
@@ -263,7 +270,7 @@ TEST_P(Options, FindTheSameTogether)
         std::erase(starts, 0U);
         starts.insert(starts.begin(), 0);
         const auto count = static_cast<std::uint32_t>(starts.size());
-        const auto expected = plain_search(graph, query, starts, setting.ef, setting.steps, again);
+        const auto expected = plain_search(graph, query, starts, setting.ef, setting.steps, again, setting.early);
         for (const bool all_rows : {true, false}) {
             for (const bool helps : {false, true}) {
                 if (helps && (groups == 1 || setting.selected)) continue;
@@ -288,9 +295,10 @@ TEST_P(Options, FindWhatAPlainSearchFinds)
     for (int i = 0; i < queries; ++i) {
         const float query = std::uniform_real_distribution<float>(0, 1000)(random);
         const std::vector<std::uint32_t> starts = some_starts(graph, random, 5 + i);
-        const std::vector<std::uint32_t> expected = plain_search(graph, query, starts, setting.ef, setting.steps);
+        const std::vector<std::uint32_t> expected =
+            plain_search(graph, query, starts, setting.ef, setting.steps, 0, setting.early);
         EXPECT_EQ(search<VisitedHash>(graph, query, starts, setting).rows, expected) << "query " << i;
-        if (setting.steps > most_together) continue;
+        if (setting.steps > setting.together) continue;
         const Found narrow = search<VisitedHash, false>(graph, query, starts, setting);
         EXPECT_EQ(narrow.rows, expected) << "query " << i << ", turns at once";
     }
@@ -314,7 +322,8 @@ TEST_P(Options, ComeToWhereOnlySeedsAre)
         const float query = std::uniform_real_distribution<float>(0, 1000)(random);
         const std::vector<std::uint32_t> starts = some_starts(graph, random, 300);
         const Found found = search<VisitedHash>(graph, query, starts, setting, 40);
-        EXPECT_EQ(found.rows, plain_search(graph, query, starts, setting.ef, setting.steps, 40)) << "query " << i;
+        EXPECT_EQ(found.rows, plain_search(graph, query, starts, setting.ef, setting.steps, 40, setting.early))
+            << "query " << i;
         better += found.rows != search<VisitedHash>(graph, query, starts, setting).rows ? 1 : 0;
     }
     if (setting.ef >= 50) {
@@ -322,17 +331,17 @@ TEST_P(Options, ComeToWhereOnlySeedsAre)
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Traversal, Options,
-                         testing::Values(Setting{16, 16, 1, false, false, 12, 1},
-                                         Setting{16, 16, 1, false, false, 12, 4}, Setting{1, 1, 1, false, false, 10, 3},
-                                         Setting{50, 50, 1, false, false, 7, 1}, Setting{50, 50, 1, false, false, 5, 3},
-                                         Setting{50, 50, 4, false, false, 8, 4}, Setting{50, 50, 4, false, false, 4, 1},
-                                         Setting{33, 33, 3, true, false, 8, 4}, Setting{33, 33, 3, true, true, 7, 1},
-                                         Setting{64, 64, 1, true, true, 8, 4}, Setting{20, 100, 1, false, false, 11, 2},
-                                         Setting{200, 200, 8, true, true, 9, 5},
-                                         Setting{120, 120, 32, false, false, 10, 3},
-                                         Setting{120, 120, 20, false, false, 6, 4},
-                                         Setting{60, 60, 13, true, true, 9, 2}));
+INSTANTIATE_TEST_SUITE_P(
+    Traversal, Options,
+    testing::Values(Setting{50, 50, 8, false, false, 8, 4, 4, 8}, Setting{50, 50, 8, false, false, 8, 3, 4, 4},
+                    Setting{60, 60, 32, false, false, 9, 4, 4, 8}, Setting{16, 16, 1, false, false, 12, 1},
+                    Setting{16, 16, 1, false, false, 12, 4}, Setting{1, 1, 1, false, false, 10, 3},
+                    Setting{50, 50, 1, false, false, 7, 1}, Setting{50, 50, 1, false, false, 5, 3},
+                    Setting{50, 50, 4, false, false, 8, 4}, Setting{50, 50, 4, false, false, 4, 1},
+                    Setting{33, 33, 3, true, false, 8, 4}, Setting{33, 33, 3, true, true, 7, 1},
+                    Setting{64, 64, 1, true, true, 8, 4}, Setting{20, 100, 1, false, false, 11, 2},
+                    Setting{200, 200, 8, true, true, 9, 5}, Setting{120, 120, 32, false, false, 10, 3},
+                    Setting{120, 120, 20, false, false, 6, 4}, Setting{60, 60, 13, true, true, 9, 2}));
 
 TEST(Traversal, TheFiltersLoseLittle)
 {

@@ -105,7 +105,7 @@ public:
         }
         if (repeats) drop_repeats(kept);
         if constexpr (Group::alone) {
-            if (kept > 3 * length_ && trims()) kept = trim(kept, &counters[kept_counter + (turn_ ^ 1)]);
+            if (pays_to_trim(kept)) kept = trim(kept, &counters[kept_counter + (turn_ ^ 1)]);
         }
         Entry* to = memory_.entries(side_ ^ 1);
         place_all(kept, to, comes, entered, left);
@@ -118,6 +118,12 @@ public:
 private:
     // Parts of a batch, each the neighbouring threads' that share it: twice as many as stay, where there are threads.
     PGWARP_HOST_DEVICE std::uint32_t parts() const { return group_.size() >> group_.sharer_bits(2 * length_); }
+
+    // There is room for a key of each part where more than so many came.
+    PGWARP_HOST_DEVICE bool pays_to_trim(std::uint32_t kept) const
+    {
+        return kept > 3 * length_ && kept > parts() && trims();
+    }
 
     PGWARP_HOST_DEVICE static std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
     PGWARP_HOST_DEVICE static std::uint32_t key_of(Entry entry) { return static_cast<std::uint32_t>(entry >> 32); }

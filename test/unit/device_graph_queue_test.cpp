@@ -82,6 +82,7 @@ TEST_P(Queues, KeepTheBestThatWereOffered)
             }
         });
         EXPECT_EQ(found, best_of(batches, work.length));
+        EXPECT_TRUE(memory.is_intact());
         EXPECT_EQ(trimmed, work.threads > work.length);
     }
 }
@@ -89,7 +90,8 @@ TEST_P(Queues, KeepTheBestThatWereOffered)
 INSTANTIATE_TEST_SUITE_P(All, Queues,
                          testing::Values(Work{1, 10, 100, false}, Work{7, 10, 100, false}, Work{8, 7, 22, false},
                                          Work{16, 7, 200, false}, Work{16, 7, 200, true}, Work{16, 15, 300, false},
-                                         Work{16, 1, 40, true}, Work{24, 20, 70, true}));
+                                         Work{16, 1, 40, true}, Work{24, 20, 70, true}, Work{16, 1, 5, false},
+                                         Work{24, 3, 11, true}, Work{16, 2, 16, false}, Work{16, 2, 17, false}));
 
 }  // namespace
 

@@ -182,6 +182,7 @@ Found search(const Graph& graph, float query, const std::vector<std::uint32_t>& 
         found.scored = traversal.counts().scored;
         found.rows = rows_found(traversal.found(), setting.ef);
     });
+    EXPECT_TRUE(memory.is_intact());
     return found;
 }
 
@@ -248,6 +249,7 @@ Found search_together(const Graph& graph, float query, const TraversalStarts& st
     };
     for (std::uint32_t own = 0; own < groups; ++own) crew.emplace_back(work, own);
     crew.clear();
+    for (const HostMemory& memory : memories) EXPECT_TRUE(memory.is_intact());
     return found;
 }
 

@@ -1,6 +1,7 @@
 // The groups of threads that searches on a device run in (cuda/graph/traversal.h), of threads of the CPU.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <cstdint>
@@ -98,7 +99,7 @@ public:
         : shape_(shape),
           entries_(2 * shape.length),
           kept_(cuda::graph::kept_room(shape.most_fresh)),
-          rows_(shape.most_fresh),
+          rows_(shape.most_fresh + behind, untouched),
           parents_(shape.warps * shape.places()),
           again_(shape.again),
           first_(cuda::graph::no_entry),
@@ -116,7 +117,16 @@ public:
     cuda::graph::Entry* gathered() const { return gathered_.data(); }
     cuda::graph::CrewTask* task() const { return &task_; }
 
+    // Whether nobody has written behind rows().
+    bool is_intact() const
+    {
+        return std::all_of(rows_.end() - behind, rows_.end(), [](std::uint32_t word) { return word == untouched; });
+    }
+
 private:
+    static constexpr std::uint32_t untouched = 0xa5a5a5a5;
+    static constexpr std::uint32_t behind = 64;
+
     cuda::graph::TraversalShape shape_;
     mutable std::vector<cuda::graph::Entry> entries_;
     mutable std::vector<cuda::graph::Entry> kept_;

@@ -58,9 +58,12 @@ std::uint32_t option_bits(const SearchShape& shape)
 }
 
 constexpr std::uint32_t few_together = 4;  // rows that a block among many expands together
+constexpr std::uint32_t early_rows = 4;  // of a turn while the queue is not full: those that come first are seldom near
+static_assert(early_rows <= few_together);
 
-// More rows a turn mean fewer turns, and rows that fewer would not have led to. Where a search is short that costs
-// large batches more than it is worth to single queries.
+// More rows a turn mean fewer turns, and rows that fewer would not have led to. Where a search is short more than are
+// expanded together cost large batches more than they are worth to single queries. In long ones, whole pieces of what a
+// block among many expands together.
 std::size_t default_steps(std::size_t ef)
 {
     constexpr std::size_t long_search = 96;
@@ -208,7 +211,7 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     traversal.length = static_cast<std::uint32_t>(settings.get("unbounded_queue", 0) > 0 ? 4 * ef : ef);
     traversal.degree = static_cast<std::uint32_t>(ground.degree);
     traversal.steps = setting(settings, "multi_step", default_steps(ef), 1, std::min<std::size_t>(ef, most_steps));
-    traversal.most_early = few_together;
+    traversal.most_early = early_rows;
     traversal.degree_inverse = inverse_of(traversal.degree);
     traversal.deletes = settings.get("visited_deletion", 0) > 0;
     traversal.selected = traversal.deletes || settings.get("selected_insertion", 0) > 0;

@@ -47,6 +47,8 @@ struct TraversalShape {
     // A group that nobody helps expands the rows of a turn so many at a time, at least early(): more would be more
     // memory, and no faster. Nothing depends on it either.
     std::uint32_t most_together = graph::most_together;
+    // What is found depends on this one: rows of a turn while the queue is not full, and, times the degree, starts that
+    // are offered again together.
     std::uint32_t most_early = graph::most_together;
 
     PGWARP_HOST_DEVICE constexpr std::uint32_t places() const { return steps + ahead; }

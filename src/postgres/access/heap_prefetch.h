@@ -32,8 +32,8 @@ void prefetch_pages(Relation heap, const Result* rows, uint32 count, HeapPrefetc
 // Second step, some time later: the rows themselves.
 void prefetch_rows(const HeapPrefetch& prefetch);
 // Third step, before a row is fetched: `fetch` takes the row's page from where it was seen, which saves looking it up
-// among all buffers. Nothing changes when it was not seen, or is no longer there. The heap is one that
-// may_prefetch() accepts, or was never prefetched.
+// among all buffers, and prunes it as a fetch would. Nothing changes when it was not seen, or is no longer there. The
+// heap is one that may_prefetch() accepts, or was never prefetched.
 void reuse_page(Relation heap, IndexFetchTableData* fetch, BlockNumber block);
 
 }  // namespace pgwarp

@@ -22,6 +22,11 @@ using Entry = std::uint64_t;
 inline constexpr Entry no_entry = ~Entry{0};            // behind all others, counts as expanded
 inline constexpr std::uint32_t most_rows = 0x7fffffff;  // row numbers take 31 bits
 
+PGWARP_HOST_DEVICE constexpr std::uint32_t smaller(std::uint32_t a, std::uint32_t b)
+{
+    return a < b ? a : b;
+}
+
 // Floats as unsigned numbers in the same order; infinities and NaN become the last key.
 PGWARP_HOST_DEVICE inline std::uint32_t score_key(float score)
 {

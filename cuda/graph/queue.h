@@ -23,9 +23,12 @@ namespace pgwarp::cuda::graph
 inline constexpr std::uint32_t queue_counters = 9;
 inline constexpr std::uint32_t kept_counter = 0;    // and the next, for every other batch: entries in `kept`
 inline constexpr std::uint32_t lowest_counter = 2;  // and the next: the least place that an entry gets in at
-inline constexpr std::uint32_t fresh_counter = 4;   // rows that were located, of the traversal
-inline constexpr std::uint32_t lost_counter = 5;    // 1: some located row was not remembered, it may come twice
-inline constexpr std::uint32_t turns_counter = 6;   // and the next: TraversalCounts
+// Of the traversal:
+inline constexpr std::uint32_t located_counter = 4;  // rows that were put down, to be scored
+inline constexpr std::uint32_t lost_counter = 5;     // 1: some of them was not remembered, it may come twice
+inline constexpr std::uint32_t turns_counter = 6;    // TraversalCounts, from here to the end
+inline constexpr std::uint32_t expanded_counter = 7;
+inline constexpr std::uint32_t scored_counter = 8;
 
 inline constexpr std::uint32_t nowhere = 0xffffffff;  // behind all others
 
@@ -125,7 +128,6 @@ private:
         return kept > 3 * length_ && kept > parts() && trims();
     }
 
-    PGWARP_HOST_DEVICE static std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
     PGWARP_HOST_DEVICE static std::uint32_t key_of(Entry entry) { return static_cast<std::uint32_t>(entry >> 32); }
 
     // Drops most of those that came but are behind the `length` first of them, none of which is there twice: how many

@@ -101,8 +101,8 @@ struct SearchShape {
     std::uint32_t visited_bits = 0;
     std::uint32_t seeds = 0;
     std::uint32_t starts = 0;  // of them that a search begins at, beside the first, from which all rows can be reached
-    std::uint32_t offered =
-        0;  // of them that tiles propose, the nearest first; 0: the traversal looks at all seeds itself
+    // Of the seeds, those that tiles propose, the nearest first; 0: the traversal looks at all itself.
+    std::uint32_t offered = 0;
     std::uint32_t lanes = 32;
     std::uint32_t team = 8;
     std::uint32_t groups = 1;          // queries a block

@@ -20,7 +20,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "graph/beginning.h"
 #include "graph/crew.h"
+#include "graph/intake.h"
 #include "graph/queue.h"
 #include "graph/traversal_shape.h"
 #include "graph/visited.h"
@@ -38,11 +40,13 @@ template <class Group, class Memory, class Visited, class Scores, bool wide = tr
 class Traversal
 {
 public:
+    // neighbours: [rows][degree].
     PGWARP_HOST_DEVICE Traversal(const Group& group, const TraversalShape& shape, const Memory& memory,
-                                 const Visited& visited, const Scores& scores)
+                                 const Visited& visited, const Scores& scores, const std::uint32_t* neighbours)
         : group_(group),
           shape_(shape),
           memory_(memory),
+          intake_(group, shape, memory, neighbours),
           queue_(group, memory, shape.length),
           visited_(visited),
           scores_(scores)
@@ -51,18 +55,14 @@ public:
         finds_repeats_ = Visited::finds_repeats && !remembered_late_;
     }
 
-    // Through neighbours [rows][degree]; the visited rows have been cleared. Afterwards found() and counts() of the
-    // first group are the answer, for all its threads to see. Where the crew helps, that group has arrived once more
-    // than it waited: its memory stays until it has.
+    // The visited rows have been cleared. Afterwards found() and counts() of the first group are the answer, for all
+    // its threads to see. Where the crew helps, that group has arrived once more than it waited: its memory stays until
+    // it has.
     template <class Crew = NoCrew>
-    PGWARP_HOST_DEVICE void run(const TraversalStarts& starts, const std::uint32_t* neighbours, const Crew& crew = {})
+    PGWARP_HOST_DEVICE void run(const TraversalStarts& starts, const Crew& crew = {})
     {
-        neighbours_ = neighbours;
-        clear_fresh();
-        if (group_.rank() + 1 == group_.size()) {
-            for (std::uint32_t i = turns_counter; i < queue_counters; ++i) memory_.counters()[i] = 0;
-        }
-        if (begin_at(starts, crew)) {
+        intake_.clear();
+        if (Beginning(group_, shape_, memory_, scores_, intake_).begin(queue_, starts, crew)) {
             lead(starts, crew);
             if constexpr (Crew::shares) {
                 if (helped_by(crew)) dismiss(crew);
@@ -74,11 +74,7 @@ public:
 
     // The queue's `length` entries.
     PGWARP_HOST_DEVICE const Entry* found() const { return queue_.entries(); }
-    PGWARP_HOST_DEVICE TraversalCounts counts() const
-    {
-        const std::uint32_t* counts = memory_.counters() + turns_counter;
-        return {counts[0], counts[1], counts[2]};
-    }
+    PGWARP_HOST_DEVICE TraversalCounts counts() const { return intake_.counts(); }
 
 private:
     // From where the first group begins to where all is expanded.
@@ -175,8 +171,8 @@ private:
     PGWARP_HOST_DEVICE std::uint32_t begin_turn(std::uint32_t parents, std::uint32_t& first) const
     {
         first = memory_.parents(group_.warp())[parents - 1] + 1;
-        count(0, 1);
-        count(1, parents);
+        intake_.count(turns_counter, 1);
+        intake_.count(expanded_counter, parents);
         return parents;
     }
 
@@ -185,8 +181,8 @@ private:
     PGWARP_HOST_DEVICE std::uint32_t link(std::uint32_t i, const RowOf& row_of_parent) const
     {
         const std::uint32_t parent = quotient(i, shape_.degree_inverse);
-        const std::size_t row = row_of_parent(parent);
-        return neighbours_[row * shape_.degree + (i - parent * shape_.degree)];
+        const std::uint32_t row = row_of_parent(parent);
+        return intake_.neighbours_of(row)[i - parent * shape_.degree];
     }
 
     template <class Crew>
@@ -204,7 +200,7 @@ private:
         tell(parents_, crew);
         const Part part = part_of(crew, parents_ * shape_.degree);
         bring_links(part, parents);
-        if (group_.rank() == 0) memory_.counters()[fresh_counter] = part.size();
+        intake_.set_located(part.size());
         crew.wait();
         group_.sync();
         next_parent_ = parents_;
@@ -262,169 +258,14 @@ private:
             const std::uint32_t begin = offered;
             offered += smaller(shape_.early() * shape_.degree, shape_.again - begin);
             locate(offered - begin, offered - begin, [&](std::uint32_t i) { return memory_.again()[begin + i]; });
-            if (memory_.counters()[fresh_counter] > 0) return true;
+            if (intake_.located() > 0) return true;
             group_.sync();  // before the next is counted
         }
         return false;
     }
 
-    // The queue of the first group has the best of the starts then, and the first row is in it or located. False in
-    // the others. Starts that are all rows are shared.
-    template <class Crew>
-    PGWARP_HOST_DEVICE bool begin_at(const TraversalStarts& starts, const Crew& crew)
-    {
-        const std::uint32_t kept = smaller(starts.kept, shape_.length);
-        const std::uint32_t noted = noted_starts(shape_, starts.kept);
-        Queue<Group, Memory> few(group_, memory_, noted);
-        few.clear();
-        group_.sync();
-        Part part{0, starts.count};
-        bool shared = false;
-        if constexpr (Crew::shares) {
-            shared = starts.all_rows && crew.size() > 1;
-            if (!shared && crew.own() > 0) return false;
-            if (shared) {
-                part = part_of(crew, starts.count);
-                crew.begin();
-            }
-        }
-        look_at<Crew::shares>(few, starts, part, noted);
-        if constexpr (Crew::shares) {
-            if (shared && !gather_starts(few, noted, crew)) return false;
-        }
-        // The best are put down, to be offered again in the end; those kept stay in the queue.
-        const Entry* entries = few.entries();
-        for (std::uint32_t i = group_.rank(); i < shape_.again; i += group_.size()) {
-            memory_.again()[i] = i < noted && entries[i] != no_entry ? row_of(entries[i]) : no_row_here;
-        }
-        group_.sync();
-        queue_.continue_with(few, kept);
-        if (Crew::shares && starts.all_rows) {
-            add_first(kept);
-            group_.sync();
-        } else {
-            add_rows(1, [&](std::uint32_t) { return starts.first; });
-        }
-        return true;
-    }
-
-    // The best of each group's part come to the first group.
-    template <class Crew>
-    PGWARP_HOST_DEVICE bool gather_starts(Queue<Group, Memory>& few, std::uint32_t noted, const Crew& crew)
-    {
-        // The memory of a group that has not begun can't be written.
-        crew.wait();
-        if (crew.own() > 0) {
-            Entry* to = crew.leader().gathered() + (crew.own() - 1) * noted;
-            for (std::uint32_t i = group_.rank(); i < noted; i += group_.size()) to[i] = few.entries()[i];
-        }
-        meet(crew);
-        if (crew.own() > 0) return false;
-        take_gathered((crew.size() - 1) * noted, [&](Entry entry) { few.offer(entry); });
-        const auto nothing = [](std::uint32_t) {};
-        take_scored(few, 0, false, nothing, nothing);
-        return true;
-    }
-
-    // take(entry) of what groups have written, by whole warps. A barrier has to follow.
-    template <class Take>
-    PGWARP_HOST_DEVICE void take_gathered(std::uint32_t count, const Take& take)
-    {
-        for (std::uint32_t base = 0; base < count; base += group_.size()) {
-            const std::uint32_t i = base + group_.rank();
-            take(i < count ? memory_.gathered()[i] : no_entry);
-        }
-    }
-
-    // The first row has been scored with the others: it is kept, or farther than all that are. By one thread.
-    PGWARP_HOST_DEVICE void add_first(std::uint32_t kept)
-    {
-        if (group_.rank() != 0 || kept == shape_.length) return;
-        Entry* entries = queue_.entries();
-        const Entry first = *memory_.first();
-        if (first > entries[kept - 1]) entries[kept] = first;
-    }
-
-    // What does not stay is not remembered. notes_first: the entry of the first row is put down, where starts are all
-    // rows.
-    template <bool notes_first>
-    PGWARP_HOST_DEVICE void look_at(Queue<Group, Memory>& few, const TraversalStarts& starts, const Part& part,
-                                    std::uint32_t noted)
-    {
-        // Where sorting many takes long, batches grow: the first set a bound that most of the others do not pass.
-        std::uint32_t batch = few.trims() ? shape_.most_fresh : 4 * noted;
-        for (std::uint32_t begin = part.begin; begin < part.end && noted > 0;) {
-            // Not a last one of few.
-            if (part.end - begin < 2 * batch) batch = part.end - begin;
-            batch = smaller(batch, shape_.most_fresh);
-            const std::uint32_t end = begin + smaller(batch, part.end - begin);
-            score_starts<notes_first>(few, starts, begin, end - begin);
-            begin = end;
-            batch *= 4;
-        }
-    }
-
-    template <bool notes_first>
-    PGWARP_HOST_DEVICE void score_starts(Queue<Group, Memory>& queue, const TraversalStarts& starts,
-                                         std::uint32_t begin, std::uint32_t count)
-    {
-        const std::uint32_t* rows = starts.rows + begin;
-        const auto nothing = [](std::uint32_t) {};
-        if (!starts.all_rows) {
-            add_rows(count, [rows](std::uint32_t i) { return rows[i]; });
-            const std::uint32_t located = memory_.counters()[fresh_counter];
-            scores_(memory_.rows(), located, [&](std::uint32_t, Entry entry) { queue.offer(entry); });
-            take_scored(queue, located, starts.repeats, nothing, nothing);
-            return;
-        }
-        const auto offer = [&](std::uint32_t i, Entry entry) {
-            if (notes_first && begin == 0 && i == 0) *memory_.first() = entry;
-            queue.offer(entry);
-        };
-        if constexpr (requires { scores_.seeds(rows, begin, count, offer); }) {
-            scores_.seeds(rows, begin, count, offer);
-        } else {
-            scores_(rows, count, offer);
-        }
-        take_scored(queue, count, starts.repeats, nothing, nothing);
-    }
-
-    PGWARP_HOST_DEVICE static std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
     PGWARP_HOST_DEVICE std::uint32_t most_located() const { return shape_.together() * shape_.degree; }
 
-    // Adds to one of the TraversalCounts: in shared memory, since registers are scarcer, by the thread that has least
-    // to do.
-    PGWARP_HOST_DEVICE void count(std::uint32_t number, std::uint32_t more) const
-    {
-        if (group_.rank() + 1 == group_.size()) memory_.counters()[turns_counter + number] += more;
-    }
-
-    PGWARP_HOST_DEVICE void clear_fresh()
-    {
-        if (group_.rank() != 0) return;
-        memory_.counters()[fresh_counter] = 0;
-        memory_.counters()[lost_counter] = 0;
-    }
-
-    // Of row_of_number(0) and so on those that is_wanted(row) go to rows(), to be scored.
-    template <class RowOf, class Wanted>
-    PGWARP_HOST_DEVICE void add_rows_if(std::uint32_t count, const RowOf& row_of_number, const Wanted& is_wanted)
-    {
-        // All threads of a warp go through the same turns.
-        for (std::uint32_t base = 0; base < count; base += group_.size()) {
-            const std::uint32_t i = base + group_.rank();
-            const std::uint32_t row = i < count ? row_of_number(i) : no_row_here;
-            const bool comes = row != no_row_here && is_wanted(row);
-            const std::uint32_t place = group_.count(&memory_.counters()[fresh_counter], comes);
-            if (comes) memory_.rows()[place] = row;
-        }
-        group_.sync();
-    }
-    template <class RowOf>
-    PGWARP_HOST_DEVICE void add_rows(std::uint32_t count, const RowOf& row_of_number)
-    {
-        add_rows_if(count, row_of_number, [](std::uint32_t) { return true; });
-    }
     // The same of rows that are not known. From `count` to `ahead` they will be located later: they are brought near.
     template <class RowOf>
     PGWARP_HOST_DEVICE void locate(std::uint32_t count, std::uint32_t ahead, const RowOf& row_of_number)
@@ -438,7 +279,7 @@ private:
                 if (row != no_row_here) scores_.prefetch(row);
             }
         }
-        add_rows_if(count, row_of_number, is_new);
+        intake_.add_rows_if(count, row_of_number, is_new);
     }
 
     // Whether the row was not known.
@@ -446,29 +287,10 @@ private:
     {
         bool lost = false;
         const bool inserted = visited_.insert(row, lost);
-        if (lost) group_.store(&memory_.counters()[lost_counter], 1);
+        if (lost) intake_.set_lost();
         return inserted;
     }
 
-    // Rows were scored: those that were offered come into a queue.
-    template <class Entered, class Left>
-    PGWARP_HOST_DEVICE Taken take_scored(Queue<Group, Memory>& queue, std::uint32_t scored, bool repeats,
-                                         const Entered& entered, const Left& left)
-    {
-        group_.sync();
-        clear_fresh();
-        count(2, scored);
-        return queue.take_in(
-            repeats, [this](std::uint32_t row, std::uint32_t place) { bring_near(row, place); }, entered, left);
-    }
-
-    // A row that comes at such a place of the queue will soon be expanded.
-    PGWARP_HOST_DEVICE void bring_near(std::uint32_t row, std::uint32_t place) const
-    {
-        if (place >= shape_.near_places) return;
-        group_.prefetch(neighbours_ + static_cast<std::size_t>(row) * shape_.degree,
-                        shape_.degree * static_cast<std::uint32_t>(sizeof(*neighbours_)));
-    }
     // What is likely to be ranked.
     PGWARP_HOST_DEVICE void prefetch_vectors() const
     {
@@ -485,8 +307,8 @@ private:
     template <class Crew>
     PGWARP_HOST_DEVICE std::uint32_t admit(bool repeats, const Crew& crew)
     {
-        std::uint32_t located = memory_.counters()[fresh_counter];
-        bool lost = memory_.counters()[lost_counter] != 0;
+        std::uint32_t located = intake_.located();
+        bool lost = intake_.lost();
         const bool together = wide && Crew::shares && together_;
         scores_(memory_.rows(), located, [&](std::uint32_t i, Entry entry) {
             if (!together) {
@@ -507,7 +329,7 @@ private:
         const auto left = [&](std::uint32_t row) {
             if (shape_.deletes) visited_.erase(row);
         };
-        const Taken taken = take_scored(queue_, located, repeats || lost, entered, left);
+        const Taken taken = intake_.take_scored(queue_, located, repeats || lost, entered, left);
         remembered_ += remembered_late_ || together ? taken.entries : located;
         if (!shape_.deletes && remembered_ + most_located() > visited_.capacity()) forget();
         return taken.lowest;
@@ -518,12 +340,12 @@ private:
     PGWARP_HOST_DEVICE bool offer_together(std::uint32_t count, const Crew& crew)
     {
         meet(crew);
-        take_gathered(count, [this](Entry entry) {
+        intake_.take_gathered(count, [this](Entry entry) {
             queue_.offer(lies_before(entry, queue_.end()) && remember(row_of(entry)) ? entry : no_entry);
         });
         group_.sync();
         together_ = false;
-        return memory_.counters()[lost_counter] != 0;
+        return intake_.lost();
     }
 
     // The structure is full: only what is in the queue stays. Where even that is too much, it stays as it is.
@@ -551,9 +373,9 @@ private:
     const Group& group_;
     const TraversalShape& shape_;
     const Memory& memory_;
+    Intake<Group, Memory> intake_;
     Queue<Group, Memory> queue_;
     Visited visited_;
-    const std::uint32_t* neighbours_ = nullptr;
     const Scores& scores_;
     bool remembered_late_ = false;
     bool finds_repeats_ = false;  // of two threads that meet a row at a time, one is told that it is known

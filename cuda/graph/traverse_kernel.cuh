@@ -256,7 +256,7 @@ __device__ inline void rank_in_place(const Group& group, const TraverseArguments
 {
     std::uint32_t* numbers = memory.rows();
     auto* values = reinterpret_cast<std::uint64_t*>(memory.kept());
-    std::uint32_t* found = memory.counters() + fresh_counter;
+    std::uint32_t* found = memory.counters() + located_counter;
     if (group.warp() == 0) {
         const std::uint32_t chosen = choose_found(group, arguments, entries, query, work, numbers);
         if (group.rank() == 0) *found = chosen;
@@ -282,12 +282,12 @@ __device__ inline void traverse_query(const TraverseArguments& arguments, const 
     group.sync();
     stage_query(group, arguments, query, shared + arguments.layout.query);
     const auto scores = scores_of<kind>(group, teams_of(group, shape.team), arguments, shared + arguments.layout.query);
-    Traversal<Group, SharedMemory, Visited<Group>, decltype(scores), wide> traversal(group, shape.traversal, memory,
-                                                                                     visited, scores);
+    Traversal<Group, SharedMemory, Visited<Group>, decltype(scores), wide> traversal(
+        group, shape.traversal, memory, visited, scores, arguments.view.neighbours);
     const TraversalStarts starts = starts_of(arguments, query);
     if constexpr (Group::alone) {
         const ClusterCrew crew(shape.cluster, wide && shape.helps, shared, arguments.layout);
-        traversal.run(starts, arguments.view.neighbours, crew);
+        traversal.run(starts, crew);
         if (crew.own() > 0) return;
         const TraversalCounts work = traversal.counts();
         if (shape.ranks) {
@@ -298,7 +298,7 @@ __device__ inline void traverse_query(const TraverseArguments& arguments, const 
         if (wide && shape.helps) crew.wait();
         return;
     }
-    traversal.run(starts, arguments.view.neighbours);
+    traversal.run(starts);
     write_found(group, arguments, traversal.found(), query, traversal.counts());
 }
 

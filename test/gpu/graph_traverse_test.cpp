@@ -182,12 +182,11 @@ protected:
         const HostMemory memory(traversal);
         VisitedHash<HostGroup> known(group, visited.data(), 16);
         known.clear();
-        Traversal<HostGroup, HostMemory, VisitedHash<HostGroup>, decltype(scores)> search(group, traversal, memory,
-                                                                                          known, scores);
+        Traversal<HostGroup, HostMemory, VisitedHash<HostGroup>, decltype(scores)> search(
+            group, traversal, memory, known, scores, neighbours.data());
         const bool looks = shape.offered == 0;
         search.run({looks ? distinct.data() : starts.data() + query * shape.offered,
-                    looks ? shape.seeds : shape.offered, shape.starts, seeds[0], !looks, looks},
-                   neighbours.data());
+                    looks ? shape.seeds : shape.offered, shape.starts, seeds[0], !looks, looks});
         const Entry* entries = search.found();
         std::vector<std::uint32_t> found;
         for (std::uint32_t i = 0; i < traversal.ef && found.size() < shape.wanted; ++i) {

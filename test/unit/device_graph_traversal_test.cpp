@@ -174,10 +174,9 @@ Found search(const Graph& graph, float query, const std::vector<std::uint32_t>& 
         const auto scores = line_scores(graph, query, group);
         Visited<HostGroup> visited(group, words.data(), setting.bits);
         visited.clear();
-        Traversal<HostGroup, HostMemory, Visited<HostGroup>, decltype(scores), wide> traversal(group, shape, memory,
-                                                                                               visited, scores);
-        traversal.run({starts.data(), static_cast<std::uint32_t>(starts.size()), kept_starts, 0, true},
-                      graph.neighbours.data());
+        Traversal<HostGroup, HostMemory, Visited<HostGroup>, decltype(scores), wide> traversal(
+            group, shape, memory, visited, scores, graph.neighbours.data());
+        traversal.run({starts.data(), static_cast<std::uint32_t>(starts.size()), kept_starts, 0, true});
         if (group.rank() != 0) return;
         found.scored = traversal.counts().scored;
         found.rows = rows_found(traversal.found(), setting.ef);
@@ -239,9 +238,9 @@ Found search_together(const Graph& graph, float query, const TraversalStarts& st
             VisitedHash<HostGroup> visited(group, words.data(), setting.bits);
             visited.clear();
             Traversal<HostGroup, HostMemory, VisitedHash<HostGroup>, decltype(scores)> traversal(
-                group, shape, memories[own], visited, scores);
+                group, shape, memories[own], visited, scores, graph.neighbours.data());
             const HostCrew others(groups, own, helps, memories[0], all);
-            traversal.run(starts, graph.neighbours.data(), others);
+            traversal.run(starts, others);
             if (own > 0) return;
             if (helps) others.wait();
             if (group.rank() == 0) found = {rows_found(traversal.found(), setting.ef), traversal.counts().scored};

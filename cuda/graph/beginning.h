@@ -1,0 +1,143 @@
+// Where a search begins: at the best of some rows, which a crew may share. Free of CUDA; Group, Memory, Scores and Crew
+// as in traversal.h, queue.h and crew.h.
+#pragma once
+
+#include <cstdint>
+
+#include "graph/crew.h"
+#include "graph/intake.h"
+#include "graph/queue.h"
+#include "graph/traversal_shape.h"
+
+namespace pgwarp::cuda::graph
+{
+
+// All that is given has to outlive the beginning.
+template <class Group, class Memory, class Scores>
+class Beginning
+{
+public:
+    PGWARP_HOST_DEVICE Beginning(const Group& group, const TraversalShape& shape, const Memory& memory,
+                                 const Scores& scores, const Intake<Group, Memory>& intake)
+        : group_(group), shape_(shape), memory_(memory), scores_(scores), intake_(intake)
+    {
+    }
+
+    // The queue of the first group has the best of the starts then, and the first row is in it or located. False in
+    // the others. Starts that are all rows are shared.
+    template <class Crew>
+    PGWARP_HOST_DEVICE bool begin(Queue<Group, Memory>& queue, const TraversalStarts& starts, const Crew& crew) const
+    {
+        const std::uint32_t kept = smaller(starts.kept, shape_.length);
+        const std::uint32_t noted = noted_starts(shape_, starts.kept);
+        Queue<Group, Memory> few(group_, memory_, noted);
+        few.clear();
+        group_.sync();
+        Part part{0, starts.count};
+        bool shared = false;
+        if constexpr (Crew::shares) {
+            shared = starts.all_rows && crew.size() > 1;
+            if (!shared && crew.own() > 0) return false;
+            if (shared) {
+                part = part_of(crew, starts.count);
+                crew.begin();
+            }
+        }
+        look_at<Crew::shares>(few, starts, part, noted);
+        if constexpr (Crew::shares) {
+            if (shared && !gather(few, noted, crew)) return false;
+        }
+        // The best are put down, to be offered again in the end; those kept stay in the queue.
+        const Entry* entries = few.entries();
+        for (std::uint32_t i = group_.rank(); i < shape_.again; i += group_.size()) {
+            memory_.again()[i] = i < noted && entries[i] != no_entry ? row_of(entries[i]) : no_row_here;
+        }
+        group_.sync();
+        queue.continue_with(few, kept);
+        if (Crew::shares && starts.all_rows) {
+            add_first(queue, kept);
+            group_.sync();
+        } else {
+            intake_.add_rows(1, [&](std::uint32_t) { return starts.first; });
+        }
+        return true;
+    }
+
+private:
+    // What does not stay is not remembered. notes_first: the entry of the first row is put down, where starts are all
+    // rows.
+    template <bool notes_first>
+    PGWARP_HOST_DEVICE void look_at(Queue<Group, Memory>& few, const TraversalStarts& starts, const Part& part,
+                                    std::uint32_t noted) const
+    {
+        // Where sorting many takes long, batches grow: the first set a bound that most of the others do not pass.
+        std::uint32_t batch = few.trims() ? shape_.most_fresh : 4 * noted;
+        for (std::uint32_t begin = part.begin; begin < part.end && noted > 0;) {
+            // Not a last one of few.
+            if (part.end - begin < 2 * batch) batch = part.end - begin;
+            batch = smaller(batch, shape_.most_fresh);
+            const std::uint32_t end = begin + smaller(batch, part.end - begin);
+            score<notes_first>(few, starts, begin, end - begin);
+            begin = end;
+            batch *= 4;
+        }
+    }
+
+    template <bool notes_first>
+    PGWARP_HOST_DEVICE void score(Queue<Group, Memory>& few, const TraversalStarts& starts, std::uint32_t begin,
+                                  std::uint32_t count) const
+    {
+        const std::uint32_t* rows = starts.rows + begin;
+        if (!starts.all_rows) {
+            intake_.add_rows(count, [rows](std::uint32_t i) { return rows[i]; });
+            const std::uint32_t located = intake_.located();
+            scores_(memory_.rows(), located, [&](std::uint32_t, Entry entry) { few.offer(entry); });
+            intake_.take_scored(few, located, starts.repeats);
+            return;
+        }
+        const auto offer = [&](std::uint32_t i, Entry entry) {
+            if (notes_first && begin == 0 && i == 0) *memory_.first() = entry;
+            few.offer(entry);
+        };
+        if constexpr (requires { scores_.seeds(rows, begin, count, offer); }) {
+            scores_.seeds(rows, begin, count, offer);
+        } else {
+            scores_(rows, count, offer);
+        }
+        intake_.take_scored(few, count, starts.repeats);
+    }
+
+    // The best of each group's part come to the first group.
+    template <class Crew>
+    PGWARP_HOST_DEVICE bool gather(Queue<Group, Memory>& few, std::uint32_t noted, const Crew& crew) const
+    {
+        // The memory of a group that has not begun can't be written.
+        crew.wait();
+        if (crew.own() > 0) {
+            Entry* to = crew.leader().gathered() + (crew.own() - 1) * noted;
+            for (std::uint32_t i = group_.rank(); i < noted; i += group_.size()) to[i] = few.entries()[i];
+        }
+        meet(crew);
+        if (crew.own() > 0) return false;
+        intake_.take_gathered((crew.size() - 1) * noted, [&](Entry entry) { few.offer(entry); });
+        intake_.take_scored(few, 0, false);
+        return true;
+    }
+
+    // The first row has been scored with the others: it is kept, or farther than all that are. By one thread.
+    PGWARP_HOST_DEVICE void add_first(const Queue<Group, Memory>& queue, std::uint32_t kept) const
+    {
+        if (group_.rank() != 0 || kept == shape_.length) return;
+        Entry* entries = queue.entries();
+        const Entry first = *memory_.first();
+        if (first > entries[kept - 1]) entries[kept] = first;
+    }
+
+    const Group& group_;
+    const TraversalShape& shape_;
+    const Memory& memory_;
+    const Scores& scores_;
+    const Intake<Group, Memory>& intake_;
+};
+
+}  // namespace pgwarp::cuda::graph

@@ -17,7 +17,6 @@
 // prefetch(begin, bytes) says that what lies there will be read soon.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "graph/beginning.h"

@@ -89,9 +89,9 @@ sub crash_under_engine
 	kill 'STOP', $engine;
 	kill 'KILL', $pid;
 	eval { $backend->quit };
-	# The writer has been told to end by then.
 	$node->wait_for_log(qr/terminating any other active server processes/, $log_end);
-	kill 'CONT', $writer;
+	# Were it to go on, it might write the log before it is told to end.
+	kill 'KILL', $writer;
 	# Until the server has noticed, it answers as before.
 	$node->wait_for_log(qr/all server processes terminated; reinitializing/, $log_end);
 	usleep_until_up();

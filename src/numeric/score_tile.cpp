@@ -74,50 +74,71 @@ struct Slice {
 };
 
 #if HWY_TARGET == HWY_SCALAR
+using Block = Floats;
 constexpr std::size_t square = 1;
-HWY_INLINE void transpose_square(const float* const (&rows)[1], std::size_t i, float* panel)
+template <class D>
+HWY_INLINE void transpose(D, const float* const* rows, std::size_t i, float* out, std::size_t)
 {
-    *panel = rows[0][i];
+    *out = rows[0][i];
 }
 #else
+using Block = hn::CappedTag<float, 4>;
 constexpr std::size_t square = 4;
-// Transpose four dimensions of four rows into the panel.
-HWY_INLINE void transpose_square(const float* const (&rows)[4], std::size_t i, float* panel)
+// Four dimensions, from i on, of every fourth row.
+template <class D>
+HWY_INLINE hn::Vec<D> load_blocks(D floats, const float* const* rows, std::size_t i)
 {
-    const hn::CappedTag<float, 4> four;
-    const hn::RepartitionToWide<decltype(four)> pairs;
-    const auto row0 = hn::LoadU(four, rows[0] + i);
-    const auto row1 = hn::LoadU(four, rows[1] + i);
-    const auto row2 = hn::LoadU(four, rows[2] + i);
-    const auto row3 = hn::LoadU(four, rows[3] + i);
-    const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(four, row0, row1));
-    const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(four, row2, row3));
-    const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(four, row0, row1));
-    const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(four, row2, row3));
-    hn::StoreU(hn::BitCast(four, hn::InterleaveLower(pairs, low01, low23)), four, panel);
-    hn::StoreU(hn::BitCast(four, hn::InterleaveUpper(pairs, low01, low23)), four, panel + panel_rows);
-    hn::StoreU(hn::BitCast(four, hn::InterleaveLower(pairs, high01, high23)), four, panel + 2 * panel_rows);
-    hn::StoreU(hn::BitCast(four, hn::InterleaveUpper(pairs, high01, high23)), four, panel + 3 * panel_rows);
+    if constexpr (hn::MaxLanes(floats) <= square) {
+        return hn::LoadU(floats, rows[0] + i);
+    } else {
+        const hn::Half<D> half;
+        return hn::Combine(floats, load_blocks(half, rows + hn::MaxLanes(half), i), load_blocks(half, rows, i));
+    }
+}
+
+// Transpose four dimensions, from i on, of as many rows as a vector has lanes: lines of `out`, so far apart.
+template <class D>
+HWY_INLINE void transpose(D floats, const float* const* rows, std::size_t i, float* out, std::size_t stride)
+{
+    const hn::RepartitionToWide<D> pairs;
+    const auto row0 = load_blocks(floats, rows, i);
+    const auto row1 = load_blocks(floats, rows + 1, i);
+    const auto row2 = load_blocks(floats, rows + 2, i);
+    const auto row3 = load_blocks(floats, rows + 3, i);
+    const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(floats, row0, row1));
+    const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(floats, row2, row3));
+    const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(floats, row0, row1));
+    const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(floats, row2, row3));
+    hn::StoreU(hn::BitCast(floats, hn::InterleaveLower(pairs, low01, low23)), floats, out);
+    hn::StoreU(hn::BitCast(floats, hn::InterleaveUpper(pairs, low01, low23)), floats, out + stride);
+    hn::StoreU(hn::BitCast(floats, hn::InterleaveLower(pairs, high01, high23)), floats, out + 2 * stride);
+    hn::StoreU(hn::BitCast(floats, hn::InterleaveUpper(pairs, high01, high23)), floats, out + 3 * stride);
 }
 #endif
+
+// Transpose `count` dimensions of as many rows as a vector of this kind has lanes.
+template <class D>
+HWY_INLINE void transpose_rows(D floats, const float* const* rows, std::size_t count, float* out, std::size_t stride)
+{
+    std::size_t i = 0;
+    for (; i + square <= count; i += square) transpose(floats, rows, i, out + i * stride, stride);
+    for (; i < count; ++i) {
+        for (std::size_t r = 0; r < hn::MaxLanes(floats); ++r) out[i * stride + r] = rows[r][i];
+    }
+}
 
 // Transpose a slice of up to panel_rows rows; missing rows repeat the last one.
 void pack_panel(const Product& product, std::size_t first_row, const Slice& slice, float* panel)
 {
     const std::size_t last = product.row_count - 1;
-    for (std::size_t r = 0; r < panel_rows; r += square) {
-        const float* rows[square];
-        for (std::size_t s = 0; s < square; ++s) {
-            const std::size_t at = std::min(first_row + r + s, last);
-            const std::size_t row = product.ids != nullptr ? product.ids[at] : at;
-            rows[s] = product.rows + row * product.dimensions + slice.begin;
-        }
-        std::size_t i = 0;
-        for (; i + square <= slice.count; i += square) transpose_square(rows, i, panel + i * panel_rows + r);
-        for (; i < slice.count; ++i) {
-            for (std::size_t s = 0; s < square; ++s) panel[i * panel_rows + r + s] = rows[s][i];
-        }
+    const float* rows[panel_rows];
+    for (std::size_t r = 0; r < panel_rows; ++r) {
+        const std::size_t at = std::min(first_row + r, last);
+        const std::size_t row = product.ids != nullptr ? product.ids[at] : at;
+        rows[r] = product.rows + row * product.dimensions + slice.begin;
     }
+    for (std::size_t r = 0; r < panel_rows; r += lane_count)
+        transpose_rows(Floats(), rows + r, slice.count, panel + r, panel_rows);
 }
 
 // Multiply `group` packed queries with the panel; out has one line of panel_rows results (or partial sums) a query.
@@ -191,9 +212,13 @@ void pack_queries(const Product& product, std::size_t first, std::size_t count, 
 {
     for (std::size_t q = 0; q < count;) {
         const std::size_t group = group_size(count - q);
-        for (std::size_t g = 0; g < group; ++g) {
-            const float* query = product.queries + (first + q + g) * product.dimensions + slice.begin;
-            for (std::size_t i = 0; i < slice.count; ++i) packed[i * group + g] = query[i];
+        const float* queries[tile::most_group];
+        for (std::size_t g = 0; g < group; ++g)
+            queries[g] = product.queries + (first + q + g) * product.dimensions + slice.begin;
+        std::size_t g = 0;
+        for (; g + square <= group; g += square) transpose_rows(Block(), queries + g, slice.count, packed + g, group);
+        for (; g < group; ++g) {
+            for (std::size_t i = 0; i < slice.count; ++i) packed[i * group + g] = queries[g][i];
         }
         packed += group * slice.count;
         q += group;
@@ -216,6 +241,20 @@ void multiply_narrow(const Product& product, std::size_t group, const float* que
     }
 }
 
+// Bring near the rows of the panel that begins at `first_row`, where each lies somewhere else: the part that falls to
+// `group` of the queries, so that it goes on while they are multiplied.
+HWY_INLINE void prefetch_panel(const Product& product, std::size_t first_row, std::size_t query, std::size_t group,
+                               std::size_t query_count, const Slice& slice)
+{
+    constexpr std::size_t line = 64 / sizeof(float);
+    if (product.ids == nullptr) return;
+    const std::size_t end = std::min(product.row_count, first_row + panel_rows * (query + group) / query_count);
+    for (std::size_t at = first_row + panel_rows * query / query_count; at < end; ++at) {
+        const float* row = product.rows + product.ids[at] * product.dimensions + slice.begin;
+        for (std::size_t i = 0; i < slice.count; i += line) __builtin_prefetch(row + i);
+    }
+}
+
 // Multiply a block of queries with all rows over one slice of the dimensions.
 void multiply_slice(const Product& product, std::size_t first_query, std::size_t query_count, const Slice& slice,
                     Buffers& buffers)
@@ -228,6 +267,7 @@ void multiply_slice(const Product& product, std::size_t first_query, std::size_t
         for (std::size_t q = 0; q < query_count;) {
             const std::size_t group = group_size(query_count - q);
             float* out = product.out + (first_query + q) * product.row_count + row;
+            prefetch_panel(product, row + panel_rows, q, group, query_count, slice);
             if (row + panel_rows <= product.row_count) {
                 multiply_group(group, queries, buffers.panel, norms, product.factor, slice, out, product.row_count);
             } else {

@@ -35,11 +35,9 @@ public:
         std::fill(detours_.begin(), detours_.end(), 0U);
         for (std::size_t i = 0; i < near.size(); ++i) {
             if (i + 2 < near.size()) prefetch(neighbours_of(near[i + 2]));
-            const std::span<const std::uint32_t> beyond = neighbours_of(near[i]);
-            for (std::size_t rank = 0; rank < beyond.size() && beyond[rank] != no_neighbour; ++rank) {
-                const std::uint32_t place = places_.place_of(beyond[rank]);
-                if (place != PlaceTable::none && place > std::max(i, rank)) ++detours_[place];
-            }
+            places_.for_those_there(neighbours_of(near[i]), [&](std::size_t rank, std::uint32_t place) {
+                if (place > std::max(i, rank)) ++detours_[place];
+            });
         }
         order_.resize(near.size());
         for (std::size_t i = 0; i < near.size(); ++i) order_[i] = {detours_[i], static_cast<std::uint32_t>(i)};

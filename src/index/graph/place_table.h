@@ -2,6 +2,8 @@
 // mostly says so at once.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -34,6 +36,26 @@ public:
         std::uint32_t place = first_[slot_of(row)];
         while (place != none && rows_[place] != row) place = next_[place];
         return place;
+    }
+    // act(i, place) for each rows[i] that is there, in order. Which slots are taken can't be foretold: that is asked of
+    // many rows at once, without a branch.
+    template <class Act>
+    void for_those_there(std::span<const std::uint32_t> rows, const Act& act) const
+    {
+        std::array<std::uint8_t, 64> maybe;
+        for (std::size_t begin = 0; begin < rows.size(); begin += maybe.size()) {
+            const std::size_t count = std::min(maybe.size(), rows.size() - begin);
+            std::size_t taken = 0;
+            for (std::size_t i = 0; i < count; ++i) {
+                maybe[taken] = static_cast<std::uint8_t>(i);
+                taken += first_[slot_of(rows[begin + i])] != none ? 1 : 0;
+            }
+            for (std::size_t i = 0; i < taken; ++i) {
+                const std::size_t at = begin + maybe[i];
+                const std::uint32_t place = place_of(rows[at]);
+                if (place != none) act(at, place);
+            }
+        }
     }
     // A row that is not there, at the end.
     void add(std::uint32_t row)

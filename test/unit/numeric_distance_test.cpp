@@ -251,6 +251,20 @@ void expect_exact_tile(const char* target, Metric metric, std::size_t query_coun
         }
     }
     EXPECT_EQ(wrong, 0U);
+
+    // The same rows from the last to the first, each where it lies.
+    std::vector<std::uint32_t> ids(row_count);
+    for (std::size_t r = 0; r < row_count; ++r) ids[r] = static_cast<std::uint32_t>(row_count - 1 - r);
+    const std::vector<float> norms_of_ids(norms.rbegin(), norms.rend());
+    std::vector<float> gathered(query_count * row_count);
+    score_tile_gather(metric, queries.data(), query_count, rows.data(), ids.data(),
+                      l2 ? Unaligned<float>{norms_of_ids}.data() : nullptr, row_count, dimensions, gathered.data());
+    for (std::size_t q = 0; q < query_count; ++q) {
+        for (std::size_t r = 0; r < row_count; ++r) {
+            if (gathered[q * row_count + r] != out[q * row_count + ids[r]]) ++wrong;
+        }
+    }
+    EXPECT_EQ(wrong, 0U) << "gathered";
 }
 
 TEST(Distance, TilesOfIntegersAreExactOnEveryTarget)

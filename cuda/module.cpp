@@ -1,5 +1,6 @@
 // The door to the engine: opens the devices and names the methods that they serve.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <sstream>
@@ -7,7 +8,9 @@
 
 #include "device/context.h"
 #include "device/error.h"
+#include "device/hang.h"
 #include "engine/device_module.h"
+#include "index/device_wait.h"
 #include "index/index.h"
 #include "methods.h"
 #include "protocol/messages.h"
@@ -97,8 +100,32 @@ std::uint32_t memory_of_devices(PgwarpDeviceMemory* devices, std::uint32_t most)
     return static_cast<std::uint32_t>(all.size());
 }
 
-constexpr PgwarpDeviceModule module = {PGWARP_DEVICE_ABI, 0,          build_name,        open,         close,
-                                       describe,          set_relief, memory_of_devices, pinned_bytes, find};
+std::int64_t nanoseconds_left()
+{
+    return std::chrono::nanoseconds(patience_left()).count();
+}
+
+#ifdef PGWARP_FAULTS
+void hang_first(std::uint32_t seconds)
+{
+    hang(*contexts().front(), seconds);
+}
+#else
+constexpr void (*hang_first)(std::uint32_t) = nullptr;
+#endif
+
+constexpr PgwarpDeviceModule module = {.abi = PGWARP_DEVICE_ABI,
+                                       .reserved = 0,
+                                       .build = build_name,
+                                       .open = open,
+                                       .close = close,
+                                       .describe = describe,
+                                       .set_relief = set_relief,
+                                       .memory = memory_of_devices,
+                                       .pinned = pinned_bytes,
+                                       .patience_left = nanoseconds_left,
+                                       .hang = hang_first,
+                                       .find_method = find};
 
 }  // namespace
 

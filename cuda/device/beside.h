@@ -3,6 +3,7 @@
 
 #include "device/context.h"
 #include "device/error.h"
+#include "device/wait.h"
 #include "index/index.h"
 
 namespace pgwarp::cuda
@@ -19,7 +20,7 @@ inline void run_beside(cudaStream_t stream, Meanwhile* meanwhile)
         meanwhile->run();
         check(cudaSetDevice(device), "choosing the device");
     } catch (...) {
-        (void)cudaStreamSynchronize(stream);
+        drain(stream);
         throw;
     }
 }

@@ -1,9 +1,12 @@
 #include "device/context.h"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
 #include "device/error.h"
+#include "device/wait.h"
+#include "index/device_wait.h"
 
 namespace pgwarp::cuda
 {
@@ -22,6 +25,7 @@ std::uint64_t budget_for(std::uint64_t asked)
 }
 
 thread_local int builds_of_thread = 0;
+thread_local std::optional<DevicePatience> patience_of_builds;
 
 }  // namespace
 
@@ -42,7 +46,7 @@ Stream::~Stream()
 
 void Stream::synchronize() const
 {
-    check(cudaStreamSynchronize(stream_), "waiting for the device");
+    wait_for(stream_, "waiting for the device");
 }
 
 Context::Context(int device, std::uint64_t budget) : device_(device)
@@ -57,13 +61,13 @@ Context::~Context() = default;
 Context::Build::Build(Context& context) : context_(&context)
 {
     ++context.builds_;
-    ++builds_of_thread;
+    if (++builds_of_thread == 1) patience_of_builds.emplace(build_patience);
 }
 
 Context::Build::~Build()
 {
     --context_->builds_;
-    --builds_of_thread;
+    if (--builds_of_thread == 0) patience_of_builds.reset();
 }
 
 Context::Lease Context::lease(Priority priority)

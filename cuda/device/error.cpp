@@ -3,8 +3,9 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <new>
 #include <string>
+
+#include "index/index.h"
 
 namespace pgwarp::cuda
 {
@@ -14,6 +15,23 @@ CudaError::CudaError(cudaError_t code, const char* doing)
 {
 }
 
+namespace
+{
+
+// Asks what any context answers, without waiting. One that is lost answers nothing any more but what it was lost by.
+bool context_works()
+{
+    std::size_t free = 0;
+    std::size_t total = 0;
+    const cudaError_t memory = cudaMemGetInfo(&free, &total);
+    const cudaError_t work = cudaStreamQuery(nullptr);
+    (void)cudaGetLastError();
+    return memory == cudaSuccess && (work == cudaSuccess || work == cudaErrorNotReady);
+}
+
+}  // namespace
+
+// These are sticky wherever they come from; of all others the context itself is asked.
 bool CudaError::sticky() const
 {
     switch (code_) {
@@ -32,7 +50,7 @@ bool CudaError::sticky() const
         case cudaErrorUnknown:
             return true;
         default:
-            return false;
+            return !context_works();
     }
 }
 
@@ -50,9 +68,9 @@ void check(cudaError_t code, const char* doing)
 {
     if (code == cudaSuccess) return;
     (void)cudaGetLastError();  // what is not sticky must not be seen by the next check
-    if (code == cudaErrorMemoryAllocation) throw std::bad_alloc();
+    if (code == cudaErrorMemoryAllocation) throw DeviceOutOfMemory();
     const CudaError error(code, doing);
-    if (error.sticky() && exit_on_sticky) {
+    if (exit_on_sticky && error.sticky()) {
         std::fprintf(stderr, "ERROR: the CUDA device failed while %s\n", error.what());
         std::_Exit(EXIT_FAILURE);
     }

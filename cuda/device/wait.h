@@ -1,0 +1,33 @@
+// Waiting for a device: every wait of the module goes through here, so that one without end is noticed
+// (index/device_wait.h).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace pgwarp::cuda
+{
+
+// Builds and loads wait for work that takes minutes.
+inline constexpr std::chrono::minutes build_patience{30};
+
+// Wait without spinning for long work. `waiting` tells what for, in errors: "waiting for results".
+void wait_for(cudaStream_t stream, const char* waiting);
+void wait_for(cudaEvent_t event, const char* waiting);
+
+// Waits until no entry of `found`, in page-locked memory, is `pending`: looks at it for as long as `watched`, then
+// leaves the waiting to the driver, which tells of errors too. `stream` is where they come from.
+void wait_for_answers(const std::uint32_t* found, std::size_t count, std::uint32_t pending,
+                      std::chrono::microseconds watched, cudaStream_t stream);
+
+// How long work of so many float operations on a device, and so many bytes over its bus, may take at the very worst:
+// on a slow one, with others under way.
+std::chrono::milliseconds patience_for(double operations, double bus_bytes = 0);
+
+// For what unwinds: waits until the stream reads and writes nothing any more. An error is left to the next call.
+void drain(cudaStream_t stream) noexcept;
+
+}  // namespace pgwarp::cuda

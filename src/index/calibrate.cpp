@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "numeric/distance.h"
 #include "numeric/sample.h"
 #include "numeric/top_k.h"
+#include "protocol/calibration.h"
 
 namespace pgwarp
 {
@@ -30,7 +32,8 @@ std::vector<Candidate> by_difference(Metric metric, const float* rows, const flo
 std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::span<const float> rows,
                                                           std::size_t dimensions,
                                                           const std::vector<std::uint32_t>& sample, ThreadPool& pool,
-                                                          const CancelToken* cancel)
+                                                          const CancelToken* cancel, RowBitmap left_out,
+                                                          std::size_t depth)
 {
     constexpr std::size_t tile_rows = 512;
     // Wide tiles: every group of queries reads all rows once.
@@ -38,7 +41,7 @@ std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::sp
     const std::size_t share = (sample.size() + pool.threads() - 1) / pool.threads();
     const std::size_t tile_queries = std::clamp<std::size_t>(share, 1, widest);
     const std::size_t count = rows.size() / dimensions;
-    const std::size_t wanted = std::min<std::size_t>(Calibration::ks[3] + 1, count);
+    const std::size_t wanted = std::min(depth + 1, count);
     const std::vector<float> queries = gather_rows(rows.data(), dimensions, sample);
     std::vector<float> norms(count);
     pool.parallel_for(is_of_bits(metric) ? 0 : count, 4096, [&](std::size_t begin, std::size_t end) {
@@ -53,6 +56,11 @@ std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::sp
             const std::size_t width = std::min(tile_rows, count - begin);
             score_tile(metric, queries.data() + first * dimensions, last - first, rows.data() + begin * dimensions,
                        norms.data() + begin, width, dimensions, tile.data());
+            for (std::size_t i = 0; i < width; ++i) {
+                if (!bit_is_set(left_out, begin + i)) continue;
+                for (std::size_t q = 0; q < last - first; ++q)
+                    tile[q * width + i] = std::numeric_limits<float>::infinity();
+            }
             for (std::size_t q = 0; q < last - first; ++q) {
                 best[q].push_block(tile.data() + q * width, width, static_cast<std::uint32_t>(begin));
             }
@@ -60,12 +68,30 @@ std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::sp
         for (std::size_t q = first; q < last; ++q) {
             for (const Candidate& candidate :
                  by_difference(metric, rows.data(), queries.data() + q * dimensions, dimensions, best[q - first])) {
-                if (candidate.row != sample[q] && truth[q].size() + 1 <= Calibration::ks[3])
-                    truth[q].push_back(candidate.row);
+                if (candidate.row == sample[q] || bit_is_set(left_out, candidate.row)) continue;
+                if (truth[q].size() < depth) truth[q].push_back(candidate.row);
             }
         }
     });
     return truth;
+}
+
+std::vector<std::uint32_t> measured_ks(std::size_t column, std::size_t rows, ResultKind kind, Metric metric,
+                                       std::size_t steps)
+{
+    if (column > 0 && rows <= Calibration::ks[column - 1]) return {};
+    const auto width = [&](std::uint32_t k) { return search_width(kind, metric == Metric::cosine, k); };
+    const std::uint32_t least = column == 0 ? 1 : Calibration::ks[column - 1] + 1;
+    const auto most = static_cast<std::uint32_t>(std::clamp<std::size_t>(rows, least, Calibration::ks[column]));
+    const double factor = static_cast<double>(most) / least;
+    std::vector<std::uint32_t> ks;
+    for (std::size_t step = 0; step <= steps; ++step) {
+        const double share = static_cast<double>(step) / static_cast<double>(steps);
+        auto k = std::min(most, static_cast<std::uint32_t>(std::lround(least * std::pow(factor, share))));
+        while (k < most && width(k + 1) == width(k)) ++k;
+        if (ks.empty() || ks.back() < k) ks.push_back(k);
+    }
+    return ks;
 }
 
 void RecallCurve::add(std::int64_t effort, const std::vector<std::array<float, 4>>& shares_of_queries)

@@ -12,17 +12,25 @@
 namespace pgwarp
 {
 
-// The nearest rows of each sample row, itself left out: [sample][at most 1,000], nearest first, in full precision.
+// The nearest rows of each sample row, itself left out: [sample][at most `depth`], nearest first, in full precision.
+// Rows of `left_out` are nobody's neighbours.
 std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::span<const float> rows,
                                                           std::size_t dimensions,
                                                           const std::vector<std::uint32_t>& sample, ThreadPool& pool,
-                                                          const CancelToken* cancel);
+                                                          const CancelToken* cancel, RowBitmap left_out = {},
+                                                          std::size_t depth = Calibration::ks[3]);
+
+// The k at which a column of Calibration::ks is measured: from the first that it serves to its own in so many steps,
+// each larger by the same factor than the one before. Of all k that ask the engine for equally many results, the
+// largest stands for them. None where all of them are at least as many as there are rows: such searches find all.
+std::vector<std::uint32_t> measured_ks(std::size_t column, std::size_t rows, ResultKind kind, Metric metric,
+                                       std::size_t steps);
 
 // Loads a searcher with what a finished builder made, in pieces of at most `step` bytes.
 void feed_searcher(const Builder& builder, Searcher& searcher, ThreadPool& pool, std::uint64_t step = 1U << 20);
 
-// Recall of one query at each measured k: found(rank) tells whether the true neighbour of that rank (0 = nearest) was
-// found at position limit k. Judged over queries by the lower confidence bound (one-sided 95 %, normal approximation).
+// How recall grows with effort, in the columns of Calibration::ks. Judged over queries by the lower confidence bound
+// (one-sided 95 %, normal approximation).
 class RecallCurve
 {
 public:
@@ -33,11 +41,13 @@ public:
         : queries_(queries), nearer_first_(nearer_first)
     {
     }
-    // shares[k] = share of the k true neighbours found by one query, negative when k isn't measured.
+    // shares[column] = share of the true neighbours that one query found, at the k that is found worst among those that
+    // the column serves; the same k for all queries and, but for chance, no smaller share at a larger effort. Negative
+    // when the column isn't measured.
     void add(std::int64_t effort, const std::vector<std::array<float, 4>>& shares_of_queries);
     // Of an effort that finds everything, whatever the query.
     void add_complete(std::int64_t effort, const std::vector<std::array<float, 4>>& shares_of_queries);
-    // Points in growing effort; recall made monotone.
+    // Points in growing effort. More effort finds no less: each point takes the largest recall up to its own.
     Calibration calibration() const;
 
 private:

@@ -5,17 +5,20 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "index/row_bitmap.h"
 #include "numeric/metric.h"
 #include "numeric/parallel.h"
 #include "numeric/top_k.h"
 #include "protocol/format.h"
 #include "protocol/parameters.h"
+#include "protocol/rungs.h"
 
 namespace pgwarp
 {
@@ -30,6 +33,11 @@ inline bool bit_is_set(RowBitmap bitmap, std::uint64_t i)
 // Thrown for requests that make no sense; becomes a clear error of that request alone.
 struct BadRequest : std::runtime_error {
     using std::runtime_error::runtime_error;
+};
+
+// A device has too little memory for what is asked; the host may have enough.
+struct DeviceOutOfMemory : std::bad_alloc {
+    const char* what() const noexcept override { return "the device ran out of memory"; }
 };
 
 // Whether the rows that a build gets are floats of halves: unit vectors are not.
@@ -121,6 +129,7 @@ struct SearchBatch {
     ParameterList settings;   // method's own (probes, refine_factor; 0 or absent = from effort) ...
     std::int64_t effort = 0;  // ... and the position on the schedule that calibration chose
     RowBitmap dead;
+    std::uint64_t dead_version = 0;  // of `dead`, by new_bitmap_version(): equal ones have equal bits. 0: it has none
     // The caller ranks the rows: they may come in the order in which they are proposed, and what the settings look at
     // is enough, though it may hold fewer than k.
     bool proposals_will_do = false;
@@ -140,6 +149,9 @@ struct RowResult {
     double distance;
     std::uint32_t row;
 };
+
+// [rung][query]
+using RungResults = std::vector<std::vector<std::vector<RowResult>>>;
 
 // Where a searcher keeps what it searches.
 struct Residence {
@@ -173,6 +185,12 @@ public:
     // `pool` may be used for fan-out; a pool of one thread means: run on the caller.
     virtual void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
                         ThreadPool& pool) const = 0;
+
+    // The searches of several rungs, each as search() with its k and effort in place of the batch's, or as if what an
+    // earlier rung has seen were known: results[rung][i]. Of the first rungs the results are the same whatever rungs
+    // follow.
+    virtual void search_rungs(const SearchBatch& batch, std::span<const SearchRung> rungs, RungResults& results,
+                              ThreadPool& pool) const;
 
     // The exact answer by the best vectors that the index keeps, for continuations: at most k rows strictly after
     // (after_distance, after_row) in order of (distance, row); after_distance = -infinity starts at the front.

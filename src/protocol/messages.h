@@ -7,13 +7,14 @@
 
 #include "protocol/format.h"
 #include "protocol/parameters.h"
+#include "protocol/rungs.h"
 
 namespace pgwarp
 {
 
 inline constexpr std::uint32_t protocol_magic = 0x50475750;  // "PGWP"
 inline constexpr std::uint32_t protocol_version = 1;
-inline constexpr char build_name[] = "0.1.0";  // of the library, the engine and its device modules: all alike
+inline constexpr char build_name[] = "0.2.0";  // of the library, the engine and its device modules: all alike
 inline constexpr std::uint32_t max_payload = (1U << 20) + (1U << 16);  // 1 MiB of data and its struct
 inline constexpr std::uint64_t transfer_buffer_bytes = 4U << 20;
 inline constexpr std::uint32_t no_buffer = 0xffffffffU;           // data is inline, after the struct
@@ -103,7 +104,13 @@ enum class SearchMode : std::uint8_t {
 };
 
 // Faults that a build with PGWARP_FAULTS honours, for tests; refused as malformed otherwise when not none.
-enum class Fault : std::uint16_t { none = 0, crash = 1, sleep = 2 /* 10 s, cancellable */, out_of_memory = 3 };
+enum class Fault : std::uint16_t {
+    none = 0,
+    crash = 1,
+    sleep = 2,  // 10 s, cancellable
+    out_of_memory = 3,
+    hang = 4,  // the device, for a minute
+};
 
 struct SearchCursor {
     double distance;        // -infinity = from the front
@@ -125,7 +132,8 @@ struct SearchRequest {
     SearchMode mode;
     std::uint8_t want_places;  // 1: the reply tells each result's place
     std::uint16_t fault;       // Fault
-    std::uint32_t reserved;
+    std::uint32_t earlier_count;
+    SearchRung earlier[max_rungs - 1];  // the rungs below that of k and effort, each with a smaller k; normal mode only
     ParameterList settings;
 };
 
@@ -139,7 +147,9 @@ enum class SearchStatus : std::uint8_t {
 };
 
 // Followed, when answered, by uint32 counts[query_count] (padded to 8 bytes), Result[sum of counts] and, where they
-// were wanted, uint64 places[sum of counts]: ordinals as a cursor has them.
+// were wanted, uint64 places[sum of counts]: ordinals as a cursor has them. Where there are earlier rungs, the first
+// results are those of the first rung alone, up to its k, then come those that the next adds, up to its k in all. Of
+// results of kind approximate each rung's are in order, otherwise all are.
 struct SearchReply {
     std::uint64_t have_delta_end[delta_log_count];
     std::uint64_t have_tombstone_version;
@@ -175,8 +185,11 @@ struct IndexTarget {
     std::int64_t effort;
     std::uint32_t k;
     std::uint32_t want_places;  // 0 or 1
+    std::uint32_t earlier_count;
+    std::uint32_t reserved;             // 0
+    SearchRung earlier[max_rungs - 1];  // as in SearchRequest
 };
-static_assert(sizeof(IndexTarget) == 88);
+static_assert(sizeof(IndexTarget) == 128);
 
 // Followed by IndexAnswer[index_count], uint32 counts[index_count][query_count] (padded to 8 bytes), Result[sum of
 // counts], and uint64 places[...] of the results of those indexes that were to tell them. An index that is not answered
@@ -391,6 +404,7 @@ enum class ErrorCode : std::uint32_t {
     unknown_mirror = 6,
     other_version = 7,
     shutting_down = 8,
+    out_of_device_memory = 9,
 };
 
 struct ErrorReply {

@@ -271,16 +271,17 @@ TEST(Graph, ForgetsWhatLiesBehindTheLastRowKept)
     BestRows best;
     best.begin(1, 0);
     const auto insert = [&](float score, bool dead) {
-        if (best.takes(score)) best.insert(score, static_cast<std::uint32_t>(100 * score), dead);
+        const auto row = static_cast<std::uint32_t>(100 * score);
+        if (best.takes(score, row)) best.insert(score, row, dead);
     };
     for (const float score : {3.0F, 4.0F, 5.0F}) insert(score, true);
     for (const float score : {1.0F, 2.0F, 2.25F}) insert(score, false);
     ASSERT_EQ(best.entries().size(), 6U);
-    while (best.expand_next() != nullptr) continue;
+    while (best.expand_next(SIZE_MAX) != nullptr) continue;
     insert(2.5F, false);
     ASSERT_EQ(best.entries().size(), 1U);
     EXPECT_EQ(best.entries()[0].row, 100U);
-    EXPECT_EQ(best.expand_next(), nullptr);
+    EXPECT_EQ(best.expand_next(SIZE_MAX), nullptr);
 }
 
 TEST(Graph, ContinuationsGoOnWhereTheLastEnded)

@@ -160,7 +160,9 @@ std::vector<std::vector<std::uint32_t>> GraphBuilder::nearest_of_held_out(Metric
         auto truth = steps_->truth(metric, rows, dimensions, held_out_, pool, progress_->cancel);
         if (truth) return std::move(*truth);
     }
-    return calibration_truth(metric, rows, dimensions, held_out_, pool, progress_->cancel);
+    // Some of the nearest rows are held out themselves.
+    const std::size_t depth = Calibration::ks[3] + held_out_.size();
+    return calibration_truth(metric, rows, dimensions, held_out_, pool, progress_->cancel, {}, depth);
 }
 
 void GraphBuilder::find_truth(std::span<const float> vectors, const GraphSpace& space, ThreadPool& pool)
@@ -173,8 +175,10 @@ void GraphBuilder::find_truth(std::span<const float> vectors, const GraphSpace& 
                   ? truth_
                   : nearest_of_held_out(space.metric(), space.rows(), space.dimensions(), pool);
     for (std::vector<std::uint32_t>& near : nearby_) near.resize(std::min(near.size(), options_.build_degree));
-    for (std::vector<std::uint32_t>& truth : truth_)
+    for (std::vector<std::uint32_t>& truth : truth_) {
         std::erase_if(truth, [this](std::uint32_t row) { return bit_is_set(held_out_bits_, row); });
+        truth.resize(std::min<std::size_t>(truth.size(), Calibration::ks[3]));
+    }
     distances_ = distances_of_truth(metric_, vectors, dimensions_, queries_, truth_);
 }
 

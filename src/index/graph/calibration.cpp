@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
+#include <cmath>
+#include <map>
 
 #include "index/calibrate.h"
 #include "index/graph/graph.h"
 #include "numeric/metric.h"
+#include "protocol/calibration.h"
 
 namespace pgwarp
 {
@@ -18,6 +20,7 @@ constexpr std::size_t most_held_out = 400;
 constexpr std::size_t fewest_measured = 40;
 // Searches that keep more rows are measured with fewer queries: their recall varies less.
 constexpr std::int64_t widest_with_all = 96;
+constexpr std::size_t steps_of_k = 4;     // between the k of two columns
 constexpr float enough_recall = 0.9985F;  // wider searches are not worth measuring
 
 // Estimates are no better than the candidates that the backend ranks: when searches this many points apart, the hundred
@@ -27,32 +30,16 @@ constexpr float worthwhile_gain = 0.002F;
 
 using Shares = std::vector<std::array<float, 4>>;
 
-// How many results the backend asks for and ranks by the rows themselves.
-std::size_t width_of(ResultKind kind, Metric metric, std::size_t k)
+// The share of the true neighbours among the first `width` results; negative without any.
+float share_found(std::span<const RowResult> results, std::span<const std::uint32_t> truth, std::size_t width)
 {
-    switch (kind) {
-        case ResultKind::exact:
-            return metric == Metric::cosine ? k + 2 : k;
-        case ResultKind::lower_bound:
-            return k + k / 8 + 3;
-        case ResultKind::approximate:
-            return std::max<std::size_t>(4 * k, 64);
-    }
-    return k;
-}
-
-// The share of the k true neighbours among the first `width` results; negative without any.
-float share_found(std::span<const RowResult> results, std::span<const std::uint32_t> truth, std::size_t k,
-                  std::size_t width)
-{
-    const std::size_t count = std::min(k, truth.size());
-    if (count == 0) return -1;
+    if (truth.empty()) return -1;
     std::vector<std::uint32_t> found;
     for (const RowResult& result : results.first(std::min(width, results.size()))) found.push_back(result.row);
     std::sort(found.begin(), found.end());
     std::size_t hits = 0;
-    for (const std::uint32_t row : truth.first(count)) hits += std::binary_search(found.begin(), found.end(), row);
-    return static_cast<float>(hits) / static_cast<float>(count);
+    for (const std::uint32_t row : truth) hits += std::binary_search(found.begin(), found.end(), row);
+    return static_cast<float>(hits) / static_cast<float>(truth.size());
 }
 
 // The same by distance.
@@ -66,37 +53,43 @@ float share_as_near(std::span<const RowResult> results, std::span<const double> 
     return static_cast<float>(std::count_if(found.begin(), found.end(), near)) / static_cast<float>(count);
 }
 
-// Any k up to that of its column goes by it, from the column before on, and a search keeps no fewer rows than it
-// returns. So what counts is the k for which so much effort finds the smallest share. Where rows are missed along the
-// way, that is the largest k that the effort suffices for, as recall falls with k; or the smallest, where it suffices
-// for none, as the search is then as wide as k asks for, and recall grows with k. Where estimates limit what is found,
-// recall grows with k as well.
+double mean_of(std::span<const float> shares)
+{
+    double sum = 0;
+    std::size_t measured = 0;
+    for (const float share : shares) {
+        if (share < 0) continue;
+        sum += share;
+        ++measured;
+    }
+    return measured == 0 ? 0 : sum / static_cast<double>(measured);
+}
+
+// A column's effort serves every k from the column before up to its own, and a search keeps no fewer rows than it
+// returns. At one effort recall may rise or fall with k: it falls where rows are missed along the way, and rises where
+// the search is as wide as k asks for or where estimates limit it; where clusters hold fewer rows than k it does both.
+// So each column is measured at several k, and its recall is that of the worst of them.
 class Measurement
 {
 public:
     Measurement(const GraphCalibration& input, const BuildProgress& progress, ThreadPool& pool)
-        : input_(input), progress_(progress), pool_(pool)
+        : input_(input), dead_version_(new_bitmap_version()), progress_(progress), pool_(pool)
     {
     }
 
     Shares at(std::int64_t ef)
     {
-        Shares shares(input_.truth.size(), {-1, -1, -1, -1});
-        std::size_t together = 0;
-        while (together < 4 && width(least_k(together)) <= static_cast<std::size_t>(ef)) ++together;
-        const auto queries = std::clamp<std::size_t>(
-            input_.truth.size() * static_cast<std::size_t>(widest_with_all) / static_cast<std::size_t>(ef),
-            std::min(fewest_measured, input_.truth.size()), input_.truth.size());
-        if (together > 0) search(ef, queries, 0, together, shares);
-        // The others are the same for all efforts up to here, and measured once.
-        for (std::size_t column = together; column < 4; ++column) {
-            if (!measures(column)) continue;
-            if (narrow_[column].empty()) {
-                narrow_[column].assign(input_.truth.size(), {-1, -1, -1, -1});
-                const std::size_t all = column < 2 ? input_.truth.size() : std::min(fewest_measured, queries);
-                search(1, all, column, column + 1, narrow_[column]);
+        const std::size_t queries = input_.truth.size();
+        const std::vector<std::vector<RowResult>> results = search(ef, widest_within(ef), queries_of(ef));
+        Shares shares(queries, {-1, -1, -1, -1});
+        for (std::size_t column = 0; column < 4; ++column) {
+            std::vector<float> worst;
+            for (const std::uint32_t k : ks_of(column)) {
+                const bool within = width(k) <= static_cast<std::size_t>(ef);
+                const std::vector<float> of_k = within ? shares_of(results, k) : narrow(k);
+                if (worst.empty() || mean_of(of_k) < mean_of(worst)) worst = of_k;
             }
-            for (std::size_t q = 0; q < shares.size(); ++q) shares[q][column] = narrow_[column][q][column];
+            for (std::size_t q = 0; q < worst.size(); ++q) shares[q][column] = worst[q];
         }
         return shares;
     }
@@ -104,7 +97,7 @@ public:
     // Whether a search for so many keeps more than that.
     bool is_narrow(std::size_t column, std::int64_t ef) const
     {
-        return measures(column) && static_cast<std::size_t>(ef) < width(Calibration::ks[column]);
+        return !ks_of(column).empty() && static_cast<std::size_t>(ef) < width(Calibration::ks[column]);
     }
 
     bool gains_end(const Calibration& so_far) const
@@ -120,60 +113,78 @@ public:
     }
 
 private:
-    // A k beyond the rows there are says nothing.
-    bool measures(std::size_t column) const { return column == 0 || input_.rows > 2 * Calibration::ks[column]; }
-
-    std::size_t width(std::size_t k) const { return width_of(input_.searcher.result_kind(), input_.metric, k); }
-    static std::size_t least_k(std::size_t column) { return column == 0 ? 1 : Calibration::ks[column - 1] + 1; }
-    // The largest for which no more results are asked for.
-    std::size_t largest_k(std::size_t column, std::size_t results) const
+    std::size_t width(std::size_t k) const
     {
-        std::size_t k = Calibration::ks[column];
-        while (k > least_k(column) && width(k) > results) --k;
-        return k;
+        return search_width(input_.searcher.result_kind(), input_.metric == Metric::cosine,
+                            static_cast<std::uint32_t>(k));
+    }
+    std::vector<std::uint32_t> ks_of(std::size_t column) const
+    {
+        return measured_ks(column, input_.rows, input_.searcher.result_kind(), input_.metric, steps_of_k);
     }
 
-    void search(std::int64_t ef, std::size_t queries, std::size_t first_column, std::size_t end_column,
-                Shares& shares) const
+    // Of the k that are measured, the results that the largest takes for which so many rows kept are enough.
+    std::size_t widest_within(std::int64_t ef) const
     {
-        const auto kept = std::max(static_cast<std::size_t>(ef), width(least_k(end_column - 1)));
+        std::size_t widest = width(1);
+        for (std::size_t column = 0; column < 4; ++column) {
+            for (const std::uint32_t k : ks_of(column))
+                if (width(k) <= static_cast<std::size_t>(ef)) widest = std::max(widest, width(k));
+        }
+        return widest;
+    }
+
+    std::size_t queries_of(std::int64_t ef) const
+    {
+        const std::size_t all = input_.truth.size();
+        return std::clamp<std::size_t>(all * static_cast<std::size_t>(widest_with_all) / static_cast<std::size_t>(ef),
+                                       std::min(fewest_measured, all), all);
+    }
+
+    // Searches no wider than k asks for are the same for all smaller efforts, and made once.
+    const std::vector<float>& narrow(std::size_t k)
+    {
+        std::vector<float>& shares = narrow_[k];
+        if (shares.empty()) {
+            const auto kept = static_cast<std::int64_t>(width(k));
+            shares = shares_of(search(kept, width(k), queries_of(kept)), k);
+        }
+        return shares;
+    }
+
+    std::vector<std::vector<RowResult>> search(std::int64_t ef, std::size_t k, std::size_t queries) const
+    {
         SearchBatch batch;
         batch.queries = input_.queries;
         batch.count = queries;
-        batch.k = static_cast<std::uint32_t>(width(largest_k(end_column - 1, kept)));
+        batch.k = static_cast<std::uint32_t>(k);
         batch.effort = ef;
         batch.dead = input_.dead;
+        batch.dead_version = dead_version_;
         batch.cancel = progress_.cancel;
         std::vector<std::vector<RowResult>> results;
         input_.searcher.search(batch, results, pool_);
-        for (std::size_t column = first_column; column < end_column; ++column) {
-            if (!measures(column)) continue;
-            const std::size_t most = largest_k(column, kept);
-            const std::size_t least = largest_k(column, width(least_k(column)));
-            const std::vector<float> of_most = shares_of(results, most);
-            const std::vector<float> of_least = most == least ? of_most : shares_of(results, least);
-            const auto mean = [](const std::vector<float>& all) {
-                return std::accumulate(all.begin(), all.end(), 0.0);
-            };
-            const std::vector<float>& worse = mean(of_least) < mean(of_most) ? of_least : of_most;
-            for (std::size_t q = 0; q < queries; ++q) shares[q][column] = worse[q];
-        }
+        return results;
     }
 
     std::vector<float> shares_of(std::span<const std::vector<RowResult>> results, std::size_t k) const
     {
         std::vector<float> shares(results.size());
         for (std::size_t q = 0; q < shares.size(); ++q) {
-            shares[q] = input_.distances.empty() ? share_found(results[q], input_.truth[q], k, width(k))
+            // Fewer true neighbours than k are looked for among no more results than are asked for with so many.
+            const std::span<const std::uint32_t> truth =
+                std::span(input_.truth[q]).first(std::min(k, input_.truth[q].size()));
+            shares[q] = input_.distances.empty() ? share_found(results[q], truth, width(truth.size()))
                                                  : share_as_near(results[q], input_.distances[q], k);
         }
         return shares;
     }
 
     const GraphCalibration& input_;
+    const std::uint64_t dead_version_;
     const BuildProgress& progress_;
     ThreadPool& pool_;
-    Shares narrow_[4];
+    std::map<std::size_t, std::vector<float>> narrow_;  // by k
 };
 
 }  // namespace
@@ -207,9 +218,7 @@ Calibration GraphCalibration::run(const BuildProgress& progress, ThreadPool& poo
         curve.add(schedule[i], measurement.at(schedule[i]));
         const Calibration so_far = curve.calibration();
         const float* recall = so_far.points[so_far.count - 1].recall;
-        const auto enough = [](float at_k) { return at_k < 0 || at_k >= enough_recall; };
-        if (std::all_of(recall, recall + 3, enough) && (enough(recall[3]) || !measurement.is_narrow(3, schedule[i])))
-            break;
+        if (std::all_of(recall, recall + 4, [](float at_k) { return at_k < 0 || at_k >= enough_recall; })) break;
         if (measurement.gains_end(so_far)) break;
     }
     return curve.calibration();

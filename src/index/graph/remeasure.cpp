@@ -67,9 +67,7 @@ Calibration measure_recall(const ChangedGraph& graph, const BuildProgress& progr
     std::vector<std::uint32_t> seeds = graph.seeds;
     unlink_dead(edges, seeds, {graph.scores, gone, graph.options.build_degree}, progress, pool);
     connect_rows(edges, seeds, gone, progress);
-    auto truth = calibration_truth(metric, graph.vectors, dimensions, sample, pool, progress.cancel);
-    for (std::vector<std::uint32_t>& rows : truth)
-        std::erase_if(rows, [&](std::uint32_t row) { return bit_is_set(gone, row); });
+    const auto truth = calibration_truth(metric, graph.vectors, dimensions, sample, pool, progress.cancel, gone);
     const std::vector<float> queries = gather_rows(graph.vectors.data(), dimensions, sample);
     const std::unique_ptr<Searcher> searcher = search_over(graph, edges, seeds, pool);
     const auto distances = distances_of_truth(metric, graph.vectors, dimensions, queries, truth);

@@ -66,6 +66,8 @@ public:
     }
     void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
                 ThreadPool& pool) const override;
+    void search_rungs(const SearchBatch& batch, std::span<const SearchRung> rungs, RungResults& results,
+                      ThreadPool& pool) const override;
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool& pool) const override;
 
@@ -76,7 +78,9 @@ private:
     bool few_are_alive(const SearchBatch& batch, const DeadCount& dead) const;
     void compare_all(const SearchBatch& batch, const GraphQuery& query, std::vector<Candidate>& found) const;
     std::vector<RowResult> search_one(const SearchBatch& batch, std::size_t number, const DeadCount& dead) const;
+    void search_one_ladder(std::span<const SearchBatch> rungs, std::size_t number, RungResults& results) const;
 
+    mutable OfBitmap<DeadCount> dead_;
     Metric metric_;
     std::size_t dimensions_;
     std::size_t rows_ = 0;
@@ -252,12 +256,69 @@ void GraphSearcher::search(const SearchBatch& batch, std::vector<std::vector<Row
 {
     results.assign(batch.count, {});
     if (rows_ == 0 || batch.k == 0) return;
-    const DeadCount dead = count_dead(batch.dead);
+    const OfBitmap<DeadCount>::Use counted = dead_.get(batch.dead_version, [&] { return count_dead(batch.dead); });
+    const DeadCount& dead = *counted;
     if (dead.alive == 0) return;
     pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t q = begin; q < end; ++q) {
             if (batch.cancel != nullptr) batch.cancel->check();
             results[q] = search_one(batch, q, dead);
+        }
+    });
+}
+
+// All rungs of one query in one traversal. A row is valued once.
+void GraphSearcher::search_one_ladder(std::span<const SearchBatch> rungs, std::size_t number,
+                                      RungResults& results) const
+{
+    thread_local TraversalScratch scratch;
+    thread_local GraphQuery query;
+    thread_local std::vector<RowResult> valued;  // in order of rows
+    stored_->prepare(rungs[0].queries.data() + number * dimensions_, query);
+    std::size_t efs[max_rungs] = {};
+    for (std::size_t rung = 0; rung < rungs.size(); ++rung)
+        efs[rung] = std::max(ef_of(rungs[rung]), rung > 0 ? efs[rung - 1] : 0);
+    valued.clear();
+    const auto by_row = [](const RowResult& a, const RowResult& b) { return a.row < b.row; };
+    const auto found = [&](std::size_t rung) {
+        const std::vector<BestRows::Entry>& entries = scratch.best.entries();
+        const auto known = static_cast<std::ptrdiff_t>(valued.size());
+        FirstRows first(rungs[rung].k);
+        for (std::size_t i = 0; i < std::min(efs[rung], entries.size()); ++i) {
+            RowResult result{0, entries[i].row};
+            const auto before = std::lower_bound(valued.begin(), valued.begin() + known, result, by_row);
+            if (before != valued.begin() + known && before->row == result.row) {
+                result = *before;
+            } else {
+                result.distance = stored_->value(query, result.row);
+                valued.push_back(result);
+            }
+            first.offer(result);
+        }
+        if (rung + 1 < rungs.size()) std::sort(valued.begin(), valued.end(), by_row);
+        results[rung][number] = first.take_sorted();
+    };
+    traverse_rungs(edges_, seeds_, {efs, rungs.size()}, StoredScorer(*stored_, query), rungs[0].cancel, scratch, found);
+}
+
+void GraphSearcher::search_rungs(const SearchBatch& batch, std::span<const SearchRung> rungs, RungResults& results,
+                                 ThreadPool& pool) const
+{
+    if (rungs.size() == 1 || rows_ == 0 || batch.proposals_will_do)
+        return Searcher::search_rungs(batch, rungs, results, pool);
+    // Among dead rows a search keeps more than it was asked to, and how many more depends on all that it has seen.
+    const OfBitmap<DeadCount>::Use dead = dead_.get(batch.dead_version, [&] { return count_dead(batch.dead); });
+    if (dead->linked > 0 || dead->alive == 0) return Searcher::search_rungs(batch, rungs, results, pool);
+    std::vector<SearchBatch> batches(rungs.size(), batch);
+    results.assign(rungs.size(), std::vector<std::vector<RowResult>>(batch.count));
+    for (std::size_t rung = 0; rung < rungs.size(); ++rung) {
+        batches[rung].k = rungs[rung].k;
+        batches[rung].effort = rungs[rung].effort;
+    }
+    pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t q = begin; q < end; ++q) {
+            if (batch.cancel != nullptr) batch.cancel->check();
+            search_one_ladder(batches, q, results);
         }
     });
 }

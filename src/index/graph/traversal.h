@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -60,11 +61,20 @@ public:
         next_ = 0;
         entries_.clear();
     }
-    // What has no better score is not taken any more.
-    bool takes(float score) const { return counted_ < limit() || score < entries_.back().score; }
+    // Rows that come no earlier than all that are kept are not taken any more.
+    bool takes(float score, std::uint32_t row) const
+    {
+        return counted_ < limit() || comes_before(score, row, entries_.back());
+    }
+    // The same were only so many kept. Where no row is dead.
+    bool takes_within(std::size_t within, float score, std::uint32_t row) const
+    {
+        return entries_.size() < within || comes_before(score, row, entries_[within - 1]);
+    }
     void insert(float score, std::uint32_t row, bool dead);
-    // The nearest entry not expanded yet, then marked as such; null when there is none. Valid until the next insertion.
-    const Entry* expand_next();
+    // The nearest entry not expanded yet, then marked as such; null when there is none among the first `within`. Valid
+    // until the next insertion.
+    const Entry* expand_next(std::size_t within);
     const std::vector<Entry>& entries() const { return entries_; }
     // How many more dead rows there are than expected.
     std::size_t excess_dead() const
@@ -74,6 +84,10 @@ public:
     }
 
 private:
+    static bool comes_before(float score, std::uint32_t row, const Entry& entry)
+    {
+        return score != entry.score ? score < entry.score : row < entry.row;
+    }
     std::size_t limit() const { return limit_ + std::min(excess_dead(), (most_widened - 1) * limit_); }
     std::size_t limit_ = 0;
     std::size_t expected_dead_ = 0;
@@ -110,5 +124,13 @@ struct TraversalScratch {
 // Finds the `ef` best rows that are not dead, or all that there are, into scratch.best, from the best of the seeds.
 void traverse(EdgeView edges, std::span<const std::uint32_t> seeds, std::size_t ef, DeadRows dead, const Scorer& scorer,
               const CancelToken* cancel, TraversalScratch& scratch);
+
+// The same for several numbers of rows in one traversal, where no row is dead. A search for ef rows expands the nearest
+// row that it has seen until the first ef are expanded, and a row once pushed out of these never comes back among them:
+// so a search that keeps more rows passes through the very state in which the one for fewer ends. efs ascend;
+// found(i) is called when the first efs[i] entries of scratch.best are what a search for so many finds.
+void traverse_rungs(EdgeView edges, std::span<const std::uint32_t> seeds, std::span<const std::size_t> efs,
+                    const Scorer& scorer, const CancelToken* cancel, TraversalScratch& scratch,
+                    const std::function<void(std::size_t)>& found);
 
 }  // namespace pgwarp

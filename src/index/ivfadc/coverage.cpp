@@ -34,10 +34,9 @@ std::vector<std::array<float, 4>> Coverage::shares(std::int64_t probes) const
     std::vector<std::array<float, 4>> shares(rank_.size(), {-1, -1, -1, -1});
     for (std::size_t q = 0; q < rank_.size(); ++q) {
         for (std::size_t column = 0; column < 4; ++column) {
-            // A k beyond the rows there are says nothing.
-            const std::size_t k = Calibration::ks[column];
-            if (rank_[q].size() < k && column > 0) continue;
-            const std::size_t count = std::min(k, rank_[q].size());
+            // Searches for more rows than there are find all: of fewer than a column's own k, all are measured.
+            if (column > 0 && rank_[q].size() <= Calibration::ks[column - 1]) continue;
+            const std::size_t count = std::min<std::size_t>(Calibration::ks[column], rank_[q].size());
             if (count == 0) continue;
             const auto found = std::count_if(rank_[q].begin(), rank_[q].begin() + static_cast<std::ptrdiff_t>(count),
                                              [probes](std::uint32_t rank) { return rank < probes; });

@@ -124,7 +124,8 @@ void Proposer::weigh_rows(const InvertedLists& lists, const RowStore& store, Thr
     });
 }
 
-std::vector<Candidate> Proposer::nearest_lists(const float* query, std::size_t probes, ThreadPool& pool) const
+void Proposer::nearest_lists(const float* query, std::span<const std::size_t> probes, ThreadPool& pool,
+                             std::vector<std::vector<Candidate>>& nearest) const
 {
     thread_local ByteQuery own_bytes;
     thread_local std::vector<float> own_scores;
@@ -137,11 +138,13 @@ std::vector<Candidate> Proposer::nearest_lists(const float* query, std::size_t p
         centres_.score(0, begin, end - begin, bytes, 0, scores.data() + begin);
     });
     const std::size_t lists = centres_.size(0);
-    TopK best(probes);
-    best.push_block(scores.data(), lists, 0);
-    std::vector<Candidate> nearest = best.take_sorted();
-    if (nearest.size() == probes && probes > 0 && probes < lists) settle_last(query, bytes, scores, nearest);
-    return nearest;
+    for (const std::size_t some : probes) {
+        TopK best(some);
+        best.push_block(scores.data(), lists, 0);
+        nearest.push_back(best.take_sorted());
+        if (nearest.back().size() == some && some > 0 && some < lists)
+            settle_last(query, bytes, scores, nearest.back());
+    }
 }
 
 // Centroids that rounding may have put on the wrong side of the last list are compared as they are.

@@ -24,7 +24,9 @@ public:
     // The `probes` nearest lists, nearest first as bytes tell; which these are, centroids decide as they are, because
     // calibration counts on it: bytes are coarse where clusters lie far apart. Fewer when the query is out of float's
     // range.
-    std::vector<Candidate> nearest_lists(const float* query, std::size_t probes, ThreadPool& pool) const;
+    // Appends a list of them for each number of probes.
+    void nearest_lists(const float* query, std::span<const std::size_t> probes, ThreadPool& pool,
+                       std::vector<std::vector<Candidate>>& nearest) const;
 
     // Scores a list's rows, in whole blocks. Rows whose score is not below what it returns are farther than `reach` for
     // certain: it is the operator's distance, squared for l2.

@@ -67,25 +67,37 @@ public:
     }
     void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
                 ThreadPool& pool) const override;
+    void search_rungs(const SearchBatch& batch, std::span<const SearchRung> rungs, RungResults& results,
+                      ThreadPool& pool) const override;
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool& pool) const override;
 
 private:
+    // The best rows of the lists that are probed first.
+    struct Scan {
+        std::size_t probes;
+        TopK best;
+    };
+
     std::size_t probes_of(const SearchBatch& batch) const;
     double cost_of(std::size_t probes) const;
     std::size_t refine_factor_of(const SearchBatch& batch) const;
-    std::vector<Candidate> nearest_lists(const float* query, std::size_t probes, ThreadPool& pool) const;
+    std::vector<std::vector<Candidate>> nearest_lists(const float* query, std::span<const std::size_t> probes,
+                                                      ThreadPool& pool) const;
     std::size_t room_of(std::uint32_t list) const;
     float score_list(const PreparedQuery& query, double reach, const Candidate& probe, float* out) const;
     void offer_list(const SearchBatch& batch, std::uint32_t list, const float* scores, float limit, TopK& best) const;
     void scan_lists(const SearchBatch& batch, const PreparedQuery& query, double reach,
-                    const std::vector<Candidate>& probes, TopK& best) const;
+                    std::span<const Candidate> probes, std::span<Scan> scans) const;
     void scan_lists_together(const SearchBatch& batch, const PreparedQuery& query, double reach,
-                             const std::vector<Candidate>& probes, TopK& best, ThreadPool& pool) const;
+                             std::span<const Candidate> probes, std::span<Scan> scans, ThreadPool& pool) const;
+    std::size_t candidates_of(const SearchBatch& batch) const;
     std::vector<RowResult> rank(const PreparedQuery& query, const std::vector<Candidate>& candidates, std::size_t k,
                                 ThreadPool& pool) const;
     double reach_of(const SearchBatch& batch, std::size_t number) const;
     std::vector<RowResult> search_one(const SearchBatch& batch, std::size_t number, ThreadPool& pool) const;
+    void search_one_ladder(std::span<const SearchBatch> rungs, std::size_t number, RungResults& results,
+                           ThreadPool& pool) const;
     std::size_t list_at(std::size_t position) const;
 
     Metric metric_;
@@ -191,9 +203,17 @@ double IvfadcSearcher::cost_of(std::size_t probes) const
     return 0.5 * (lists + std::max(scanned, probed * block) + probed * block) * width;
 }
 
-std::vector<Candidate> IvfadcSearcher::nearest_lists(const float* query, std::size_t probes, ThreadPool& pool) const
+// The lists that searches of so many probes each begin with, the nearest first: those of fewer probes need not all be
+// among those of more, where rounding has put a centroid on the wrong side of the last list.
+std::vector<std::vector<Candidate>> IvfadcSearcher::nearest_lists(const float* query,
+                                                                  std::span<const std::size_t> probes,
+                                                                  ThreadPool& pool) const
 {
-    if (has_proposer_) return proposer_.nearest_lists(query, probes, pool);
+    std::vector<std::vector<Candidate>> nearest;
+    if (has_proposer_) {
+        proposer_.nearest_lists(query, probes, pool, nearest);
+        return nearest;
+    }
     thread_local std::vector<float> own_distance;
     std::vector<float>& distance = own_distance;  // of this thread, for the others
     const std::size_t lists = lists_.lists();
@@ -202,9 +222,12 @@ std::vector<Candidate> IvfadcSearcher::nearest_lists(const float* query, std::si
         scores(coarse_metric(metric_), query, centroids_.data() + begin * dimensions_, end - begin, dimensions_,
                distance.data() + begin);
     });
-    TopK best(probes);
-    best.push_block(distance.data(), lists, 0);
-    return best.take_sorted();
+    for (const std::size_t some : probes) {
+        TopK best(some);
+        best.push_block(distance.data(), lists, 0);
+        nearest.push_back(best.take_sorted());
+    }
+    return nearest;
 }
 
 // As the proposer knows it.
@@ -255,7 +278,7 @@ void IvfadcSearcher::offer_list(const SearchBatch& batch, std::uint32_t list, co
 
 // Candidates carry positions.
 void IvfadcSearcher::scan_lists(const SearchBatch& batch, const PreparedQuery& query, double reach,
-                                const std::vector<Candidate>& probes, TopK& best) const
+                                std::span<const Candidate> probes, std::span<Scan> scans) const
 {
     thread_local std::vector<float> scores;
     for (std::size_t i = 0; i < probes.size(); ++i) {
@@ -265,14 +288,16 @@ void IvfadcSearcher::scan_lists(const SearchBatch& batch, const PreparedQuery& q
         if (lists_.begin(list) == lists_.end(list)) continue;
         scores.resize(std::max(scores.size(), room_of(list)));
         const float limit = score_list(query, reach, probes[i], scores.data());
-        offer_list(batch, list, scores.data(), limit, best);
+        for (Scan& scan : scans)
+            if (i < scan.probes) offer_list(batch, list, scores.data(), limit, scan.best);
     }
 }
 
 // Several threads score the rows; they are offered by this one, in the same order as if it were alone: of equal scores
 // the first count.
 void IvfadcSearcher::scan_lists_together(const SearchBatch& batch, const PreparedQuery& query, double reach,
-                                         const std::vector<Candidate>& probes, TopK& best, ThreadPool& pool) const
+                                         std::span<const Candidate> probes, std::span<Scan> scans,
+                                         ThreadPool& pool) const
 {
     std::vector<std::size_t> first(probes.size() + 1);
     for (std::size_t i = 0; i < probes.size(); ++i) first[i + 1] = first[i] + room_of(probes[i].row);
@@ -285,8 +310,19 @@ void IvfadcSearcher::scan_lists_together(const SearchBatch& batch, const Prepare
             if (first[i] < first[i + 1]) limits[i] = score_list(query, reach, probes[i], scores.get() + first[i]);
         }
     });
-    for (std::size_t i = 0; i < probes.size(); ++i)
-        offer_list(batch, probes[i].row, scores.get() + first[i], limits[i], best);
+    for (std::size_t i = 0; i < probes.size(); ++i) {
+        for (Scan& scan : scans)
+            if (i < scan.probes) offer_list(batch, probes[i].row, scores.get() + first[i], limits[i], scan.best);
+    }
+}
+
+// How many rows a search ranks: scores in single precision may swap near ties, so a few more than k are ranked by their
+// values.
+std::size_t IvfadcSearcher::candidates_of(const SearchBatch& batch) const
+{
+    const std::size_t k = std::min<std::size_t>(batch.k, rows_);
+    if (batch.proposals_will_do) return k;
+    return std::min<std::size_t>(rows_, std::max<std::size_t>(k * refine_factor_of(batch), k + 8 + k / 8));
 }
 
 std::size_t IvfadcSearcher::list_at(std::size_t position) const
@@ -326,24 +362,19 @@ std::vector<RowResult> IvfadcSearcher::search_one(const SearchBatch& batch, std:
     const PreparedQuery prepared = store_->prepare(query);
     const double reach = reach_of(batch, number);
     const std::size_t k = std::min<std::size_t>(batch.k, rows_);
-    // Scores in single precision may swap near ties: a few more than k are ranked by their values.
-    const std::size_t wanted =
-        batch.proposals_will_do
-            ? k
-            : std::min<std::size_t>(rows_, std::max<std::size_t>(k * refine_factor_of(batch), k + 8 + k / 8));
     std::vector<Candidate> candidates;
     ThreadPool* scanning = nullptr;
     for (std::size_t probes = probes_of(batch);; probes = std::min(4 * probes, lists_.lists())) {
         const bool alone = batch.count > 1 || cost_of(probes) < fan_out_cost;
         scanning = alone ? &caller_alone() : &pool;
-        if (probed.size() < probes) probed = nearest_lists(query, probes, *scanning);
-        TopK best(wanted);
+        if (probed.size() < probes) probed = std::move(nearest_lists(query, {&probes, 1}, *scanning).front());
+        Scan scan{probed.size(), TopK(candidates_of(batch))};
         if (scanning->threads() == 1) {
-            scan_lists(batch, prepared, reach, probed, best);
+            scan_lists(batch, prepared, reach, probed, {&scan, 1});
         } else {
-            scan_lists_together(batch, prepared, reach, probed, best, *scanning);
+            scan_lists_together(batch, prepared, reach, probed, {&scan, 1}, *scanning);
         }
-        candidates = best.take_sorted();
+        candidates = scan.best.take_sorted();
         if (candidates.size() >= k || batch.proposals_will_do) break;
         if (probes < lists_.lists()) continue;
         // Everything was probed: scores out of float's range may have hidden rows, values don't.
@@ -372,6 +403,59 @@ void IvfadcSearcher::search(const SearchBatch& batch, std::vector<std::vector<Ro
         for (std::size_t q = begin; q < end; ++q) {
             if (batch.cancel != nullptr) batch.cancel->check();
             results[q] = search_one(batch, q, pool);
+        }
+    });
+}
+
+// All rungs of one query: each probes the lists of the rung before and then more, so every list is compared once.
+void IvfadcSearcher::search_one_ladder(std::span<const SearchBatch> rungs, std::size_t number, RungResults& results,
+                                       ThreadPool& pool) const
+{
+    const float* query = rungs[0].queries.data() + number * dimensions_;
+    const PreparedQuery prepared = store_->prepare(query);
+    std::vector<std::size_t> probes;
+    for (const SearchBatch& rung : rungs) probes.push_back(probes_of(rung));
+    const bool alone = rungs[0].count > 1 || cost_of(*std::max_element(probes.begin(), probes.end())) < fan_out_cost;
+    ThreadPool& scanning = alone ? caller_alone() : pool;
+    std::vector<Candidate> probed;
+    std::vector<Scan> scans;
+    for (const std::vector<Candidate>& lists : nearest_lists(query, probes, scanning)) {
+        const std::size_t before = probed.size();
+        for (const Candidate& list : lists) {
+            const auto known = std::span(probed).first(before);
+            const auto same = [&](const Candidate& other) { return other.row == list.row; };
+            if (std::none_of(known.begin(), known.end(), same)) probed.push_back(list);
+        }
+        scans.push_back({probed.size(), TopK(candidates_of(rungs[scans.size()]))});
+    }
+    if (scanning.threads() == 1) {
+        scan_lists(rungs[0], prepared, HUGE_VAL, probed, scans);
+    } else {
+        scan_lists_together(rungs[0], prepared, HUGE_VAL, probed, scans, scanning);
+    }
+    for (std::size_t rung = 0; rung < rungs.size(); ++rung) {
+        const std::vector<Candidate> candidates = scans[rung].best.take_sorted();
+        const bool enough = candidates.size() >= std::min<std::size_t>(rungs[rung].k, rows_);
+        results[rung][number] =
+            enough ? rank(prepared, candidates, rungs[rung].k, scanning) : search_one(rungs[rung], number, pool);
+    }
+}
+
+void IvfadcSearcher::search_rungs(const SearchBatch& batch, std::span<const SearchRung> rungs, RungResults& results,
+                                  ThreadPool& pool) const
+{
+    if (rungs.size() == 1 || rows_ == 0 || batch.proposals_will_do || batch.probed != nullptr)
+        return Searcher::search_rungs(batch, rungs, results, pool);
+    std::vector<SearchBatch> batches(rungs.size(), batch);
+    results.assign(rungs.size(), std::vector<std::vector<RowResult>>(batch.count));
+    for (std::size_t rung = 0; rung < rungs.size(); ++rung) {
+        batches[rung].k = rungs[rung].k;
+        batches[rung].effort = rungs[rung].effort;
+    }
+    pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t q = begin; q < end; ++q) {
+            if (batch.cancel != nullptr) batch.cancel->check();
+            search_one_ladder(batches, q, results, pool);
         }
     });
 }

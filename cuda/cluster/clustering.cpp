@@ -5,8 +5,10 @@
 #include "cluster/kmeans.h"
 #include "cluster/staging.h"
 #include "device/context.h"
+#include "device/wait.h"
 #include "index/arrays.h"
 #include "index/clustering/clustering.h"
+#include "index/device_wait.h"
 
 namespace pgwarp::cuda
 {
@@ -48,6 +50,7 @@ private:
     void run_on_device(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
     {
         const std::size_t dimensions = shape_.dimensions;
+        const DevicePatience patience(build_patience);
         const Context::Lease lease = context_.lease(Priority::build);
         Staging staging(lease);
         DeviceArray<float> vectors(context_.pool(), rows.vectors().size(), "clustering", lease);

@@ -9,6 +9,7 @@
 
 #include "cluster/device_math.cuh"
 #include "device/error.h"
+#include "device/wait.h"
 
 namespace pgwarp::cuda
 {
@@ -153,7 +154,7 @@ HalfCodec train_half(Context& context, const float* rows, std::size_t count, std
     std::vector<Column> result(dimensions);
     check(cudaMemcpyAsync(result.data(), merged.data(), merged.bytes(), cudaMemcpyDeviceToHost, stream),
           "reading column statistics");
-    check(cudaStreamSynchronize(stream), "waiting for column statistics");
+    wait_for(stream, "waiting for column statistics");
     double deviation = 0;
     for (std::size_t d = 0; d < dimensions; ++d) {
         codec.mean[d] = static_cast<float>(result[d].sum / static_cast<double>(count));

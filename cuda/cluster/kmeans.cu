@@ -7,6 +7,7 @@
 
 #include "cluster/update.h"
 #include "device/error.h"
+#include "device/wait.h"
 #include "numeric/kmeans_rules.h"
 
 namespace pgwarp::cuda
@@ -59,7 +60,7 @@ std::vector<std::uint64_t> hashes_of(Context& context, const float* rows, std::s
     std::vector<std::uint64_t> hashes(numbers.size());
     check(cudaMemcpyAsync(hashes.data(), device_hashes.data(), device_hashes.bytes(), cudaMemcpyDeviceToHost, stream),
           "reading hashes");
-    check(cudaStreamSynchronize(stream), "waiting for hashes");
+    wait_for(stream, "waiting for hashes");
     return hashes;
 }
 
@@ -85,7 +86,7 @@ public:
     Event(const Event&) = delete;
     Event& operator=(const Event&) = delete;
     void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "recording an event"); }
-    void wait() { check(cudaEventSynchronize(event_), "waiting for an iteration"); }
+    void wait() { wait_for(event_, "waiting for an iteration"); }
 
 private:
     cudaEvent_t event_ = nullptr;
@@ -151,7 +152,7 @@ public:
     }
 
     // However it ends, nothing that the device still uses is let go: the pinned outcome waits for the stream.
-    ~Trainer() { (void)cudaStreamSynchronize(stream_); }
+    ~Trainer() { drain(stream_); }
 
     std::size_t run()
     {

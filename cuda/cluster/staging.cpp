@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/error.h"
+#include "device/wait.h"
 
 namespace pgwarp::cuda
 {
@@ -46,7 +47,7 @@ struct Staging::Ring {
         }
     }
     std::byte* slot(std::size_t at) { return memory.data() + at * slot_bytes; }
-    void wait(std::size_t at) { check(cudaEventSynchronize(done[at]), "waiting for a copy"); }
+    void wait(std::size_t at) { wait_for(done[at], "waiting for a copy"); }
 
     static std::mutex& mutex()
     {
@@ -80,7 +81,7 @@ Staging::Staging(cudaStream_t stream) : stream_(stream)
 
 Staging::~Staging()
 {
-    (void)cudaStreamSynchronize(stream_);
+    drain(stream_);
     constexpr std::size_t most_idle = 4;
     const std::lock_guard lock(Ring::mutex());
     if (Ring::idle().size() < most_idle) Ring::idle().push_back(std::move(ring_));

@@ -8,6 +8,7 @@
 #include "cluster/kmeans.h"
 #include "cluster/row_products.h"
 #include "device/error.h"
+#include "device/wait.h"
 #include "index/calibrate.h"
 
 namespace pgwarp::cuda
@@ -190,7 +191,7 @@ std::vector<std::vector<std::uint32_t>> calibration_truth(Context& context, Metr
     std::vector<Found> host(found.size());
     check(cudaMemcpyAsync(host.data(), found.data(), found.bytes(), cudaMemcpyDeviceToHost, stream),
           "reading neighbours");
-    check(cudaStreamSynchronize(stream), "waiting for neighbours");
+    wait_for(stream, "waiting for neighbours");
     pool.parallel_for(sample.size(), 4, [&](std::size_t begin, std::size_t end) {
         for (std::size_t q = begin; q < end; ++q) {
             const auto own = host.begin() + static_cast<std::ptrdiff_t>(q * k);

@@ -3,6 +3,7 @@
 
 #include "device/chained_launch.cuh"
 #include "device/error.h"
+#include "device/wait.h"
 #include "distance/half_rows.h"
 
 namespace pgwarp::cuda
@@ -325,7 +326,7 @@ Extremes read_back(const Extremes* device, cudaStream_t stream)
 {
     Extremes host;
     check(cudaMemcpyAsync(&host, device, sizeof(host), cudaMemcpyDeviceToHost, stream), "reading bounds");
-    check(cudaStreamSynchronize(stream), "reading bounds");
+    wait_for(stream, "reading bounds");
     return host;
 }
 

@@ -1,14 +1,8 @@
-// Tombstones on the device, as the last search had them: they seldom change from one search to the next.
+// Tombstones as exact searches read them.
 #pragma once
 
-#include <algorithm>
-#include <memory>
-#include <mutex>
-#include <vector>
-
-#include "device/error.h"
+#include "device/tombstones.h"
 #include "exact/passes.h"
-#include "index/index.h"
 
 namespace pgwarp::cuda
 {
@@ -19,59 +13,24 @@ struct DeadRows {
     const float* penalties = nullptr;     // device: those of the rows, dead ones marked
 };
 
-// Thread-safe.
-class DeadRowsCache
-{
-public:
-    class Entry
-    {
-    public:
-        Entry(RowBitmap dead, Context& context, const ExactRows& rows, const Context::Lease& stream)
-            : given_(dead.begin(), dead.end()),
-              bits_(context.pool(), dead.size(), "exact dead rows", stream),
-              penalties_(context.pool(), rows.scored.padded_positions, "exact dead rows", stream)
-        {
-            check(cudaMemcpyAsync(bits_.data(), given_.data(), bits_.bytes(), cudaMemcpyHostToDevice, stream),
-                  "sending dead rows");
-            mark_dead(rows.scored, bits_.data(), penalties_.data(), stream);
-            stream.stream().synchronize();
-        }
-        bool is(RowBitmap dead) const { return std::ranges::equal(given_, dead); }
-        DeadRows view() const { return {bits_.data(), penalties_.data()}; }
+// What of a bitmap is kept on the device.
+struct ExactTombstones {
+    DeadBits bits;
+    DeviceArray<float> penalties;
 
-    private:
-        std::vector<std::uint64_t> given_;
-        DeviceArray<std::uint64_t> bits_;
-        DeviceArray<float> penalties_;
-    };
-    using Use = std::shared_ptr<const Entry>;  // to be kept while kernels read it
-
-    // stream: outlives the cache; what is old is freed in its order. Null where `dead` is empty.
-    Use of(RowBitmap dead, Context& context, const ExactRows& rows, const Context::Lease& stream)
-    {
-        if (dead.empty()) return nullptr;
-        const Use last = current();
-        if (last != nullptr && last->is(dead)) return last;
-        const std::lock_guard making(making_);
-        const Use made_meanwhile = current();
-        if (made_meanwhile != nullptr && made_meanwhile->is(dead)) return made_meanwhile;
-        const Use made = std::make_shared<Entry>(dead, context, rows, stream);
-        const std::lock_guard lock(mutex_);
-        entry_ = made;
-        return made;
-    }
-    static DeadRows view(const Use& use) { return use != nullptr ? use->view() : DeadRows{}; }
-
-private:
-    Use current()
-    {
-        const std::lock_guard lock(mutex_);
-        return entry_;
-    }
-
-    std::mutex making_;
-    std::mutex mutex_;
-    Use entry_;
+    DeadRows view() const { return {bits.words.data(), penalties.data()}; }
 };
+
+// stream: outlives what is made. Waits.
+inline ExactTombstones make_tombstones(RowBitmap dead, Context& context, const ExactRows& rows,
+                                       const Context::Lease& stream)
+{
+    ExactTombstones made;
+    made.bits = send_dead_rows(dead, rows.rows, context.pool(), stream);
+    made.penalties = DeviceArray<float>(context.pool(), rows.scored.padded_positions, "penalties of dead rows", stream);
+    mark_dead(rows.scored, made.bits.words.data(), made.penalties.data(), stream);
+    stream.stream().synchronize();
+    return made;
+}
 
 }  // namespace pgwarp::cuda

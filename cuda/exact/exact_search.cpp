@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "device/error.h"
+#include "device/wait.h"
 #include "exact/thresholds.h"
+#include "exact/tied_search.h"
 #include "exact/wide_search.h"
 
 namespace pgwarp::cuda
@@ -43,9 +45,7 @@ public:
             return;
         }
         if (std::min(answer_.k, rows_.rows) > largest_ranked_k) {
-            const std::vector<std::uint32_t> left = search_wide();
-            statistics.scanned += left.size();
-            return scan(left);
+            return search_left(search_wide(), statistics);
         }
         unproven_memory_ =
             DeviceArray<std::uint32_t>(context_.pool(), 6 * std::size_t{count_} + 4, "unproven queries", stream_);
@@ -53,20 +53,34 @@ public:
         filter_all(first);
         const auto failed = counts_of(first);
         statistics.filtered_again += failed[0];
-        statistics.scanned += failed[1];
+        std::vector<std::uint32_t> left = read_ids(first.scan, failed[1]);
         if (failed[0] > 0) {
             Unproven second = unproven(1);
             filter_again(first, failed[0], second);
-            const auto left = counts_of(second);
-            statistics.scanned += left[0] + left[1];
-            scan(read_ids(second.filter, left[0]));
-            scan(read_ids(second.scan, left[1]));
+            const auto counts = counts_of(second);
+            for (const std::uint32_t id : read_ids(second.filter, counts[0])) left.push_back(id);
+            for (const std::uint32_t id : read_ids(second.scan, counts[1])) left.push_back(id);
         }
-        scan(read_ids(first.scan, failed[1]));
+        search_left(std::move(left), statistics);
     }
 
 private:
-    // The queries that it leaves to the scan.
+    // Queries of which nothing is proved yet.
+    void search_left(std::vector<std::uint32_t> ids, ExactStatistics& statistics)
+    {
+        if (!ids.empty() && serves_tied(context_, rows_, answer_.k)) {
+            check_cancelled();
+            search_tied(context_, rows_, queries_, ids, dead_, answer_, cancel_, stream_);
+            const std::vector<std::uint32_t> found = read_ids(answer_.found, count_);
+            statistics.tied += ids.size();
+            std::erase_if(ids, [&](std::uint32_t id) { return found[id] != not_proved; });
+            statistics.tied -= ids.size();
+        }
+        statistics.scanned += ids.size();
+        scan(ids);
+    }
+
+    // The queries that it leaves to others.
     std::vector<std::uint32_t> search_wide()
     {
         std::vector<std::uint32_t> left;
@@ -78,7 +92,7 @@ private:
             check(cudaMemcpyAsync(found.data(), answer_.found, count_ * sizeof(std::uint32_t), cudaMemcpyDeviceToHost,
                                   stream_),
                   "counting unproven queries");
-            check(cudaStreamSynchronize(stream_), "waiting for proofs");
+            wait_for(stream_, "waiting for proofs");
         }
         for (std::uint32_t i = 0; i < count_; ++i) {
             if (found[i] == not_proved) left.push_back(i);
@@ -103,7 +117,7 @@ private:
         std::array<std::uint32_t, 2> counts{};
         check(cudaMemcpyAsync(counts.data(), lists.counts, sizeof(counts), cudaMemcpyDeviceToHost, stream_),
               "counting unproven queries");
-        check(cudaStreamSynchronize(stream_), "waiting for proofs");
+        wait_for(stream_, "waiting for proofs");
         return counts;
     }
 
@@ -113,7 +127,7 @@ private:
         if (count == 0) return host;
         check(cudaMemcpyAsync(host.data(), ids, count * sizeof(std::uint32_t), cudaMemcpyDeviceToHost, stream_),
               "reading unproven queries");
-        check(cudaStreamSynchronize(stream_), "reading unproven queries");
+        wait_for(stream_, "reading unproven queries");
         return host;
     }
 

@@ -3,8 +3,8 @@
 // A sample of the positions gives each query a first threshold; ranges of positions, each several times the last, are
 // filtered by it and tighten it; what passed is ranked by canonical distance, and the error bound of the scores proves
 // that nothing else belongs to the answer (distance/score_bound.h). A query whose proof fails is filtered once more
-// with the threshold that its proof asks for; what fails again (more than 4,096 rows too close to tell apart) is
-// scanned.
+// with the threshold that its proof asks for; what fails again (more than 4,096 rows too close to tell apart) goes
+// through exact/tied_search.h, and what no score can be trusted for is scanned.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,6 +22,7 @@ namespace pgwarp::cuda
 struct ExactStatistics {
     std::uint64_t queries = 0;
     std::uint64_t filtered_again = 0;
+    std::uint64_t tied = 0;  // beside so many rows too close to tell apart
     std::uint64_t scanned = 0;
 };
 

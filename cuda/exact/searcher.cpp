@@ -3,9 +3,12 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <new>
 
 #include "device/beside.h"
 #include "device/error.h"
+#include "device/retry.h"
+#include "device/wait.h"
 #include "exact/dead_rows.h"
 #include "exact/exact.h"
 #include "exact/small_search.h"
@@ -13,6 +16,7 @@
 #include "exact/unit_rows.h"
 #include "index/arrays.h"
 #include "index/bounds.h"
+#include "index/device_wait.h"
 #include "index/exact/exact.h"
 #include "numeric/distance.h"
 
@@ -40,7 +44,7 @@ public:
         if (event_ == nullptr) check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event");
         check(cudaEventRecord(event_, stream), "recording an event");
     }
-    void wait() const { check(cudaEventSynchronize(event_), "waiting for results"); }
+    void wait() const { wait_for(event_, "waiting for results"); }
 
 private:
     cudaEvent_t event_ = nullptr;
@@ -75,6 +79,7 @@ public:
         if (in_halves_ && (offset % sizeof(half_bits) != 0 || bytes.size() % sizeof(half_bits) != 0)) {
             throw BadRequest("part of an element");
         }
+        const DevicePatience patience(build_patience);
         const Context::Lease stream = context_.lease(Priority::build);
         auto staging = staging_.lease(std::min(bytes.size() * growth, staging_bytes));
         auto* to = reinterpret_cast<std::byte*>(vectors_.data()) + offset * growth;
@@ -93,6 +98,7 @@ public:
         const auto* other = dynamic_cast<const DeviceExactSearcher*>(&from);
         if (other == nullptr || &other->context_ != &context_ || other->dimensions_ != dimensions_) return false;
         if (first + count > other->count_ || to + count > count_) throw BadRequest("past the end of an array");
+        const DevicePatience patience(build_patience);
         check(cudaSetDevice(context_.device()), "choosing the device");
         check(cudaMemcpyAsync(vectors_.data() + to * dimensions_, other->vectors_.data() + first * dimensions_,
                               count * dimensions_ * sizeof(float), cudaMemcpyDeviceToDevice, loading_),
@@ -103,6 +109,7 @@ public:
 
     void finish_load(ThreadPool&) override
     {
+        const DevicePatience patience(build_patience);
         check(cudaSetDevice(context_.device()), "choosing the device");
         if (in_halves_ && metric_ == Metric::cosine) make_unit_rows(vectors_.data(), count_, dimensions_, loading_);
         rows_ = make_exact_rows(context_.pool(), metric_, vectors_.data(), count_, dimensions_, loading_);
@@ -120,9 +127,23 @@ public:
         return metric_ == Metric::cosine ? pgwarp::bound_width(metric_, 0, 1) : 0;
     }
 
-    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool&) const override;
+    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override
+    {
+        const DevicePatience patience(patience_of(batch.count));
+        search_or_give_back(
+            batch, [&] { search_queries(batch, results, pool); }, [&] { drop_idle(); });
+    }
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
-                      std::vector<RowResult>& results, ThreadPool&) const override;
+                      std::vector<RowResult>& results, ThreadPool& pool) const override
+    {
+        const DevicePatience patience(patience_of(1));
+        search_or_give_back(
+            batch,
+            [&] {
+                continue_rows(batch, {after_distance, after_row}, results, pool);
+            },
+            [&] { drop_idle(); });
+    }
 
     double search_cost(const SearchBatch& batch) const override;
     ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
@@ -130,7 +151,7 @@ public:
     ExactStatistics statistics() const
     {
         return {queries_.load(std::memory_order_relaxed), filtered_again_.load(std::memory_order_relaxed),
-                scanned_.load(std::memory_order_relaxed)};
+                tied_.load(std::memory_order_relaxed), scanned_.load(std::memory_order_relaxed)};
     }
 
 private:
@@ -148,11 +169,36 @@ private:
                   reinterpret_cast<float*>(out));
     }
 
+    std::chrono::milliseconds patience_of(std::size_t queries) const
+    {
+        constexpr double sorting_cost = 1000;  // of a row among all, in float operations
+        return patience_for(double{1} * static_cast<double>(queries) * count_ * (2.0 * dimensions_ + sorting_cost));
+    }
+    void drop_idle() const
+    {
+        small_.drop_idle();
+        staging_.drop_idle();
+    }
+    void search_queries(const SearchBatch& batch, Results& results, ThreadPool& pool) const;
+    void continue_rows(const SearchBatch& batch, ScanCursor after, std::vector<RowResult>& results,
+                       ThreadPool& pool) const;
+    // Null where none is dead.
+    OfBitmap<ExactTombstones>::Use dead_rows(const SearchBatch& batch) const
+    {
+        if (batch.dead.empty()) return nullptr;
+        check(cudaSetDevice(context_.device()), "choosing the device");
+        return dead_.get(batch.dead_version, [&] {
+            const DevicePatience patience(build_patience);  // the stream is a build's: searches come first
+            return make_tombstones(batch.dead, context_, rows_, loading_);
+        });
+    }
     // Numbers of the queries that it could not prove.
     std::vector<std::uint32_t> search_few(const SearchBatch& batch, const DeadRows& dead, Results& results) const;
     // Query i's result goes to results[numbers[i]], or [i] without numbers.
     void search_many(const SearchBatch& batch, const DeadRows& dead, const std::uint32_t* numbers, Results& results,
                      ThreadPool& pool) const;
+    void search_piece(const SearchBatch& batch, std::size_t first, std::uint32_t width, const DeadRows& dead,
+                      const std::uint32_t* numbers, Results& results, ThreadPool& pool) const;
     void search_again(const SearchBatch& batch, const DeadRows& dead, const std::vector<std::uint32_t>& numbers,
                       Results& results, ThreadPool& pool) const;
 
@@ -164,11 +210,12 @@ private:
     Context::Lease loading_;  // what is resident is freed in its order
     DeviceArray<float> vectors_;
     ExactRows rows_;
-    mutable DeadRowsCache dead_;
+    mutable OfBitmap<ExactTombstones> dead_;
     mutable StagingPool staging_;
     mutable SmallSearches small_;
     mutable std::atomic<std::uint64_t> queries_{0};
     mutable std::atomic<std::uint64_t> filtered_again_{0};
+    mutable std::atomic<std::uint64_t> tied_{0};
     mutable std::atomic<std::uint64_t> scanned_{0};
 };
 
@@ -200,7 +247,7 @@ public:
     }
 
     // A cancelled search may still be reading the staging buffer.
-    ~Request() { (void)cudaStreamSynchronize(stream_); }
+    ~Request() { drain(stream_); }
 
     // Waits for the answer, which comes in pieces: while one is on its way, the threads hand out the one before, by
     // hand_out(first query, end).
@@ -288,13 +335,13 @@ double DeviceExactSearcher::search_cost(const SearchBatch& batch) const
     return bytes > 4e9 ? too_long : batched;
 }
 
-void DeviceExactSearcher::search(const SearchBatch& batch, Results& results, ThreadPool& pool) const
+void DeviceExactSearcher::search_queries(const SearchBatch& batch, Results& results, ThreadPool& pool) const
 {
     results.resize(batch.count);
     for (auto& result : results) result.clear();
     if (count_ == 0 || batch.k == 0 || batch.count == 0) return;
-    const DeadRowsCache::Use use = dead_.of(batch.dead, context_, rows_, loading_);
-    const DeadRows dead = DeadRowsCache::view(use);
+    const OfBitmap<ExactTombstones>::Use use = dead_rows(batch);
+    const DeadRows dead = use != nullptr ? use->view() : DeadRows{};
     if (!SmallSearch::serves(rows_, batch.count, std::min(batch.k, count_))) {
         return search_many(batch, dead, nullptr, results, pool);
     }
@@ -345,34 +392,52 @@ void DeviceExactSearcher::search_again(const SearchBatch& batch, const DeadRows&
 void DeviceExactSearcher::search_many(const SearchBatch& batch, const DeadRows& dead, const std::uint32_t* numbers,
                                       Results& results, ThreadPool& pool) const
 {
-    // Large answers in pieces: some 128 MiB of results at a time.
-    const std::size_t most = std::max<std::size_t>(1, (std::size_t{10} << 20) / std::min(batch.k, count_));
-    for (std::size_t first = 0; first < batch.count; first += most) {
+    // Large answers in pieces: some 128 MiB of results at a time, and less where memory is short.
+    std::size_t most = std::max<std::size_t>(1, (std::size_t{10} << 20) / std::min(batch.k, count_));
+    for (std::size_t first = 0; first < batch.count;) {
         const auto width = static_cast<std::uint32_t>(std::min(most, batch.count - first));
-        SearchBatch piece = batch;
-        piece.queries = batch.queries.subspan(first * dimensions_, std::size_t{width} * dimensions_);
-        Request request(*this, piece, width, pool);
-        ExactStatistics statistics;
-        search_exactly(context_, rows_, request.queries(), width, dead, request.answer(), statistics, batch.cancel,
-                       request.stream());
-        run_beside(request.stream(), batch.meanwhile);
-        request.receive(pool, [&](std::size_t begin, std::size_t end) {
-            for (std::size_t i = begin; i < end; ++i) {
-                request.read(static_cast<std::uint32_t>(i), results[numbers != nullptr ? numbers[i] : first + i]);
-            }
-        });
-        queries_.fetch_add(statistics.queries, std::memory_order_relaxed);
-        filtered_again_.fetch_add(statistics.filtered_again, std::memory_order_relaxed);
-        scanned_.fetch_add(statistics.scanned, std::memory_order_relaxed);
+        const MeanwhileWatch meanwhile(batch);
+        try {
+            search_piece(batch, first, width, dead, numbers, results, pool);
+        } catch (const std::bad_alloc&) {
+            if (width == 1 || meanwhile.has_begun()) throw;
+            drop_idle();
+            most = width / 2;
+            continue;
+        }
+        first += width;
     }
 }
 
-void DeviceExactSearcher::search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
-                                       std::vector<RowResult>& results, ThreadPool& pool) const
+void DeviceExactSearcher::search_piece(const SearchBatch& batch, std::size_t first, std::uint32_t width,
+                                       const DeadRows& dead, const std::uint32_t* numbers, Results& results,
+                                       ThreadPool& pool) const
+{
+    SearchBatch piece = batch;
+    piece.queries = batch.queries.subspan(first * dimensions_, std::size_t{width} * dimensions_);
+    Request request(*this, piece, width, pool);
+    ExactStatistics statistics;
+    search_exactly(context_, rows_, request.queries(), width, dead, request.answer(), statistics, batch.cancel,
+                   request.stream());
+    run_beside(request.stream(), batch.meanwhile);
+    request.receive(pool, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            const std::size_t query = first + i;
+            request.read(static_cast<std::uint32_t>(i), results[numbers != nullptr ? numbers[query] : query]);
+        }
+    });
+    queries_.fetch_add(statistics.queries, std::memory_order_relaxed);
+    filtered_again_.fetch_add(statistics.filtered_again, std::memory_order_relaxed);
+    tied_.fetch_add(statistics.tied, std::memory_order_relaxed);
+    scanned_.fetch_add(statistics.scanned, std::memory_order_relaxed);
+}
+
+void DeviceExactSearcher::continue_rows(const SearchBatch& batch, ScanCursor after, std::vector<RowResult>& results,
+                                        ThreadPool& pool) const
 {
     results.clear();
     if (count_ == 0 || batch.k == 0) return;
-    const DeadRowsCache::Use dead = dead_.of(batch.dead, context_, rows_, loading_);
+    const OfBitmap<ExactTombstones>::Use dead = dead_rows(batch);
     Request request(*this, batch, 1, pool);
     DeviceArray<std::byte> workspace(context_.pool(), scan_workspace_bytes(count_), "exact scan workspace",
                                      request.stream());
@@ -381,9 +446,9 @@ void DeviceExactSearcher::search_exact(const SearchBatch& batch, double after_di
     job.vectors = vectors_.data();
     job.rows = count_;
     job.dimensions = dimensions_;
-    job.dead = DeadRowsCache::view(dead).bits;
+    job.dead = dead != nullptr ? dead->view().bits : nullptr;
     job.query = request.queries();
-    job.cursor = {after_distance, after_row};
+    job.cursor = after;
     job.answer = request.answer();
     scan_rows(job, workspace.data(), request.stream());
     request.receive(pool, [&](std::size_t, std::size_t) { request.read(0, results); });
@@ -400,6 +465,7 @@ std::unique_ptr<Searcher> searcher_with_most_room(const IndexShape& shape, const
 std::unique_ptr<Searcher> make_exact_searcher(Context& context, const IndexShape& shape,
                                               std::span<const ArrayShape> arrays)
 {
+    const DevicePatience patience(build_patience);
     return std::make_unique<DeviceExactSearcher>(context, shape, arrays);
 }
 

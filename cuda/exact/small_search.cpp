@@ -4,10 +4,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "device/beside.h"
 #include "device/error.h"
+#include "device/wait.h"
 
 namespace pgwarp::cuda
 {
@@ -18,16 +18,8 @@ namespace
 constexpr std::uint32_t pending = not_proved - 1;
 constexpr std::size_t most_idle = 8;
 
-using Clock = std::chrono::steady_clock;
-
-void relax()
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#else
-    std::this_thread::yield();
-#endif
-}
+// A search of a millisecond or less is watched for; longer ones are left to the driver.
+constexpr std::chrono::milliseconds watched{2};
 
 // A search that ends in an exception may still be reading and writing its memory.
 class UnderWay
@@ -38,7 +30,7 @@ public:
     UnderWay& operator=(const UnderWay&) = delete;
     ~UnderWay()
     {
-        if (!over_) (void)cudaStreamSynchronize(stream_);
+        if (!over_) drain(stream_);
     }
     void over() { over_ = true; }
 
@@ -46,27 +38,6 @@ private:
     cudaStream_t stream_;
     bool over_ = false;
 };
-
-// A search of a millisecond or less is watched for; longer ones are left to the driver, which tells of errors too.
-void wait_for(const std::uint32_t* found, std::uint32_t count, const Stream& stream)
-{
-    constexpr auto watched = std::chrono::milliseconds(2);
-    constexpr int between_clocks = 64;
-    const auto started = Clock::now();
-    std::uint32_t first = 0;
-    for (int turn = 1;; ++turn) {
-        while (first < count && __atomic_load_n(found + first, __ATOMIC_ACQUIRE) != pending) ++first;
-        if (first == count) return;
-        relax();
-        if (turn % between_clocks == 0 && Clock::now() - started > watched) break;
-    }
-    stream.synchronize();
-    for (; first < count; ++first) {
-        if (__atomic_load_n(found + first, __ATOMIC_ACQUIRE) == pending) {
-            throw CudaError(cudaErrorUnknown, "waiting for an exact search");
-        }
-    }
-}
 
 }  // namespace
 
@@ -97,7 +68,7 @@ ExactAnswer SmallSearch::search(const ExactRows& rows, const float* queries, std
     UnderWay under_way(stream);
     enqueue(rows, plan, count, penalties, answer, stream);
     run_beside(stream, meanwhile);
-    wait_for(answer.found, count, stream.stream());
+    wait_for_answers(answer.found, count, pending, watched, stream);
     under_way.over();
     return answer;
 }
@@ -157,6 +128,13 @@ std::unique_ptr<SmallSearch> SmallSearches::take(Context& context)
         }
     }
     return std::make_unique<SmallSearch>(context);
+}
+
+void SmallSearches::drop_idle()
+{
+    std::vector<std::unique_ptr<SmallSearch>> dropped;
+    const std::lock_guard lock(mutex_);
+    dropped.swap(idle_);
 }
 
 void SmallSearches::give_back(std::unique_ptr<SmallSearch> search)

@@ -53,6 +53,7 @@ class SmallSearches
 public:
     std::unique_ptr<SmallSearch> take(Context& context);
     void give_back(std::unique_ptr<SmallSearch> search);
+    void drop_idle();
 
 private:
     std::mutex mutex_;

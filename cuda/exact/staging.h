@@ -49,6 +49,13 @@ public:
         return {*this, Buffer(std::max(bytes, smallest))};
     }
 
+    void drop_idle()
+    {
+        std::vector<Buffer> dropped;
+        const std::lock_guard lock(mutex_);
+        dropped.swap(idle_);
+    }
+
 private:
     static constexpr std::size_t smallest = std::size_t{1} << 20;
     static constexpr std::size_t most_idle = 8;

@@ -8,6 +8,7 @@
 #include "device/shared_memory.h"
 #include "distance/canonical.cuh"
 #include "exact/bitonic.cuh"
+#include "exact/entry_values.h"
 #include "exact/thresholds.h"
 
 namespace pgwarp::cuda
@@ -16,45 +17,18 @@ namespace pgwarp::cuda
 namespace
 {
 
-constexpr unsigned value_threads = 256;
-constexpr std::uint32_t block_pairs = value_threads / canonical_lanes;
 constexpr unsigned sort_threads = 1024;
 constexpr std::size_t entry_bytes = 12;  // a key and a row, in shared memory
 
 struct WideArguments {
     RowBounds bounds;
-    RowOrder order;
-    std::uint32_t dimensions;
-    const float* vectors;
     PreparedQueries queries;
     Proposals proposals;
-    std::uint32_t* rows;  // [slots][capacity]
+    const std::uint32_t* rows;  // [slots][capacity]
     ExactAnswer answer;
     std::uint32_t first_query;
     std::uint32_t first_slot;
 };
-
-// Entries become keys of their canonical values.
-__global__ __launch_bounds__(value_threads) void value_entries(const WideArguments arguments)
-{
-    const std::uint32_t slot = arguments.first_slot + blockIdx.y;
-    const std::uint32_t capacity = arguments.proposals.capacity;
-    const std::uint32_t counted = arguments.proposals.counts[slot];
-    if (counted > capacity) return;  // some are lost: nothing can be proved
-    const std::size_t first = std::size_t{slot} * capacity;
-    const float* query = arguments.queries.floats[slot];
-    auto* keys = reinterpret_cast<std::uint64_t*>(arguments.proposals.entries);
-    for (std::uint32_t i = blockIdx.x * block_pairs + threadIdx.x / canonical_lanes; i < counted;
-         i += gridDim.x * block_pairs) {
-        const std::uint32_t row = arguments.order.row_of(arguments.proposals.entries[first + i].position);
-        const double distance =
-            canonical_distance(arguments.bounds.metric, query,
-                               arguments.vectors + std::size_t{row} * arguments.dimensions, arguments.dimensions);
-        if (threadIdx.x % canonical_lanes != 0) continue;
-        keys[first + i] = ordered_key(emitted_value(arguments.bounds.metric, distance));
-        arguments.rows[first + i] = row;
-    }
-}
 
 // Whether all rows with the k smallest values are among the entries, of which values are sorted.
 __device__ bool proves(const WideArguments& arguments, std::uint32_t slot, std::uint32_t count,
@@ -99,22 +73,6 @@ __global__ __launch_bounds__(sort_threads) void sort_entries(const WideArguments
     if (threadIdx.x == 0) arguments.answer.found[id] = found;
 }
 
-// Canonical values of a launch's entries, whatever their number, take less than 2 ms.
-void value_all(WideArguments arguments, cudaStream_t stream)
-{
-    constexpr std::size_t launch_elements = std::size_t{1} << 30;
-    const std::uint32_t capacity = arguments.proposals.capacity;
-    const auto slots = static_cast<std::uint32_t>(
-        std::clamp<std::size_t>(launch_elements / (std::size_t{capacity} * arguments.dimensions), 1, 32768));
-    const std::uint32_t blocks = capacity / block_pairs;
-    for (; arguments.first_slot < arguments.queries.count; arguments.first_slot += slots) {
-        const std::uint32_t width = std::min(slots, arguments.queries.count - arguments.first_slot);
-        const std::uint32_t each = std::clamp(16384 / width, std::min(8U, blocks), blocks);
-        value_entries<<<dim3(each, width), value_threads, 0, stream>>>(arguments);
-        check_launch("valuing proposals");
-    }
-}
-
 void sort_all(Context& context, WideArguments arguments, cudaStream_t stream)
 {
     const std::size_t shared = arguments.proposals.capacity * entry_bytes;
@@ -145,9 +103,8 @@ void search_slab(const Passes& passes, const WidePlan& plan, const Slab& slab, s
                                passes.stream);
     }
     passes.filter(slab, proposals, {0, rows.scored.padded_positions});
-    const WideArguments arguments{rows.scored.bounds, rows.scored.order, rows.dimensions, rows.vectors, slab.queries,
-                                  proposals,          row_memory,        answer,          first_query,  0};
-    value_all(arguments, passes.stream);
+    value_entries(rows, slab.queries, proposals, row_memory, passes.stream);
+    const WideArguments arguments{rows.scored.bounds, slab.queries, proposals, row_memory, answer, first_query, 0};
     sort_all(*passes.context, arguments, passes.stream);
 }
 
@@ -160,7 +117,7 @@ WidePlan make_wide_plan(std::uint32_t positions, std::uint32_t rows, std::uint32
     const auto most = static_cast<std::uint32_t>(std::bit_floor(shared_bytes / entry_bytes));
     WidePlan plan;
     if (positions <= most) {
-        plan.capacity = std::bit_ceil(std::max(positions, block_pairs));
+        plan.capacity = std::bit_ceil(std::max(positions, fewest_entries));
         return plan;
     }
     if (k >= rows) return plan;

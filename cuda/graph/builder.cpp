@@ -8,6 +8,7 @@
 #include "cluster/staging.h"
 #include "cluster/truth.h"
 #include "device/error.h"
+#include "device/wait.h"
 #include "exact/exact_search.h"
 #include "graph/edges.h"
 #include "graph/entry.h"
@@ -123,7 +124,7 @@ std::vector<std::uint32_t> DeviceSteps::choose_seeds(const ExactRows& rows, cons
     }
     std::vector<std::uint32_t> found(2 * wanted);
     check(cudaMemcpyAsync(found.data(), nearest.data(), nearest.bytes(), cudaMemcpyDeviceToHost, stream), "seeds");
-    check(cudaStreamSynchronize(stream), "choosing seeds");
+    wait_for(stream, "choosing seeds");
     std::vector<std::uint32_t> seeds;
     std::unordered_set<std::uint32_t> seen;
     for (std::size_t i = 0; i < wanted; ++i) {

@@ -6,6 +6,7 @@
 
 #include "device/error.h"
 #include "device/shared_memory.h"
+#include "device/wait.h"
 #include "graph/detours.h"
 #include "graph/device_group.cuh"
 #include "index/graph/graph.h"
@@ -165,7 +166,7 @@ void draw_edges(Context& context, const std::uint32_t* nearest, std::uint32_t ro
         check_launch("joining edges");
         first += joined;
     }
-    check(cudaStreamSynchronize(stream), "drawing edges");
+    wait_for(stream, "drawing edges");
 }
 
 std::vector<std::uint32_t> reach_rows(Context& context, const std::uint32_t* neighbours, std::uint32_t rows,
@@ -192,13 +193,13 @@ std::vector<std::uint32_t> reach_rows(Context& context, const std::uint32_t* nei
             neighbours, degree, frontier, count, depth, depths.data(), parents.data(), next, counter);
         check_launch("reaching rows");
         check(cudaMemcpyAsync(&count, counter, sizeof(count), cudaMemcpyDeviceToHost, stream), "reaching rows");
-        check(cudaStreamSynchronize(stream), "reaching rows");
+        wait_for(stream, "reaching rows");
         std::swap(frontier, next);
     }
     std::vector<std::uint32_t> host(rows);
     check(cudaMemcpyAsync(host.data(), parents.data(), parents.bytes(), cudaMemcpyDeviceToHost, stream),
           "reaching rows");
-    check(cudaStreamSynchronize(stream), "reaching rows");
+    wait_for(stream, "reaching rows");
     return host;
 }
 

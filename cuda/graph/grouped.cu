@@ -7,6 +7,7 @@
 #include "cluster/row_products.h"
 #include "device/error.h"
 #include "device/shared_memory.h"
+#include "device/wait.h"
 #include "exact/exact_search.h"
 #include "graph/entry.h"
 #include "graph/nearest.h"
@@ -156,7 +157,7 @@ Groups assign(Context& context, const GroupedJob& job, std::uint32_t groups, cud
         check(cudaMemcpyAsync(host.data(), nearest.data(), count * groups_of_row * sizeof(std::uint32_t),
                               cudaMemcpyDeviceToHost, stream),
               "grouping rows");
-        check(cudaStreamSynchronize(stream), "grouping rows");
+        wait_for(stream, "grouping rows");
         for (std::size_t i = 0; i < count * groups_of_row; ++i) {
             const auto row = static_cast<std::uint32_t>(first + i / groups_of_row);
             if (host[i] >= groups || bit_is_set(job.left_out, row)) continue;
@@ -191,7 +192,7 @@ void compare_group(Context& context, const GroupedJob& job, std::span<const std:
     place_lists<<<static_cast<unsigned>((cells + 255) / 256), 256, 0, stream>>>(
         near.data(), numbers.data(), places.data(), members.size(), job.width, lists);
     check_launch("placing near rows");
-    check(cudaStreamSynchronize(stream), "comparing rows");
+    wait_for(stream, "comparing rows");
 }
 
 }  // namespace
@@ -222,7 +223,7 @@ void grouped_nearest_rows(Context& context, const GroupedJob& job, cudaStream_t 
         check_launch("merging near rows");
         first = end;
     }
-    check(cudaStreamSynchronize(stream), "merging near rows");
+    wait_for(stream, "merging near rows");
 }
 
 }  // namespace pgwarp::cuda::graph

@@ -5,6 +5,7 @@
 
 #include "device/error.h"
 #include "device/shared_memory.h"
+#include "device/wait.h"
 #include "exact/bitonic.cuh"
 #include "exact/exact_search.h"
 #include "exact/proposal_key.cuh"
@@ -84,7 +85,7 @@ void nearest_rows(Context& context, const NearestJob& job, cudaStream_t stream)
         pick_rows<<<count, pick_threads, plan.capacity * sizeof(std::uint64_t), stream>>>(
             rows.scored.order, slab.proposals(plan.capacity), job.left_out, first, job.width, job.out);
         check_launch("picking the nearest rows");
-        check(cudaStreamSynchronize(stream), "comparing rows");
+        wait_for(stream, "comparing rows");
     }
 }
 

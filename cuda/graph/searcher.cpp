@@ -1,17 +1,20 @@
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 
 #include "device/beside.h"
 #include "device/error.h"
+#include "device/retry.h"
+#include "device/tombstones.h"
+#include "device/wait.h"
 #include "graph/device_search.h"
 #include "graph/graph.h"
 #include "graph/rank.h"
 #include "graph/seeds.h"
 #include "graph/workspace.h"
 #include "index/bounds.h"
+#include "index/device_wait.h"
 #include "index/ordered_scan.h"
 #include "ivfadc/ordered_rows.h"
 #include "ivfadc/queries.h"
@@ -22,27 +25,11 @@ namespace pgwarp::cuda::graph
 namespace
 {
 
-constexpr auto longest_poll = std::chrono::microseconds(500);  // then the device is waited for without spinning
-constexpr std::uint32_t pending = 0xfffffffe;                  // in `found`: no answer yet
-constexpr std::uint32_t value_step = 1U << 20;                 // rows whose values are computed by one launch
-constexpr std::size_t remote_step = std::size_t{64} << 20;     // bytes that one launch reads over the bus
-
-// Waits for answers by looking at page-locked memory; false when they take too long, or never come.
-bool poll(const std::uint32_t* found, std::size_t count)
-{
-    const auto* seen = const_cast<const volatile std::uint32_t*>(found);
-    const auto begin = std::chrono::steady_clock::now();
-    for (std::size_t q = 0; q < count; ++q) {
-        for (unsigned turns = 1; seen[q] == pending; ++turns) {
-            if (turns % 256 == 0 && std::chrono::steady_clock::now() - begin > longest_poll) return false;
-#if defined(__x86_64__)
-            __builtin_ia32_pause();
-#endif
-        }
-    }
-    std::atomic_thread_fence(std::memory_order_acquire);
-    return true;
-}
+constexpr std::chrono::microseconds watched{500};           // then the device is waited for without spinning
+constexpr std::uint32_t pending = 0xfffffffe;               // in `found`: no answer yet
+constexpr std::size_t sorting_cost = 1000;                  // of a row among all, in float operations
+constexpr std::uint32_t value_step = 1U << 20;              // rows whose values are computed by one launch
+constexpr std::size_t remote_step = std::size_t{64} << 20;  // bytes that one launch reads over the bus
 
 class GraphSearcher : public Searcher
 {
@@ -54,9 +41,14 @@ public:
     }
     void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
     {
+        const DevicePatience patience(build_patience);
         mirror_.write(array, offset, bytes);
     }
-    void finish_load(ThreadPool&) override { mirror_.finish_load(); }
+    void finish_load(ThreadPool&) override
+    {
+        const DevicePatience patience(build_patience);
+        mirror_.finish_load();
+    }
     std::uint64_t memory_bytes() const override { return mirror_.device_bytes() + mirror_.host_bytes(); }
     Residence residence() const override
     {
@@ -98,10 +90,25 @@ public:
         settings.set("ef_search", static_cast<std::int64_t>(ef_of(batch)));
         return settings;
     }
-    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
-                ThreadPool& pool) const override;
+    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override
+    {
+        const DevicePatience patience(patience_for(2e3 * search_cost(batch)));
+        search_or_give_back(
+            batch, [&] { search_queries(batch, results, pool); }, [&] { workspaces_.drop_idle(); });
+    }
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
-                      std::vector<RowResult>& results, ThreadPool& pool) const override;
+                      std::vector<RowResult>& results, ThreadPool&) const override
+    {
+        const auto rows = static_cast<double>(mirror_.rows());
+        const DevicePatience patience(patience_for(rows * static_cast<double>(2 * mirror_.dimensions() + sorting_cost),
+                                                   rows * static_cast<double>(mirror_.remote_row_bytes())));
+        search_or_give_back(
+            batch,
+            [&] {
+                continue_rows(batch, {after_distance, after_row}, results);
+            },
+            [&] { workspaces_.drop_idle(); });
+    }
 
 private:
     using Results = std::vector<std::vector<RowResult>>;
@@ -121,6 +128,8 @@ private:
     {
         return ef_search_of(batch.settings, batch.effort, batch.k, mirror_.rows());
     }
+    void search_queries(const SearchBatch& batch, Results& results, ThreadPool& pool) const;
+    void continue_rows(const SearchBatch& batch, RowResult after, std::vector<RowResult>& results) const;
     bool may_traverse(const SearchBatch& batch, std::size_t ef) const;
     void run_round(const SearchBatch& batch, const Round& round, Workspace& workspace, const std::uint32_t* dead,
                    Results& results, std::vector<std::uint32_t>& few, ThreadPool& pool) const;
@@ -130,14 +139,19 @@ private:
     void search_few_found(const SearchBatch& batch, const std::vector<std::uint32_t>& numbers, std::size_t ef,
                           Workspace& workspace, const std::uint32_t* dead, Results& results, ThreadPool& pool) const;
     void go_through_rows(const SearchBatch& batch, std::uint32_t number, Results& results, ThreadPool& pool) const;
-    Tombstones::Use dead_rows(RowBitmap dead) const
+    // Null where none is dead.
+    OfBitmap<DeadBits>::Use dead_rows(const SearchBatch& batch) const
     {
-        return dead_.of(dead, mirror_.rows(), mirror_.context().pool(), dead_stream_);
+        if (batch.dead.empty()) return nullptr;
+        check(cudaSetDevice(mirror_.context().device()), "choosing the device");
+        return dead_.get(batch.dead_version, [&] {
+            return send_dead_rows(batch.dead, mirror_.rows(), mirror_.context().pool(), dead_stream_);
+        });
     }
 
     Mirror mirror_;
     Context::Lease dead_stream_;
-    mutable Tombstones dead_;
+    mutable OfBitmap<DeadBits> dead_;
     mutable Workspaces workspaces_;
 };
 
@@ -175,7 +189,8 @@ void GraphSearcher::run_chunk(const SearchPlan& plan, const float* queries, Work
     enqueue_search(mirror_, plan, asked, queries, dead, device + query_bytes_of(plan, mirror_.dimensions()), answers,
                    nullptr, stream);
     run_beside(workspace.lease, meanwhile);
-    if (!plan.chained || !poll(answers.found, plan.count)) workspace.lease.stream().synchronize();
+    if (!plan.chained) return wait_for(stream, "waiting for answers");
+    wait_for_answers(answers.found, plan.count, pending, watched, stream);
 }
 
 void GraphSearcher::run_round(const SearchBatch& batch, const Round& round, Workspace& workspace,
@@ -254,15 +269,15 @@ void GraphSearcher::search_few_found(const SearchBatch& batch, const std::vector
     search_few_found(batch, few, 4 * ef, workspace, dead, results, pool);
 }
 
-void GraphSearcher::search(const SearchBatch& batch, Results& results, ThreadPool& pool) const
+void GraphSearcher::search_queries(const SearchBatch& batch, Results& results, ThreadPool& pool) const
 {
     results.assign(batch.count, {});
     if (mirror_.rows() == 0 || batch.k == 0 || batch.count == 0) return;
-    const Tombstones::Use dead = dead_rows(batch.dead);
-    // Dead rows take places in the queue.
+    const OfBitmap<DeadBits>::Use dead = dead_rows(batch);
+    // Dead rows take places in the queue: as many as there are, which is none where few are dead.
     const double alive = dead != nullptr ? std::max(0.05, 1 - dead->share) : 1;
     const std::size_t asked = ef_of(batch);
-    const auto widened = static_cast<std::size_t>(std::ceil(static_cast<double>(asked) / alive));
+    const auto widened = static_cast<std::size_t>(std::llround(static_cast<double>(asked) / alive));
     const std::size_t ef = std::min({std::max<std::size_t>(asked, most_ef), widened, mirror_.rows()});
     if (!may_traverse(batch, ef)) {
         for (std::uint32_t q = 0; q < batch.count; ++q) {
@@ -272,7 +287,7 @@ void GraphSearcher::search(const SearchBatch& batch, Results& results, ThreadPoo
         return;
     }
     auto workspace = workspaces_.take(mirror_.context());
-    const std::uint32_t* dead_words = dead != nullptr ? dead->words() : nullptr;
+    const std::uint32_t* dead_words = dead != nullptr ? dead->half_words() : nullptr;
     std::vector<std::uint32_t> few;
     run_round(batch, {batch.queries.data(), batch.count, nullptr, ef}, *workspace, dead_words, results, few, pool);
     search_few_found(batch, few, 4 * ef, *workspace, dead_words, results, pool);
@@ -298,8 +313,7 @@ std::vector<RowResult> copy_ordered(const ivfadc::OrderedRows& rows, std::uint32
     return results;
 }
 
-void GraphSearcher::search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
-                                 std::vector<RowResult>& results, ThreadPool&) const
+void GraphSearcher::continue_rows(const SearchBatch& batch, RowResult after, std::vector<RowResult>& results) const
 {
     results.clear();
     if (mirror_.rows() == 0 || batch.k == 0) return;
@@ -329,11 +343,11 @@ void GraphSearcher::search_exact(const SearchBatch& batch, double after_distance
         all_values(view, {query.data(), norm.data(), bits.data()}, first, std::min(step, view.rows - first),
                    values.data() + first, stream);
     }
-    const Tombstones::Use dead = dead_rows(batch.dead);
+    const OfBitmap<DeadBits>::Use dead = dead_rows(batch);
     const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(batch.k, mirror_.rows()));
     ivfadc::OrderedRows first(memory, wanted, stream);
-    ivfadc::first_after({values.data(), view.vectors.row_at, dead != nullptr ? dead->words() : nullptr, view.rows},
-                        {after_distance, after_row}, wanted, first, stream);
+    ivfadc::first_after({values.data(), view.vectors.row_at, dead != nullptr ? dead->half_words() : nullptr, view.rows},
+                        {after.distance, after.row}, wanted, first, stream);
     results = copy_ordered(first, wanted, *workspace);
     workspaces_.put_back(std::move(workspace));
 }
@@ -343,6 +357,7 @@ void GraphSearcher::search_exact(const SearchBatch& batch, double after_distance
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
                                         std::span<const ArrayShape> arrays, Context& context)
 {
+    const DevicePatience patience(build_patience);
     return std::make_unique<GraphSearcher>(shape, options, arrays, context);
 }
 

@@ -6,6 +6,7 @@
 
 #include "cluster/hadamard.h"
 #include "device/error.h"
+#include "device/wait.h"
 #include "index/arrays.h"
 #include "index/ivfadc/build_arrays.h"
 #include "index/ivfadc/byte_lists.h"
@@ -297,7 +298,7 @@ void Mirror::load_centres(cudaStream_t stream)
                   dimensions_, centre_halves_.data(), stream);
     half_terms(centre_halves_.data(), nullptr, lists_, count, dimensions, metric_ == Metric::l2, centre_terms_.data(),
                stream);
-    check(cudaStreamSynchronize(stream), "loading centroids");
+    wait_for(stream, "loading centroids");
 }
 
 void Mirror::load_codebooks(cudaStream_t stream)
@@ -338,7 +339,7 @@ void Mirror::load_codebooks(cudaStream_t stream)
         centroids = rotated.data();
     }
     code_terms(view_, centroids, row_terms_.data(), stream);
-    check(cudaStreamSynchronize(stream), "loading codebooks");
+    wait_for(stream, "loading codebooks");
 }
 
 // Cuts `count` rows so that no launch over them is long, also where they are read over the bus.
@@ -364,7 +365,7 @@ void Mirror::load_bytes(cudaStream_t stream)
     code_scale_ = {};
     point_view();
     byte_terms(view_, row_terms_.data(), stream);
-    check(cudaStreamSynchronize(stream), "loading bytes");
+    wait_for(stream, "loading bytes");
 }
 
 // Of full vectors: around the mean of the centroids, which is near enough to that of the rows.
@@ -385,7 +386,7 @@ void Mirror::make_halves(cudaStream_t stream)
     });
     float measured = 0;
     check(cudaMemcpyAsync(&measured, largest.data(), sizeof(measured), cudaMemcpyDeviceToHost, stream), "measuring");
-    check(cudaStreamSynchronize(stream), "measuring vectors");
+    wait_for(stream, "measuring vectors");
     half_scale_[0] = power_of_two(measured, 14);
     for_pieces(row_at_.size(), [&](std::size_t first, std::size_t count) {
         encode_halves(vectors, row_at_.data() + first, count, device_half_mean_.data(), half_scale_[0], dimensions,

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -7,7 +6,11 @@
 
 #include "device/beside.h"
 #include "device/error.h"
+#include "device/retry.h"
+#include "device/tombstones.h"
+#include "device/wait.h"
 #include "index/bounds.h"
+#include "index/device_wait.h"
 #include "index/ordered_scan.h"
 #include "ivfadc/device_search.h"
 #include "ivfadc/ivfadc.h"
@@ -23,10 +26,11 @@ namespace
 {
 
 constexpr std::size_t kept_workspace = std::size_t{64} << 20;
-constexpr auto longest_poll = std::chrono::microseconds(500);  // then the device is waited for without spinning
-constexpr std::uint32_t pending = 0xfffffffe;                  // in `found`: no answer yet
-constexpr std::uint32_t value_step = 1U << 20;                 // positions whose values are computed by one launch
-constexpr std::size_t remote_step = std::size_t{64} << 20;     // bytes that one launch reads over the bus
+constexpr std::chrono::microseconds watched{500};           // then the device is waited for without spinning
+constexpr std::uint32_t pending = 0xfffffffe;               // in `found`: no answer yet
+constexpr std::size_t sorting_cost = 1000;                  // of a row among all, in float operations
+constexpr std::uint32_t value_step = 1U << 20;              // positions whose values are computed by one launch
+constexpr std::size_t remote_step = std::size_t{64} << 20;  // bytes that one launch reads over the bus
 
 // What one search at a time uses: a stream, device memory and page-locked memory.
 struct Workspace {
@@ -55,72 +59,37 @@ struct Workspace {
     PinnedArray<std::byte> host;
 };
 
-// Waits for answers by looking at page-locked memory; false when they take too long, or never come.
-bool poll(const std::uint32_t* found, std::size_t count)
+// Tombstones by position.
+using DeadPositions = DeviceArray<std::uint32_t>;
+
+// stream: of the mirror; what is made is freed in its order. Waits.
+DeadPositions make_dead_positions(RowBitmap dead, const Mirror& mirror, const Context::Lease& stream)
 {
-    const auto* seen = const_cast<const volatile std::uint32_t*>(found);
-    const auto begin = std::chrono::steady_clock::now();
-    for (std::size_t q = 0; q < count; ++q) {
-        for (unsigned turns = 1; seen[q] == pending; ++turns) {
-            if (turns % 256 == 0 && std::chrono::steady_clock::now() - begin > longest_poll) return false;
-#if defined(__x86_64__)
-            __builtin_ia32_pause();
-#endif
-        }
-    }
-    std::atomic_thread_fence(std::memory_order_acquire);
-    return true;
+    Context& context = mirror.context();
+    const std::uint32_t positions = mirror.view().positions;
+    const DeadBits bits = send_dead_rows(dead, mirror.rows(), context.pool(), stream);
+    DeadPositions made(context.pool(), positions / 32, "ivfadc dead rows", stream);
+    dead_positions(bits.words.data(), mirror.view().row_at, positions, made.data(), stream);
+    wait_for(stream, "placing dead rows");
+    return made;
 }
-
-// Tombstones by position, as the last search had them: they seldom change from one search to the next.
-class DeadPositions
-{
-public:
-    using Words = std::shared_ptr<DeviceArray<std::uint32_t>>;
-
-    Words of(RowBitmap dead, const Mirror& mirror, const Context::Lease& stream)
-    {
-        if (dead.empty()) return nullptr;
-        const std::size_t words = std::min(dead.size(), (mirror.rows() + 63) / 64);
-        const std::lock_guard lock(mutex_);
-        if (words_ != nullptr && std::equal(rows_.begin(), rows_.end(), dead.begin(), dead.begin() + words)) {
-            return words_;
-        }
-        Context& context = mirror.context();
-        const std::uint32_t positions = mirror.view().positions;
-        std::vector<std::uint64_t> rows(dead.begin(), dead.begin() + static_cast<std::ptrdiff_t>(words));
-        DeviceArray<std::uint64_t> bits(context.pool(), words, "ivfadc dead rows", stream);
-        check(cudaMemcpyAsync(bits.data(), rows.data(), bits.bytes(), cudaMemcpyHostToDevice, stream),
-              "copying dead rows");
-        auto made =
-            std::make_shared<DeviceArray<std::uint32_t>>(context.pool(), positions / 32, "ivfadc dead rows", stream);
-        dead_positions(bits.data(), mirror.view().row_at, positions, made->data(), stream);
-        stream.stream().synchronize();
-        rows_ = std::move(rows);
-        words_ = made;
-        return words_;
-    }
-
-private:
-    std::mutex mutex_;
-    std::vector<std::uint64_t> rows_;
-    Words words_;
-};
 
 class IvfadcSearcher : public Searcher
 {
 public:
     IvfadcSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays,
                    Context& context)
-        : mirror_(context, shape, options, arrays)
+        : mirror_(context, shape, options, arrays), dead_stream_(context.lease(Priority::search))
     {
     }
     void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
     {
+        const DevicePatience patience(build_patience);
         mirror_.write(array, offset, bytes);
     }
     void finish_load(ThreadPool& pool) override
     {
+        const DevicePatience patience(build_patience);
         mirror_.finish_load(pool);
         if (mirror_.form() == Form::codes && !mirror_.view().scans_bytes) measure_factors(pool);
     }
@@ -158,10 +127,27 @@ public:
         settings.set("refine_factor", static_cast<std::int64_t>(refine_factor_of(batch)));
         return settings;
     }
-    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
-                ThreadPool& pool) const override;
+    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override
+    {
+        const double ranked = static_cast<double>(batch.count) * batch.k * static_cast<double>(refine_factor_of(batch));
+        const DevicePatience patience(
+            patience_for(2e3 * search_cost(batch), ranked * static_cast<double>(mirror_.remote_row_bytes())));
+        search_or_give_back(
+            batch, [&] { search_queries(batch, results, pool); }, [&] { drop_idle_workspaces(); });
+    }
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
-                      std::vector<RowResult>& results, ThreadPool& pool) const override;
+                      std::vector<RowResult>& results, ThreadPool&) const override
+    {
+        const auto rows = static_cast<double>(mirror_.rows());
+        const DevicePatience patience(patience_for(rows * static_cast<double>(2 * mirror_.dimensions() + sorting_cost),
+                                                   rows * static_cast<double>(mirror_.remote_row_bytes())));
+        search_or_give_back(
+            batch,
+            [&] {
+                continue_rows(batch, {after_distance, after_row}, results);
+            },
+            [&] { drop_idle_workspaces(); });
+    }
 
 private:
     // Queries of a batch on their way: those of one round have the same settings.
@@ -178,6 +164,8 @@ private:
     };
     using Results = std::vector<std::vector<RowResult>>;
 
+    void search_queries(const SearchBatch& batch, Results& results, ThreadPool& pool) const;
+    void continue_rows(const SearchBatch& batch, RowResult after, std::vector<RowResult>& results) const;
     std::size_t probes_of(const SearchBatch& batch) const;
     // Where the scan compares the very vectors that values are computed from, no more than near ties need ranking. But
     // bytes propose for other vectors: then as many are ranked as on the CPU. For product codes it is measured.
@@ -190,6 +178,13 @@ private:
             return batch.k <= 20 ? 3 : 2;
         }
         return mirror_.form() == Form::codes ? factors_.of(batch.k) : 1;
+    }
+    // Null where none is dead.
+    OfBitmap<DeadPositions>::Use dead_rows(const SearchBatch& batch) const
+    {
+        if (batch.dead.empty()) return nullptr;
+        check(cudaSetDevice(mirror_.context().device()), "choosing the device");
+        return dead_.get(batch.dead_version, [&] { return make_dead_positions(batch.dead, mirror_, dead_stream_); });
     }
     void measure_factors(ThreadPool& pool);
     void run_round(const SearchBatch& batch, const Round& round, Workspace& workspace, const std::uint32_t* dead,
@@ -207,7 +202,8 @@ private:
 
     Mirror mirror_;
     RefineFactors factors_;
-    mutable DeadPositions dead_;
+    Context::Lease dead_stream_;
+    mutable OfBitmap<DeadPositions> dead_;
     mutable std::mutex mutex_;
     mutable std::vector<std::unique_ptr<Workspace>> workspaces_;
 };
@@ -297,7 +293,8 @@ void IvfadcSearcher::run_chunk(const SearchPlan& plan, const std::byte* host, st
     if (plan.grouped) std::fill_n(answers.found, plan.count, pending);
     enqueue_search(mirror_, plan, queries, dead, device + query_bytes, answers, stream);
     run_beside(workspace.lease, meanwhile);
-    if (!plan.grouped || !poll(answers.found, plan.count)) workspace.lease.stream().synchronize();
+    if (!plan.grouped) return wait_for(stream, "waiting for answers");
+    wait_for_answers(answers.found, plan.count, pending, watched, stream);
 }
 
 void IvfadcSearcher::run_round(const SearchBatch& batch, const Round& round, Workspace& workspace,
@@ -391,12 +388,12 @@ void IvfadcSearcher::run_again(const SearchBatch& batch, const std::vector<std::
     }
 }
 
-void IvfadcSearcher::search(const SearchBatch& batch, Results& results, ThreadPool& pool) const
+void IvfadcSearcher::search_queries(const SearchBatch& batch, Results& results, ThreadPool& pool) const
 {
     results.assign(batch.count, {});
     if (mirror_.rows() == 0 || batch.k == 0 || batch.count == 0) return;
     auto workspace = take_workspace();
-    const DeadPositions::Words dead = dead_.of(batch.dead, mirror_, workspace->lease);
+    const OfBitmap<DeadPositions>::Use dead = dead_rows(batch);
     const std::uint32_t* dead_words = dead != nullptr ? dead->data() : nullptr;
     const std::size_t probes = probes_of(batch);
     std::vector<std::uint32_t> few;
@@ -442,8 +439,7 @@ DeviceArray<double> IvfadcSearcher::take_values(std::size_t count, Workspace& wo
     }
 }
 
-void IvfadcSearcher::search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
-                                  std::vector<RowResult>& results, ThreadPool&) const
+void IvfadcSearcher::continue_rows(const SearchBatch& batch, RowResult after, std::vector<RowResult>& results) const
 {
     results.clear();
     if (mirror_.rows() == 0 || batch.k == 0) return;
@@ -468,11 +464,11 @@ void IvfadcSearcher::search_exact(const SearchBatch& batch, double after_distanc
     for (std::uint32_t first = 0; first < view.positions; first += step) {
         all_values(view, queries, first, std::min(step, view.positions - first), values.data() + first, stream);
     }
-    const DeadPositions::Words dead = dead_.of(batch.dead, mirror_, stream);
+    const OfBitmap<DeadPositions>::Use dead = dead_rows(batch);
     const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(batch.k, mirror_.rows()));
     OrderedRows first(memory, wanted, stream);
     first_after({values.data(), view.row_at, dead != nullptr ? dead->data() : nullptr, view.positions},
-                {after_distance, after_row}, wanted, first, stream);
+                {after.distance, after.row}, wanted, first, stream);
     results = copy_ordered(first, wanted, *workspace);
     put_back(std::move(workspace));
 }
@@ -482,6 +478,7 @@ void IvfadcSearcher::search_exact(const SearchBatch& batch, double after_distanc
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
                                         std::span<const ArrayShape> arrays, Context& context)
 {
+    const DevicePatience patience(build_patience);
     return std::make_unique<IvfadcSearcher>(shape, options, arrays, context);
 }
 

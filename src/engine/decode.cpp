@@ -76,6 +76,16 @@ void check_array(const ArrayShape& array)
     require(!overflow && bytes <= max_array_bytes, "array too large");
 }
 
+// The rungs of a search ask for ever more.
+void check_rungs(std::uint32_t earlier_count, const SearchRung (&earlier)[max_rungs - 1], std::uint32_t k)
+{
+    require(earlier_count < max_rungs, "too many rungs in a search");
+    for (std::uint32_t i = 0; i < earlier_count; ++i) {
+        const std::uint32_t next = i + 1 < earlier_count ? earlier[i + 1].k : k;
+        require(earlier[i].k >= 1 && earlier[i].k < next, "rungs of a search that don't ascend");
+    }
+}
+
 }  // namespace
 
 HelloRequest decode_hello(Bytes payload)
@@ -128,9 +138,11 @@ SearchMessage decode_search(Bytes payload)
     const SearchRequest& request = message.request;
     require(request.mode == SearchMode::normal || request.mode == SearchMode::continuation, "unknown search mode");
     require(request.want_places <= 1, "unknown wish in a search");
-    require(request.fault <= static_cast<std::uint16_t>(Fault::out_of_memory), "unknown fault");
+    require(request.fault <= static_cast<std::uint16_t>(Fault::hang), "unknown fault");
     require(request.query_count >= 1, "search without queries");
     require(request.mode == SearchMode::normal || request.query_count == 1, "continuation of several queries");
+    require(request.mode == SearchMode::normal || request.earlier_count == 0, "continuation with rungs");
+    check_rungs(request.earlier_count, request.earlier, request.k);
     require(request.dimensions >= 1 && request.dimensions <= max_dimensions, "number of dimensions out of range");
     check_parameters(request.settings);
     const Bytes rest = payload.subspan(sizeof(SearchRequest));
@@ -144,7 +156,7 @@ SearchIndexesMessage decode_search_indexes(Bytes payload)
 {
     SearchIndexesMessage message{front<SearchIndexesRequest>(payload), {}, {}};
     const SearchIndexesRequest& request = message.request;
-    require(request.fault <= static_cast<std::uint16_t>(Fault::out_of_memory), "unknown fault");
+    require(request.fault <= static_cast<std::uint16_t>(Fault::hang), "unknown fault");
     require(request.index_count >= 1 && request.query_count >= 1, "search of nothing");
     require(request.dimensions >= 1 && request.dimensions <= max_dimensions, "number of dimensions out of range");
     check_parameters(request.settings);
@@ -155,7 +167,10 @@ SearchIndexesMessage decode_search_indexes(Bytes payload)
     require(queries.size() == std::uint64_t{request.query_count} * request.dimensions * sizeof(float),
             "search whose queries have another length");
     message.targets = as_array<IndexTarget>(rest.first(target_bytes));
-    for (const IndexTarget& target : message.targets) require(target.want_places <= 1, "unknown wish in a search");
+    for (const IndexTarget& target : message.targets) {
+        require(target.want_places <= 1, "unknown wish in a search");
+        check_rungs(target.earlier_count, target.earlier, target.k);
+    }
     message.queries = as_array<float>(queries);
     return message;
 }

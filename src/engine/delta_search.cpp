@@ -257,6 +257,7 @@ void propose_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, cons
         const DeltaPart& part = *view.part;
         SearchBatch own = batch;
         own.dead = view.dead != nullptr ? RowBitmap(*view.dead) : RowBitmap();
+        own.dead_version = view.dead_version;
         own.proposals_will_do = true;
         own.reach = reach;
         // Where proposals are rounded, some more than k are ranked by their vectors, or as many as were asked for.

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "engine/log.h"
@@ -93,6 +94,23 @@ std::vector<PgwarpDeviceMemory> Device::memory() const
     std::vector<PgwarpDeviceMemory> devices(module_ != nullptr ? most : 0);
     if (module_ != nullptr) devices.resize(std::min(most, module_->memory(devices.data(), most)));
     return devices;
+}
+
+DeviceClock::duration Device::patience_left() const
+{
+    // The module has a table of its own.
+    const DeviceClock::duration own = pgwarp::patience_left();
+    if (module_ == nullptr) return own;
+    return std::min(own, DeviceClock::duration(std::chrono::nanoseconds(module_->patience_left())));
+}
+
+void Device::hang(std::chrono::seconds duration) const
+{
+    if (module_ != nullptr && module_->hang != nullptr) {
+        return module_->hang(static_cast<std::uint32_t>(duration.count()));
+    }
+    const DeviceWait waiting;
+    std::this_thread::sleep_for(duration);
 }
 
 const MethodDescriptor* Device::method(Method method, MirrorDevice on, bool& on_cuda) const

@@ -1,6 +1,7 @@
 // The device that serves: the CPU, or the CUDA module where there is one.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "engine/device_module.h"
 #include "engine/options.h"
+#include "index/device_wait.h"
 #include "index/index.h"
 #include "protocol/messages.h"
 
@@ -33,6 +35,12 @@ public:
     virtual void set_relief(Relief relief);
     // Of each GPU that serves.
     virtual std::vector<PgwarpDeviceMemory> memory() const;
+
+    // What a search that waits for the device may still take; negative: it is overdue, and the device hangs. See
+    // index/device_wait.h. Any thread, at any time; a device that hangs doesn't delay it.
+    DeviceClock::duration patience_left() const;
+    // For tests: waits as for a device that hangs for so long; on the CPU nothing is under way.
+    void hang(std::chrono::seconds duration) const;
 
     // The descriptor to build and search with, and whether that is on the GPU. Null when nobody knows the method.
     virtual const MethodDescriptor* method(Method method, MirrorDevice on, bool& on_cuda) const;

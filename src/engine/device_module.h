@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PGWARP_DEVICE_ABI 2U
+#define PGWARP_DEVICE_ABI 3U
 #define PGWARP_DEVICE_ENTRY "pgwarp_device_module"
 
 #ifdef __cplusplus
@@ -45,6 +45,12 @@ struct PgwarpDeviceModule {
     uint32_t (*memory)(struct PgwarpDeviceMemory* devices, uint32_t most);
     /* Page-locked host memory of the module. */
     uint64_t (*pinned)(void);
+
+    /* What the module's own patience_left() of index/device_wait.h says, in nanoseconds; INT64_MAX: nobody waits. */
+    int64_t (*patience_left)(void);
+    /* For tests: launches work on the first device that ends after so many seconds, and waits for it as a search does.
+     * NULL where the module was built without fault points. */
+    void (*hang)(uint32_t seconds);
 
 #ifdef __cplusplus
     /* The method's builder and searcher on the device; NULL where the CPU is to serve the method. */

@@ -18,7 +18,9 @@ namespace
 constexpr std::size_t search_workers = 3;
 constexpr std::size_t fewest_copiers = 2;
 constexpr std::size_t most_copiers = 8;
-constexpr std::size_t ahead_share = 4;  // of the threads one: for loads that nobody waits for
+constexpr auto tidy_interval = std::chrono::seconds(1);
+constexpr std::uint64_t search_room = 8;  // such a part of an index more is to be free on a GPU, for its searches
+constexpr std::size_t ahead_share = 4;    // of the threads one: for loads that nobody waits for
 
 // Of host memory. engine_memory limits each GPU where there are some; what does not fit there lies on the host, and
 // must have room.
@@ -44,15 +46,19 @@ std::unique_ptr<ThreadPool> make_background_pool(std::size_t threads)
 Engine::Engine(const EngineOptions& given, Device& used)
     : options(given),
       device(used),
+      watchdog_([this] { return device.patience_left(); }, end_hung_engine),
       attention(given.processors == 0 ? usable_processors() : given.processors, system_processors(), given.io_threads),
       search_pool(given.threads),
       build_pool(make_background_pool(given.threads)),
       ahead_pool(make_background_pool(std::max<std::size_t>(1, given.threads / ahead_share))),
-      residency(host_memory(given, used)),
+      relation_files(given.data_directory),
+      residency(host_memory(given, used), std::chrono::minutes(1),
+                [this](const MirrorKey& key) { return relation_files.is_gone(key); }),
       buffers(bulk_buffers, query_buffers),
       searches(search_workers, search_pool, attention),
       copies(std::clamp(given.threads / 2, fewest_copiers, most_copiers), build_nice),
-      parts(1, build_nice)
+      parts(1, build_nice),
+      tidying_(tidy_interval, [this] { tidy(); })
 {
     device.set_relief([this](std::int32_t gpu, std::uint64_t bytes) { residency.evict_idle_of(gpu, bytes); });
 }
@@ -60,6 +66,25 @@ Engine::Engine(const EngineOptions& given, Device& used)
 Engine::~Engine()
 {
     device.set_relief(nullptr);
+}
+
+bool Engine::gpu_has_room(std::uint64_t bytes) const
+{
+    const auto devices = device.memory();
+    return std::any_of(devices.begin(), devices.end(), [bytes](const PgwarpDeviceMemory& memory) {
+        return memory.allowed == 0 || memory.used + bytes + bytes / search_room <= memory.allowed;
+    });
+}
+
+void Engine::tidy()
+{
+    try {
+        residency.drop_gone();
+        residency.return_to_gpu([this](std::uint64_t bytes) { return gpu_has_room(bytes); });
+    } catch (...) {
+        // The next time comes soon.
+        log_line(LogLevel::log, std::string("indexes are not looked through: ") + describe_exception().message);
+    }
 }
 
 void Engine::greet(std::uint64_t incarnation)

@@ -12,10 +12,13 @@
 #include "engine/builds.h"
 #include "engine/device.h"
 #include "engine/options.h"
+#include "engine/periodic.h"
 #include "engine/process.h"
+#include "engine/relation_files.h"
 #include "engine/residency.h"
 #include "engine/search_queue.h"
 #include "engine/transfer_buffers.h"
+#include "engine/watchdog.h"
 #include "engine/worker.h"
 
 namespace pgwarp
@@ -42,11 +45,17 @@ public:
     const EngineOptions options;
     Device& device;
     const Clock::time_point started = Clock::now();
+
+private:
+    Watchdog watchdog_;  // the first to begin and the last to end: what follows waits for the device when it ends
+
+public:
     Attention attention;
     ThreadPool search_pool;
     std::unique_ptr<ThreadPool> build_pool;  // of a lower priority
     std::unique_ptr<ThreadPool> ahead_pool;  // likewise; few, so that searches keep most of the memory's bandwidth
     ThreadPool inline_pool{1};
+    const RelationFiles relation_files;
     Residency residency;
     TransferBuffers buffers;
     Builds builds{*build_pool, attention};
@@ -63,10 +72,14 @@ public:
     std::atomic<bool (*)()> was_replaced = executable_was_replaced;
 
 private:
+    bool gpu_has_room(std::uint64_t bytes) const;
+    void tidy();
+
     std::atomic<bool> draining_{false};
     std::mutex greet_mutex_;
     std::uint64_t incarnation_ = 0;
     bool greeted_ = false;
+    Periodic tidying_;  // the last member: its thread uses the others
 };
 
 }  // namespace pgwarp

@@ -33,6 +33,9 @@ ErrorReply describe_exception()
     } catch (const OutOfMemory& memory) {
         return make_error(ErrorCode::out_of_memory, memory.what(),
                           "Raise pgwarp.engine_memory, or release an index with pgwarp_release().");
+    } catch (const DeviceOutOfMemory&) {
+        return make_error(ErrorCode::out_of_device_memory, "the device ran out of memory",
+                          "Raise pgwarp.engine_memory, or release an index with pgwarp_release().");
     } catch (const std::bad_alloc&) {
         return make_error(ErrorCode::out_of_memory, "the engine ran out of memory");
     } catch (const std::exception& other) {

@@ -10,6 +10,13 @@ namespace
 constexpr std::size_t little = std::size_t{64} << 10;     // bytes that an I/O thread copies itself
 constexpr std::size_t max_staged = std::size_t{1} << 27;  // positions of dead delta entries that a connection may stage
 
+std::uint64_t stored_bytes(const std::vector<ArrayShape>& arrays)
+{
+    std::uint64_t bytes = 0;
+    for (const ArrayShape& array : arrays) bytes += array.bytes();
+    return bytes;
+}
+
 std::shared_ptr<Mirror> make_mirror_on(Engine& engine, const LoadBeginMessage& message, MirrorDevice on)
 {
     const LoadBeginRequest& load = message.request;
@@ -46,7 +53,7 @@ std::shared_ptr<Mirror> make_mirror(Engine& engine, const LoadBeginMessage& mess
             }
         }
     }
-    if (may_fit) engine.residency.note_too_large(key);
+    if (may_fit) engine.residency.note_too_large(key, stored_bytes(message.arrays));
     return make_mirror_on(engine, message, MirrorDevice::cpu);
 }
 
@@ -102,7 +109,7 @@ std::shared_ptr<Mirror> find_for_entries(IoThread& thread, const Request& reques
 void give_up_gpu(Residency& residency, const std::shared_ptr<Mirror>& mirror)
 {
     if (!mirror->on_cuda()) return;
-    residency.note_too_large(mirror->key());
+    residency.note_too_large(mirror->key(), mirror->stored_bytes());
     residency.abandon_load(mirror->key(), mirror);
     throw UnknownMirror("the device has no room for the index");
 }
@@ -135,8 +142,7 @@ void begin_granted(IoThread& thread, const Request& request, LoadBeginMessage me
 void handle_load_begin(IoThread& thread, const Request& request)
 {
     LoadBeginMessage message = decode_load_begin(request.payload);
-    std::uint64_t bytes = 0;
-    for (const ArrayShape& array : message.arrays) bytes += array.bytes();
+    const std::uint64_t bytes = stored_bytes(message.arrays);
     const MirrorKey& key = message.request.key;
     const Ticket ticket = thread.new_ticket();
     Residency& residency = thread.engine().residency;

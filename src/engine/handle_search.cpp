@@ -13,6 +13,7 @@ namespace
 {
 
 constexpr auto fault_sleep = std::chrono::seconds(10);
+constexpr auto fault_hang = std::chrono::seconds(60);
 
 void reply_status(IoThread& thread, const Request& request, SearchStatus status, const MirrorSnapshot* snapshot)
 {
@@ -67,6 +68,8 @@ void accept_search(IoThread& thread, const Request& request, const SearchMessage
     accepted.settings.mirror = std::move(mirror);
     accepted.settings.k = search.k;
     accepted.settings.effort = search.effort;
+    accepted.settings.earlier_count = search.earlier_count;
+    std::copy(std::begin(search.earlier), std::end(search.earlier), accepted.settings.earlier);
     accepted.settings.parameters = search.settings;
     accepted.settings.mode = search.mode;
     accepted.settings.after = search.after;
@@ -84,6 +87,10 @@ bool inject_fault(IoThread& thread, const Request& request, Fault fault)
 #ifdef PGWARP_FAULTS
     if (fault == Fault::crash) std::abort();
     if (fault == Fault::out_of_memory) throw std::bad_alloc();
+    if (fault == Fault::hang) {
+        thread.engine().device.hang(fault_hang);
+        return false;
+    }
     // Asleep until its time is up: nothing else waits for it, and a closed connection ends it.
     if (request.timed_out && Clock::now() >= request.received + fault_sleep) return false;
     thread.park(request, thread.new_ticket(), request.received + fault_sleep);

@@ -52,6 +52,8 @@ std::shared_ptr<SpreadSearch> prepare(Engine& engine, const SearchIndexesMessage
         const IndexTarget& asked = message.targets[i];
         SpreadTarget& target = search->targets[i];
         target.answer.status = SearchStatus::need_load;
+        target.settings.earlier_count = asked.earlier_count;
+        std::copy(std::begin(asked.earlier), std::end(asked.earlier), target.settings.earlier);
         std::shared_ptr<Mirror> mirror = engine.residency.find_resident(asked.key);
         if (!mirror) continue;
         mirror->touch();

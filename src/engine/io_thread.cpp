@@ -385,7 +385,8 @@ void IoThread::acknowledge(const ConnectionPtr& connection, std::uint64_t reques
 void IoThread::reply_error(const ConnectionPtr& connection, std::uint64_t request_id, const ErrorReply& error)
 {
     // Memory that nobody has used lately is worth less than the next request.
-    if (error.code == ErrorCode::out_of_memory) engine_.residency.evict_idle();
+    const bool memory = error.code == ErrorCode::out_of_memory || error.code == ErrorCode::out_of_device_memory;
+    if (memory) engine_.residency.evict_idle();
     reply(connection, request_id, MessageType::error, as_bytes(error));
 }
 

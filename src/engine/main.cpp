@@ -1,4 +1,4 @@
-// pgwarp-engine. Exit codes: 0 = drained when asked to, or another engine serves; 1 = could not serve; others from the
+// pgwarp-engine. Exit codes: 0 = drained when asked to; 1 = could not serve; those of exit_codes.h; others from the
 // options.
 #include <cblas.h>
 
@@ -10,6 +10,7 @@
 #include "engine/process.h"
 #include "engine/server.h"
 #include "numeric/processors.h"
+#include "protocol/exit_codes.h"
 
 namespace
 {
@@ -24,7 +25,7 @@ int serve(EngineOptions options)
     const auto lock = ProcessLock::acquire(options.lock, lock_patience);
     if (!lock) {
         log_line(LogLevel::log, "another engine holds \"" + options.lock + "\"");
-        return 0;
+        return exit_other_engine;
     }
     const FileDescriptor signals = make_signal_descriptor();
     if (!follow_parent(options.parent_pid)) {

@@ -53,8 +53,28 @@ std::size_t class_of(std::size_t queries)
 PartView view_part(DeltaPartPtr part, const Tombstones& dead)
 {
     std::vector<std::uint64_t> bits = part->dead_rows(dead.log_entries);
-    auto shared = bits.empty() ? nullptr : std::make_shared<const std::vector<std::uint64_t>>(std::move(bits));
-    return {std::move(part), std::move(shared)};
+    if (bits.empty()) return {std::move(part), nullptr};
+    return {std::move(part), std::make_shared<const std::vector<std::uint64_t>>(std::move(bits)), new_bitmap_version()};
+}
+
+// The same view where the same rows of the part are dead as were.
+PartView view_again(const PartView& before, const Tombstones& dead)
+{
+    PartView now = view_part(before.part, dead);
+    const bool same =
+        (now.dead == nullptr) == (before.dead == nullptr) && (now.dead == nullptr || *now.dead == *before.dead);
+    return same ? before : now;
+}
+
+// Adds bits; whether any of them is new.
+bool add_bits(std::vector<std::uint64_t>& have, std::span<const std::uint64_t> more)
+{
+    std::uint64_t fresh = 0;
+    for (std::size_t i = 0; i < more.size(); ++i) {
+        fresh |= more[i] & ~have[i];
+        have[i] |= more[i];
+    }
+    return fresh != 0;
 }
 
 // Checks that both tid arrays are there, once, with a row each.
@@ -219,15 +239,16 @@ void Mirror::add_tombstones(std::uint64_t version, const Tombstones& more)
     // Rows never come back within a generation: what is known stays, so that late or partial news can't undo it.
     auto dead = std::make_shared<Tombstones>(*current->dead);
     if (!more.rows.empty()) dead->rows.resize(words);
-    for (std::size_t i = 0; i < more.rows.size(); ++i) dead->rows[i] |= more.rows[i];
+    if (add_bits(dead->rows, more.rows)) dead->rows_version = new_bitmap_version();
     if (!dead->rows.empty() && rows_ % 64 != 0) dead->rows.back() &= (std::uint64_t{1} << (rows_ % 64)) - 1;
     dead->dead_rows = count_bits(dead->rows);
+    if (dead->dead_rows == 0) dead->rows.clear();  // searches ask nothing of an empty one
     for (std::size_t i = 0; i < delta_log_count; ++i) {
         dead->log_entries[i] = merge_positions(dead->log_entries[i], more.log_entries[i]);
     }
     auto next = std::make_shared<MirrorSnapshot>(*current);
     next->dead = std::move(dead);
-    for (PartView& view : next->parts) view = view_part(view.part, *next->dead);
+    for (PartView& view : next->parts) view = view_again(view, *next->dead);
     next->tombstone_version = std::max(current->tombstone_version, version);
     std::lock_guard lock(mutex_);
     snapshot_ = std::move(next);

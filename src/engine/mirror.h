@@ -25,6 +25,7 @@ using Clock = std::chrono::steady_clock;
 // What is dead: a bitmap over rows (bit i = row i) and sorted positions per delta log.
 struct Tombstones {
     std::vector<std::uint64_t> rows;
+    std::uint64_t rows_version = 0;  // new_bitmap_version(), where any row is dead
     std::array<std::vector<std::uint64_t>, delta_log_count> log_entries;
     std::uint64_t dead_rows = 0;
     std::uint64_t bytes() const;
@@ -33,6 +34,7 @@ struct Tombstones {
 struct PartView {
     DeltaPartPtr part;
     std::shared_ptr<const std::vector<std::uint64_t>> dead;  // null: none of its rows is
+    std::uint64_t dead_version = 0;                          // of `dead`: new_bitmap_version()
 };
 
 struct MirrorSnapshot {

@@ -19,6 +19,7 @@ std::size_t default_io_threads();
 struct EngineOptions {
     std::string socket = socket_path;
     std::string lock = lock_path;
+    std::string data_directory = ".";
     DeviceChoice device = DeviceChoice::automatic;
     std::string gpus;          // device ordinals, comma-separated; empty = all
     std::uint64_t memory = 0;  // bytes for mirrors; 0 = a share of what is free

@@ -18,7 +18,7 @@ class ProcessLock
 {
 public:
     // Waits at most `patience` for a predecessor that is still draining. Nothing when another engine keeps it: the
-    // caller then exits with code 0, because an engine serves. Throws std::system_error when the file can't be made.
+    // caller then ends, because an engine serves. Throws std::system_error when the file can't be made.
     static std::optional<ProcessLock> acquire(const std::string& path, std::chrono::milliseconds patience);
 
 private:

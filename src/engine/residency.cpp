@@ -26,15 +26,10 @@ bool is_same_index(MirrorKey other, const MirrorKey& key)
 
 }  // namespace
 
-std::size_t MirrorKeyHash::operator()(const MirrorKey& key) const
+Residency::Residency(std::uint64_t memory, Clock::duration keep, IsGone is_gone)
+    : memory_(memory), keep_(keep), is_gone_(std::move(is_gone))
 {
-    // Generations are random: they alone spread well.
-    std::uint64_t hash = key.generation ^ (std::uint64_t{key.relation} << 32 | key.database);
-    hash *= 0x9e3779b97f4a7c15ULL;
-    return hash ^ (hash >> 32);
 }
-
-Residency::Residency(std::uint64_t memory, Clock::duration keep) : memory_(memory), keep_(keep) {}
 
 Residency::Lookup Residency::find(const MirrorKey& key, Ticket ticket)
 {
@@ -64,6 +59,7 @@ std::shared_ptr<Mirror> Residency::find_any(const MirrorKey& key)
 Residency::State Residency::begin_load(const MirrorKey& key, std::uint64_t connection, LoadRole role,
                                        std::uint64_t bytes, std::uint64_t host_bytes, Ticket ticket)
 {
+    if (role != LoadRole::watch) prepare_room(host_bytes);
     std::vector<Entry> dropped;
     std::lock_guard lock(mutex_);
     if (const auto found = table_.find(key); found != table_.end()) {
@@ -96,6 +92,7 @@ Residency::State Residency::begin_load(const MirrorKey& key, std::uint64_t conne
 
 void Residency::resize_load(const MirrorKey& key, std::uint64_t host_bytes)
 {
+    prepare_room(host_bytes);
     std::vector<Entry> dropped;
     std::lock_guard lock(mutex_);
     Load* const load = find_load_locked(key);
@@ -196,11 +193,13 @@ bool Residency::drop_other_generations(const MirrorKey& key)
 void Residency::abandon_load(const MirrorKey& key, const std::shared_ptr<Mirror>& mirror)
 {
     std::vector<Ticket> waiting;
+    Entry dropped;
     {
         std::lock_guard lock(mutex_);
         const auto found = table_.find(key);
         if (found == table_.end() || !found->second.load || found->second.load->mirror != mirror) return;
         waiting = std::move(found->second.waiters);
+        dropped = std::move(found->second);
         table_.erase(found);
     }
     wake(waiting);
@@ -209,12 +208,14 @@ void Residency::abandon_load(const MirrorKey& key, const std::shared_ptr<Mirror>
 void Residency::connection_closed(std::uint64_t connection)
 {
     std::vector<Ticket> waiting;
+    std::vector<Entry> dropped;
     {
         std::lock_guard lock(mutex_);
         for (auto item = table_.begin(); item != table_.end();) {
             Entry& entry = item->second;
             if (entry.load && entry.load->connection == connection) {
                 waiting.insert(waiting.end(), entry.waiters.begin(), entry.waiters.end());
+                dropped.push_back(std::move(entry));
                 item = table_.erase(item);
             } else {
                 if (entry.load) entry.load->joined.erase(connection);
@@ -260,8 +261,18 @@ void Residency::make_room_locked(std::uint64_t bytes, const Mirror* except, std:
     }
 }
 
+void Residency::prepare_room(std::uint64_t bytes)
+{
+    {
+        std::lock_guard lock(mutex_);
+        if (memory_ == 0 || used_locked() + bytes <= memory_) return;
+    }
+    drop_gone();
+}
+
 void Residency::make_room(std::uint64_t bytes, const Mirror* except)
 {
+    prepare_room(bytes);
     std::vector<Entry> dropped;
     std::lock_guard lock(mutex_);
     make_room_locked(bytes, except, dropped);
@@ -269,9 +280,11 @@ void Residency::make_room(std::uint64_t bytes, const Mirror* except)
 
 void Residency::release(const MirrorKey& key)
 {
+    MirrorKey on_gpu = key;
+    on_gpu.device = MirrorDevice::best;
+    gpu_refusals_.forget(on_gpu);
     std::vector<Entry> dropped;
     std::lock_guard lock(mutex_);
-    std::erase_if(too_large_, [&](const MirrorKey& other) { return is_same_index(other, key); });
     for (auto item = table_.begin(); item != table_.end();) {
         if (item->second.mirror && is_same_index(item->first, key)) {
             dropped.push_back(std::move(item->second));
@@ -290,7 +303,7 @@ void Residency::clear()
         std::lock_guard lock(mutex_);
         for (auto& [key, entry] : table_) waiting.insert(waiting.end(), entry.waiters.begin(), entry.waiters.end());
         dropped.swap(table_);
-        too_large_.clear();
+        gpu_refusals_.clear();
     }
     wake(waiting);
 }
@@ -312,6 +325,7 @@ void Residency::evict_idle()
 
 void Residency::evict_idle_of(std::int32_t gpu, std::uint64_t bytes)
 {
+    drop_gone();
     std::vector<Entry> dropped;
     std::lock_guard lock(mutex_);
     const auto now = Clock::now();
@@ -332,26 +346,61 @@ void Residency::evict_idle_of(std::int32_t gpu, std::uint64_t bytes)
 bool Residency::leave_gpu(const std::shared_ptr<Mirror>& mirror)
 {
     if (!mirror->on_cuda()) return false;
-    Entry dropped;
+    note_too_large(mirror->key(), mirror->device_bytes());
+    std::vector<Entry> dropped;
     std::lock_guard lock(mutex_);
-    too_large_.insert(mirror->key());
-    const auto found = table_.find(mirror->key());
-    if (found == table_.end() || found->second.mirror != mirror) return true;
-    dropped = std::move(found->second);
-    table_.erase(found);
+    take_locked(mirror, dropped);
     return true;
 }
 
-void Residency::note_too_large(const MirrorKey& key)
+void Residency::note_too_large(const MirrorKey& key, std::uint64_t bytes)
 {
-    std::lock_guard lock(mutex_);
-    too_large_.insert(key);
+    gpu_refusals_.note(key, bytes);
 }
 
-bool Residency::is_too_large(const MirrorKey& key) const
+void Residency::return_to_gpu(const std::function<bool(std::uint64_t bytes)>& has_room, Clock::time_point now)
+{
+    for (const GpuRefusals::Due& due : gpu_refusals_.due(now)) {
+        const auto mirror = find_resident(due.key);
+        // Most are of an index's state before a merge, which has another key.
+        if (!mirror && due.is_old) gpu_refusals_.forget(due.key);
+        if (!mirror || mirror->on_cuda() || !has_room(due.bytes)) continue;
+        std::vector<Entry> dropped;
+        std::lock_guard lock(mutex_);
+        take_locked(mirror, dropped);
+        return;
+    }
+}
+
+void Residency::take_locked(const std::shared_ptr<Mirror>& mirror, std::vector<Entry>& dropped)
+{
+    const auto found = table_.find(mirror->key());
+    if (found == table_.end() || found->second.mirror != mirror) return;
+    dropped.push_back(std::move(found->second));
+    table_.erase(found);
+}
+
+std::vector<std::shared_ptr<Mirror>> Residency::resident() const
 {
     std::lock_guard lock(mutex_);
-    return too_large_.contains(key);
+    std::vector<std::shared_ptr<Mirror>> list;
+    for (const auto& [key, entry] : table_) {
+        if (entry.mirror) list.push_back(entry.mirror);
+    }
+    return list;
+}
+
+void Residency::drop_gone()
+{
+    if (!is_gone_) return;
+    std::vector<Entry> dropped;
+    auto mirrors = resident();
+    std::erase_if(mirrors, [this](const auto& mirror) { return !is_gone_(mirror->key()); });
+    std::lock_guard lock(mutex_);
+    for (const auto& mirror : mirrors) {
+        gpu_refusals_.forget(mirror->key());
+        take_locked(mirror, dropped);
+    }
 }
 
 std::uint64_t Residency::memory_used() const

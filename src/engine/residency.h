@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -10,22 +11,22 @@
 #include <vector>
 
 #include "engine/error.h"
+#include "engine/gpu_refusals.h"
 #include "engine/mirror.h"
+#include "engine/mirror_key_hash.h"
 #include "engine/ticket.h"
 
 namespace pgwarp
 {
 
-struct MirrorKeyHash {
-    std::size_t operator()(const MirrorKey& key) const;
-};
-
 class Residency
 {
 public:
+    // Whether an index is gone from disk. Called without the table's lock.
+    using IsGone = std::function<bool(const MirrorKey& key)>;
     // memory: of the host, 0 = unlimited; that of GPUs is the device module's to limit. A mirror used within `keep` is
-    // not evicted for a newcomer.
-    explicit Residency(std::uint64_t memory, Clock::duration keep = std::chrono::minutes(1));
+    // not evicted for a newcomer, unless its index is gone.
+    explicit Residency(std::uint64_t memory, Clock::duration keep = std::chrono::minutes(1), IsGone is_gone = nullptr);
 
     enum class State { resident, loading, absent };
     struct Lookup {
@@ -72,12 +73,18 @@ public:
     // when there are none.
     bool drop_other_generations(const MirrorKey& key);
 
-    // Indexes that the GPU had no room for.
-    void note_too_large(const MirrorKey& key);
-    bool is_too_large(const MirrorKey& key) const;
+    // Drops the mirrors of indexes that are gone from disk. Before memory is refused, and from time to time.
+    void drop_gone();
+
+    // The GPU had no room for so many bytes of this index: the CPU serves it for a while.
+    void note_too_large(const MirrorKey& key, std::uint64_t bytes);
+    bool is_too_large(const MirrorKey& key) const { return gpu_refusals_.holds(key); }
     // The GPU has no room to search with this mirror: the next load of the index is for the CPU. False when the mirror
     // is not on the GPU.
     bool leave_gpu(const std::shared_ptr<Mirror>& mirror);
+    // Drops mirrors on the CPU that the GPU refused some time ago, one at a time, where it has room for their bytes
+    // now: the next search has the index loaded there.
+    void return_to_gpu(const std::function<bool(std::uint64_t bytes)>& has_room, Clock::time_point now = Clock::now());
 
     // Finds room for more bytes of what is resident already (delta rows). Throws OutOfMemory.
     void make_room(std::uint64_t bytes, const Mirror* except);
@@ -113,15 +120,21 @@ private:
     Load* find_load_locked(const MirrorKey& key);
     // Moves the mirrors of other generations whose loads were begun earlier into `dropped`.
     void take_other_generations_locked(const MirrorKey& key, std::vector<Entry>& dropped);
+    // Drops what is gone when there is no room for so many more bytes.
+    void prepare_room(std::uint64_t bytes);
+    std::vector<std::shared_ptr<Mirror>> resident() const;
+    // Moves this very mirror out of the table, if it is there.
+    void take_locked(const std::shared_ptr<Mirror>& mirror, std::vector<Entry>& dropped);
     std::uint64_t used_locked() const;
     // What goes is put into `dropped`, to be freed after the lock.
     void make_room_locked(std::uint64_t bytes, const Mirror* except, std::vector<Entry>& dropped);
 
     const std::uint64_t memory_;
     const Clock::duration keep_;
-    mutable std::mutex mutex_;
+    const IsGone is_gone_;
+    mutable std::mutex mutex_;  // guards the table: nothing is freed under it
     Table table_;
-    std::unordered_set<MirrorKey, MirrorKeyHash> too_large_;
+    GpuRefusals gpu_refusals_;
     std::uint64_t loads_begun_ = 0;
 };
 

@@ -23,6 +23,39 @@ bool same_parameters(const ParameterList& a, const ParameterList& b)
     return true;
 }
 
+// The rungs of a search, that of k and effort last.
+struct RungList {
+    std::uint32_t count = 0;
+    SearchRung rungs[max_rungs] = {};
+    std::span<const SearchRung> all() const { return {rungs, count}; }
+};
+
+RungList list_rungs(const SearchSettings& settings)
+{
+    RungList list;
+    for (std::uint32_t i = 0; i < settings.earlier_count; ++i) list.rungs[list.count++] = settings.earlier[i];
+    list.rungs[list.count++] = {settings.effort, settings.k, 0};
+    return list;
+}
+
+// The searches that fill the rungs: some of what a deeper rung finds comes too late, half as much as was frozen at most
+// but where the rung before has missed most.
+RungList list_searches(const RungList& rungs)
+{
+    RungList searches = rungs;
+    for (std::uint32_t i = 1; i < rungs.count; ++i) searches.rungs[i].k += rungs.rungs[i - 1].k / 2;
+    return searches;
+}
+
+bool same_rungs(const SearchSettings& a, const SearchSettings& b)
+{
+    if (a.earlier_count != b.earlier_count) return false;
+    for (std::uint32_t i = 0; i < a.earlier_count; ++i) {
+        if (a.earlier[i].k != b.earlier[i].k || a.earlier[i].effort != b.earlier[i].effort) return false;
+    }
+    return true;
+}
+
 SearchBatch make_batch(const SearchSettings& settings, std::span<const float> queries, std::size_t count,
                        const CancelToken* cancel)
 {
@@ -98,7 +131,7 @@ std::uint64_t nanoseconds(Clock::duration duration)
 bool can_share_batch(const SearchSettings& a, const SearchSettings& b)
 {
     return a.mirror == b.mirror && a.mode == SearchMode::normal && b.mode == SearchMode::normal && a.k == b.k &&
-           a.effort == b.effort && same_parameters(a.parameters, b.parameters);
+           a.effort == b.effort && same_rungs(a, b) && same_parameters(a.parameters, b.parameters);
 }
 
 SearchCursor cursor_behind(std::span<const Result> results, std::span<const std::uint64_t> places,
@@ -127,11 +160,14 @@ namespace
 
 // What a batch takes on its way: kept by the thread from one batch to the next.
 struct SearchWork {
+    RungResults rungs;
     std::vector<std::vector<RowResult>> rows;
     std::vector<std::vector<Candidate>> probed;
     PartProposals proposals;
     std::vector<std::vector<Found>> part_rows;
     std::vector<std::vector<Found>> delta;
+    SearchAnswer of_rung[max_rungs];
+    std::vector<std::uint64_t> known_places;
 };
 
 // How long what a dispatch is made of took.
@@ -250,6 +286,99 @@ void search_all(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& bat
     count_times(mirror, snapshot, batch.count, times);
 }
 
+// Rows of the index for all rungs, in work.rungs, and delta rows for the last, which has the most of them. With rows in
+// no part only.
+void search_rungs_together(Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
+                           std::span<const SearchRung> rungs, ThreadPool& pool, SearchWork& work)
+{
+    DispatchTimes times;
+    Meanwhile plain([&] { timed(times.plain, [&] { search_plain(mirror, snapshot, batch, pool, work); }); });
+    SearchBatch in_index = batch;
+    if (snapshot.delta_rows() > 0) in_index.meanwhile = &plain;
+    timed(times.index, [&] { mirror.searcher().search_rungs(in_index, rungs, work.rungs, pool); });
+    times.fresh_beside = plain.begun();
+    plain.run();
+    count_times(mirror, snapshot, batch.count, times);
+}
+
+void clear_answer(SearchAnswer& answer)
+{
+    answer.counts.clear();
+    answer.results.clear();
+    answer.places.clear();
+}
+
+// Appends what the index and its delta have for each query.
+void append_found(const Mirror& mirror, const std::vector<std::vector<RowResult>>& rows, const SearchWork& work,
+                  const SearchBatch& batch, bool compare, SearchAnswer& answer)
+{
+    const auto append = compare ? append_merged : append_side_by_side;
+    for (std::size_t i = 0; i < batch.count; ++i) append(mirror, rows[i], work.delta[i], batch.k, answer);
+}
+
+// Whether a deeper rung may add a row behind those of the rungs before: what it finds that belongs before them comes
+// too late. Values that are no distances to go by put rows in no order, so there only the rows known are left out.
+bool comes_behind(const SearchAnswer& answer, std::size_t first, const Result& result, std::uint64_t place)
+{
+    if (answer.results.size() == first) return true;
+    const Result& last = answer.results.back();
+    return result.distance != last.distance ? result.distance > last.distance : place > answer.places.back();
+}
+
+// Joins the rungs of each query: the rows of the first, then those of the next behind them, up to as many in all as
+// that rung is for.
+void join_rungs(SearchWork& work, std::span<const SearchRung> rungs, std::size_t count, bool in_order,
+                SearchAnswer& answer)
+{
+    std::size_t at[max_rungs] = {};
+    std::vector<std::uint64_t>& known = work.known_places;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t first = answer.results.size();
+        for (std::size_t rung = 0; rung < rungs.size(); ++rung) {
+            const SearchAnswer& own = work.of_rung[rung];
+            known.assign(answer.places.begin() + static_cast<std::ptrdiff_t>(first), answer.places.end());
+            std::sort(known.begin(), known.end());
+            const std::size_t end = at[rung] + own.counts[i];
+            for (std::size_t next = at[rung]; next < end && answer.results.size() < first + rungs[rung].k; ++next) {
+                const Result& result = own.results[next];
+                const std::uint64_t place = own.places[next];
+                if (in_order ? !comes_behind(answer, first, result, place)
+                             : std::binary_search(known.begin(), known.end(), place))
+                    continue;
+                answer.results.push_back(result);
+                answer.places.push_back(place);
+            }
+            at[rung] = end;
+        }
+        answer.counts.push_back(static_cast<std::uint32_t>(answer.results.size() - first));
+    }
+}
+
+// The method's own search, rung by rung. One traversal serves all of them, but where parts of the delta follow what
+// each has found.
+void search_ladder(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& batch, const RungList& rungs,
+                   ThreadPool& pool, SearchWork& work, SearchAnswer& answer)
+{
+    const bool compare = mirror.searcher().values_are_distances();
+    const bool together = rungs.count > 1 && snapshot.parts.empty();
+    const RungList searches = list_searches(rungs);
+    batch.k = searches.all().back().k;
+    if (together) search_rungs_together(mirror, snapshot, batch, searches.all(), pool, work);
+    for (std::size_t rung = 0; rung < rungs.count; ++rung) {
+        SearchBatch own = batch;
+        own.k = searches.rungs[rung].k;
+        own.effort = searches.rungs[rung].effort;
+        if (!together) search_all(mirror, snapshot, own, pool, work);
+        SearchAnswer& target = rungs.count == 1 ? answer : work.of_rung[rung];
+        clear_answer(target);
+        append_found(mirror, together ? work.rungs[rung] : work.rows, work, own, compare, target);
+    }
+    if (rungs.count == 1) return;
+    clear_answer(answer);
+    const bool in_order = mirror.searcher().result_kind() != ResultKind::approximate;
+    join_rungs(work, rungs.all(), batch.count, in_order, answer);
+}
+
 }  // namespace
 
 void run_search(const SearchSettings& settings, std::span<const float> queries, std::size_t count,
@@ -258,34 +387,28 @@ void run_search(const SearchSettings& settings, std::span<const float> queries, 
     thread_local SearchWork work;
     Mirror& mirror = *settings.mirror;
     const std::size_t dimensions = mirror.shape().dimensions;
-    const bool is_continuation = settings.mode == SearchMode::continuation;
     answer.snapshot = mirror.snapshot();
     const MirrorSnapshot& snapshot = *answer.snapshot;
     SearchBatch batch = make_batch(settings, queries, count, cancel);
     batch.dead = snapshot.dead->rows;
+    batch.dead_version = snapshot.dead->rows_version;
 
     work.delta.resize(std::max(work.delta.size(), count));
     work.rows.resize(count);
     for (auto& rows : work.rows) rows.clear();
-    if (is_continuation) {
+    if (settings.mode == SearchMode::continuation) {
         mirror.searcher().search_exact(batch, settings.after.distance, row_cursor(settings.after), work.rows[0], pool);
         search_delta_after(mirror, snapshot, queries.data(), settings.k, settings.after, cancel, work.delta[0]);
+        clear_answer(answer);
+        // Continuations need an order of all rows, whatever it is.
+        append_found(mirror, work.rows, work, batch, true, answer);
     } else {
-        search_all(mirror, snapshot, batch, pool, work);
+        search_ladder(mirror, snapshot, batch, list_rungs(settings), pool, work, answer);
     }
-
-    answer.counts.clear();
-    answer.results.clear();
-    answer.places.clear();
     answer.bound_width = 0;
-    // Continuations need an order of all rows, whatever it is.
-    const bool compare = is_continuation || mirror.searcher().values_are_distances();
-    const auto append = compare ? append_merged : append_side_by_side;
-    for (std::size_t i = 0; i < count; ++i) {
-        append(mirror, work.rows[i], work.delta[i], settings.k, answer);
+    for (std::size_t i = 0; i < count; ++i)
         answer.bound_width =
             std::max(answer.bound_width, mirror.searcher().bound_width(queries.data() + i * dimensions));
-    }
     answer.resolved = mirror.searcher().resolved_settings(batch);
     answer.kind = mirror.searcher().result_kind();
 }

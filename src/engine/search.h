@@ -16,6 +16,8 @@ struct SearchSettings {
     std::shared_ptr<Mirror> mirror;
     std::uint32_t k = 0;
     std::int64_t effort = 0;
+    std::uint32_t earlier_count = 0;  // rungs below that of k and effort
+    SearchRung earlier[max_rungs - 1] = {};
     ParameterList parameters;
     SearchMode mode = SearchMode::normal;
     SearchCursor after{};

@@ -391,6 +391,107 @@ TEST(ExactSearch, NearDuplicates)
     check_search(Metric::l1, data, 10);
 }
 
+// More copies of a row than proposals have room for, all over the index; queries that are the row, near it, and others.
+void check_copies(Metric metric, std::uint32_t copies, std::uint32_t asked, std::uint32_t k, RowBitmap dead = {})
+{
+    constexpr std::uint32_t distinct = 4;
+    constexpr std::uint32_t dimensions = 32;
+    Data data = random_data(64000, distinct, dimensions);
+    const std::vector<float> row(data.rows.begin(), data.rows.begin() + dimensions);
+    for (std::uint32_t i = 0; i < copies; ++i) {
+        std::copy(row.begin(), row.end(), data.rows.begin() + std::size_t{i} * 3 * dimensions);
+    }
+    for (std::uint32_t d = 0; d < dimensions; ++d) {
+        data.queries[d] = row[d];
+        data.queries[dimensions + d] = row[d] + 1e-3F * data.queries[dimensions + d];
+        data.queries[2 * dimensions + d] = 2 * row[d];
+    }
+    if (metric == Metric::cosine) {
+        normalise(data.rows, dimensions);
+        normalise(data.queries, dimensions);
+    }
+    const auto searcher = load(metric, data);
+    std::vector<float> queries;
+    for (std::uint32_t q = 0; q < asked; ++q) {
+        const auto first = data.queries.begin() + std::size_t{q % distinct} * dimensions;
+        queries.insert(queries.end(), first, first + dimensions);
+    }
+    SearchBatch batch;
+    batch.queries = queries;
+    batch.count = asked;
+    batch.k = k;
+    batch.dead = dead;
+    std::vector<std::vector<RowResult>> results;
+    ThreadPool pool(1);
+    searcher->search(batch, results, pool);
+    std::vector<std::vector<RowResult>> expected;
+    for (std::uint32_t q = 0; q < std::min(asked, distinct); ++q) {
+        expected.push_back(brute_force(metric, data, q, k, dead));
+    }
+    for (std::uint32_t q = 0; q < asked; ++q) {
+        expect_same(results[q], expected[q % distinct], q);
+        if (testing::Test::HasFatalFailure()) return;
+    }
+    const ExactStatistics statistics = exact_statistics(*searcher);
+    EXPECT_EQ(statistics.scanned, 0U) << copies << " copies, " << asked << " queries, k " << k;
+    EXPECT_GT(statistics.tied, 0U) << copies << " copies, " << asked << " queries, k " << k;
+}
+
+TEST(ExactSearch, MoreEqualRowsThanProposals)
+{
+    for (const Metric metric : metrics) {
+        for (const std::uint32_t copies : {5000U, 20000U}) {
+            for (const std::uint32_t asked : {1U, 5U, 64U, 1000U}) check_copies(metric, copies, asked, 10);
+            check_copies(metric, copies, 300, 100);
+        }
+        check_copies(metric, 20000, 20, 1000);
+    }
+}
+
+TEST(ExactSearch, MoreEqualRowsThanProposalsOfWhichSomeAreDead)
+{
+    std::vector<std::uint64_t> dead(64000 / 64, 0x0123456789ABCDEFULL);
+    for (const std::uint32_t asked : {1U, 64U, 300U}) check_copies(Metric::l2, 20000, asked, 50, dead);
+}
+
+TEST(ExactSearch, NothingButEqualRows)
+{
+    for (const Metric metric : metrics) {
+        Data data = random_data(70000, 300, 20);
+        std::fill(data.rows.begin(), data.rows.end(), 0.25F);
+        check_search(metric, data, 10);
+        data.queries.resize(20);
+        EXPECT_EQ(check_search(metric, data, 700).scanned, 0U);
+    }
+}
+
+// Where memory is short, searches take less at a time, and what idle ones keep is given back.
+TEST(ExactSearch, AnswersInPiecesWhereMemoryIsShort)
+{
+    const Data data = random_data(50000, 3000, 64);
+    IndexShape shape{};
+    shape.method = Method::exact;
+    shape.metric = static_cast<std::uint8_t>(Metric::l2);
+    shape.dimensions = data.dimensions;
+    const ArrayShape array = make_array_shape("vectors", ArrayType::f32, data.count(), data.dimensions);
+    const std::uint64_t rows = load(Metric::l2, data)->memory_bytes();
+    Context tight(0, rows + (std::uint64_t{24} << 20));
+    ThreadPool pool(2);
+    const auto searcher = make_exact_searcher(tight, shape, {&array, 1});
+    searcher->write("vectors", 0, std::as_bytes(std::span(data.rows)));
+    searcher->finish_load(pool);
+    SearchBatch batch;
+    batch.queries = data.queries;
+    batch.count = data.asked();
+    batch.k = 100;
+    std::vector<std::vector<RowResult>> results;
+    searcher->search(batch, results, pool);
+    ASSERT_EQ(results.size(), data.asked());
+    for (std::uint32_t q = 0; q < data.asked(); q += 100) {
+        expect_same(results[q], brute_force(Metric::l2, data, q, 100, {}), q);
+    }
+}
+
 TEST(ExactSearch, OrderedRows)
 {
     // Clusters one after the other, each far from the others.

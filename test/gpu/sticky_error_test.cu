@@ -32,6 +32,22 @@ void fail(bool exit_first)
     std::_Exit(0);
 }
 
+// The context is lost, and the call that hears of it gives a code that says nothing about that.
+void fail_with_another_code()
+{
+    cuda::Context context(0, 0);
+    const cuda::Context::Lease stream = context.lease(cuda::Priority::search);
+    cuda::exit_on_sticky_errors();
+    write_nowhere<<<1, 1, 0, stream>>>(reinterpret_cast<int*>(64));
+    (void)cudaStreamSynchronize(stream);
+    try {
+        cuda::check(cudaErrorInvalidValue, "asking for something else");
+    } catch (const cuda::CudaError&) {
+        std::_Exit(8);
+    }
+    std::_Exit(9);
+}
+
 class StickyError : public testing::Test
 {
 protected:
@@ -49,6 +65,23 @@ TEST_F(StickyErrorDeathTest, EndsTheEngine)
 TEST_F(StickyErrorDeathTest, IsKnownAsSuch)
 {
     EXPECT_EXIT(fail(false), testing::ExitedWithCode(7), "sticky: waiting for the device");
+}
+
+TEST_F(StickyErrorDeathTest, IsFoundWhateverItsCode)
+{
+    EXPECT_EXIT(fail_with_another_code(), testing::ExitedWithCode(EXIT_FAILURE),
+                "the CUDA device failed while asking for something else");
+}
+
+TEST(PassingError, IsNotStickyWhereTheContextWorks)
+{
+    cuda::Context context(0, 0);
+    const cuda::Context::Lease stream = context.lease(cuda::Priority::search);
+    for (const cudaError_t code : {cudaErrorInvalidValue, cudaErrorNotSupported, cudaErrorInvalidResourceHandle,
+                                   cudaErrorLaunchOutOfResources, cudaErrorSystemNotReady}) {
+        EXPECT_FALSE(cuda::CudaError(code, "something").sticky()) << cudaGetErrorString(code);
+    }
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 
 TEST(PassingError, LeavesTheContextAlone)

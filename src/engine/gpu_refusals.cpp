@@ -1,0 +1,53 @@
+#include "engine/gpu_refusals.h"
+
+#include <algorithm>
+
+namespace pgwarp
+{
+
+void GpuRefusals::note(const MirrorKey& key, std::uint64_t bytes, Clock::time_point now)
+{
+    std::lock_guard lock(mutex_);
+    const auto [found, is_new] = refusals_.try_emplace(key, Refusal{now + first_pause, first_pause, bytes});
+    if (is_new) return;
+    Refusal& refusal = found->second;
+    // An index that the GPU served for long since then is refused for another reason.
+    const Clock::duration pause = is_old(refusal, now) ? first_pause : std::min(2 * refusal.pause, longest_pause);
+    refusal = {now + pause, pause, bytes};
+}
+
+bool GpuRefusals::holds(const MirrorKey& key, Clock::time_point now) const
+{
+    std::lock_guard lock(mutex_);
+    const auto found = refusals_.find(key);
+    return found != refusals_.end() && now < found->second.until;
+}
+
+bool GpuRefusals::is_old(const Refusal& refusal, Clock::time_point now)
+{
+    return now - refusal.until > longest_pause;
+}
+
+std::vector<GpuRefusals::Due> GpuRefusals::due(Clock::time_point now) const
+{
+    std::lock_guard lock(mutex_);
+    std::vector<Due> list;
+    for (const auto& [key, refusal] : refusals_) {
+        if (now >= refusal.until) list.push_back({key, refusal.bytes, is_old(refusal, now)});
+    }
+    return list;
+}
+
+void GpuRefusals::forget(const MirrorKey& key)
+{
+    std::lock_guard lock(mutex_);
+    refusals_.erase(key);
+}
+
+void GpuRefusals::clear()
+{
+    std::lock_guard lock(mutex_);
+    refusals_.clear();
+}
+
+}  // namespace pgwarp

@@ -21,13 +21,19 @@ $(shell mkdir -p .deps && echo '$(FAULTS)' | cmp -s - .deps/faults || echo '$(FA
 
 PG_CPPFLAGS = -I$(srcdir)/src $(FAULTS)
 PG_CXXFLAGS = -std=c++20 -O3 -Wall -Wextra -Werror -Wno-register -Wno-volatile -Wno-unused-parameter -Wno-missing-field-initializers \
-	-fno-exceptions -ffp-contract=off
-SHLIB_LINK += -lhwy -lstdc++ -lm
+	-fno-exceptions -ffp-contract=off -fvisibility=hidden -fvisibility-inlines-hidden
+# PostgreSQL loads libraries into one namespace, and another one may export what this one does (pgvector has vector_out):
+# a library that was loaded first must not be called in place of this one's own functions.
+SHLIB_LINK += -Wl,-Bsymbolic -lhwy -lstdc++ -lm
 
 override with_llvm := no
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+
+# Another server's headers: everything is compiled anew.
+$(shell echo '$(VERSION) $(includedir_server)' | cmp -s - .deps/server || echo '$(VERSION) $(includedir_server)' >.deps/server)
+$(OBJS): .deps/server
 
 # Header dependencies: PGXS knows none for C++.
 %.o: %.cpp
@@ -35,6 +41,8 @@ include $(PGXS)
 	$(COMPILE.cc) -MMD -MP -MF .deps/$@.d -o $@ $<
 -include $(OBJS:%=.deps/%.d)
 src/postgres/storage/fault_point.o: .deps/faults
+# Flags are in this file.
+$(OBJS): Makefile
 
 all: engine
 .PHONY: engine

@@ -8,46 +8,10 @@ extern "C" {
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/varbit.h"
-
-PGDLLEXPORT Datum vector_out(PG_FUNCTION_ARGS);
-PGDLLEXPORT Datum halfvec_out(PG_FUNCTION_ARGS);
 }
 
 namespace pgwarp
 {
-
-// Types of extensions have no fixed oid, and their names may be anybody's: their output function tells.
-bool find_element_type(Oid type, ElementType* element)
-{
-    const Oid base = getBaseType(type);
-    if (base == BITOID || base == VARBITOID) {
-        *element = ElementType::bit;
-        return true;
-    }
-    Oid output = InvalidOid;
-    bool is_varlena = false;
-    getTypeOutputInfo(base, &output, &is_varlena);
-    FmgrInfo function;
-    fmgr_info(output, &function);
-    if (function.fn_addr == vector_out) {
-        *element = ElementType::float32;
-    } else if (function.fn_addr == halfvec_out) {
-        *element = ElementType::float16;
-    } else {
-        return false;
-    }
-    return true;
-}
-
-ElementType index_element_type(Relation index)
-{
-    ElementType element = ElementType::float32;
-    const Oid type = index->rd_opcintype[0];
-    if (find_element_type(type, &element)) return element;
-    ereport(ERROR,
-            (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("index \"%s\" cannot have values of type %s",
-                                                            RelationGetRelationName(index), format_type_be(type))));
-}
 
 const char* element_type_name(ElementType element)
 {

@@ -6,10 +6,6 @@
 namespace pgwarp
 {
 
-// The elements of a SQL type, or of a domain over it. False when it is none of the vector types.
-bool find_element_type(Oid type, ElementType* element);
-// The same for the column of an index; an error where it is none.
-ElementType index_element_type(Relation index);
 // "vector", "halfvec", "bit"
 const char* element_type_name(ElementType element);
 // The dimensions of an index's column as SQL counts them: of bit(n), n.

@@ -26,12 +26,12 @@ Datum bit_distance_of_arguments(FunctionCallInfo fcinfo, Metric metric)
 
 }  // namespace pgwarp
 
-PGWARP_FUNCTION(hamming_distance)
+PGWARP_FUNCTION(pgwarp_hamming_distance)
 {
     return pgwarp::bit_distance_of_arguments(fcinfo, pgwarp::Metric::hamming);
 }
 
-PGWARP_FUNCTION(jaccard_distance)
+PGWARP_FUNCTION(pgwarp_jaccard_distance)
 {
     return pgwarp::bit_distance_of_arguments(fcinfo, pgwarp::Metric::jaccard);
 }

@@ -113,28 +113,28 @@ Datum average(FunctionCallInfo fcinfo, const char* caller)
 
 }  // namespace
 
-PGWARP_FUNCTION(vector_accum)
+PGWARP_FUNCTION(pgwarp_vector_accum)
 {
     return accumulate<float>(fcinfo, "vector_accum");
 }
 
-PGWARP_FUNCTION(halfvec_accum)
+PGWARP_FUNCTION(pgwarp_halfvec_accum)
 {
     return accumulate<half_bits>(fcinfo, "halfvec_accum");
 }
 
-PGWARP_FUNCTION(vector_avg)
+PGWARP_FUNCTION(pgwarp_vector_avg)
 {
     return average<float>(fcinfo, "vector_avg");
 }
 
-PGWARP_FUNCTION(halfvec_avg)
+PGWARP_FUNCTION(pgwarp_halfvec_avg)
 {
     return average<half_bits>(fcinfo, "halfvec_avg");
 }
 
 // Combine the states of two workers, of either type.
-PGWARP_FUNCTION(vector_combine)
+PGWARP_FUNCTION(pgwarp_vector_combine)
 {
     const State a = state_argument(fcinfo, 0, "vector_combine");
     const State b = state_argument(fcinfo, 1, "vector_combine");

@@ -95,12 +95,12 @@ Datum to_array(FunctionCallInfo fcinfo)
 
 }  // namespace
 
-PGWARP_VECTOR_FUNCTION(vector, halfvec, to_same_type)
-PGWARP_VECTOR_FUNCTION(array_to_vector, array_to_halfvec, from_array)
-PGWARP_VECTOR_FUNCTION(vector_to_float4, halfvec_to_float4, to_array)
+PGWARP_VECTOR_FUNCTION(pgwarp_vector, pgwarp_halfvec, to_same_type)
+PGWARP_VECTOR_FUNCTION(pgwarp_array_to_vector, pgwarp_array_to_halfvec, from_array)
+PGWARP_VECTOR_FUNCTION(pgwarp_vector_to_float4, pgwarp_halfvec_to_float4, to_array)
 
 // Round to halves.
-PGWARP_FUNCTION(vector_to_halfvec)
+PGWARP_FUNCTION(pgwarp_vector_to_halfvec)
 {
     const Vector* value = PG_GETARG_VECTOR(0);
     check_expected_dim(PG_GETARG_INT32(1), value->dim);
@@ -110,7 +110,7 @@ PGWARP_FUNCTION(vector_to_halfvec)
 }
 
 // Every half is a float.
-PGWARP_FUNCTION(halfvec_to_vector)
+PGWARP_FUNCTION(pgwarp_halfvec_to_vector)
 {
     const HalfVector* value = datum_get_vector<half_bits>(PG_GETARG_DATUM(0));
     check_expected_dim(PG_GETARG_INT32(1), value->dim);

@@ -289,8 +289,8 @@ Datum write_binary(FunctionCallInfo fcinfo)
 
 }  // namespace
 
-PGWARP_VECTOR_FUNCTION(vector_in, halfvec_in, read_text)
-PGWARP_VECTOR_FUNCTION(vector_out, halfvec_out, write_text)
-PGWARP_VECTOR_FUNCTION(vector_typmod_in, halfvec_typmod_in, read_typmod)
-PGWARP_VECTOR_FUNCTION(vector_recv, halfvec_recv, read_binary)
-PGWARP_VECTOR_FUNCTION(vector_send, halfvec_send, write_binary)
+PGWARP_VECTOR_FUNCTION(pgwarp_vector_in, pgwarp_halfvec_in, read_text)
+PGWARP_VECTOR_FUNCTION(pgwarp_vector_out, pgwarp_halfvec_out, write_text)
+PGWARP_VECTOR_FUNCTION(pgwarp_vector_typmod_in, pgwarp_halfvec_typmod_in, read_typmod)
+PGWARP_VECTOR_FUNCTION(pgwarp_vector_recv, pgwarp_halfvec_recv, read_binary)
+PGWARP_VECTOR_FUNCTION(pgwarp_vector_send, pgwarp_halfvec_send, write_binary)

@@ -1,0 +1,374 @@
+\echo Use "ALTER EXTENSION pgwarp UPDATE TO '0.2.0'" to load this file. \quit
+
+-- functions under C names that no other library has
+
+CREATE OR REPLACE FUNCTION vector_in(cstring, oid, integer) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_in' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_out(vector) RETURNS cstring
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_out' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_typmod_in(cstring[]) RETURNS integer
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_typmod_in' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_recv(internal, oid, integer) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_recv' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_send(vector) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_send' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION l2_distance(vector, vector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_l2_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION inner_product(vector, vector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_inner_product' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION cosine_distance(vector, vector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_cosine_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION l1_distance(vector, vector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_l1_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_dims(vector) RETURNS integer
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_dims' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_norm(vector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_norm' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION l2_normalize(vector) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_l2_normalize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION binary_quantize(vector) RETURNS bit
+	AS 'MODULE_PATHNAME', 'pgwarp_binary_quantize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION subvector(vector, int, int) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_subvector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_add(vector, vector) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_add' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_sub(vector, vector) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_sub' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_mul(vector, vector) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_mul' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_concat(vector, vector) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_concat' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_lt(vector, vector) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_lt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_le(vector, vector) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_le' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_eq(vector, vector) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_eq' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_ne(vector, vector) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_ne' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_ge(vector, vector) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_ge' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_gt(vector, vector) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_gt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_cmp(vector, vector) RETURNS int4
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_cmp' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_hash(vector) RETURNS int4
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_hash' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_hash_extended(vector, int8) RETURNS int8
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_hash_extended' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_l2_squared_distance(vector, vector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_l2_squared_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_negative_inner_product(vector, vector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_negative_inner_product' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_spherical_distance(vector, vector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_spherical_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_accum(double precision[], vector) RETURNS double precision[]
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_accum' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_avg(double precision[]) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_avg' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_combine(double precision[], double precision[]) RETURNS double precision[]
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_combine' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector(vector, integer, boolean) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION array_to_vector(integer[], integer, boolean) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_array_to_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION array_to_vector(real[], integer, boolean) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_array_to_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION array_to_vector(double precision[], integer, boolean) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_array_to_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION array_to_vector(numeric[], integer, boolean) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_array_to_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_to_float4(vector, integer, boolean) RETURNS real[]
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_to_float4' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_in(cstring, oid, integer) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_in' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_out(halfvec) RETURNS cstring
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_out' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_typmod_in(cstring[]) RETURNS integer
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_typmod_in' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_recv(internal, oid, integer) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_recv' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_send(halfvec) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_send' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION l2_distance(halfvec, halfvec) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_l2_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION inner_product(halfvec, halfvec) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_inner_product' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION cosine_distance(halfvec, halfvec) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_cosine_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION l1_distance(halfvec, halfvec) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_l1_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_dims(halfvec) RETURNS integer
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_vector_dims' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION l2_norm(halfvec) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_l2_norm' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION l2_normalize(halfvec) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_l2_normalize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION binary_quantize(halfvec) RETURNS bit
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_binary_quantize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION subvector(halfvec, int, int) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_subvector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_add(halfvec, halfvec) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_add' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_sub(halfvec, halfvec) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_sub' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_mul(halfvec, halfvec) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_mul' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_concat(halfvec, halfvec) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_concat' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_lt(halfvec, halfvec) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_lt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_le(halfvec, halfvec) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_le' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_eq(halfvec, halfvec) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_eq' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_ne(halfvec, halfvec) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_ne' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_ge(halfvec, halfvec) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_ge' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_gt(halfvec, halfvec) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_gt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_cmp(halfvec, halfvec) RETURNS int4
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_cmp' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_hash(halfvec) RETURNS int4
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_hash' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_hash_extended(halfvec, int8) RETURNS int8
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_hash_extended' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_l2_squared_distance(halfvec, halfvec) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_l2_squared_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_negative_inner_product(halfvec, halfvec) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_negative_inner_product' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_spherical_distance(halfvec, halfvec) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_spherical_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_accum(double precision[], halfvec) RETURNS double precision[]
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_accum' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_avg(double precision[]) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_avg' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_combine(double precision[], double precision[]) RETURNS double precision[]
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_combine' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec(halfvec, integer, boolean) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_to_vector(halfvec, integer, boolean) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_to_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION vector_to_halfvec(vector, integer, boolean) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_to_halfvec' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION array_to_halfvec(integer[], integer, boolean) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_array_to_halfvec' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION array_to_halfvec(real[], integer, boolean) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_array_to_halfvec' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION array_to_halfvec(double precision[], integer, boolean) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_array_to_halfvec' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION array_to_halfvec(numeric[], integer, boolean) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_array_to_halfvec' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION halfvec_to_float4(halfvec, integer, boolean) RETURNS real[]
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_to_float4' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION hamming_distance(bit, bit) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_hamming_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION jaccard_distance(bit, bit) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_jaccard_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OR REPLACE FUNCTION knn_search(index regclass, queries vector[], k integer)
+	RETURNS TABLE (query integer, tid tid, distance double precision)
+	AS 'MODULE_PATHNAME', 'pgwarp_knn_search_array' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+
+CREATE OR REPLACE FUNCTION knn_search(index regclass, queries halfvec[], k integer)
+	RETURNS TABLE (query integer, tid tid, distance double precision)
+	AS 'MODULE_PATHNAME', 'pgwarp_knn_search_array' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+
+CREATE OR REPLACE FUNCTION knn_search(index regclass, queries bit[], k integer)
+	RETURNS TABLE (query integer, tid tid, distance double precision)
+	AS 'MODULE_PATHNAME', 'pgwarp_knn_search_array' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+
+CREATE OR REPLACE FUNCTION knn_search(index regclass, query text, k integer)
+	RETURNS TABLE (query integer, tid tid, distance double precision)
+	AS 'MODULE_PATHNAME', 'pgwarp_knn_search_query' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 10000;
+
+CREATE OR REPLACE FUNCTION knn_graph(index regclass, k integer, first_block bigint DEFAULT NULL, last_block bigint DEFAULT NULL)
+	RETURNS TABLE (tid tid, neighbor tid, distance double precision)
+	AS 'MODULE_PATHNAME', 'pgwarp_knn_graph' LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000;
+
+CREATE OR REPLACE FUNCTION kmeans(rel regclass, "column" name, k integer, iterations integer DEFAULT 20, seed bigint DEFAULT 1,
+	sample bigint DEFAULT NULL)
+	RETURNS TABLE (id integer, centroid vector)
+	AS 'MODULE_PATHNAME', 'pgwarp_kmeans' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
+
+CREATE OR REPLACE FUNCTION nearest_centroid(vector, vector[]) RETURNS integer
+	AS 'MODULE_PATHNAME', 'pgwarp_nearest_centroid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+-- support function 2: the elements of the type that an operator class is for
+
+CREATE FUNCTION pgwarp_element_float32(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_element_float16(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_element_bit(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+ALTER OPERATOR FAMILY vector_l2_ops USING exact ADD FUNCTION 2 (vector, vector) pgwarp_element_float32(internal);
+
+ALTER OPERATOR FAMILY vector_ip_ops USING exact ADD FUNCTION 2 (vector, vector) pgwarp_element_float32(internal);
+
+ALTER OPERATOR FAMILY vector_cosine_ops USING exact ADD FUNCTION 2 (vector, vector) pgwarp_element_float32(internal);
+
+ALTER OPERATOR FAMILY vector_l1_ops USING exact ADD FUNCTION 2 (vector, vector) pgwarp_element_float32(internal);
+
+ALTER OPERATOR FAMILY vector_l2_ops USING ivfadc ADD FUNCTION 2 (vector, vector) pgwarp_element_float32(internal);
+
+ALTER OPERATOR FAMILY vector_ip_ops USING ivfadc ADD FUNCTION 2 (vector, vector) pgwarp_element_float32(internal);
+
+ALTER OPERATOR FAMILY vector_cosine_ops USING ivfadc ADD FUNCTION 2 (vector, vector) pgwarp_element_float32(internal);
+
+ALTER OPERATOR FAMILY vector_l2_ops USING graph ADD FUNCTION 2 (vector, vector) pgwarp_element_float32(internal);
+
+ALTER OPERATOR FAMILY vector_ip_ops USING graph ADD FUNCTION 2 (vector, vector) pgwarp_element_float32(internal);
+
+ALTER OPERATOR FAMILY vector_cosine_ops USING graph ADD FUNCTION 2 (vector, vector) pgwarp_element_float32(internal);
+
+ALTER OPERATOR FAMILY vector_l1_ops USING graph ADD FUNCTION 2 (vector, vector) pgwarp_element_float32(internal);
+
+ALTER OPERATOR FAMILY halfvec_l2_ops USING exact ADD FUNCTION 2 (halfvec, halfvec) pgwarp_element_float16(internal);
+
+ALTER OPERATOR FAMILY halfvec_ip_ops USING exact ADD FUNCTION 2 (halfvec, halfvec) pgwarp_element_float16(internal);
+
+ALTER OPERATOR FAMILY halfvec_cosine_ops USING exact ADD FUNCTION 2 (halfvec, halfvec) pgwarp_element_float16(internal);
+
+ALTER OPERATOR FAMILY halfvec_l1_ops USING exact ADD FUNCTION 2 (halfvec, halfvec) pgwarp_element_float16(internal);
+
+ALTER OPERATOR FAMILY halfvec_l2_ops USING ivfadc ADD FUNCTION 2 (halfvec, halfvec) pgwarp_element_float16(internal);
+
+ALTER OPERATOR FAMILY halfvec_ip_ops USING ivfadc ADD FUNCTION 2 (halfvec, halfvec) pgwarp_element_float16(internal);
+
+ALTER OPERATOR FAMILY halfvec_cosine_ops USING ivfadc ADD FUNCTION 2 (halfvec, halfvec) pgwarp_element_float16(internal);
+
+ALTER OPERATOR FAMILY halfvec_l2_ops USING graph ADD FUNCTION 2 (halfvec, halfvec) pgwarp_element_float16(internal);
+
+ALTER OPERATOR FAMILY halfvec_ip_ops USING graph ADD FUNCTION 2 (halfvec, halfvec) pgwarp_element_float16(internal);
+
+ALTER OPERATOR FAMILY halfvec_cosine_ops USING graph ADD FUNCTION 2 (halfvec, halfvec) pgwarp_element_float16(internal);
+
+ALTER OPERATOR FAMILY halfvec_l1_ops USING graph ADD FUNCTION 2 (halfvec, halfvec) pgwarp_element_float16(internal);
+
+ALTER OPERATOR FAMILY bit_hamming_ops USING exact ADD FUNCTION 2 (bit, bit) pgwarp_element_bit(internal);
+
+ALTER OPERATOR FAMILY bit_jaccard_ops USING exact ADD FUNCTION 2 (bit, bit) pgwarp_element_bit(internal);
+
+ALTER OPERATOR FAMILY bit_hamming_ops USING graph ADD FUNCTION 2 (bit, bit) pgwarp_element_bit(internal);
+
+ALTER OPERATOR FAMILY bit_jaccard_ops USING graph ADD FUNCTION 2 (bit, bit) pgwarp_element_bit(internal);
+
+-- state of the engine and of the resident indexes
+
+CREATE VIEW pgwarp_status_server AS
+	SELECT s.engine_pid, s.device, s.memory_used, s.memory_allowed, s.host_memory_used, s.host_memory_allowed,
+		s.uptime, s.connections, s.builds, s.engine_starts
+	FROM pgwarp_status_engine() AS s
+	LIMIT 1;
+COMMENT ON VIEW pgwarp_status_server IS 'pgwarp-engine: one row';
+
+CREATE VIEW pgwarp_status_indexes AS
+	SELECT p.index, p.database, p.tablespace, p.filenode, p.method, p.index_device, p.gpu, p.placement, p.loading,
+		p.rows, p.delta_rows, p.delta_rows_indexed, p.delta_cost, p.dead_rows, p.bytes, p.device_bytes, p.searches,
+		p.batches, p.mean_batch_width, p.max_batch_width, p.mean_device_ms, p.mean_queue_ms, p.mean_search_ms,
+		p.mean_answer_ms
+	FROM pgwarp_status AS p
+	WHERE p.filenode IS NOT NULL;
+COMMENT ON VIEW pgwarp_status_indexes IS 'the indexes that are resident in pgwarp-engine';
+
+-- The function shows a role no indexes but those of tables that it may read; monitors see all.
+GRANT SELECT ON pgwarp_status, pgwarp_status_server, pgwarp_status_indexes TO PUBLIC;
+
+-- merges by the access method's handler, whatever the method is called
+
+CREATE OR REPLACE VIEW pgwarp_merge_progress AS
+	SELECT s.pid, s.relid AS table_oid, s.param7::oid AS index_oid,
+		pg_catalog.pg_indexam_progress_phasename(s.param9::oid, s.param11) AS phase
+	FROM pg_catalog.pg_stat_get_progress_info('CREATE INDEX') AS s
+		JOIN pg_catalog.pg_am AS a ON a.oid = s.param9::oid AND a.amhandler IN (
+			'pgwarp_exact_handler(internal)'::pg_catalog.regprocedure,
+			'pgwarp_ivfadc_handler(internal)'::pg_catalog.regprocedure,
+			'pgwarp_graph_handler(internal)'::pg_catalog.regprocedure)
+	WHERE s.param1 = 0 AND s.datid = (SELECT d.oid FROM pg_catalog.pg_database AS d
+		WHERE d.datname = pg_catalog.current_database());

@@ -1,0 +1,967 @@
+\echo Use "CREATE EXTENSION pgwarp" to load this file. \quit
+
+-- a schema that has types of these names is refused with a hint
+
+CREATE FUNCTION pgwarp_refuse_taken_names() RETURNS void
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE;
+
+SELECT pgwarp_refuse_taken_names();
+
+DROP FUNCTION pgwarp_refuse_taken_names();
+
+-- type
+
+CREATE TYPE vector;
+
+CREATE FUNCTION vector_in(cstring, oid, integer) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_in' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_out(vector) RETURNS cstring
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_out' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_typmod_in(cstring[]) RETURNS integer
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_typmod_in' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_recv(internal, oid, integer) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_recv' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_send(vector) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_send' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE TYPE vector (
+	INPUT = vector_in,
+	OUTPUT = vector_out,
+	TYPMOD_IN = vector_typmod_in,
+	RECEIVE = vector_recv,
+	SEND = vector_send,
+	STORAGE = external
+);
+COMMENT ON TYPE vector IS 'single-precision vector of up to 16,000 dimensions';
+
+-- functions
+
+CREATE FUNCTION l2_distance(vector, vector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_l2_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION inner_product(vector, vector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_inner_product' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION cosine_distance(vector, vector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_cosine_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION l1_distance(vector, vector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_l1_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_dims(vector) RETURNS integer
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_dims' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_norm(vector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_norm' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION l2_normalize(vector) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_l2_normalize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION binary_quantize(vector) RETURNS bit
+	AS 'MODULE_PATHNAME', 'pgwarp_binary_quantize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION subvector(vector, int, int) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_subvector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+-- functions behind operators and operator classes
+
+CREATE FUNCTION vector_add(vector, vector) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_add' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_sub(vector, vector) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_sub' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_mul(vector, vector) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_mul' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_concat(vector, vector) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_concat' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_lt(vector, vector) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_lt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_le(vector, vector) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_le' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_eq(vector, vector) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_eq' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_ne(vector, vector) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_ne' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_ge(vector, vector) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_ge' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_gt(vector, vector) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_gt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_cmp(vector, vector) RETURNS int4
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_cmp' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_hash(vector) RETURNS int4
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_hash' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_hash_extended(vector, int8) RETURNS int8
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_hash_extended' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_l2_squared_distance(vector, vector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_l2_squared_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_negative_inner_product(vector, vector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_negative_inner_product' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_spherical_distance(vector, vector) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_spherical_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_accum(double precision[], vector) RETURNS double precision[]
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_accum' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_avg(double precision[]) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_avg' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_combine(double precision[], double precision[]) RETURNS double precision[]
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_combine' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+-- aggregates
+
+CREATE AGGREGATE avg(vector) (
+	SFUNC = vector_accum,
+	STYPE = double precision[],
+	FINALFUNC = vector_avg,
+	COMBINEFUNC = vector_combine,
+	INITCOND = '{0}',
+	PARALLEL = SAFE
+);
+
+CREATE AGGREGATE sum(vector) (
+	SFUNC = vector_add,
+	STYPE = vector,
+	COMBINEFUNC = vector_add,
+	PARALLEL = SAFE
+);
+
+-- casts
+
+CREATE FUNCTION vector(vector, integer, boolean) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION array_to_vector(integer[], integer, boolean) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_array_to_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION array_to_vector(real[], integer, boolean) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_array_to_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION array_to_vector(double precision[], integer, boolean) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_array_to_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION array_to_vector(numeric[], integer, boolean) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_array_to_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_to_float4(vector, integer, boolean) RETURNS real[]
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_to_float4' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE CAST (vector AS vector)
+	WITH FUNCTION vector(vector, integer, boolean) AS IMPLICIT;
+
+CREATE CAST (vector AS real[])
+	WITH FUNCTION vector_to_float4(vector, integer, boolean) AS IMPLICIT;
+
+CREATE CAST (integer[] AS vector)
+	WITH FUNCTION array_to_vector(integer[], integer, boolean) AS ASSIGNMENT;
+
+CREATE CAST (real[] AS vector)
+	WITH FUNCTION array_to_vector(real[], integer, boolean) AS ASSIGNMENT;
+
+CREATE CAST (double precision[] AS vector)
+	WITH FUNCTION array_to_vector(double precision[], integer, boolean) AS ASSIGNMENT;
+
+CREATE CAST (numeric[] AS vector)
+	WITH FUNCTION array_to_vector(numeric[], integer, boolean) AS ASSIGNMENT;
+
+-- operators
+
+CREATE OPERATOR <-> (
+	LEFTARG = vector, RIGHTARG = vector, PROCEDURE = l2_distance,
+	COMMUTATOR = '<->'
+);
+
+CREATE OPERATOR <#> (
+	LEFTARG = vector, RIGHTARG = vector, PROCEDURE = vector_negative_inner_product,
+	COMMUTATOR = '<#>'
+);
+
+CREATE OPERATOR <=> (
+	LEFTARG = vector, RIGHTARG = vector, PROCEDURE = cosine_distance,
+	COMMUTATOR = '<=>'
+);
+
+CREATE OPERATOR <+> (
+	LEFTARG = vector, RIGHTARG = vector, PROCEDURE = l1_distance,
+	COMMUTATOR = '<+>'
+);
+
+CREATE OPERATOR + (
+	LEFTARG = vector, RIGHTARG = vector, PROCEDURE = vector_add,
+	COMMUTATOR = +
+);
+
+CREATE OPERATOR - (
+	LEFTARG = vector, RIGHTARG = vector, PROCEDURE = vector_sub
+);
+
+CREATE OPERATOR * (
+	LEFTARG = vector, RIGHTARG = vector, PROCEDURE = vector_mul,
+	COMMUTATOR = *
+);
+
+CREATE OPERATOR || (
+	LEFTARG = vector, RIGHTARG = vector, PROCEDURE = vector_concat
+);
+
+CREATE OPERATOR < (
+	LEFTARG = vector, RIGHTARG = vector, PROCEDURE = vector_lt,
+	COMMUTATOR = >, NEGATOR = >=,
+	RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+);
+
+CREATE OPERATOR <= (
+	LEFTARG = vector, RIGHTARG = vector, PROCEDURE = vector_le,
+	COMMUTATOR = >=, NEGATOR = >,
+	RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+);
+
+CREATE OPERATOR = (
+	LEFTARG = vector, RIGHTARG = vector, PROCEDURE = vector_eq,
+	COMMUTATOR = =, NEGATOR = <>,
+	RESTRICT = eqsel, JOIN = eqjoinsel,
+	HASHES, MERGES
+);
+
+CREATE OPERATOR <> (
+	LEFTARG = vector, RIGHTARG = vector, PROCEDURE = vector_ne,
+	COMMUTATOR = <>, NEGATOR = =,
+	RESTRICT = neqsel, JOIN = neqjoinsel
+);
+
+CREATE OPERATOR >= (
+	LEFTARG = vector, RIGHTARG = vector, PROCEDURE = vector_ge,
+	COMMUTATOR = <=, NEGATOR = <,
+	RESTRICT = scalargesel, JOIN = scalargejoinsel
+);
+
+CREATE OPERATOR > (
+	LEFTARG = vector, RIGHTARG = vector, PROCEDURE = vector_gt,
+	COMMUTATOR = <, NEGATOR = <=,
+	RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+);
+
+-- operator classes of btree and hash
+
+CREATE OPERATOR CLASS vector_ops
+	DEFAULT FOR TYPE vector USING btree AS
+	OPERATOR 1 < ,
+	OPERATOR 2 <= ,
+	OPERATOR 3 = ,
+	OPERATOR 4 >= ,
+	OPERATOR 5 > ,
+	FUNCTION 1 vector_cmp(vector, vector);
+
+CREATE OPERATOR CLASS vector_ops
+	DEFAULT FOR TYPE vector USING hash AS
+	OPERATOR 1 = ,
+	FUNCTION 1 vector_hash(vector),
+	FUNCTION 2 vector_hash_extended(vector, int8);
+
+-- halfvec: type
+
+CREATE TYPE halfvec;
+
+CREATE FUNCTION halfvec_in(cstring, oid, integer) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_in' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_out(halfvec) RETURNS cstring
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_out' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_typmod_in(cstring[]) RETURNS integer
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_typmod_in' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_recv(internal, oid, integer) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_recv' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_send(halfvec) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_send' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE TYPE halfvec (
+	INPUT = halfvec_in,
+	OUTPUT = halfvec_out,
+	TYPMOD_IN = halfvec_typmod_in,
+	RECEIVE = halfvec_recv,
+	SEND = halfvec_send,
+	STORAGE = external
+);
+COMMENT ON TYPE halfvec IS 'half-precision vector of up to 16,000 dimensions';
+
+-- halfvec: functions
+
+CREATE FUNCTION l2_distance(halfvec, halfvec) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_l2_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION inner_product(halfvec, halfvec) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_inner_product' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION cosine_distance(halfvec, halfvec) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_cosine_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION l1_distance(halfvec, halfvec) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_l1_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_dims(halfvec) RETURNS integer
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_vector_dims' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION l2_norm(halfvec) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_l2_norm' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION l2_normalize(halfvec) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_l2_normalize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION binary_quantize(halfvec) RETURNS bit
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_binary_quantize' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION subvector(halfvec, int, int) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_subvector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+-- halfvec: functions behind operators and operator classes
+
+CREATE FUNCTION halfvec_add(halfvec, halfvec) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_add' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_sub(halfvec, halfvec) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_sub' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_mul(halfvec, halfvec) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_mul' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_concat(halfvec, halfvec) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_concat' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_lt(halfvec, halfvec) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_lt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_le(halfvec, halfvec) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_le' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_eq(halfvec, halfvec) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_eq' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_ne(halfvec, halfvec) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_ne' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_ge(halfvec, halfvec) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_ge' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_gt(halfvec, halfvec) RETURNS bool
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_gt' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_cmp(halfvec, halfvec) RETURNS int4
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_cmp' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_hash(halfvec) RETURNS int4
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_hash' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_hash_extended(halfvec, int8) RETURNS int8
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_hash_extended' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_l2_squared_distance(halfvec, halfvec) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_l2_squared_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_negative_inner_product(halfvec, halfvec) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_negative_inner_product' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_spherical_distance(halfvec, halfvec) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_spherical_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_accum(double precision[], halfvec) RETURNS double precision[]
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_accum' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_avg(double precision[]) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_avg' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_combine(double precision[], double precision[]) RETURNS double precision[]
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_combine' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+-- halfvec: aggregates
+
+CREATE AGGREGATE avg(halfvec) (
+	SFUNC = halfvec_accum,
+	STYPE = double precision[],
+	FINALFUNC = halfvec_avg,
+	COMBINEFUNC = halfvec_combine,
+	INITCOND = '{0}',
+	PARALLEL = SAFE
+);
+
+CREATE AGGREGATE sum(halfvec) (
+	SFUNC = halfvec_add,
+	STYPE = halfvec,
+	COMBINEFUNC = halfvec_add,
+	PARALLEL = SAFE
+);
+
+-- halfvec: casts
+
+CREATE FUNCTION halfvec(halfvec, integer, boolean) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_to_vector(halfvec, integer, boolean) RETURNS vector
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_to_vector' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION vector_to_halfvec(vector, integer, boolean) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_vector_to_halfvec' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION array_to_halfvec(integer[], integer, boolean) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_array_to_halfvec' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION array_to_halfvec(real[], integer, boolean) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_array_to_halfvec' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION array_to_halfvec(double precision[], integer, boolean) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_array_to_halfvec' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION array_to_halfvec(numeric[], integer, boolean) RETURNS halfvec
+	AS 'MODULE_PATHNAME', 'pgwarp_array_to_halfvec' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION halfvec_to_float4(halfvec, integer, boolean) RETURNS real[]
+	AS 'MODULE_PATHNAME', 'pgwarp_halfvec_to_float4' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE CAST (halfvec AS halfvec)
+	WITH FUNCTION halfvec(halfvec, integer, boolean) AS IMPLICIT;
+
+CREATE CAST (halfvec AS vector)
+	WITH FUNCTION halfvec_to_vector(halfvec, integer, boolean) AS ASSIGNMENT;
+
+CREATE CAST (vector AS halfvec)
+	WITH FUNCTION vector_to_halfvec(vector, integer, boolean) AS IMPLICIT;
+
+CREATE CAST (halfvec AS real[])
+	WITH FUNCTION halfvec_to_float4(halfvec, integer, boolean) AS ASSIGNMENT;
+
+CREATE CAST (integer[] AS halfvec)
+	WITH FUNCTION array_to_halfvec(integer[], integer, boolean) AS ASSIGNMENT;
+
+CREATE CAST (real[] AS halfvec)
+	WITH FUNCTION array_to_halfvec(real[], integer, boolean) AS ASSIGNMENT;
+
+CREATE CAST (double precision[] AS halfvec)
+	WITH FUNCTION array_to_halfvec(double precision[], integer, boolean) AS ASSIGNMENT;
+
+CREATE CAST (numeric[] AS halfvec)
+	WITH FUNCTION array_to_halfvec(numeric[], integer, boolean) AS ASSIGNMENT;
+
+-- halfvec: operators
+
+CREATE OPERATOR <-> (
+	LEFTARG = halfvec, RIGHTARG = halfvec, PROCEDURE = l2_distance,
+	COMMUTATOR = '<->'
+);
+
+CREATE OPERATOR <#> (
+	LEFTARG = halfvec, RIGHTARG = halfvec, PROCEDURE = halfvec_negative_inner_product,
+	COMMUTATOR = '<#>'
+);
+
+CREATE OPERATOR <=> (
+	LEFTARG = halfvec, RIGHTARG = halfvec, PROCEDURE = cosine_distance,
+	COMMUTATOR = '<=>'
+);
+
+CREATE OPERATOR <+> (
+	LEFTARG = halfvec, RIGHTARG = halfvec, PROCEDURE = l1_distance,
+	COMMUTATOR = '<+>'
+);
+
+CREATE OPERATOR + (
+	LEFTARG = halfvec, RIGHTARG = halfvec, PROCEDURE = halfvec_add,
+	COMMUTATOR = +
+);
+
+CREATE OPERATOR - (
+	LEFTARG = halfvec, RIGHTARG = halfvec, PROCEDURE = halfvec_sub
+);
+
+CREATE OPERATOR * (
+	LEFTARG = halfvec, RIGHTARG = halfvec, PROCEDURE = halfvec_mul,
+	COMMUTATOR = *
+);
+
+CREATE OPERATOR || (
+	LEFTARG = halfvec, RIGHTARG = halfvec, PROCEDURE = halfvec_concat
+);
+
+CREATE OPERATOR < (
+	LEFTARG = halfvec, RIGHTARG = halfvec, PROCEDURE = halfvec_lt,
+	COMMUTATOR = >, NEGATOR = >=,
+	RESTRICT = scalarltsel, JOIN = scalarltjoinsel
+);
+
+CREATE OPERATOR <= (
+	LEFTARG = halfvec, RIGHTARG = halfvec, PROCEDURE = halfvec_le,
+	COMMUTATOR = >=, NEGATOR = >,
+	RESTRICT = scalarlesel, JOIN = scalarlejoinsel
+);
+
+CREATE OPERATOR = (
+	LEFTARG = halfvec, RIGHTARG = halfvec, PROCEDURE = halfvec_eq,
+	COMMUTATOR = =, NEGATOR = <>,
+	RESTRICT = eqsel, JOIN = eqjoinsel,
+	HASHES, MERGES
+);
+
+CREATE OPERATOR <> (
+	LEFTARG = halfvec, RIGHTARG = halfvec, PROCEDURE = halfvec_ne,
+	COMMUTATOR = <>, NEGATOR = =,
+	RESTRICT = neqsel, JOIN = neqjoinsel
+);
+
+CREATE OPERATOR >= (
+	LEFTARG = halfvec, RIGHTARG = halfvec, PROCEDURE = halfvec_ge,
+	COMMUTATOR = <=, NEGATOR = <,
+	RESTRICT = scalargesel, JOIN = scalargejoinsel
+);
+
+CREATE OPERATOR > (
+	LEFTARG = halfvec, RIGHTARG = halfvec, PROCEDURE = halfvec_gt,
+	COMMUTATOR = <, NEGATOR = <=,
+	RESTRICT = scalargtsel, JOIN = scalargtjoinsel
+);
+
+-- halfvec: operator classes of btree and hash
+
+CREATE OPERATOR CLASS halfvec_ops
+	DEFAULT FOR TYPE halfvec USING btree AS
+	OPERATOR 1 < ,
+	OPERATOR 2 <= ,
+	OPERATOR 3 = ,
+	OPERATOR 4 >= ,
+	OPERATOR 5 > ,
+	FUNCTION 1 halfvec_cmp(halfvec, halfvec);
+
+CREATE OPERATOR CLASS halfvec_ops
+	DEFAULT FOR TYPE halfvec USING hash AS
+	OPERATOR 1 = ,
+	FUNCTION 1 halfvec_hash(halfvec),
+	FUNCTION 2 halfvec_hash_extended(halfvec, int8);
+
+-- engine
+
+CREATE FUNCTION pgwarp_status_engine(
+	OUT engine_pid integer,
+	OUT device text,
+	OUT memory_used bigint,
+	OUT memory_allowed bigint,
+	OUT host_memory_used bigint,
+	OUT host_memory_allowed bigint,
+	OUT uptime interval,
+	OUT connections integer,
+	OUT builds integer,
+	OUT engine_starts integer,
+	OUT database oid,
+	OUT tablespace oid,
+	OUT filenode oid,
+	OUT method text,
+	OUT index_device text,
+	OUT gpu integer,
+	OUT placement text,
+	OUT loading boolean,
+	OUT rows bigint,
+	OUT delta_rows bigint,
+	OUT delta_rows_indexed bigint,
+	OUT delta_cost double precision,
+	OUT dead_rows bigint,
+	OUT bytes bigint,
+	OUT device_bytes bigint,
+	OUT searches bigint,
+	OUT batches bigint,
+	OUT mean_batch_width double precision,
+	OUT max_batch_width bigint,
+	OUT mean_device_ms double precision,
+	OUT mean_queue_ms double precision,
+	OUT mean_search_ms double precision,
+	OUT mean_answer_ms double precision
+) RETURNS SETOF record
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10;
+COMMENT ON FUNCTION pgwarp_status_engine() IS 'state of pgwarp-engine, with a row for each resident index';
+
+CREATE VIEW pgwarp_status AS
+	SELECT s.engine_pid, s.device, s.memory_used, s.memory_allowed, s.host_memory_used, s.host_memory_allowed,
+		s.uptime, s.connections, s.builds, s.engine_starts,
+		CASE WHEN d.oid IS NOT NULL
+			THEN pg_catalog.pg_filenode_relation(
+				CASE WHEN s.tablespace = d.dattablespace THEN 0 ELSE s.tablespace END, s.filenode) END AS index,
+		s.database, s.tablespace, s.filenode, s.method, s.index_device, s.gpu, s.placement, s.loading, s.rows,
+		s.delta_rows, s.delta_rows_indexed, s.delta_cost, s.dead_rows, s.bytes, s.device_bytes, s.searches, s.batches,
+		s.mean_batch_width,
+		s.max_batch_width, s.mean_device_ms, s.mean_queue_ms, s.mean_search_ms, s.mean_answer_ms
+	FROM pgwarp_status_engine() AS s
+		LEFT JOIN pg_catalog.pg_database AS d
+			ON d.oid = s.database AND d.datname = pg_catalog.current_database();
+COMMENT ON VIEW pgwarp_status IS 'pgwarp-engine and the indexes that are resident in it';
+
+CREATE VIEW pgwarp_status_server AS
+	SELECT s.engine_pid, s.device, s.memory_used, s.memory_allowed, s.host_memory_used, s.host_memory_allowed,
+		s.uptime, s.connections, s.builds, s.engine_starts
+	FROM pgwarp_status_engine() AS s
+	LIMIT 1;
+COMMENT ON VIEW pgwarp_status_server IS 'pgwarp-engine: one row';
+
+CREATE VIEW pgwarp_status_indexes AS
+	SELECT p.index, p.database, p.tablespace, p.filenode, p.method, p.index_device, p.gpu, p.placement, p.loading,
+		p.rows, p.delta_rows, p.delta_rows_indexed, p.delta_cost, p.dead_rows, p.bytes, p.device_bytes, p.searches,
+		p.batches, p.mean_batch_width, p.max_batch_width, p.mean_device_ms, p.mean_queue_ms, p.mean_search_ms,
+		p.mean_answer_ms
+	FROM pgwarp_status AS p
+	WHERE p.filenode IS NOT NULL;
+COMMENT ON VIEW pgwarp_status_indexes IS 'the indexes that are resident in pgwarp-engine';
+
+-- The function shows a role no indexes but those of tables that it may read; monitors see all.
+GRANT SELECT ON pgwarp_status, pgwarp_status_server, pgwarp_status_indexes TO PUBLIC;
+
+CREATE FUNCTION pgwarp_prewarm(index regclass) RETURNS bigint
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION pgwarp_prewarm(regclass) IS 'loads an index into pgwarp-engine and returns its bytes there';
+
+CREATE FUNCTION pgwarp_release(index regclass) RETURNS boolean
+	AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION pgwarp_release(regclass) IS 'drops an index from pgwarp-engine''s memory; true when it was there';
+
+-- access methods
+
+CREATE FUNCTION pgwarp_exact_handler(internal) RETURNS index_am_handler
+	AS 'MODULE_PATHNAME' LANGUAGE C;
+
+CREATE ACCESS METHOD exact TYPE INDEX HANDLER pgwarp_exact_handler;
+
+COMMENT ON ACCESS METHOD exact IS 'exact nearest neighbours over resident vectors';
+
+CREATE FUNCTION pgwarp_ivfadc_handler(internal) RETURNS index_am_handler
+	AS 'MODULE_PATHNAME' LANGUAGE C;
+
+CREATE ACCESS METHOD ivfadc TYPE INDEX HANDLER pgwarp_ivfadc_handler;
+
+COMMENT ON ACCESS METHOD ivfadc IS 'inverted file with product quantizer codes and exact re-rank';
+
+CREATE FUNCTION pgwarp_graph_handler(internal) RETURNS index_am_handler
+	AS 'MODULE_PATHNAME' LANGUAGE C;
+
+CREATE ACCESS METHOD graph TYPE INDEX HANDLER pgwarp_graph_handler;
+
+COMMENT ON ACCESS METHOD graph IS 'proximity graph of fixed degree';
+
+-- support function 1 of an operator class: the metric that it stands for
+
+CREATE FUNCTION pgwarp_metric_l2(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_metric_inner_product(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_metric_cosine(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_metric_l1(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_metric_hamming(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_metric_jaccard(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+-- support function 2: the elements of the type that an operator class is for
+
+CREATE FUNCTION pgwarp_element_float32(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_element_float16(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION pgwarp_element_bit(internal) RETURNS integer
+	AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+-- operator classes
+
+CREATE OPERATOR CLASS vector_l2_ops
+	DEFAULT FOR TYPE vector USING exact AS
+	OPERATOR 1 <-> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l2(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+CREATE OPERATOR CLASS vector_ip_ops
+	FOR TYPE vector USING exact AS
+	OPERATOR 1 <#> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_inner_product(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+CREATE OPERATOR CLASS vector_cosine_ops
+	FOR TYPE vector USING exact AS
+	OPERATOR 1 <=> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_cosine(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+CREATE OPERATOR CLASS vector_l1_ops
+	FOR TYPE vector USING exact AS
+	OPERATOR 1 <+> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l1(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+CREATE OPERATOR CLASS vector_l2_ops
+	DEFAULT FOR TYPE vector USING ivfadc AS
+	OPERATOR 1 <-> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l2(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+CREATE OPERATOR CLASS vector_ip_ops
+	FOR TYPE vector USING ivfadc AS
+	OPERATOR 1 <#> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_inner_product(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+CREATE OPERATOR CLASS vector_cosine_ops
+	FOR TYPE vector USING ivfadc AS
+	OPERATOR 1 <=> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_cosine(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+CREATE OPERATOR CLASS vector_l2_ops
+	DEFAULT FOR TYPE vector USING graph AS
+	OPERATOR 1 <-> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l2(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+CREATE OPERATOR CLASS vector_ip_ops
+	FOR TYPE vector USING graph AS
+	OPERATOR 1 <#> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_inner_product(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+CREATE OPERATOR CLASS vector_cosine_ops
+	FOR TYPE vector USING graph AS
+	OPERATOR 1 <=> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_cosine(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+CREATE OPERATOR CLASS vector_l1_ops
+	FOR TYPE vector USING graph AS
+	OPERATOR 1 <+> (vector, vector) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l1(internal),
+	FUNCTION 2 pgwarp_element_float32(internal);
+
+-- halfvec: operator classes
+
+CREATE OPERATOR CLASS halfvec_l2_ops
+	DEFAULT FOR TYPE halfvec USING exact AS
+	OPERATOR 1 <-> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l2(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+CREATE OPERATOR CLASS halfvec_ip_ops
+	FOR TYPE halfvec USING exact AS
+	OPERATOR 1 <#> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_inner_product(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+CREATE OPERATOR CLASS halfvec_cosine_ops
+	FOR TYPE halfvec USING exact AS
+	OPERATOR 1 <=> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_cosine(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+CREATE OPERATOR CLASS halfvec_l1_ops
+	FOR TYPE halfvec USING exact AS
+	OPERATOR 1 <+> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l1(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+CREATE OPERATOR CLASS halfvec_l2_ops
+	DEFAULT FOR TYPE halfvec USING ivfadc AS
+	OPERATOR 1 <-> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l2(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+CREATE OPERATOR CLASS halfvec_ip_ops
+	FOR TYPE halfvec USING ivfadc AS
+	OPERATOR 1 <#> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_inner_product(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+CREATE OPERATOR CLASS halfvec_cosine_ops
+	FOR TYPE halfvec USING ivfadc AS
+	OPERATOR 1 <=> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_cosine(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+CREATE OPERATOR CLASS halfvec_l2_ops
+	DEFAULT FOR TYPE halfvec USING graph AS
+	OPERATOR 1 <-> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l2(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+CREATE OPERATOR CLASS halfvec_ip_ops
+	FOR TYPE halfvec USING graph AS
+	OPERATOR 1 <#> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_inner_product(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+CREATE OPERATOR CLASS halfvec_cosine_ops
+	FOR TYPE halfvec USING graph AS
+	OPERATOR 1 <=> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_cosine(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+CREATE OPERATOR CLASS halfvec_l1_ops
+	FOR TYPE halfvec USING graph AS
+	OPERATOR 1 <+> (halfvec, halfvec) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_l1(internal),
+	FUNCTION 2 pgwarp_element_float16(internal);
+
+-- bit: functions and operators
+
+CREATE FUNCTION hamming_distance(bit, bit) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_hamming_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE FUNCTION jaccard_distance(bit, bit) RETURNS float8
+	AS 'MODULE_PATHNAME', 'pgwarp_jaccard_distance' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+
+CREATE OPERATOR <~> (
+	LEFTARG = bit, RIGHTARG = bit, PROCEDURE = hamming_distance,
+	COMMUTATOR = '<~>'
+);
+
+CREATE OPERATOR <%> (
+	LEFTARG = bit, RIGHTARG = bit, PROCEDURE = jaccard_distance,
+	COMMUTATOR = '<%>'
+);
+
+-- bit: operator classes
+
+CREATE OPERATOR CLASS bit_hamming_ops
+	FOR TYPE bit USING exact AS
+	OPERATOR 1 <~> (bit, bit) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_hamming(internal),
+	FUNCTION 2 pgwarp_element_bit(internal);
+
+CREATE OPERATOR CLASS bit_jaccard_ops
+	FOR TYPE bit USING exact AS
+	OPERATOR 1 <%> (bit, bit) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_jaccard(internal),
+	FUNCTION 2 pgwarp_element_bit(internal);
+
+CREATE OPERATOR CLASS bit_hamming_ops
+	FOR TYPE bit USING graph AS
+	OPERATOR 1 <~> (bit, bit) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_hamming(internal),
+	FUNCTION 2 pgwarp_element_bit(internal);
+
+CREATE OPERATOR CLASS bit_jaccard_ops
+	FOR TYPE bit USING graph AS
+	OPERATOR 1 <%> (bit, bit) FOR ORDER BY float_ops,
+	FUNCTION 1 pgwarp_metric_jaccard(internal),
+	FUNCTION 2 pgwarp_element_bit(internal);
+
+-- what an index is and attains
+
+CREATE FUNCTION pgwarp_index_info(index regclass,
+	OUT method text,
+	OUT rows bigint,
+	OUT delta_rows bigint,
+	OUT dead_rows bigint,
+	OUT bytes bigint,
+	OUT generation text,
+	OUT options jsonb,
+	OUT calibration jsonb,
+	OUT attainable_recall jsonb,
+	OUT drift jsonb)
+	RETURNS record
+	AS 'MODULE_PATHNAME' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION pgwarp_index_info(regclass) IS 'rows, size, options and calibration of an index';
+
+-- keeping an index healthy
+
+CREATE PROCEDURE pgwarp_merge(index regclass)
+	AS 'MODULE_PATHNAME' LANGUAGE C;
+
+COMMENT ON PROCEDURE pgwarp_merge(regclass) IS 'merges the rows inserted since the build into an index, as VACUUM does when they are many';
+
+CREATE VIEW pgwarp_merge_progress AS
+	SELECT s.pid, s.relid AS table_oid, s.param7::oid AS index_oid,
+		pg_catalog.pg_indexam_progress_phasename(s.param9::oid, s.param11) AS phase
+	FROM pg_catalog.pg_stat_get_progress_info('CREATE INDEX') AS s
+		JOIN pg_catalog.pg_am AS a ON a.oid = s.param9::oid AND a.amhandler IN (
+			'pgwarp_exact_handler(internal)'::pg_catalog.regprocedure,
+			'pgwarp_ivfadc_handler(internal)'::pg_catalog.regprocedure,
+			'pgwarp_graph_handler(internal)'::pg_catalog.regprocedure)
+	WHERE s.param1 = 0 AND s.datid = (SELECT d.oid FROM pg_catalog.pg_database AS d
+		WHERE d.datname = pg_catalog.current_database());
+
+-- What of other roles' sessions is shown is pg_stat_get_progress_info's own affair.
+GRANT SELECT ON pgwarp_merge_progress TO PUBLIC;
+
+COMMENT ON VIEW pgwarp_merge_progress IS 'merges by pgwarp_merge() and by background workers, and how far they are';
+
+CREATE FUNCTION pgwarp_check(index regclass, heap boolean DEFAULT false,
+	OUT live_rows bigint,
+	OUT dead_rows bigint,
+	OUT pages bigint,
+	OUT free_pages bigint,
+	OUT unused_pages bigint)
+	RETURNS record
+	AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000000;
+
+COMMENT ON FUNCTION pgwarp_check(regclass, boolean) IS 'raises an error unless an index is whole, and with heap, unless it has every row of its table';
+
+CREATE FUNCTION pgwarp_recall(index regclass, k integer DEFAULT 10, sample integer DEFAULT 1000)
+	RETURNS double precision
+	AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE COST 1000000;
+
+COMMENT ON FUNCTION pgwarp_recall(regclass, integer, integer) IS 'recall of an index, measured with rows of its table';
+
+-- what a join cannot say
+
+CREATE FUNCTION knn_search(index regclass, queries vector[], k integer)
+	RETURNS TABLE (query integer, tid tid, distance double precision)
+	AS 'MODULE_PATHNAME', 'pgwarp_knn_search_array' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION knn_search(regclass, vector[], integer) IS 'the k nearest rows of each query, as one batch';
+
+CREATE FUNCTION knn_search(index regclass, queries halfvec[], k integer)
+	RETURNS TABLE (query integer, tid tid, distance double precision)
+	AS 'MODULE_PATHNAME', 'pgwarp_knn_search_array' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION knn_search(regclass, halfvec[], integer) IS 'the k nearest rows of each query, as one batch';
+
+CREATE FUNCTION knn_search(index regclass, queries bit[], k integer)
+	RETURNS TABLE (query integer, tid tid, distance double precision)
+	AS 'MODULE_PATHNAME', 'pgwarp_knn_search_array' LANGUAGE C STABLE STRICT PARALLEL RESTRICTED COST 10000;
+COMMENT ON FUNCTION knn_search(regclass, bit[], integer) IS 'the k nearest rows of each query, as one batch';
+
+CREATE FUNCTION knn_search(index regclass, query text, k integer)
+	RETURNS TABLE (query integer, tid tid, distance double precision)
+	AS 'MODULE_PATHNAME', 'pgwarp_knn_search_query' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE COST 10000;
+COMMENT ON FUNCTION knn_search(regclass, text, integer) IS 'the k nearest rows of each vector that a query returns, as one batch';
+
+CREATE FUNCTION knn_graph(index regclass, k integer, first_block bigint DEFAULT NULL, last_block bigint DEFAULT NULL)
+	RETURNS TABLE (tid tid, neighbor tid, distance double precision)
+	AS 'MODULE_PATHNAME', 'pgwarp_knn_graph' LANGUAGE C STABLE PARALLEL RESTRICTED COST 1000000 ROWS 100000;
+COMMENT ON FUNCTION knn_graph(regclass, integer, bigint, bigint) IS 'the k nearest rows of every row of a table, or of a range of its blocks';
+
+CREATE FUNCTION kmeans(rel regclass, "column" name, k integer, iterations integer DEFAULT 20, seed bigint DEFAULT 1,
+	sample bigint DEFAULT NULL)
+	RETURNS TABLE (id integer, centroid vector)
+	AS 'MODULE_PATHNAME', 'pgwarp_kmeans' LANGUAGE C VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100;
+COMMENT ON FUNCTION kmeans(regclass, name, integer, integer, bigint, bigint) IS 'centroids of a column of vectors';
+
+CREATE FUNCTION nearest_centroid(vector, vector[]) RETURNS integer
+	AS 'MODULE_PATHNAME', 'pgwarp_nearest_centroid' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION nearest_centroid(vector, vector[]) IS 'position of the nearest vector in an array, from 1';

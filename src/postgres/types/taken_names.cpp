@@ -1,0 +1,47 @@
+// CREATE EXTENSION in a schema that has types of these names already, pgvector's for one.
+#include "postgres/fmgr_cpp.h"
+
+extern "C" {
+#include "catalog/dependency.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_type.h"
+#include "commands/extension.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+[[noreturn]] void refuse_schema(const char* type, Oid schema, const char* extension)
+{
+    ereport(ERROR,
+            (errcode(ERRCODE_DUPLICATE_OBJECT),
+             errmsg("type \"%s\" already exists in schema \"%s\"", type, get_namespace_name(schema)),
+             extension != nullptr ? errdetail("It belongs to extension \"%s\".", extension) : 0,
+             errhint("Create pgwarp in another schema: CREATE SCHEMA pgwarp; CREATE EXTENSION pgwarp SCHEMA pgwarp;")));
+}
+
+}  // namespace
+
+}  // namespace pgwarp
+
+// Raises an error when the schema where a script creates its objects has one of the types.
+PGWARP_FUNCTION(pgwarp_refuse_taken_names)
+{
+    using namespace pgwarp;
+    const List* path = fetch_search_path(false);
+    const Oid schema = path == NIL ? InvalidOid : linitial_oid(path);
+    const char* const names[] = {"vector", "halfvec"};
+    for (const char* name : names) {
+        const Oid type =
+            GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum(name), ObjectIdGetDatum(schema));
+        if (!OidIsValid(type)) continue;
+        const Oid extension = getExtensionOfObject(TypeRelationId, type);
+        refuse_schema(name, schema, OidIsValid(extension) ? get_extension_name(extension) : nullptr);
+    }
+    PG_RETURN_VOID();
+}

@@ -1,6 +1,10 @@
 SET client_min_messages = warning;
 SET jit = off;
 
+CREATE FUNCTION plan_of(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+	RETURN QUERY EXECUTE 'EXPLAIN (COSTS OFF) ' || statement;
+END $$;
 CREATE TABLE items (id integer PRIMARY KEY, kind integer, v vector(3));
 INSERT INTO items SELECT i, i % 100, ARRAY[i % 17, i % 101, i % 1009]::vector FROM generate_series(1, 20000) i;
 CREATE INDEX items_exact ON items USING exact (v);
@@ -73,6 +77,38 @@ RESET enable_indexscan;
 SELECT (SELECT array_agg(d ORDER BY d) FROM got) = (SELECT array_agg(d ORDER BY d) FROM truth) AS same;
 DROP TABLE got, truth, parts;
 
+-- filters: the index, the table or the filter's own index, whichever is read faster
+CREATE TABLE small (id integer, kind integer, v vector(3));
+INSERT INTO small SELECT i, i % 50, ARRAY[i % 17, i % 101, i % 1009]::vector FROM generate_series(1, 10000) i;
+CREATE INDEX ON small USING exact (v);
+VACUUM ANALYZE small;
+EXPLAIN (COSTS OFF) SELECT id FROM small WHERE kind = 3 ORDER BY v <-> '[1,2,3]' LIMIT 10;
+EXPLAIN (COSTS OFF) SELECT id FROM small WHERE kind < 25 ORDER BY v <-> '[1,2,3]' LIMIT 10;
+EXPLAIN (COSTS OFF) SELECT id FROM small WHERE kind < 25 ORDER BY v <-> '[1,2,3]' LIMIT 100;
+EXPLAIN (COSTS OFF) SELECT id FROM small ORDER BY v <-> '[1,2,3]' LIMIT 100;
+DROP TABLE small;
+CREATE TABLE wide (id integer, kind integer, v vector(384));
+INSERT INTO wide SELECT i, i % 400, array_fill(i::real, ARRAY[384])::vector FROM generate_series(1, 4000) i;
+CREATE INDEX wide_v ON wide USING exact (v);
+VACUUM ANALYZE wide;
+SELECT array_fill(7::real, ARRAY[384])::vector AS query \gset
+SELECT regexp_replace(line, '\[.*\]', '...') AS plan FROM plan_of(format('SELECT id FROM wide WHERE kind < 4 ORDER BY v <-> %L LIMIT 10', :'query')) line;
+SELECT regexp_replace(line, '\[.*\]', '...') AS plan FROM plan_of(format('SELECT id FROM wide WHERE kind < 200 ORDER BY v <-> %L LIMIT 10', :'query')) line;
+CREATE INDEX wide_kind ON wide (kind);
+SELECT regexp_replace(line, '\[.*\]', '...') AS plan FROM plan_of(format('SELECT id FROM wide WHERE kind = 3 ORDER BY v <-> %L LIMIT 10', :'query')) line;
+SELECT regexp_replace(line, '\[.*\]', '...') AS plan FROM plan_of(format('SELECT id FROM wide WHERE kind < 200 ORDER BY v <-> %L LIMIT 10', :'query')) line;
+DROP INDEX wide_v;
+CREATE INDEX wide_v ON wide USING graph (v);
+SELECT regexp_replace(line, '\[.*\]', '...') AS plan FROM plan_of(format('SELECT id FROM wide WHERE kind = 3 ORDER BY v <-> %L LIMIT 10', :'query')) line;
+SELECT regexp_replace(line, '\[.*\]', '...') AS plan FROM plan_of(format('SELECT id FROM wide WHERE kind < 200 ORDER BY v <-> %L LIMIT 10', :'query')) line;
+-- vectors beside the table, whose pages the planner doesn't count: still the index
+CREATE TABLE toasted (id integer, v vector(1536));
+INSERT INTO toasted SELECT i, array_fill(i::real, ARRAY[1536])::vector FROM generate_series(1, 2000) i;
+CREATE INDEX ON toasted USING exact (v);
+VACUUM ANALYZE toasted;
+SELECT regexp_replace(line, '\[.*\]', '...') AS plan FROM plan_of(format('SELECT id FROM toasted ORDER BY v <-> %L LIMIT 10', array_fill(7::real, ARRAY[1536])::vector)) line;
+DROP TABLE wide, toasted;
+
 -- many indexes
 CREATE TABLE many (id integer, v vector(3));
 INSERT INTO many SELECT i, ARRAY[i, i, i]::vector FROM generate_series(1, 2000) i;
@@ -91,5 +127,5 @@ END
 $$ LANGUAGE plpgsql;
 SELECT planning_time($$SELECT id FROM many WHERE id > 3000 ORDER BY v <-> '[1,2,3]' LIMIT 10$$) > 0 AS planned;
 SELECT planning_time($$SELECT id FROM many WHERE id > 3000 ORDER BY v <-> '[1,2,3]' LIMIT 10$$) < 500 AS planned_fast;
-DROP FUNCTION planning_time;
+DROP FUNCTION planning_time, plan_of;
 DROP TABLE many;

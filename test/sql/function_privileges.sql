@@ -82,5 +82,81 @@ ALTER TABLE items NO FORCE ROW LEVEL SECURITY;
 SELECT count(*) FROM knn_search('items_v', ARRAY['[1,-1]'::vector], 100);
 RESET ROLE;
 
+
+-- functions in an index's expressions and predicate run as the table's owner, also for a superuser
+CREATE FUNCTION told(vector) RETURNS vector IMMUTABLE LANGUAGE plpgsql AS
+	$$ BEGIN RAISE WARNING 'expression run by %', current_user; RETURN $1; END $$;
+CREATE FUNCTION told(integer) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS
+	$$ BEGIN RAISE WARNING 'predicate run by %', current_user; RETURN true; END $$;
+GRANT CREATE ON SCHEMA regress_pgwarp TO regress_pgwarp_other;
+SET ROLE regress_pgwarp_other;
+CREATE TABLE traps (id integer, v vector(2));
+INSERT INTO traps VALUES (1, '[1,1]');
+CREATE INDEX traps_v ON traps USING exact ((told(v)::vector(2))) WHERE told(id);
+RESET ROLE;
+SELECT distance FROM knn_search('traps_v', ARRAY['[1,2]'::vector], 1);
+SELECT count(*) FROM knn_graph('traps_v', 1);
+SELECT count(*) FROM (SELECT knn_graph('traps_v', 1) OFFSET 0) s;
+SELECT pgwarp_recall('traps_v', 1);
+SELECT live_rows FROM pgwarp_check('traps_v', true);
+CALL pgwarp_merge('traps_v');
+-- and can't do what a security-restricted operation must not
+CREATE OR REPLACE FUNCTION told(vector) RETURNS vector IMMUTABLE LANGUAGE plpgsql AS
+	$$ BEGIN PERFORM set_config('role', 'none', false); RETURN $1; END $$;
+CREATE OR REPLACE FUNCTION told(integer) RETURNS boolean IMMUTABLE LANGUAGE sql AS 'SELECT true';
+SELECT pgwarp_recall('traps_v', 1);
+SELECT * FROM knn_graph('traps_v', 1);
+SELECT current_user = session_user AS unchanged;
+
+-- views: a function in one runs as the user of the view, with security_invoker and without
+GRANT SELECT (v) ON traps TO regress_pgwarp_reader;
+CREATE TABLE plain (id integer, v vector(2));
+INSERT INTO plain VALUES (1, '[1,1]'), (2, '[2,2]');
+CREATE INDEX plain_v ON plain USING exact (v) INCLUDE (id);
+CREATE INDEX plain_alone ON plain USING exact (v);
+CREATE VIEW found AS SELECT distance FROM knn_search('plain_alone', ARRAY['[1,2]'::vector], 1);
+CREATE VIEW invoked WITH (security_invoker) AS SELECT distance FROM knn_search('plain_alone', ARRAY['[1,2]'::vector], 1);
+CREATE VIEW edges WITH (security_invoker) AS SELECT distance FROM knn_graph('plain_alone', 1);
+GRANT SELECT ON found, invoked, edges TO regress_pgwarp_reader;
+SET ROLE regress_pgwarp_reader;
+SELECT * FROM found;
+SELECT * FROM invoked;
+SELECT * FROM edges;
+RESET ROLE;
+GRANT SELECT (v) ON plain TO regress_pgwarp_reader;
+SET ROLE regress_pgwarp_reader;
+SELECT * FROM found;
+SELECT * FROM invoked;
+SELECT count(*) FROM edges;
+SELECT pgwarp_recall('plain_alone', 1);
+-- an index that also keeps a column that may not be read
+SELECT * FROM knn_search('plain_v', ARRAY['[1,2]'::vector], 1);
+SELECT * FROM knn_graph('plain_v', 1);
+SELECT pgwarp_recall('plain_v', 1);
+RESET ROLE;
+CREATE POLICY odd ON plain USING (id % 2 = 1);
+ALTER TABLE plain ENABLE ROW LEVEL SECURITY;
+SET ROLE regress_pgwarp_reader;
+SELECT * FROM invoked;
+SELECT * FROM edges;
+RESET ROLE;
+
+-- of the resident indexes a role sees those of tables that it may read
+CREATE TABLE hidden (v vector(2));
+INSERT INTO hidden VALUES ('[1,1]');
+CREATE INDEX hidden_v ON hidden USING exact (v);
+SELECT pgwarp_prewarm('plain_alone') > 0, pgwarp_prewarm('hidden_v') > 0;
+SELECT index FROM pgwarp_status_indexes WHERE index::text IN ('plain_alone', 'hidden_v') ORDER BY index::text;
+SET ROLE regress_pgwarp_reader;
+SELECT index FROM pgwarp_status_indexes WHERE index::text IN ('plain_alone', 'hidden_v') ORDER BY index::text;
+SELECT index FROM pgwarp_status WHERE index::text IN ('plain_alone', 'hidden_v') ORDER BY index::text;
+SELECT count(*) FROM pgwarp_status_engine() WHERE filenode = pg_relation_filenode('hidden_v');
+SELECT count(*), bool_and(engine_pid > 0) FROM pgwarp_status_server;
+RESET ROLE;
+GRANT pg_read_all_stats TO regress_pgwarp_reader;
+SET ROLE regress_pgwarp_reader;
+SELECT index FROM pgwarp_status_indexes WHERE index::text IN ('plain_alone', 'hidden_v') ORDER BY index::text;
+RESET ROLE;
+
 DROP SCHEMA regress_pgwarp CASCADE;
 DROP ROLE regress_pgwarp_reader, regress_pgwarp_other;

@@ -106,16 +106,16 @@ CREATE FUNCTION same_rows(query text) RETURNS text LANGUAGE sql AS
 	$$SELECT CASE WHEN rows_of(query, true) = rows_of(query, false) THEN 'same' ELSE rows_of(query, true) || ' <> ' || rows_of(query, false) END$$;
 SELECT same_rows('SELECT id, title, v <-> ''[1,2,3,4]'' AS d FROM items ORDER BY d');
 SELECT same_rows('SELECT id, title FROM items WHERE id % 97 = 5 ORDER BY v <-> ''[3,3,3,500]''');
-SELECT same_rows('SELECT q.id, n.id, n.title, n.d FROM generate_series(1, 300) q (id) CROSS JOIN LATERAL
-	(SELECT id, title, i.v <-> ARRAY[1, q.id, 2, q.id]::vector AS d FROM items i ORDER BY i.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 5) n');
-SELECT same_rows('SELECT q.id, (SELECT title FROM items i ORDER BY i.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 1) FROM items q WHERE id < 300 ORDER BY q.id');
+SELECT same_rows('SELECT q.id, n.id, n.title, n.d FROM (SELECT id, w FROM items WHERE id BETWEEN 1 AND 300) q CROSS JOIN LATERAL
+	(SELECT id, title, i.v <-> q.w AS d FROM items i ORDER BY i.v <-> q.w LIMIT 5) n');
+SELECT same_rows('SELECT q.id, (SELECT title FROM items i ORDER BY i.v <-> q.w LIMIT 1) FROM items q WHERE id < 300 ORDER BY q.id');
 CREATE TABLE others (id integer, title text, v vector(4));
 INSERT INTO others SELECT id + 10000, 'other ' || title, v + v FROM items;
 CREATE INDEX others_v ON others USING exact (v) INCLUDE (id, title);
 VACUUM ANALYZE others;
 SELECT same_rows('SELECT q.id, (SELECT string_agg(n.id || n.title, '','' ORDER BY id) FROM
-	((SELECT id, title FROM items i ORDER BY i.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 4) UNION ALL
-	 (SELECT id, title FROM others o ORDER BY o.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 4)) n) FROM items q WHERE id < 300 ORDER BY q.id');
+	((SELECT id, title FROM items i ORDER BY i.v <-> q.w LIMIT 4) UNION ALL
+	 (SELECT id, title FROM others o ORDER BY o.v <-> q.w LIMIT 4)) n) FROM items q WHERE id < 300 ORDER BY q.id');
 -- what the batches did: each scan found its answer there, with the places of the rows
 CREATE FUNCTION batches_of(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE line text;
@@ -126,19 +126,19 @@ BEGIN
 		END IF;
 	END LOOP;
 END $$;
-SELECT batches_of('SELECT q.id, n.id FROM generate_series(1, 300) q (id) CROSS JOIN LATERAL
-	(SELECT id FROM items i ORDER BY i.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 5) n');
-SELECT batches_of('SELECT q.id, (SELECT id FROM items i ORDER BY i.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 1) FROM items q');
+SELECT batches_of('SELECT q.id, n.id FROM (SELECT id, w FROM items WHERE id BETWEEN 1 AND 300) q CROSS JOIN LATERAL
+	(SELECT id FROM items i ORDER BY i.v <-> q.w LIMIT 5) n');
+SELECT batches_of('SELECT q.id, (SELECT id FROM items i ORDER BY i.v <-> q.w LIMIT 1) FROM items q');
 SELECT batches_of('SELECT q.id, (SELECT sum(n.id) FROM
-	((SELECT id FROM items i ORDER BY i.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 4) UNION ALL
-	 (SELECT id FROM others o ORDER BY o.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 4)) n) FROM items q');
+	((SELECT id FROM items i ORDER BY i.v <-> q.w LIMIT 4) UNION ALL
+	 (SELECT id FROM others o ORDER BY o.v <-> q.w LIMIT 4)) n) FROM items q');
 -- no page of the heap is read for them
 SET pgwarp.verify_results = off;
 SELECT pg_stat_force_next_flush() IS NULL AS flushed;
 SELECT pg_stat_get_blocks_fetched('others'::regclass) AS before \gset
 SELECT count(n) FROM (SELECT (SELECT sum(n.id) FROM
-	((SELECT id FROM items i ORDER BY i.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 4) UNION ALL
-	 (SELECT id FROM others o ORDER BY o.v <-> ARRAY[1, q.id, 2, q.id]::vector LIMIT 4)) n) AS n FROM items q OFFSET 0) s;
+	((SELECT id FROM items i ORDER BY i.v <-> q.w LIMIT 4) UNION ALL
+	 (SELECT id FROM others o ORDER BY o.v <-> q.w LIMIT 4)) n) AS n FROM items q OFFSET 0) s;
 SELECT pg_stat_force_next_flush() IS NULL AS flushed;
 SELECT pg_stat_get_blocks_fetched('others'::regclass) - :before <= 10 AS from_index;
 SET pgwarp.verify_results = on;

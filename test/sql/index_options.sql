@@ -12,6 +12,10 @@ CREATE INDEX ON t USING ivfadc (val) WITH (refine = more);
 CREATE INDEX ON t USING ivfadc (val) WITH (opq = maybe);
 CREATE INDEX ON t USING ivfadc (val) WITH (subquantizers = -1);
 CREATE INDEX ON t USING ivfadc (val) WITH (subquantizers = 4);
+CREATE INDEX ON t USING ivfadc (val) WITH (recall = 1.01);
+CREATE INDEX ON t USING graph (val) WITH (recall = -0.5);
+CREATE INDEX ON t USING graph (val) WITH (recall = high);
+CREATE INDEX ON t USING exact (val) WITH (recall = 0.9);
 CREATE INDEX ON t USING exact (val, val);
 CREATE UNIQUE INDEX ON t USING exact (val);
 CREATE INDEX ON t USING exact (val DESC);
@@ -27,6 +31,22 @@ SELECT pg_get_indexdef('t_int8'::regclass);
 SELECT options->'codes' AS codes FROM pgwarp_index_info('t_int8');
 SELECT relname, reloptions FROM pg_class WHERE relname IN ('t_exact', 't_ivfadc') ORDER BY relname;
 SELECT options FROM pgwarp_index_info('t_exact');
+CREATE INDEX t_graph ON t USING graph (val) WITH (recall = 0.9);
+SELECT options->'recall' AS recall FROM pgwarp_index_info('t_graph');
+BEGIN;
+ALTER INDEX t_graph SET (recall = 0.99);
+SELECT mode FROM pg_locks WHERE relation = 't_graph'::regclass AND mode LIKE '%Exclusive%';
+SELECT options->'recall' AS recall FROM pgwarp_index_info('t_graph');
+COMMIT;
+ALTER INDEX t_graph SET (recall = 2);
+ALTER INDEX t_graph SET (recal = 0.9);
+BEGIN;
+ALTER INDEX t_graph SET (degree = 16);
+SELECT mode FROM pg_locks WHERE relation = 't_graph'::regclass AND mode LIKE '%Exclusive%';
+ROLLBACK;
+SELECT pg_get_indexdef('t_graph'::regclass);
+ALTER INDEX t_graph RESET (recall);
+SELECT options->'recall' AS recall FROM pgwarp_index_info('t_graph');
 DROP TABLE t;
 
 -- columns without dimensions
@@ -55,6 +75,8 @@ SET pgwarp.ivfadc_probes = -1;
 SET pgwarp.refine_factor = -1;
 SET pgwarp.iterative = sometimes;
 SET pgwarp.unknown = 1;
+ALTER SYSTEM SET pgwarp.gpus = 'a,b';
+ALTER SYSTEM SET pgwarp.gpus = '0,';
 
 -- operator classes
 
@@ -65,6 +87,16 @@ SELECT a.amname, p.name, pg_indexam_has_property(a.oid, p.name)
 	FROM pg_am a, unnest(array['can_order', 'can_unique', 'can_multi_col', 'can_exclude', 'can_include']) p(name)
 	WHERE a.amname = 'exact' ORDER BY 2;
 
+-- rows that VACUUM found dead count by themselves
+
+CREATE TABLE t (id integer, val vector(3));
+INSERT INTO t SELECT i, ARRAY[i, 1, 1]::vector FROM generate_series(1, 50) i;
+CREATE INDEX t_val ON t USING exact (val);
+DELETE FROM t WHERE id <= 5;
+VACUUM (INDEX_CLEANUP ON) t;
+SELECT rows, dead_rows FROM pgwarp_index_info('t_val');
+DROP TABLE t;
+
 -- functions refuse other indexes
 
 CREATE TABLE t (id integer PRIMARY KEY, val vector(3));
@@ -72,6 +104,17 @@ CREATE INDEX t_val ON t USING exact (val);
 SELECT pgwarp_index_info('t_pkey');
 SELECT pgwarp_index_info('t');
 SELECT pgwarp_recall('t_pkey');
+CREATE TABLE parted (val vector(3)) PARTITION BY LIST (vector_dims(val));
+CREATE INDEX parted_val ON parted USING exact (val);
+CREATE INDEX parted_btree ON parted (val);
+SELECT pgwarp_index_info('parted_val');
+SELECT pgwarp_recall('parted_val');
+SELECT pgwarp_prewarm('parted_val');
+CALL pgwarp_merge('parted_val');
+SELECT pgwarp_index_info('parted_btree');
+SELECT pgwarp_prewarm('parted');
+SELECT pgwarp_prewarm('t_pkey');
+DROP TABLE parted;
 SELECT pgwarp_recall('t_val', 0);
 SELECT pgwarp_recall('t_val', 10, 0);
 SELECT pgwarp_recall('t_val');

@@ -37,6 +37,11 @@ SELECT same_answer($$SELECT v <-> '[5,6,7,8]' AS d FROM parts ORDER BY 1 LIMIT 1
 SELECT requests($$SELECT id FROM parts ORDER BY v <-> '[5,6,7,8]' LIMIT 10$$);
 SELECT same_answer($$SELECT v <-> '[5,6,7,8]' AS d FROM parts ORDER BY 1 LIMIT 10$$);
 SELECT same_answer($$SELECT v <-> '[1,0,0,1]' AS d FROM parts ORDER BY 1 LIMIT 700 OFFSET 30$$);
+-- answers that don't fit into work_mem together: the scans go on
+SET work_mem = '64kB';
+SELECT same_answer($$SELECT v <-> '[1,0,0,1]' AS d FROM parts ORDER BY 1 LIMIT 1500$$);
+SELECT requests($$SELECT id FROM parts ORDER BY v <-> '[1,0,0,1]' LIMIT 1500$$);
+RESET work_mem;
 SELECT max_batch_width, searches > 2 FROM pgwarp_status WHERE index = 'parts_3_v_idx'::regclass;
 
 -- filters, pruning at plan time and at run time
@@ -167,6 +172,91 @@ BEGIN ISOLATION LEVEL SERIALIZABLE;
 SELECT same_answer($$SELECT v <-> '[5,6,7,8]' AS d FROM parts WHERE kind <= 3 ORDER BY 1 LIMIT 10$$);
 SELECT count(*) FROM pg_locks WHERE mode = 'SIReadLock' AND relation IN ('parts_1_v_idx'::regclass, 'parts_2_v_idx'::regclass, 'parts_3_v_idx'::regclass);
 COMMIT;
+
+-- of a partition without an index a LIMIT bounds the sort: only where it takes each row as it comes
+CREATE TABLE half (id integer, kind integer, v vector(2)) PARTITION BY LIST (kind);
+CREATE TABLE half_1 PARTITION OF half FOR VALUES IN (1);
+CREATE TABLE half_2 PARTITION OF half FOR VALUES IN (2);
+CREATE TABLE half_3 PARTITION OF half FOR VALUES IN (3);
+INSERT INTO half SELECT 100 * kind + i, kind, ARRAY[100 * (3 - kind) + i / 2, 0]::vector(2) FROM generate_series(1, 3) kind, generate_series(1, 40) i;
+CREATE INDEX ON half_1 USING exact (v);
+CREATE INDEX ON half_2 USING exact (v);
+ANALYZE half;
+EXPLAIN (COSTS OFF) SELECT id FROM half ORDER BY v <-> '[0,0]' FETCH FIRST 2 ROWS WITH TIES;
+SELECT v <-> '[0,0]' AS d FROM half ORDER BY v <-> '[0,0]' FETCH FIRST 2 ROWS WITH TIES;
+SELECT count(*) FROM (SELECT v <-> '[0,0]' AS d FROM half ORDER BY v <-> '[0,0]' OFFSET 1 FETCH FIRST 41 ROWS WITH TIES) s;
+-- rows that are gone when they are to be locked
+BEGIN;
+DECLARE d CURSOR FOR SELECT id % 100 / 2 AS place FROM half ORDER BY v <-> '[0,0]' LIMIT 3 FOR UPDATE SKIP LOCKED;
+FETCH 1 FROM d;
+DELETE FROM half WHERE id BETWEEN 302 AND 311;
+FETCH ALL FROM d;
+ROLLBACK;
+-- rows that are filtered, multiplied or thrown together above the union
+SELECT id FROM (SELECT id, v <-> '[0,0]' AS d FROM half ORDER BY v <-> '[0,0]' OFFSET 0) s WHERE id % 7 = 1 LIMIT 4;
+SELECT count(*) FROM (SELECT id, generate_series(1, id % 2) FROM half ORDER BY v <-> '[0,0]' LIMIT 25) s;
+SELECT count(*) FROM (SELECT DISTINCT v <-> '[0,0]' FROM half ORDER BY 1 LIMIT 25) s;
+-- a sub-select in the target list has no LIMIT because its statement has one
+SELECT o.id, cardinality(ARRAY(SELECT h.id FROM half h ORDER BY h.v <-> o.v)) FROM half o WHERE o.id % 5 = 1 ORDER BY o.v <-> '[0,0]' LIMIT 3;
+SELECT (SELECT count(*) FROM (SELECT id FROM half ORDER BY v <-> '[0,0]') s) AS n FROM half ORDER BY v <-> '[0,0]' LIMIT 2;
+-- another LIMIT in each rescan
+SELECT n, array_agg(d ORDER BY d) FROM (VALUES (2), (5), (NULL), (0), (3)) l(n), LATERAL (SELECT v <-> '[0,0]' AS d FROM half WHERE id % 10 = 1 ORDER BY 1 LIMIT n) s GROUP BY n ORDER BY n;
+SELECT id FROM half ORDER BY v <-> '[0,0]' LIMIT -1;
+SELECT same_answer($$SELECT v <-> '[0,0]' AS d FROM half ORDER BY 1 LIMIT 50$$);
+DROP TABLE half;
+
+-- UNION ALL and inheritance: tables that have their columns at other places, or more of them
+CREATE TABLE a (id integer, v vector(2));
+CREATE TABLE b (gone integer, v vector(2), id integer, note text DEFAULT 'b');
+ALTER TABLE b DROP COLUMN gone;
+CREATE TABLE c (v vector(2), id integer);
+INSERT INTO a SELECT i, ARRAY[i, 1]::vector(2) FROM generate_series(1, 100) i;
+INSERT INTO b (id, v) SELECT 1000 + i, ARRAY[i, 3]::vector(2) FROM generate_series(1, 100) i;
+INSERT INTO c SELECT ARRAY[i, 2]::vector(2), 2000 + i FROM generate_series(1, 100) i;
+CREATE INDEX ON a USING exact (v);
+CREATE INDEX ON b USING exact (v);
+SELECT count(*) FROM (SELECT id FROM a ORDER BY v <-> '[1,1]' LIMIT 1) s, (SELECT id FROM b ORDER BY v <-> '[1,1]' LIMIT 1) t;
+SELECT requests($$SELECT id FROM (SELECT id, v FROM a UNION ALL SELECT id, v FROM b) s ORDER BY v <-> '[40.2,1]' LIMIT 4$$);
+SELECT id FROM (SELECT id, v FROM a UNION ALL SELECT id, v FROM b) s ORDER BY v <-> '[40.2,1]' LIMIT 4;
+SELECT id, round((v <-> '[40.2,1]')::numeric, 3) AS d FROM (SELECT id, v FROM a UNION ALL SELECT id, v FROM b UNION ALL SELECT id, v FROM c) s ORDER BY v <-> '[40.2,1]' LIMIT 5;
+SELECT requests($$SELECT id, v <-> '[40.2,1]' AS d FROM a UNION ALL SELECT id, v <-> '[40.2,1]' FROM b ORDER BY d LIMIT 4$$);
+SELECT id, round((v <-> '[40.2,1]')::numeric, 3) AS d FROM a WHERE id % 2 = 0 UNION ALL SELECT id, round((v <-> '[40.2,1]')::numeric, 3) FROM b ORDER BY d LIMIT 4;
+-- by other distances: what one index answered says nothing of the other
+SELECT same_answer($$SELECT v <-> '[90,1]' AS d FROM a UNION ALL SELECT v <-> '[3,3]' FROM b ORDER BY d LIMIT 6$$);
+SELECT same_answer($$SELECT v <-> '[3,3]' AS d FROM a UNION ALL SELECT v <-> '[90,1]' FROM b ORDER BY d LIMIT 6$$);
+CREATE INDEX ON b USING exact (v vector_l1_ops);
+SELECT same_answer($$SELECT v <-> '[90,9]' AS d FROM a UNION ALL SELECT v <+> '[90,9]' FROM b ORDER BY d LIMIT 6$$);
+SELECT same_answer($$SELECT v <+> '[90,9]' AS d FROM b UNION ALL SELECT v <-> '[90,9]' FROM a ORDER BY d LIMIT 6$$);
+SELECT same_answer($$SELECT x.d FROM generate_series(1, 5) g, LATERAL (SELECT v <-> ARRAY[g, 5]::vector(2) AS d FROM a UNION ALL SELECT v <-> ARRAY[100 - g, 1]::vector(2) FROM b ORDER BY d LIMIT 6) x ORDER BY g, 1$$);
+ALTER TABLE c INHERIT a;
+CREATE INDEX ON c USING exact (v);
+SELECT id FROM a ORDER BY v <-> '[40.2,2]' LIMIT 3;
+SELECT requests($$SELECT id FROM a ORDER BY v <-> '[40.2,2]' LIMIT 3$$);
+SELECT id FROM (SELECT id, v FROM a WHERE v <-> '[40.2,2]' < 20 UNION ALL SELECT id, v FROM b) s ORDER BY v <-> '[40.2,2]' LIMIT 3;
+DROP TABLE a, b, c;
+
+-- partitions of partitions; one attached later, whose columns lie elsewhere; run-time pruning of some of them
+CREATE TABLE tree (id integer, kind integer, v vector(2)) PARTITION BY LIST (kind);
+CREATE TABLE tree_1 PARTITION OF tree FOR VALUES IN (1);
+CREATE TABLE tree_2 PARTITION OF tree FOR VALUES IN (2, 3) PARTITION BY LIST (kind);
+CREATE TABLE tree_22 PARTITION OF tree_2 FOR VALUES IN (2);
+CREATE TABLE tree_23 PARTITION OF tree_2 FOR VALUES IN (3);
+CREATE TABLE tree_4 (gone text, v vector(2), id integer, kind integer);
+ALTER TABLE tree_4 DROP COLUMN gone;
+CREATE INDEX ON tree USING exact (v);
+ALTER TABLE tree ATTACH PARTITION tree_4 FOR VALUES IN (4);
+INSERT INTO tree SELECT 100 * kind + i, kind, ARRAY[i, kind]::vector(2) FROM generate_series(1, 4) kind, generate_series(1, 50) i;
+SELECT id FROM tree ORDER BY v <-> '[20.2,3.9]' LIMIT 4;
+SELECT requests($$SELECT id FROM tree ORDER BY v <-> '[20.2,3.9]' LIMIT 4$$);
+SET plan_cache_mode = force_generic_plan;
+PREPARE pruned(int) AS SELECT n.id FROM generate_series($1, 4) g, LATERAL (SELECT id FROM tree WHERE kind <= g ORDER BY v <-> '[20.2,3.9]' LIMIT 2) n ORDER BY g, 1;
+EXECUTE pruned(1);
+EXECUTE pruned(3);
+RESET plan_cache_mode;
+SET enable_partitionwise_join = on;
+SELECT same_answer($$SELECT t.v <-> '[20.2,3.9]' AS d FROM tree t JOIN tree u USING (id, kind) ORDER BY 1 LIMIT 10$$);
+RESET enable_partitionwise_join;
+DROP TABLE tree;
 
 -- off
 SET pgwarp.knn_batch = off;

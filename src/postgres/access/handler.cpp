@@ -1,22 +1,14 @@
 // What PostgreSQL is told about the access methods.
 #include "postgres/access/buildempty.h"
 #include "postgres/access/callbacks.h"
+#include "postgres/access/element_type.h"
 #include "postgres/access/insert.h"
 #include "postgres/access/vacuum.h"
+#include "postgres/fmgr_cpp.h"
 
 extern "C" {
 #include "commands/vacuum.h"
 #include "nodes/makefuncs.h"
-
-PG_FUNCTION_INFO_V1(pgwarp_exact_handler);
-PG_FUNCTION_INFO_V1(pgwarp_ivfadc_handler);
-PG_FUNCTION_INFO_V1(pgwarp_graph_handler);
-PG_FUNCTION_INFO_V1(pgwarp_metric_l2);
-PG_FUNCTION_INFO_V1(pgwarp_metric_inner_product);
-PG_FUNCTION_INFO_V1(pgwarp_metric_cosine);
-PG_FUNCTION_INFO_V1(pgwarp_metric_l1);
-PG_FUNCTION_INFO_V1(pgwarp_metric_hamming);
-PG_FUNCTION_INFO_V1(pgwarp_metric_jaccard);
 }
 
 namespace pgwarp
@@ -29,7 +21,7 @@ namespace
 void set_capabilities(IndexAmRoutine* routine)
 {
     routine->amstrategies = 0;
-    routine->amsupport = 1;
+    routine->amsupport = element_support;
     routine->amcanorderbyop = true;
     routine->amoptionalkey = true;
     // Index-only scans are planned by index_only_path.cpp alone, so amcanreturn is null.
@@ -67,48 +59,64 @@ IndexAmRoutine* make_routine(Method id)
 
 }  // namespace pgwarp
 
-Datum pgwarp_exact_handler(PG_FUNCTION_ARGS)
+PGWARP_FUNCTION(pgwarp_exact_handler)
 {
     PG_RETURN_POINTER(pgwarp::make_routine(pgwarp::Method::exact));
 }
 
-Datum pgwarp_ivfadc_handler(PG_FUNCTION_ARGS)
+PGWARP_FUNCTION(pgwarp_ivfadc_handler)
 {
     PG_RETURN_POINTER(pgwarp::make_routine(pgwarp::Method::ivfadc));
 }
 
-Datum pgwarp_graph_handler(PG_FUNCTION_ARGS)
+PGWARP_FUNCTION(pgwarp_graph_handler)
 {
     PG_RETURN_POINTER(pgwarp::make_routine(pgwarp::Method::graph));
 }
 
-// The support functions of the operator classes: which metric one stands for.
-Datum pgwarp_metric_l2(PG_FUNCTION_ARGS)
+// Support function 1 of the operator classes: which metric one stands for.
+PGWARP_FUNCTION(pgwarp_metric_l2)
 {
     PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::l2));
 }
 
-Datum pgwarp_metric_inner_product(PG_FUNCTION_ARGS)
+PGWARP_FUNCTION(pgwarp_metric_inner_product)
 {
     PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::inner_product));
 }
 
-Datum pgwarp_metric_cosine(PG_FUNCTION_ARGS)
+PGWARP_FUNCTION(pgwarp_metric_cosine)
 {
     PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::cosine));
 }
 
-Datum pgwarp_metric_l1(PG_FUNCTION_ARGS)
+PGWARP_FUNCTION(pgwarp_metric_l1)
 {
     PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::l1));
 }
 
-Datum pgwarp_metric_hamming(PG_FUNCTION_ARGS)
+PGWARP_FUNCTION(pgwarp_metric_hamming)
 {
     PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::hamming));
 }
 
-Datum pgwarp_metric_jaccard(PG_FUNCTION_ARGS)
+PGWARP_FUNCTION(pgwarp_metric_jaccard)
 {
     PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::jaccard));
+}
+
+// Support function 2: the elements of the type that an operator class is for.
+PGWARP_FUNCTION(pgwarp_element_float32)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::float32));
+}
+
+PGWARP_FUNCTION(pgwarp_element_float16)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::float16));
+}
+
+PGWARP_FUNCTION(pgwarp_element_bit)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::bit));
 }

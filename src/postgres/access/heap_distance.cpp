@@ -1,5 +1,6 @@
 #include "postgres/access/heap_distance.h"
 
+#include "postgres/access/element_type.h"
 #include "postgres/types/any_vector.h"
 
 extern "C" {
@@ -15,7 +16,10 @@ HeapReader* open_heap_reader(Relation heap, Relation index, Snapshot snapshot)
     reader->heap = heap;
     reader->snapshot = snapshot;
     reader->element = index_element_type(index);
+    // Simplifies expressions, and so may run functions in them.
+    const OwnerScope scope = enter_owner(heap->rd_rel->relowner);
     reader->info = BuildIndexInfo(index);
+    leave_owner(scope);
     reader->estate = CreateExecutorState();
     reader->slot = table_slot_create(heap, nullptr);
     reader->fetch = table_index_fetch_begin(heap);
@@ -32,6 +36,27 @@ void close_heap_reader(HeapReader* reader)
     pfree(reader);
 }
 
+OwnerScope enter_owner_of(const HeapReader* reader)
+{
+    if (reader->info->ii_Expressions == NIL && reader->info->ii_Predicate == NIL) return {};
+    return enter_owner(reader->heap->rd_rel->relowner);
+}
+
+bool row_is_indexed(HeapReader* reader, TupleTableSlot* slot)
+{
+    if (reader->info->ii_Predicate == NIL) return true;
+    const OwnerScope scope = enter_owner_of(reader);
+    if (reader->predicate == nullptr) {
+        reader->predicate = ExecPrepareQual(reader->info->ii_Predicate, reader->estate);
+    }
+    ExprContext* context = GetPerTupleExprContext(reader->estate);
+    ResetExprContext(context);
+    context->ecxt_scantuple = slot;
+    const bool indexed = ExecQual(reader->predicate, context);
+    leave_owner(scope);
+    return indexed;
+}
+
 // The values of the index's columns of a row in a slot.
 static void slot_values(HeapReader* reader, TupleTableSlot* slot, Datum* values, bool* nulls)
 {
@@ -39,7 +64,9 @@ static void slot_values(HeapReader* reader, TupleTableSlot* slot, Datum* values,
     ExprContext* expression = GetPerTupleExprContext(reader->estate);
     ResetExprContext(expression);
     expression->ecxt_scantuple = slot;
+    const OwnerScope scope = enter_owner_of(reader);
     FormIndexDatum(reader->info, slot, reader->estate, values, nulls);
+    leave_owner(scope);
 }
 
 const float* slot_vector(HeapReader* reader, TupleTableSlot* slot, uint32 dimensions)

@@ -4,6 +4,7 @@
 #include "postgres/postgres_headers.h"
 
 #include "numeric/metric.h"
+#include "postgres/access/table_owner.h"
 #include "protocol/format.h"
 
 extern "C" {
@@ -21,6 +22,7 @@ struct HeapReader {
     ElementType element;
     IndexInfo* info;
     EState* estate;
+    ExprState* predicate;  // of a partial index, prepared when needed
     TupleTableSlot* slot;
     IndexFetchTableData* fetch;
     MemoryContext row_context;
@@ -28,6 +30,13 @@ struct HeapReader {
 
 HeapReader* open_heap_reader(Relation heap, Relation index, Snapshot snapshot);
 void close_heap_reader(HeapReader* reader);
+
+// Expressions and predicates of the index are evaluated as the table's owner, row by row. Where an index has any, this
+// scope makes one switch of many rows; else it does nothing. No function of the caller's may run in it.
+OwnerScope enter_owner_of(const HeapReader* reader);
+
+// Whether the row in a slot of the heap satisfies the index's predicate.
+bool row_is_indexed(HeapReader* reader, TupleTableSlot* slot);
 
 // The vector of the row that is visible at `tid`: null when there is none or it isn't indexed. Valid until the next
 // call.

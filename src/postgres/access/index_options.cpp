@@ -1,6 +1,8 @@
 #include "postgres/access/index_options.h"
 
 #include "numeric/bits.h"
+#include "postgres/access/element_type.h"
+#include "postgres/settings.h"
 #include "postgres/types/any_vector.h"
 
 extern "C" {
@@ -18,7 +20,10 @@ namespace
 struct StoredOptions {
     int32 length;  // varlena header
     int32 values[max_method_options];
+    double recall;  // 0 = not given; of methods that leave rows out
 };
+
+constexpr const char* recall_option = "recall";
 
 relopt_kind option_kinds[16];  // by Method; 0 = not registered yet
 
@@ -59,6 +64,10 @@ relopt_kind register_options(const AccessMethod& method)
                 break;
         }
     }
+    if (!method.complete) {
+        add_real_reloption(kind, recall_option, "Recall that searches aim at, 0 = usual", 0, 0, 1,
+                           ShareUpdateExclusiveLock);
+    }
     return kind;
 }
 
@@ -79,19 +88,35 @@ relopt_type stored_type(OptionKind kind)
 bytea* parse_method_options(const AccessMethod& method, Datum options, bool validate)
 {
     const relopt_kind kind = register_options(method);
-    relopt_parse_elt table[max_method_options] = {};
+    relopt_parse_elt table[max_method_options + 1] = {};
+    int count = method.option_count;
     for (int i = 0; i < method.option_count; ++i) {
         table[i].optname = method.options[i].name;
         table[i].opttype = stored_type(method.options[i].kind);
         table[i].offset = static_cast<int>(offsetof(StoredOptions, values) + sizeof(int32) * i);
     }
-    return static_cast<bytea*>(
-        build_reloptions(options, validate, kind, sizeof(StoredOptions), table, method.option_count));
+    if (!method.complete) {
+        table[count++] = {recall_option, RELOPT_TYPE_REAL, static_cast<int>(offsetof(StoredOptions, recall))};
+    }
+    return static_cast<bytea*>(build_reloptions(options, validate, kind, sizeof(StoredOptions), table, count));
+}
+
+double index_recall(Relation index)
+{
+    const auto* stored = reinterpret_cast<const StoredOptions*>(index->rd_options);
+    return stored == nullptr || access_method_of(index).complete ? 0 : stored->recall;
+}
+
+double recall_asked(Relation index)
+{
+    if (setting_recall > 0) return setting_recall;
+    const double recall = index_recall(index);
+    return recall > 0 ? recall : usual_recall;
 }
 
 Metric index_metric(Relation index)
 {
-    FmgrInfo* support = index_getprocinfo(index, 1, 1);
+    FmgrInfo* support = index_getprocinfo(index, 1, metric_support);
     return static_cast<Metric>(DatumGetInt32(FunctionCall1Coll(support, InvalidOid, PointerGetDatum(nullptr))));
 }
 

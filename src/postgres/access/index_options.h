@@ -18,7 +18,15 @@ IndexShape index_shape(Relation index);
 // Options for the engine. Raises an error when they make no sense for the index.
 ParameterList index_build_options(Relation index);
 
-// The same from an already opened relcache entry, unchecked: for the planner.
+// The option `recall` of an index; 0 where it has none.
+double index_recall(Relation index);
+
+// The recall that searches of an index aim at: pgwarp.recall where it is set, else the index's own option, else
+// usual_recall. ALTER INDEX changes the option for plans that exist already, so it is read with every search.
+double recall_asked(Relation index);
+inline constexpr double usual_recall = 0.95;
+
+// Options as they were given, unchecked: for the planner.
 ParameterList index_stored_options(const AccessMethod& method, Relation index);
 
 }  // namespace pgwarp

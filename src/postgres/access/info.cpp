@@ -3,6 +3,7 @@
 
 #include "postgres/access/index_options.h"
 #include "postgres/engine/loader.h"
+#include "postgres/fmgr_cpp.h"
 #include "postgres/maintenance/merge.h"
 #include "postgres/storage/tombstones.h"
 #include "protocol/calibration.h"
@@ -16,8 +17,6 @@ extern "C" {
 #include "utils/json.h"
 #include "utils/jsonb.h"
 #include "utils/lsyscache.h"
-
-PG_FUNCTION_INFO_V1(pgwarp_index_info);
 }
 
 namespace pgwarp
@@ -49,8 +48,8 @@ void append_option_value(StringInfo out, const AccessMethod& method, const Param
     appendStringInfo(out, INT64_FORMAT, parameter.value);
 }
 
-// {"lists": 316, "codes": "pq", ...}
-Datum options_json(const AccessMethod& method, const ParameterList& options)
+// {"lists": 316, "codes": "pq", ...}, and "recall" where the index has that option.
+Datum options_json(const AccessMethod& method, const ParameterList& options, double recall)
 {
     StringInfoData out;
     initStringInfo(&out);
@@ -61,6 +60,7 @@ Datum options_json(const AccessMethod& method, const ParameterList& options)
         appendStringInfoString(&out, ": ");
         append_option_value(&out, method, options.items[i]);
     }
+    if (recall > 0) appendStringInfo(&out, "%s\"recall\": %g", options.count > 0 ? ", " : "", recall);
     appendStringInfoChar(&out, '}');
     return jsonb_of(out.data);
 }
@@ -135,7 +135,7 @@ void check_may_read(Relation index)
 
 }  // namespace pgwarp
 
-Datum pgwarp_index_info(PG_FUNCTION_ARGS)
+PGWARP_FUNCTION(pgwarp_index_info)
 {
     using namespace pgwarp;
     TupleDesc description;
@@ -154,12 +154,12 @@ Datum pgwarp_index_info(PG_FUNCTION_ARGS)
     Datum values[10];
     bool nulls[10] = {};
     values[0] = CStringGetTextDatum(method.name);
-    values[1] = Int64GetDatum(static_cast<int64>(state.directory->rows));
+    values[1] = Int64GetDatum(static_cast<int64>(counts.rows - counts.dead_rows));
     values[2] = Int64GetDatum(static_cast<int64>(counts.delta));
     values[3] = Int64GetDatum(static_cast<int64>(counts.dead_rows + counts.dead_delta));
     values[4] = Int64GetDatum(static_cast<int64>(RelationGetNumberOfBlocks(index)) * BLCKSZ);
     values[5] = CStringGetTextDatum(psprintf("%016" PRIx64, static_cast<uint64_t>(state.meta.generation)));
-    values[6] = options_json(method, state.directory->options);
+    values[6] = options_json(method, state.directory->options, index_recall(index));
     values[7] = calibration_json(method, *state.directory);
     values[8] = attainable_json(method, state.directory->calibration);
     const char* compared = compared_for_drift(*state.directory);

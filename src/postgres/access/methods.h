@@ -67,9 +67,13 @@ extern const AccessMethod access_methods[];
 extern const int access_method_count;
 
 const AccessMethod& access_method(Method method);
+// The access method of an index; an error where the index is partitioned or of another access method.
 const AccessMethod& access_method_of(Relation index);
+// Raises the error for a relation that is not a pgwarp index.
+[[noreturn]] void refuse_other_relation(const char* name);
 // nullptr when the access method is not one of ours.
 const AccessMethod* find_access_method(amoptions_function parse_options);
+const AccessMethod* find_access_method(const IndexOptInfo* index);
 const AccessMethod* find_access_method_by_name(const char* name);
 
 }  // namespace pgwarp

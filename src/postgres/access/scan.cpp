@@ -2,6 +2,7 @@
 #include "postgres/access/scan.h"
 
 #include "postgres/access/callbacks.h"
+#include "postgres/access/element_type.h"
 #include "postgres/access/heap_prefetch.h"
 #include "postgres/access/query_value.h"
 #include "postgres/executor/partition_search.h"
@@ -91,21 +92,12 @@ void emit(IndexScanDesc scan, const Candidate& candidate)
     scan->xs_orderbynulls[0] = state_of(scan)->now.null_query;
 }
 
-// A row that was found too late.
-Candidate* next_late(Progress* now)
-{
-    if (now->late.next == 0) sort_candidates(&now->late);
-    return now->late.next < now->late.count ? &now->late.items[now->late.next++] : nullptr;
-}
-
-// The next row: of the batch, of a new one, or at the very end of those found too late.
+// The next row: of the batch, or of a new one.
 Candidate* next_candidate(IndexScanDesc scan)
 {
-    Progress& now = state_of(scan)->now;
     for (;;) {
         Candidate* candidate = next_in_order(scan);
-        if (candidate != nullptr) return candidate;
-        if (now.exhausted) return next_late(&now);
+        if (candidate != nullptr || state_of(scan)->now.exhausted) return candidate;
         fetch_batch(scan);
     }
 }
@@ -118,7 +110,6 @@ IndexScanDesc begin_scan(Relation index, int key_count, int order_by_count)
     auto* state = static_cast<ScanState*>(palloc0(sizeof(ScanState)));
     state->scan_context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp scan", ALLOCSET_SMALL_SIZES);
     state->context = AllocSetContextCreate(state->scan_context, "pgwarp rescan", ALLOCSET_DEFAULT_SIZES);
-    state->hint = take_limit_hint(RelationGetRelid(index));
     state->element = index_element_type(index);
     scan->opaque = state;
     // PostgreSQL leaves these to the access method.
@@ -127,9 +118,15 @@ IndexScanDesc begin_scan(Relation index, int key_count, int order_by_count)
     return scan;
 }
 
+void give_hint(IndexScanDesc scan, const LimitHint& hint)
+{
+    state_of(scan)->hint = hint;
+}
+
 void rescan(IndexScanDesc scan, ScanKey keys, int, ScanKey order_bys, int)
 {
     ScanState* state = state_of(scan);
+    free_tid_set(&state->now.returned);
     MemoryContextReset(state->context);
     memset(&state->now, 0, sizeof(state->now));
     if (state->heap != nullptr) table_index_fetch_reset(state->heap->fetch);
@@ -158,6 +155,7 @@ bool next_tuple(IndexScanDesc scan, ScanDirection)
     }
     if (candidate != nullptr) {
         emit(scan, *candidate);
+        describe_row(scan, *candidate);
         if (state->now.ahead != nullptr) state->now.ahead->taken++;
     }
     MemoryContextSwitchTo(outer);
@@ -169,6 +167,7 @@ void end_scan(IndexScanDesc scan)
     ScanState* state = state_of(scan);
     if (state->heap != nullptr) close_heap_reader(state->heap);
     end_included_return(state);
+    free_tid_set(&state->now.returned);
     MemoryContextDelete(state->scan_context);
     pfree(scan->xs_orderbyvals);
     pfree(scan->xs_orderbynulls);

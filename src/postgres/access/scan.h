@@ -1,6 +1,7 @@
 // The state of one index scan.
 #pragma once
 
+#include "postgres/access/filtered_scan.h"
 #include "postgres/access/heap_distance.h"
 #include "postgres/access/methods.h"
 #include "postgres/access/tid_set.h"
@@ -58,8 +59,14 @@ struct Progress {
     CandidateList batch;
     double boundary;     // no row that wasn't offered yet has a smaller value
     CandidateList held;  // rows whose distance had to be looked at, as a heap with the nearest first
-    CandidateList late;  // nearer than rows already emitted; kept to the end
     TidSet returned;
+    // Of the last search:
+    bool exact;         // it missed no row
+    bool last_was_dry;  // it found fewer rows than it was for
+    uint32 last_wanted;
+    uint32 confirmed;  // rows of the batch within what the search was for
+    uint32 searches;   // so far
+    uint64 offered;    // rows so far, counted for a filter
 };
 
 struct IncludedReturn;
@@ -74,6 +81,10 @@ struct ScanState {
     Progress now;
 };
 
+// Gives the scan of a pgwarp index the hint about the plan above it, before the first row is fetched. Without the call
+// the scan has no hint.
+void give_hint(IndexScanDesc scan, const LimitHint& hint);
+
 // The answers of the k-NN join that the scan is part of: those to its current row. Null when there are none.
 KnnCache* scan_knn_cache(IndexScanDesc scan);
 
@@ -82,14 +93,28 @@ bool fetch_batch(IndexScanDesc scan);
 // Rows that the first search of a scan is for.
 uint32 first_wanted(const LimitHint& hint);
 
+// filtered_scan.cpp: below a KnnFilter
+// Chooses whether the scan's first search is exact, and its number of rows.
+void choose_first_search(IndexScanDesc scan, const IndexState& state);
+// Chooses the next search, after one of whose rows too few passed.
+void choose_next_search(IndexScanDesc scan);
+// Describes the row that the scan is about to return to its KnnFilter.
+void describe_row(IndexScanDesc scan, const Candidate& candidate);
+
 // search_plan.cpp
 // Describes a method's own search for `wanted` rows: how many results, with which effort and settings.
 void plan_normal_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
+// Describes the search of the rungs on which the first `wanted` rows of the query's sequence lie (protocol/rungs.h), as
+// far as the method has one; else the same as plan_normal_search().
+void plan_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
+// Whether searches of these results go rung by rung.
+bool has_rungs(const AccessMethod& method, ResultKind kind);
 // What a result says of its row's distance. bound_width: of the reply.
 Candidate make_bounded(const Result& result, ResultKind kind, double bound_width);
 
 // The same for an index with included columns, whose results are to tell their places.
 void plan_placed_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
+void plan_placed_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
 void ask_for_places(Relation index, SearchRequest* request);
 
 // search_reply.cpp

@@ -6,6 +6,7 @@
 #include "postgres/access/scan.h"
 #include "postgres/executor/partition_search.h"
 #include "postgres/settings.h"
+#include "protocol/rungs.h"
 
 namespace pgwarp
 {
@@ -29,7 +30,7 @@ void remember_first_batch(ScanState* state)
 {
     Progress& now = state->now;
     if (now.first_done || !now.started) return;
-    init_tid_set(&now.returned, state->context);
+    init_tid_set(&now.returned, state->context, static_cast<Size>(work_mem) * 1024);
     for (uint32 i = 0; i < now.batch.count; ++i) add_tid(&now.returned, now.batch.items[i].tid);
     now.first_done = true;
 }
@@ -57,7 +58,9 @@ void plan_search(IndexScanDesc scan, const IndexState& state, SearchRequest* req
         request->k = static_cast<uint32>(Min(uint64{now.wanted} + again, uint64{max_k}));
         return;
     }
-    plan_normal_search(scan->indexRelation, state, now.wanted, request);
+    // A filter above says itself how deep each search is to be.
+    const bool filtered = state_of(scan)->hint.filter != nullptr;
+    (filtered ? plan_normal_search : plan_rungs)(scan->indexRelation, state, now.wanted, request);
 }
 
 // Whether the scan sees what the statement that it is part of sees; only then answers fetched ahead are for it.
@@ -72,7 +75,8 @@ AnsweredScan describe_answered(IndexScanDesc scan)
     const LimitHint& hint = state_of(scan)->hint;
     // An index-only scan reads few rows of the heap, if any.
     Relation heap = scan->xs_want_itup ? nullptr : scan->heapRelation;
-    return {hint.node, heap, scan->xs_snapshot, limit_hint_rows(hint)};
+    PlanState* filter = hint.filter != nullptr ? hint.filter->filter : nullptr;
+    return {hint.node, filter, heap, scan->xs_snapshot, limit_hint_rows(hint)};
 }
 
 // Take the answer that a k-NN join, or the scans of other partitions, fetched ahead; false when there is none for the
@@ -119,9 +123,10 @@ bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     const IndexState seen = read_index_state(index);
     if (index_is_empty(seen)) return true;
     follow_generation(&now, seen.meta.generation);
+    if (!now.started) choose_first_search(scan, seen);
     plan_search(scan, seen, request);
     if (scan->xs_want_itup) ask_for_places(index, request);
-    elog(DEBUG2, "searching index \"%s\" for %u rows%s", RelationGetRelationName(index), request->k,
+    elog(DEBUG1, "searching index \"%s\" for %u rows%s", RelationGetRelationName(index), request->k,
          now.continuation ? ", exactly" : "");
     keep_next_batches();
     *found = read_search_reply(engine_search(index, seen, request, now.sent));
@@ -139,10 +144,24 @@ void bring_rows_near(IndexScanDesc scan, const SearchResults& found)
     prefetch_rows(near);
 }
 
-// Decide what the search after this one will be.
-void advance(Progress* now, const AccessMethod& method, const SearchRequest& request, const SearchResults& found)
+// Remember how far the search went.
+void note_search(Progress* now, const AccessMethod& method, const SearchRequest& request, const SearchResults& found)
 {
-    const bool dry = found.count + found.dropped < request.k;
+    const uint32 count = now->batch.count;
+    const bool wider = !now->continuation && found.count > now->wanted;
+    now->confirmed = wider ? static_cast<uint32>(uint64{count} * now->wanted / found.count) : count;
+    now->exact = now->continuation || method.complete;
+    now->last_was_dry = found.count + found.dropped < request.k;
+    now->last_wanted = now->wanted;
+    now->searches++;
+}
+
+// Decide what the search after this one will be.
+void advance(Progress* now, const AccessMethod& method, bool filtered, const SearchResults& found)
+{
+    const bool dry = now->last_was_dry;
+    const bool by_rungs = !filtered && has_rungs(method, found.header.kind);
+    const uint32 rungs = rungs_of(now->wanted);
     const bool ahead = now->ahead != nullptr;  // such answers have no cursor
     if (now->continuation) {
         now->exhausted = dry;
@@ -154,7 +173,10 @@ void advance(Progress* now, const AccessMethod& method, const SearchRequest& req
         now->continuation = true;
         now->cursor = found.header.last;
         now->wanted = Max(first_chunk, Min(now->wanted * 2, max_k));
-    } else if (dry || now->wanted >= continue_after) {
+    } else if (by_rungs && rungs < max_rungs) {
+        // However few rows came: rungs leave out what they find too late.
+        now->wanted = rung_ends[rungs];
+    } else if (by_rungs || dry || now->wanted >= continue_after) {
         now->continuation = true;
         now->cursor = front;
         now->wanted = first_chunk;
@@ -175,6 +197,8 @@ uint32 first_wanted(const LimitHint& hint)
 {
     const int64 rows = limit_hint_rows(hint);
     if (rows <= 0) return first_rows;
+    if (hint.filter != nullptr)
+        return static_cast<uint32>(Min(rows_for_filter(*hint.filter, rows, 0), most_approximate));
     if (hint.filtered) return static_cast<uint32>(Min(Max(rows * 2, int64{first_rows}), int64{max_k}));
     return static_cast<uint32>(Min(rows, int64{max_k}));
 }
@@ -197,6 +221,7 @@ bool fetch_batch(IndexScanDesc scan)
         CHECK_FOR_INTERRUPTS();
         SearchRequest request = {};
         SearchResults found = {};
+        if (now.started) choose_next_search(scan);
         const bool ahead = take_ahead(scan, &request, &found);
         if (!ahead && !search_now(scan, &request, &found)) continue;
         if (request.k == 0) break;  // the index has no row
@@ -205,7 +230,8 @@ bool fetch_batch(IndexScanDesc scan)
         if (!ahead) bring_rows_near(scan, found);
         take_results(scan, found);
         if (!ahead) pfree(const_cast<Result*>(found.results));
-        advance(&now, access_method_of(index), request, found);
+        note_search(&now, access_method_of(index), request, found);
+        advance(&now, access_method_of(index), state->hint.filter != nullptr, found);
         now.started = true;
         if (now.batch.count > 0) return true;
         remember_first_batch(state);

@@ -50,23 +50,17 @@ bool make_candidate(IndexScanDesc scan, const Result& result, const SearchReply&
 }
 
 // Decide about a row whose value is below what was emitted: a bound may only seem late. True when it goes into the
-// batch.
+// batch; what is nearer than rows before it is dropped.
 bool place_late_row(IndexScanDesc scan, Candidate* candidate)
 {
     ScanState* state = state_of(scan);
     if (setting_iterative == static_cast<int>(IterativeSetting::relaxed)) return true;
-    if (candidate->value < candidate->upper) {
-        double distance = 0;
-        if (!heap_distance(scan, candidate->tid, &distance)) return false;
-        if (distance >= state->now.floor) {
-            candidate->value = state->now.floor;
-            candidate->upper = Max(distance, state->now.floor);
-            return true;
-        }
-        candidate->value = candidate->upper = distance;
-    }
-    push_candidate(&state->now.late, *candidate, state->context);
-    return false;
+    double distance = 0;
+    if (candidate->value == candidate->upper || !heap_distance(scan, candidate->tid, &distance)) return false;
+    if (distance < state->now.floor) return false;
+    candidate->value = state->now.floor;
+    candidate->upper = Max(distance, state->now.floor);
+    return true;
 }
 
 // Mark the rows of the sorted batch whose place only their exact distance decides: those whose bounds overlap, with one

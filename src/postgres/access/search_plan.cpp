@@ -3,10 +3,11 @@
 
 #include <cmath>
 
+#include "postgres/access/index_options.h"
 #include "postgres/maintenance/merge_worker.h"
 #include "postgres/settings.h"
 #include "postgres/storage/included_tuple.h"
-#include "protocol/calibration.h"
+#include "protocol/rungs.h"
 
 extern "C" {
 #include "nodes/pg_list.h"
@@ -30,27 +31,19 @@ void report_unreached(Relation index, const EffortChoice& choice)
     MemoryContext outer = MemoryContextSwitchTo(TopMemoryContext);
     reported_indexes = lappend_oid(reported_indexes, oid);
     MemoryContextSwitchTo(outer);
-    ereport(NOTICE, (errmsg("index \"%s\" cannot reach a recall of %g", RelationGetRelationName(index), setting_recall),
-                     errdetail("The best that was measured is %.4f.", choice.attained)));
+    ereport(NOTICE,
+            (errmsg("index \"%s\" cannot reach a recall of %g", RelationGetRelationName(index), recall_asked(index)),
+             errdetail("The best that was measured is %.4f.", choice.attained)));
 }
 
-// How many results to ask the engine for, so that `wanted` rows can be emitted: of bounds the last few may be out of
-// order, approximate ones are ranked by the heap.
-uint32 search_width(ResultKind kind, Metric metric, uint32 wanted)
+ResultKind result_kind_of(const IndexState& state)
 {
-    uint64 width = wanted;
-    switch (kind) {
-        case ResultKind::approximate:
-            width = Max(uint64{4} * wanted, uint64{64});
-            break;
-        case ResultKind::lower_bound:
-            width = uint64{wanted} + wanted / 8 + 3;
-            break;
-        case ResultKind::exact:
-            width = metric == Metric::cosine ? uint64{wanted} + 2 : uint64{wanted};
-            break;
-    }
-    return static_cast<uint32>(Min(width, uint64{max_k}));
+    return access_method(state.meta.shape.method).result_kind(state.directory->options);
+}
+
+bool is_cosine(const IndexState& state)
+{
+    return static_cast<Metric>(state.meta.shape.metric) == Metric::cosine;
 }
 
 }  // namespace
@@ -58,13 +51,39 @@ uint32 search_width(ResultKind kind, Metric metric, uint32 wanted)
 void plan_normal_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
 {
     const Calibration& calibration = state.directory->calibration;
-    const ResultKind kind = access_method(state.meta.shape.method).result_kind(state.directory->options);
-    request->mode = SearchMode::normal;
-    request->k = search_width(kind, static_cast<Metric>(state.meta.shape.metric), wanted);
     const bool overridden = access_method_of(index).add_settings(&request->settings);
-    const EffortChoice choice = choose_effort(calibration, wanted, setting_recall);
+    const EffortChoice choice = choose_effort(calibration, wanted, recall_asked(index));
+    request->mode = SearchMode::normal;
+    request->k = search_width(result_kind_of(state), is_cosine(state), wanted);
     request->effort = choice.effort;
     if (calibration.count > 0 && !choice.reached && !overridden) report_unreached(index, choice);
+    consider_merge(index, state);
+}
+
+bool has_rungs(const AccessMethod& method, ResultKind kind)
+{
+    // Approximate results are put in order by the rows, of all rungs together.
+    const bool in_order = setting_iterative != static_cast<int>(IterativeSetting::relaxed);
+    return in_order && !method.complete && kind != ResultKind::approximate;
+}
+
+void plan_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
+{
+    const AccessMethod& method = access_method_of(index);
+    const ResultKind kind = result_kind_of(state);
+    if (!has_rungs(method, kind)) return plan_normal_search(index, state, wanted, request);
+    const bool overridden = method.add_settings(&request->settings);
+    const uint32 last = rungs_of(wanted) - 1;
+    EffortChoice choice = {};
+    for (uint32 rung = 0; rung <= last; ++rung) {
+        const SearchRung search =
+            choose_rung(state.directory->calibration, kind, is_cosine(state), rung, recall_asked(index), &choice);
+        if (rung < last) request->earlier[request->earlier_count++] = search;
+        request->k = search.k;
+        request->effort = search.effort;
+    }
+    request->mode = SearchMode::normal;
+    if (state.directory->calibration.count > 0 && !choice.reached && !overridden) report_unreached(index, choice);
     consider_merge(index, state);
 }
 
@@ -79,6 +98,12 @@ void ask_for_places(Relation index, SearchRequest* request)
 void plan_placed_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
 {
     plan_normal_search(index, state, wanted, request);
+    ask_for_places(index, request);
+}
+
+void plan_placed_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
+{
+    plan_rungs(index, state, wanted, request);
     ask_for_places(index, request);
 }
 

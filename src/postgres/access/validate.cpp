@@ -1,5 +1,6 @@
 // amvalidate: checks an operator class made for one of the methods.
 #include "postgres/access/callbacks.h"
+#include "postgres/access/element_type.h"
 
 extern "C" {
 #include "access/amvalidate.h"
@@ -45,7 +46,7 @@ bool validate_operators(Oid family)
     return valid;
 }
 
-// Check that support function 1, the metric's, is there and is the only one.
+// Check that support function 1, the metric's, is there. Function 2, the elements of the type, came with version 0.2.0.
 bool validate_support(Oid family)
 {
     bool found = false;
@@ -54,11 +55,11 @@ bool validate_support(Oid family)
     for (int i = 0; i < functions->n_members; ++i) {
         HeapTuple tuple = &functions->members[i]->tuple;
         const auto* entry = reinterpret_cast<Form_pg_amproc>(GETSTRUCT(tuple));
-        if (entry->amprocnum != 1) {
+        if (entry->amprocnum != metric_support && entry->amprocnum != element_support) {
             valid = complain(family, "has an unknown support function");
         } else if (!check_amproc_signature(entry->amproc, INT4OID, true, 1, 1, INTERNALOID)) {
-            valid = complain(family, "has a support function 1 of another signature than integer(internal)");
-        } else {
+            valid = complain(family, "has a support function of another signature than integer(internal)");
+        } else if (entry->amprocnum == metric_support) {
             found = true;
         }
     }

@@ -1,19 +1,16 @@
 #include "postgres/executor/answer_filter.h"
 
 #include "postgres/access/heap_prefetch.h"
-#include "postgres/executor/custom_scan.h"
+#include "postgres/executor/expression_walk.h"
+#include "postgres/executor/read_ahead.h"
 
 extern "C" {
 #include "access/tableam.h"
-#include "access/xact.h"
 #include "executor/executor.h"
 #include "jit/jit.h"
 #include "miscadmin.h"
-#include "optimizer/clauses.h"
-#include "optimizer/optimizer.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
-#include "utils/resowner.h"
 }
 
 namespace pgwarp
@@ -24,13 +21,11 @@ enum class Verdict : uint8 { unknown = 0, pending = 1, kept = 2, dropped = 3 };
 
 struct AnswerFilter {
     PlanState* node;
-    ExprState* qual;  // its own: what an error leaves of it is never evaluated again
+    ExprState* qual;
     ExprContext* context;
     uint64* verdicts;
     BlockNumber blocks;
     uint32 rows_per_page;  // a power of two, at least 32: pages begin with a word
-    bool raises_errors;
-    bool failed;
     FilteredCounts counts;
 };
 
@@ -53,20 +48,34 @@ uint32 choose_rows_per_page(Relation heap, BlockNumber blocks)
     return rows;
 }
 
+// Replaces a KnnFilter's references to columns of its scan by the expressions over the table that the scan computes.
+Node* read_from_table(Node* node, void* targets)
+{
+    if (node == nullptr) return nullptr;
+    if (!IsA(node, Var) || castNode(Var, node)->varno != INDEX_VAR) {
+        return mutate_expression(node, read_from_table, targets);
+    }
+    const int place = castNode(Var, node)->varattno - 1;
+    return reinterpret_cast<Node*>(static_cast<TargetEntry*>(list_nth(static_cast<List*>(targets), place))->expr);
+}
+
+// The conditions that filter the scan's rows, written over a row of the table.
+List* filter_conditions(const AnsweredScan& scan)
+{
+    if (scan.filter == nullptr) return scan.node->plan->qual;
+    auto* conditions = reinterpret_cast<Node*>(scan.filter->plan->qual);
+    return reinterpret_cast<List*>(read_from_table(conditions, scan.node->plan->targetlist));
+}
+
 // Not compiled: the scan's own is, where that is worth it.
-ExprState* make_qual(PlanState* node)
+ExprState* make_qual(List* conditions, PlanState* node)
 {
     EState* executor = node->state;
     const int jit_flags = executor->es_jit_flags;
     executor->es_jit_flags = PGJIT_NONE;
-    ExprState* qual = ExecInitQual(node->plan->qual, node);
+    ExprState* qual = ExecInitQual(conditions, node);
     executor->es_jit_flags = jit_flags;
     return qual;
-}
-
-bool may_evaluate_ahead(Node* qual)
-{
-    return !contain_volatile_functions(qual) && !contain_subplans(qual) && !has_executor_parameter(qual, nullptr);
 }
 
 // Where the verdict of a row is; false when none is kept for it.
@@ -172,53 +181,10 @@ void decide_rows(AnswerFilter* filter, const AnsweredScan& scan, const Result* r
     pfree(near);
 }
 
-// Whether an error says something of a row, rather than that the statement must end.
-bool is_of_a_row(int sqlstate)
-{
-    const int category = ERRCODE_TO_CATEGORY(sqlstate);
-    return category != ERRCODE_TO_CATEGORY(ERRCODE_QUERY_CANCELED) &&
-           category != ERRCODE_TO_CATEGORY(ERRCODE_T_R_SERIALIZATION_FAILURE) &&
-           category != ERRCODE_TO_CATEGORY(ERRCODE_INSUFFICIENT_RESOURCES) &&
-           category != ERRCODE_TO_CATEGORY(ERRCODE_INTERNAL_ERROR) && category != ERRCODE_TO_CATEGORY(ERRCODE_IO_ERROR);
-}
-
-// The same for a filter that may raise an error: rows from there on stay undecided, and the filter is given up.
-void try_to_decide_rows(AnswerFilter* filter, const AnsweredScan& scan, const Result* rows, uint32 count)
-{
-    MemoryContext context = CurrentMemoryContext;
-    ResourceOwner owner = CurrentResourceOwner;
-    BeginInternalSubTransaction(nullptr);
-    MemoryContextSwitchTo(context);
-    PG_TRY();
-    {
-        decide_rows(filter, scan, rows, count);
-        ReleaseCurrentSubTransaction();
-    }
-    PG_CATCH();
-    {
-        MemoryContextSwitchTo(context);
-        ErrorData* error = CopyErrorData();
-        FlushErrorState();
-        RollbackAndReleaseCurrentSubTransaction();
-        MemoryContextSwitchTo(context);
-        CurrentResourceOwner = owner;
-        if (!is_of_a_row(error->sqlerrcode)) ReThrowError(error);
-        FreeErrorData(error);
-        filter->failed = true;
-    }
-    PG_END_TRY();
-    MemoryContextSwitchTo(context);
-    CurrentResourceOwner = owner;
-}
-
 void decide_pending(AnswerFilter* filter, const AnsweredScan& scan, uint32 pending)
 {
     Result* rows = list_pending(filter, pending);
-    if (filter->raises_errors) {
-        try_to_decide_rows(filter, scan, rows, pending);
-    } else {
-        decide_rows(filter, scan, rows, pending);
-    }
+    decide_rows(filter, scan, rows, pending);
     pfree(rows);
 }
 
@@ -248,25 +214,24 @@ uint32 leave_out_dropped(const AnswerFilter* filter, const BatchAnswer& answer, 
 AnswerFilter* make_answer_filter(const AnsweredScan& scan)
 {
     if (scan.node == nullptr || scan.heap == nullptr || !IsA(scan.node, IndexScanState)) return nullptr;
-    Node* qual = reinterpret_cast<Node*>(scan.node->plan->qual);
-    if (scan.node->qual == nullptr || !may_evaluate_ahead(qual)) return nullptr;
-    const bool raises_errors = contain_leaked_vars(qual);
-    if (raises_errors && !may_start_subtransaction()) return nullptr;
+    EState* executor = scan.node->state;
+    MemoryContext outer = MemoryContextSwitchTo(executor->es_query_cxt);
+    List* conditions = filter_conditions(scan);
+    MemoryContextSwitchTo(outer);
+    if (conditions == NIL || !may_evaluate_ahead(reinterpret_cast<Node*>(conditions))) return nullptr;
     const BlockNumber blocks = RelationGetNumberOfBlocks(scan.heap);
     const uint32 rows_per_page = choose_rows_per_page(scan.heap, blocks);
     const uint64 words = uint64{blocks} * rows_per_page / verdicts_per_word;
     if (words == 0 || words * sizeof(uint64) > uint64{static_cast<uint32>(work_mem)} * 1024) return nullptr;
-    EState* executor = scan.node->state;
-    MemoryContext outer = MemoryContextSwitchTo(executor->es_query_cxt);
+    MemoryContextSwitchTo(executor->es_query_cxt);
     auto* filter = static_cast<AnswerFilter*>(palloc0(sizeof(AnswerFilter)));
     filter->node = scan.node;
-    filter->qual = make_qual(scan.node);
     filter->context = CreateExprContext(executor);
+    filter->qual = make_qual(conditions, scan.node);
     filter->verdicts = static_cast<uint64*>(
         MemoryContextAllocExtended(executor->es_query_cxt, words * sizeof(uint64), MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
     filter->blocks = blocks;
     filter->rows_per_page = rows_per_page;
-    filter->raises_errors = raises_errors;
     MemoryContextSwitchTo(outer);
     return filter;
 }
@@ -289,7 +254,7 @@ void filter_answers(AnswerFilter* filter, const AnsweredScan& scan, const BatchA
 bool is_useless(const AnswerFilter* filter)
 {
     const FilteredCounts& counts = filter->counts;
-    return filter->failed || (counts.looked_up >= enough_to_judge && counts.dropped * 3 < counts.looked_up);
+    return counts.looked_up >= enough_to_judge && counts.dropped * 3 < counts.looked_up;
 }
 
 FilteredCounts filtered_counts(const AnswerFilter* filter)

@@ -1,7 +1,6 @@
 // A scan's filter, evaluated ahead for the answers of a k-NN join: for the candidates of a whole batch, in the order of
 // the table's pages, for each row once in a statement. The scan is then offered what the filter keeps, and evaluates it
-// again. Only filters that say the same of a row whenever and however often they are asked: no volatile functions, no
-// columns of the outer side, no subqueries.
+// again. Only filters that say the same of a row whenever they are asked, and raise no error (read_ahead.h).
 #pragma once
 
 #include "postgres/engine/batch_search.h"
@@ -19,6 +18,7 @@ struct AnswerFilter;
 // What a scan is that asks for answers.
 struct AnsweredScan {
     PlanState* node;    // null when unknown
+    PlanState* filter;  // the KnnFilter above it, or null
     Relation heap;      // null: it reads few rows of it, if any
     Snapshot snapshot;  // of the statement
     int64 limit;        // rows that the LIMIT above asks for
@@ -35,12 +35,11 @@ struct FilteredCounts {
 };
 
 // Sets `filtered[count]` to `answers[count]` without the rows that the filter doesn't let through, as far as they are
-// among the first `depth` of an answer or known from before. What can't be decided is kept: rows for which the filter
-// raises an error, which is the scan's to raise. Palloc'ed in the current memory context. `kept`, if not null: rows of
-// the first `depth`.
+// among the first `depth` of an answer or known from before. Palloc'ed in the current memory context. `kept`, if not
+// null: rows of the first `depth`.
 void filter_answers(AnswerFilter* filter, const AnsweredScan& scan, const BatchAnswer* answers, uint32 count,
                     uint32 depth, BatchAnswer* filtered, uint64* kept);
-// Whether it let so much through that evaluating it ahead is of no use, or failed.
+// Whether most rows pass the filter, so that evaluating it ahead saves nothing.
 bool is_useless(const AnswerFilter* filter);
 FilteredCounts filtered_counts(const AnswerFilter* filter);
 

@@ -1,7 +1,6 @@
 #include "postgres/executor/custom_scan.h"
 
 extern "C" {
-#include "access/xact.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 }
@@ -65,15 +64,6 @@ bool has_executor_parameter(Node* node, void* context)
 #else
     return expression_tree_walker(node, reinterpret_cast<bool (*)()>(reinterpret_cast<void*>(has_executor_parameter)),
                                   context);
-#endif
-}
-
-bool may_start_subtransaction()
-{
-#if PG_VERSION_NUM >= 170000
-    return true;
-#else
-    return !IsInParallelMode();
 #endif
 }
 

@@ -43,7 +43,4 @@ Plan* make_custom_plan(const CustomPath* path, List* targets, List* plans, List*
 // Whether an expression depends on what other parts of the plan compute.
 bool has_executor_parameter(Node* node, void* context);
 
-// Whether errors can be caught here: before PostgreSQL 17 not while a query has parallel workers.
-bool may_start_subtransaction();
-
 }  // namespace pgwarp

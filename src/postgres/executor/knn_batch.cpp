@@ -1,6 +1,7 @@
 // The executor's side of KnnBatch.
 #include "postgres/executor/knn_batch.h"
 
+#include "postgres/access/element_type.h"
 #include "postgres/access/query_value.h"
 #include "postgres/engine/index_state.h"
 #include "postgres/executor/custom_scan.h"
@@ -9,12 +10,10 @@
 #include "postgres/types/any_vector.h"
 
 extern "C" {
-#include "access/xact.h"
 #include "commands/explain.h"
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
 #include "storage/predicate.h"
-#include "utils/resowner.h"
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
@@ -27,9 +26,9 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint32 ramp_factor = 8;      // each batch is so many times as wide as the one before, up to pgwarp.batch_size
+constexpr uint32 ramp_factor = 8;      // width of a batch over that of the one before, up to state->most
 constexpr uint32 most_lost_ahead = 2;  // batches searched for in vain, after which none is begun ahead of its time
-constexpr uint32 unlimited_rows = 64;  // what a scan without LIMIT asks for first
+constexpr uint32 unlimited_rows = 64;  // of the first search of a scan without LIMIT
 
 struct BatchRow {
     MinimalTuple tuple;
@@ -54,17 +53,18 @@ struct KnnBatchState {
     ElementType element;  // of the query
     ExprState* limit;
     ExprState* offset;
-    bool plain_column;  // the query is a column: evaluating it raises no error
-    bool prepared;
+    bool prepared;     // the fields up to next_row are set
     KnnCache* caches;  // one for each index
     uint32 cache_count;
+    int dimensions;  // of all indexes, as SQL counts them; -1 when they differ: then no row is searched for ahead
     RowBatch* current;
     RowBatch* next;  // read while the engine is still to work for it
     uint32 next_row;
-    uint32 width;       // of the next batch
-    uint32 most;        // width of the widest
+    uint32 width;       // of the next batch; 1: the next row goes by itself, and its scan searches for it
+    uint32 most;        // width of the widest; 1: all rows go by themselves
     uint32 lost_ahead;  // batches that were begun for nothing
     bool ended;
+    uint64 rows_now;  // of this execution
     uint64 batches;
     uint64 rows_read;
 };
@@ -99,6 +99,13 @@ void use_minimal_slot(KnnBatchState* state, EState* executor)
     scan.ps.qual = ExecInitQual(scan.ps.plan->qual, &scan.ps);
 }
 
+// A plan may be older than pgwarp.knn_batch. EvalPlanQual asks about the versions of single rows.
+uint32 widest_allowed(const KnnBatchState* state, const EState* executor)
+{
+    if (!setting_knn_batch || executor->es_epq_active != nullptr) return 1;
+    return Max(1U, static_cast<uint32>(setting_batch_size) / Max(1U, state->cache_count));
+}
+
 void begin(CustomScanState* node, EState* executor, int flags)
 {
     KnnBatchState* state = state_of(node);
@@ -108,13 +115,14 @@ void begin(CustomScanState* node, EState* executor, int flags)
     node->custom_ps = list_make1(state->child);
     use_minimal_slot(state, executor);
     state->query = ExecInitExpr(state->plan.query, &node->ss.ps);
-    const Oid type = exprType(reinterpret_cast<Node*>(state->plan.query));
-    if (!find_element_type(type, &state->element)) elog(ERROR, "KnnBatch cannot take queries of type %u", type);
+    Relation index = index_open(linitial_oid(state->plan.indexes), AccessShareLock);
+    state->element = index_element_type(index);
+    index_close(index, NoLock);
     state->limit = ExecInitExpr(state->plan.limit, &node->ss.ps);
     state->offset = ExecInitExpr(state->plan.offset, &node->ss.ps);
-    state->plain_column = IsA(state->plan.query, Var);
     state->cache_count = static_cast<uint32>(list_length(state->plan.indexes));
     state->width = 1;
+    state->most = widest_allowed(state, executor);
 }
 
 int64 evaluate_count(KnnBatchState* state, ExprState* expression, int64 otherwise)
@@ -146,11 +154,12 @@ void prepare_cache(KnnBatchState* state, KnnCache* cache, Oid index, uint32 want
     cache->wanted = wanted;
     cache->next_wanted = wanted;
     cache->least_wanted = wanted;
+    cache->is_filtered = state->plan.filtered;
     cache->current = no_query;
     cache->near_query = no_query;
     // As the scan of an index whose access method has no locks of its own: before anything is read of it.
     PredicateLockRelation(cache->index, executor->es_snapshot);
-    register_knn_cache(cache, executor->es_query_cxt);
+    register_knn_cache(cache);
 }
 
 RowBatch* make_row_batch(const KnnBatchState* state, EState* executor)
@@ -161,18 +170,20 @@ RowBatch* make_row_batch(const KnnBatchState* state, EState* executor)
     return batch;
 }
 
-// The first execution opens the indexes.
+// The first batch opens the indexes.
 void prepare(KnnBatchState* state)
 {
     EState* executor = state->custom.ss.ps.state;
     MemoryContext outer = MemoryContextSwitchTo(executor->es_query_cxt);
     state->current = make_row_batch(state, executor);
     state->next = make_row_batch(state, executor);
-    state->most = Max(1U, static_cast<uint32>(setting_batch_size) / Max(1U, state->cache_count));
     state->caches = static_cast<KnnCache*>(palloc0(sizeof(KnnCache) * state->cache_count));
     const uint32 wanted = first_wanted(state);
     for (uint32 i = 0; i < state->cache_count; ++i) {
-        prepare_cache(state, &state->caches[i], list_nth_oid(state->plan.indexes, static_cast<int>(i)), wanted);
+        KnnCache* cache = &state->caches[i];
+        prepare_cache(state, cache, list_nth_oid(state->plan.indexes, static_cast<int>(i)), wanted);
+        const int dimensions = index_dimensions(cache->index);
+        state->dimensions = i == 0 || state->dimensions == dimensions ? dimensions : -1;
     }
     state->prepared = true;
     MemoryContextSwitchTo(outer);
@@ -181,29 +192,37 @@ void prepare(KnnBatchState* state)
 // The widest batch: of one index as wide as a request may be, so that it can be begun ahead of its time.
 uint32 widest_batch(const KnnBatchState* state)
 {
-    if (state->cache_count > 1 || state->width == 1) return state->most;
-    return Min(state->most, most_queries_ahead(state->caches[0]));
+    return state->cache_count > 1 ? state->most : Min(state->most, most_queries_ahead(state->caches[0]));
 }
 
-// Read up to `width` rows of the outer side: this batch and the one before hold no more than work_mem.
-void read_rows(KnnBatchState* state, RowBatch* batch)
+// The next row of the outer side; null after the last one.
+TupleTableSlot* read_row(KnnBatchState* state)
+{
+    if (state->ended) return nullptr;
+    TupleTableSlot* slot = ExecProcNode(state->child);
+    state->ended = TupIsNull(slot);
+    if (state->ended) return nullptr;
+    state->rows_now++;
+    state->rows_read++;
+    return slot;
+}
+
+// Read up to `width` rows of the outer side, the first of which was read already: this batch and the one before hold no
+// more than work_mem.
+void read_rows(KnnBatchState* state, TupleTableSlot* slot, RowBatch* batch)
 {
     const uint32 width = Min(state->width, widest_batch(state));
     const Size most_bytes = static_cast<Size>(work_mem) * 1024 / 2;
     Size bytes = 0;
     batch->rows = static_cast<BatchRow*>(MemoryContextAlloc(batch->context, sizeof(BatchRow) * width));
-    while (batch->row_count < width && bytes < most_bytes) {
-        TupleTableSlot* slot = ExecProcNode(state->child);
-        if (TupIsNull(slot)) {
-            state->ended = true;
-            break;
-        }
+    while (slot != nullptr) {
         MemoryContext outer = MemoryContextSwitchTo(batch->context);
         BatchRow& row = batch->rows[batch->row_count++];
         row.tuple = ExecCopySlotMinimalTuple(slot);
         row.query = no_query;
         bytes += row.tuple->t_len;
         MemoryContextSwitchTo(outer);
+        slot = batch->row_count < width && bytes < most_bytes ? read_row(state) : nullptr;
     }
 }
 
@@ -224,7 +243,7 @@ void take_row_query(KnnBatchState* state, RowBatch* batch, BatchRow* row)
     const Datum value = ExecEvalExpr(state->query, context, &is_null);
     if (!is_null) {
         const AnyVector vector = read_any_vector(state->element, value);
-        if (vector.dim == index_dimensions(state->caches[0].index)) {
+        if (vector.dim == state->dimensions) {
             const float* query = floats_of(vector);
             for (uint32 i = 0; i < state->cache_count; ++i) {
                 const KnnCache& cache = state->caches[i];
@@ -237,47 +256,13 @@ void take_row_query(KnnBatchState* state, RowBatch* batch, BatchRow* row)
     MemoryContextSwitchTo(outer);
 }
 
-// The same for an expression that may raise an error: which then is the scan's to raise, when the row's turn comes.
-// False after an error.
-bool try_row_queries(KnnBatchState* state, RowBatch* batch, uint32* row)
-{
-    MemoryContext context = CurrentMemoryContext;
-    ResourceOwner owner = CurrentResourceOwner;
-    volatile bool done = true;
-    BeginInternalSubTransaction(nullptr);
-    MemoryContextSwitchTo(context);
-    PG_TRY();
-    {
-        for (; *row < batch->row_count; ++*row) take_row_query(state, batch, &batch->rows[*row]);
-        ReleaseCurrentSubTransaction();
-    }
-    PG_CATCH();
-    {
-        MemoryContextSwitchTo(context);
-        FlushErrorState();
-        RollbackAndReleaseCurrentSubTransaction();
-        done = false;
-    }
-    PG_END_TRY();
-    MemoryContextSwitchTo(context);
-    CurrentResourceOwner = owner;
-    return done;
-}
-
 void take_queries(KnnBatchState* state, RowBatch* batch)
 {
     for (uint32 i = 0; i < state->cache_count; ++i) {
         const Size bytes = sizeof(float) * state->caches[i].dimensions * Size{batch->row_count};
         batch->queries[i] = static_cast<float*>(MemoryContextAllocHuge(batch->context, bytes));
     }
-    // Where an error can't be caught, it ends the statement now rather than at the row's turn.
-    if (state->plain_column || !may_start_subtransaction()) {
-        for (uint32 i = 0; i < batch->row_count; ++i) take_row_query(state, batch, &batch->rows[i]);
-        return;
-    }
-    for (uint32 row = 0; row < batch->row_count;) {
-        if (!try_row_queries(state, batch, &row)) ++row;
-    }
+    for (uint32 i = 0; i < batch->row_count; ++i) take_row_query(state, batch, &batch->rows[i]);
 }
 
 void clear_rows(RowBatch* batch)
@@ -289,18 +274,15 @@ void clear_rows(RowBatch* batch)
     batch->ahead = {};
 }
 
-// The rows of a batch and their queries. False when there are no more.
-bool collect_rows(KnnBatchState* state, RowBatch* batch)
+// The rows of a batch, of which the first was read already, and their queries.
+void collect_rows(KnnBatchState* state, TupleTableSlot* first, RowBatch* batch)
 {
     clear_rows(batch);
-    if (state->ended) return false;
-    read_rows(state, batch);
-    if (batch->row_count == 0) return false;
-    state->batches++;
-    state->rows_read += batch->row_count;
+    read_rows(state, first, batch);
     state->width = Min(state->width * ramp_factor, state->most);
+    if (batch->row_count == 1) return;  // a search by itself is the scan's own
+    state->batches++;
     take_queries(state, batch);
-    return true;
 }
 
 // Have the answers to the current batch.
@@ -329,35 +311,65 @@ bool works_ahead(const KnnBatchState* state)
            state->width >= widest_batch(state);
 }
 
-// The next batch: rows, their queries, and the answers to them.
+// Forget the answers to the rows that were joined.
+void forget_answers(KnnBatchState* state)
+{
+    for (uint32 i = 0; state->prepared && i < state->cache_count; ++i) reset_knn_cache(&state->caches[i]);
+}
+
+// Have the engine search for the next batch while the rows of the current one are joined.
+void begin_ahead(KnnBatchState* state)
+{
+    RowBatch* next = state->next;
+    if (next->query_count == 0) return;
+    begin_next_batch(&state->caches[0], next->queries[0], next->query_count, &next->ahead, next->context);
+}
+
+// The next batch: rows, their queries, and the answers to them. False after the last row.
 bool read_batch(KnnBatchState* state)
 {
-    if (!state->prepared) prepare(state);
-    for (uint32 i = 0; i < state->cache_count; ++i) reset_knn_cache(&state->caches[i]);
-    ExecClearTuple(state->custom.ss.ss_ScanTupleSlot);
-    state->next_row = 0;
-    RowBatch* done = state->current;
-    if (state->next->row_count > 0) {
+    forget_answers(state);
+    if (state->prepared && state->next->row_count > 0) {
+        RowBatch* done = state->current;
         state->current = state->next;
         state->next = done;
         clear_rows(done);
-    } else if (!collect_rows(state, done)) {
-        return false;
+    } else {
+        TupleTableSlot* first = read_row(state);
+        if (first == nullptr) return false;
+        if (!state->prepared) prepare(state);
+        collect_rows(state, first, state->current);
     }
-    const bool ahead = works_ahead(state) && collect_rows(state, state->next);
+    state->next_row = 0;
+    if (works_ahead(state)) {
+        TupleTableSlot* first = read_row(state);
+        if (first != nullptr) collect_rows(state, first, state->next);
+    }
     answer_rows(state);
-    if (ahead && state->next->query_count > 0) {
-        RowBatch* next = state->next;
-        begin_next_batch(&state->caches[0], next->queries[0], next->query_count, &next->ahead, next->context);
-    }
+    begin_ahead(state);
     return true;
 }
 
-// The next row, whose searches are answered; an empty slot after the last one.
+// Hand on a row as it comes: the first of an outer side, which may be the only one.
+TupleTableSlot* next_single_row(KnnBatchState* state)
+{
+    TupleTableSlot* out = state->custom.ss.ss_ScanTupleSlot;
+    forget_answers(state);
+    TupleTableSlot* slot = read_row(state);
+    if (slot == nullptr) return ExecClearTuple(out);
+    state->width = Min(ramp_factor, state->most);
+    return ExecCopySlot(out, slot);
+}
+
+// The next row; an empty slot after the last one.
 TupleTableSlot* next_row(KnnBatchState* state)
 {
     const bool any = state->prepared && state->next_row < state->current->row_count;
-    if (!any && !read_batch(state)) return ExecClearTuple(state->custom.ss.ss_ScanTupleSlot);
+    if (!any) {
+        ExecClearTuple(state->custom.ss.ss_ScanTupleSlot);
+        if (state->width == 1) return next_single_row(state);
+        if (!read_batch(state)) return state->custom.ss.ss_ScanTupleSlot;
+    }
     const BatchRow& row = state->current->rows[state->next_row++];
     for (uint32 i = 0; i < state->cache_count; ++i) state->caches[i].current = row.query;
     return store_row(state, row);
@@ -380,7 +392,8 @@ TupleTableSlot* execute(CustomScanState* node)
 
 bool all_rows_taken(const KnnBatchState* state)
 {
-    return state->ended && state->next_row == state->current->row_count && state->next->row_count == 0;
+    if (!state->ended) return false;
+    return !state->prepared || (state->next_row == state->current->row_count && state->next->row_count == 0);
 }
 
 // Forget the rows that were read.
@@ -390,7 +403,7 @@ void drop_batch(KnnBatchState* state)
     ExecClearTuple(state->custom.ss.ss_ScanTupleSlot);
     for (uint32 i = 0; i < state->cache_count; ++i) {
         reset_knn_cache(&state->caches[i]);
-        state->caches[i].ahead = nullptr;
+        drop_next_batch(&state->caches[i]);
     }
     clear_rows(state->current);
     clear_rows(state->next);
@@ -413,10 +426,11 @@ void end(CustomScanState* node)
 void rescan_batch(CustomScanState* node)
 {
     KnnBatchState* state = state_of(node);
-    // A scan that was stopped early may be again.
-    if (state->prepared && !all_rows_taken(state)) state->width = 1;
+    // The next execution may be stopped early too, or have one row too.
+    if (!all_rows_taken(state) || state->rows_now <= 1) state->width = 1;
     drop_batch(state);
     state->ended = false;
+    state->rows_now = 0;
     if (node->ss.ps.chgParam != nullptr) UpdateChangedParamSet(state->child, node->ss.ps.chgParam);
     if (state->child->chgParam == nullptr) ExecReScan(state->child);
 }
@@ -477,8 +491,7 @@ void explain_counts(const KnnBatchState* state, ExplainState* explanation)
 void explain(CustomScanState* node, List*, ExplainState* explanation)
 {
     const KnnBatchState* state = state_of(node);
-    const int size = Max(1, setting_batch_size / Max(1, static_cast<int>(state->cache_count)));
-    ExplainPropertyInteger("Batch Size", nullptr, size, explanation);
+    ExplainPropertyInteger("Batch Size", nullptr, state->most, explanation);
     if (explanation->analyze) explain_counts(state, explanation);
 }
 

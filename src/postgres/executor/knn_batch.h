@@ -23,8 +23,8 @@ namespace pgwarp
 // Installs the planner's hook and registers the node. Called by _PG_init.
 void init_knn_batch();
 
-// What the plan carries. custom_exprs: the query vector over the outer row, LIMIT and OFFSET (null constants where
-// there are none). custom_private: the indexes' oids, and whether rows are filtered below the LIMIT.
+// The content of the plan node. custom_exprs: the query vector over the outer row, LIMIT and OFFSET, all of which raise
+// no error (read_ahead.h). custom_private: the indexes' oids, and whether rows are filtered below the LIMIT.
 struct KnnBatchPlan {
     Expr* query;
     Expr* limit;
@@ -32,6 +32,8 @@ struct KnnBatchPlan {
     List* indexes;
     bool filtered;
 };
+// LIMIT or OFFSET as the plan carries it: a null constant where there is none, or none that may be evaluated ahead.
+Expr* row_count_ahead(Node* count);
 List* knn_batch_expressions(const KnnBatchPlan& plan);
 List* knn_batch_private(const KnnBatchPlan& plan);
 KnnBatchPlan read_knn_batch_plan(const CustomScan* scan);

@@ -4,8 +4,9 @@
 
 #include "postgres/access/methods.h"
 #include "postgres/executor/custom_scan.h"
-#include "postgres/executor/distance_stop.h"
+#include "postgres/executor/knn_filter.h"
 #include "postgres/executor/partition_search.h"
+#include "postgres/executor/read_ahead.h"
 #include "postgres/settings.h"
 
 extern "C" {
@@ -102,7 +103,7 @@ bool match_path(Path* path, KnnSubquery* found)
             return match_all(reinterpret_cast<AppendPath*>(path)->subpaths, found);
         case T_CustomPath:
             if (Path* below = path_below_partition_search(path)) return match_path(below, found);
-            return path_below_distance_stop(path) != nullptr && match_path(path_below_distance_stop(path), found);
+            return path_below_knn_filter(path) != nullptr && match_path(path_below_knn_filter(path), found);
         case T_IndexPath:
             return found->limited && match_index(reinterpret_cast<IndexPath*>(path), found);
         default:
@@ -153,18 +154,6 @@ Node* replace_parameters(Node* node, void* context)
 #endif
 }
 
-// Whether an expression may be evaluated ahead of time, and more often than the plan says.
-bool may_run_ahead(Node* expression)
-{
-    return !contain_volatile_functions(expression) && !contain_subplans(expression);
-}
-
-Expr* row_count_expression(Node* expression)
-{
-    if (expression == nullptr) return reinterpret_cast<Expr*>(makeNullConst(INT8OID, -1, InvalidOid));
-    return static_cast<Expr*>(copyObjectImpl(expression));
-}
-
 // Whether the inner relation is a k-NN subquery whose queries come from the outer one; and if so, what to read ahead.
 Path* find_knn_subquery(const RelOptInfo* outer, const RelOptInfo* inner, KnnBatchPlan* plan)
 {
@@ -179,10 +168,8 @@ Path* find_knn_subquery(const RelOptInfo* outer, const RelOptInfo* inner, KnnBat
         if (!match_path(path, &found)) continue;
         OuterColumns columns = {inner->subplan_params, outer, false};
         Node* query = replace_parameters(found.query, &columns);
-        if (columns.failed || !contain_var_clause(query) || !may_run_ahead(query)) continue;
-        if (has_executor_parameter(found.limit, nullptr) || has_executor_parameter(found.offset, nullptr)) continue;
-        if (!may_run_ahead(found.limit) || !may_run_ahead(found.offset)) continue;
-        *plan = {reinterpret_cast<Expr*>(query), row_count_expression(found.limit), row_count_expression(found.offset),
+        if (columns.failed || !contain_var_clause(query) || !may_evaluate_ahead(query)) continue;
+        *plan = {reinterpret_cast<Expr*>(query), row_count_ahead(found.limit), row_count_ahead(found.offset),
                  found.indexes, found.filtered};
         return path;
     }
@@ -211,8 +198,10 @@ bool is_only_sorted_by(const PlannerInfo* root, Index sort_group)
 // The same projection with NULL in the place of the distance that the index orders by, where nobody reads it.
 Path* without_distance(const PlannerInfo* root, ProjectionPath* projection)
 {
-    if (!IsA(projection->subpath, IndexPath)) return &projection->path;
-    Node* distance = static_cast<Node*>(linitial(reinterpret_cast<IndexPath*>(projection->subpath)->indexorderbys));
+    const Path* scan = path_below_knn_filter(projection->subpath);
+    if (scan == nullptr) scan = projection->subpath;
+    if (!IsA(scan, IndexPath)) return &projection->path;
+    Node* distance = static_cast<Node*>(linitial(reinterpret_cast<const IndexPath*>(scan)->indexorderbys));
     PathTarget* target = copy_pathtarget(projection->path.pathtarget);
     bool found = false;
     ListCell* cell;
@@ -314,6 +303,12 @@ void add_join_paths(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelO
 }
 
 }  // namespace
+
+Expr* row_count_ahead(Node* count)
+{
+    if (count != nullptr && may_evaluate_ahead(count)) return static_cast<Expr*>(copyObjectImpl(count));
+    return reinterpret_cast<Expr*>(makeNullConst(INT8OID, -1, InvalidOid));
+}
 
 List* knn_batch_expressions(const KnnBatchPlan& plan)
 {

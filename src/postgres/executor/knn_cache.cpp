@@ -1,7 +1,12 @@
 #include "postgres/executor/knn_cache.h"
 
+#include "postgres/access/index_options.h"
 #include "postgres/access/scan.h"
 #include "postgres/engine/index_searches.h"
+
+extern "C" {
+#include "nodes/memnodes.h"
+}
 
 namespace pgwarp
 {
@@ -10,15 +15,63 @@ namespace
 {
 
 constexpr uint32 most_wanted = 1024;  // ahead; a scan that needs more goes on alone
-constexpr uint32 few_short_rows = 8;  // one in so many may need more without the others being asked again
+constexpr uint32 few_short_rows = 8;  // of scans that looked: one short of rows doesn't have the others asked again
 constexpr double filters_most = 2;    // rows taken for each that the LIMIT asks for, from which on filters run ahead
 constexpr double depth_margin = 1.3;  // beyond what scans usually take: most then need no row that wasn't filtered
 
-KnnCache* caches = nullptr;  // of all running queries of this process
+// The cache whose batch the engine works on ahead. At most one reply is on its way: it is taken before
+// another request is sent.
+KnnCache* begun_cache = nullptr;
 
-void forget_cache(void* argument)
+// The caches of one query. Found by the callback that the query's memory carries, and gone with it.
+struct QueryCaches {
+    MemoryContextCallback anchor;
+    KnnCache* first;
+};
+
+void forget_query(void* argument)
 {
-    unregister_knn_cache(static_cast<KnnCache*>(argument));
+    for (KnnCache* cache = static_cast<QueryCaches*>(argument)->first; cache != nullptr; cache = cache->next) {
+        if (begun_cache == cache) begun_cache = nullptr;
+    }
+}
+
+QueryCaches* find_query_caches(const EState* executor)
+{
+    for (MemoryContextCallback* callback = executor->es_query_cxt->reset_cbs; callback != nullptr;
+         callback = callback->next) {
+        if (callback->func == forget_query) return static_cast<QueryCaches*>(callback->arg);
+    }
+    return nullptr;
+}
+
+QueryCaches* make_query_caches(const EState* executor)
+{
+    auto* made = static_cast<QueryCaches*>(MemoryContextAllocZero(executor->es_query_cxt, sizeof(QueryCaches)));
+    made->anchor.func = forget_query;
+    made->anchor.arg = made;
+    MemoryContextRegisterResetCallback(executor->es_query_cxt, &made->anchor);
+    return made;
+}
+
+KnnCache* first_cache(const EState* executor)
+{
+    const QueryCaches* found = find_query_caches(executor);
+    return found != nullptr ? found->first : nullptr;
+}
+
+SearchSettings current_settings(const KnnCache* cache)
+{
+    SearchSettings settings = {recall_asked(cache->index), {}};
+    access_method_of(cache->index).add_settings(&settings.parameters);
+    return settings;
+}
+
+bool are_current(const KnnCache* cache, const SearchSettings& settings)
+{
+    const SearchSettings now = current_settings(cache);
+    return now.recall == settings.recall && now.parameters.count == settings.parameters.count &&
+           memcmp(now.parameters.items, settings.parameters.items, sizeof(Parameter) * now.parameters.count) == 0;
 }
 
 bool many_are_short(const KnnCache& cache)
@@ -41,9 +94,14 @@ void count_answers(KnnCache* cache, const BatchAnswer* found, uint32 count)
     cache->counts.queries += count;
 }
 
+PlanSearch plan_of(const KnnCache& cache)
+{
+    return cache.is_filtered ? plan_placed_search : plan_placed_rungs;
+}
+
 BatchQueries make_queries(const KnnCache* cache, const float* vectors, uint32 count, uint32 wanted)
 {
-    return {cache->index, plan_placed_search, wanted, vectors, count, cache->dimensions};
+    return {cache->index, plan_of(*cache), wanted, vectors, count, cache->dimensions};
 }
 
 // Search for queries [first, first + count) of the batch.
@@ -66,7 +124,7 @@ void search_together(KnnCache* caches, uint32 count)
     auto* searches = static_cast<IndexSearch*>(palloc0(sizeof(IndexSearch) * count));
     for (uint32 i = 0; i < count; ++i) searches[i] = {caches[i].index, caches[i].wanted, nullptr};
     IndexSearchCounts counts = {};
-    search_indexes(plan_placed_search, searches, count, first.metric, first.queries, first.count, first.dimensions,
+    search_indexes(plan_of(first), searches, count, first.metric, first.queries, first.count, first.dimensions,
                    &counts);
     for (uint32 i = 0; i < count; ++i) caches[i].answers = searches[i].answers;
     first.counts.requests += counts.requests;
@@ -151,20 +209,20 @@ const BatchAnswer* take_answer(KnnCache* cache, const AnsweredScan& scan)
 
 }  // namespace
 
-void register_knn_cache(KnnCache* cache, MemoryContext query_context)
+void register_knn_cache(KnnCache* cache)
 {
-    auto* callback =
-        static_cast<MemoryContextCallback*>(MemoryContextAlloc(query_context, sizeof(MemoryContextCallback)));
-    callback->func = forget_cache;
-    callback->arg = cache;
-    MemoryContextRegisterResetCallback(query_context, callback);
-    cache->next = caches;
-    caches = cache;
+    QueryCaches* of_query = find_query_caches(cache->executor);
+    if (of_query == nullptr) of_query = make_query_caches(cache->executor);
+    cache->next = of_query->first;
+    of_query->first = cache;
 }
 
 void unregister_knn_cache(KnnCache* cache)
 {
-    for (KnnCache** link = &caches; *link != nullptr; link = &(*link)->next) {
+    QueryCaches* of_query = find_query_caches(cache->executor);
+    if (of_query == nullptr) return;
+    drop_next_batch(cache);
+    for (KnnCache** link = &of_query->first; *link != nullptr; link = &(*link)->next) {
         if (*link == cache) {
             *link = cache->next;
             return;
@@ -198,7 +256,10 @@ void fill_knn_caches(KnnCache* caches, uint32 count)
 {
     if (count == 0 || caches[0].count == 0) return;
     keep_next_batches();
-    for (uint32 i = 0; i < count; ++i) caches[i].wanted = caches[i].next_wanted;
+    for (uint32 i = 0; i < count; ++i) {
+        caches[i].wanted = caches[i].next_wanted;
+        caches[i].settings = current_settings(&caches[i]);
+    }
     if (count > 1) search_together(caches, count);
     for (uint32 i = 0; i < count; ++i) {
         KnnCache& cache = caches[i];
@@ -214,6 +275,8 @@ void begin_next_batch(KnnCache* cache, const float* vectors, uint32 count, Batch
     keep_next_batches();
     cache->ahead = ahead;
     cache->ahead_context = context;
+    cache->ahead_settings = current_settings(cache);
+    begun_cache = cache;
     MemoryContext outer = MemoryContextSwitchTo(context);
     begin_batch(make_queries(cache, vectors, count, cache->next_wanted), ahead);
     MemoryContextSwitchTo(outer);
@@ -223,18 +286,24 @@ uint32 most_queries_ahead(const KnnCache& cache)
 {
     const IndexState state = read_index_state(cache.index);
     SearchRequest request = {};
-    if (!index_is_empty(state)) plan_placed_search(cache.index, state, cache.next_wanted, &request);
+    if (!index_is_empty(state)) plan_of(cache)(cache.index, state, cache.next_wanted, &request);
     return queries_per_request(cache.dimensions, request);
+}
+
+void drop_next_batch(KnnCache* cache)
+{
+    cache->ahead = nullptr;
+    if (begun_cache == cache) begun_cache = nullptr;
 }
 
 void keep_next_batches()
 {
-    for (KnnCache* cache = caches; cache != nullptr; cache = cache->next) {
-        if (cache->ahead == nullptr) continue;
-        MemoryContext outer = MemoryContextSwitchTo(cache->ahead_context);
-        finish_batch(cache->ahead);
-        MemoryContextSwitchTo(outer);
-    }
+    KnnCache* cache = begun_cache;
+    begun_cache = nullptr;
+    if (cache == nullptr) return;
+    MemoryContext outer = MemoryContextSwitchTo(cache->ahead_context);
+    finish_batch(cache->ahead);
+    MemoryContextSwitchTo(outer);
 }
 
 bool take_next_batch(KnnCache* cache)
@@ -242,11 +311,12 @@ bool take_next_batch(KnnCache* cache)
     keep_next_batches();
     const BatchAhead* ahead = cache->ahead;
     cache->ahead = nullptr;
-    if (ahead->answers == nullptr) {
+    if (ahead->answers == nullptr || !are_current(cache, cache->ahead_settings)) {
         fill_knn_caches(cache, 1);
         return false;
     }
     cache->answers = ahead->answers;
+    cache->settings = cache->ahead_settings;
     cache->wanted = ahead->queries.wanted;
     count_answers(cache, cache->answers, cache->count);
     return true;
@@ -254,8 +324,8 @@ bool take_next_batch(KnnCache* cache)
 
 KnnCache* find_knn_cache(const EState* executor, Relation index)
 {
-    for (KnnCache* cache = caches; cache != nullptr; cache = cache->next) {
-        if (cache->executor != executor || cache->current == no_query) continue;
+    for (KnnCache* cache = first_cache(executor); cache != nullptr; cache = cache->next) {
+        if (cache->current == no_query) continue;
         if (RelationGetRelid(cache->index) == RelationGetRelid(index)) return cache;
     }
     return nullptr;
@@ -265,13 +335,13 @@ bool answers_query(const KnnCache* cache, const float* query, uint32 dimensions)
 {
     if (cache->current == no_query || cache->dimensions != dimensions) return false;
     const float* theirs = cache->queries + uint64{cache->current} * dimensions;
-    return memcmp(theirs, query, sizeof(float) * dimensions) == 0;
+    return memcmp(theirs, query, sizeof(float) * dimensions) == 0 && are_current(cache, cache->settings);
 }
 
 KnnCache* find_answering_cache(const EState* executor, Relation index, const float* query, uint32 dimensions)
 {
-    for (KnnCache* cache = caches; cache != nullptr; cache = cache->next) {
-        if (cache->executor != executor || RelationGetRelid(cache->index) != RelationGetRelid(index)) continue;
+    for (KnnCache* cache = first_cache(executor); cache != nullptr; cache = cache->next) {
+        if (RelationGetRelid(cache->index) != RelationGetRelid(index)) continue;
         if (answers_query(cache, query, dimensions)) return cache;
     }
     return nullptr;

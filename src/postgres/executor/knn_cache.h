@@ -1,11 +1,14 @@
 // Answers fetched ahead for the outer rows of a k-NN join: KnnBatch fills them, the index scan on the inner side finds
-// its own there. Only a hint: what isn't found is searched for as always.
+// its own there. The cache is a hint: a scan without an answer searches by itself. The caches of a query lie in its
+// memory and are found there: an answer is for scans of the same query, that is of the same snapshot, of the same
+// index, for the very query vector of the row that is being joined, under the settings that it was searched with.
 #pragma once
 
 #include "numeric/metric.h"
 #include "postgres/access/heap_prefetch.h"
 #include "postgres/engine/batch_search.h"
 #include "postgres/executor/answer_filter.h"
+#include "protocol/parameters.h"
 
 extern "C" {
 #include "nodes/execnodes.h"
@@ -27,6 +30,12 @@ struct KnnCacheCounts {
     ParameterList settings;  // of the last request
 };
 
+// The settings that a search depends on. They may change during a statement that goes on for long, as a cursor does.
+struct SearchSettings {
+    double recall;
+    ParameterList parameters;  // of the method
+};
+
 // One index's answers for the rows of a batch. Owned by its KnnBatch node; in its memory.
 struct KnnCache {
     const EState* executor;  // only its scans may look
@@ -37,12 +46,15 @@ struct KnnCache {
     float* queries;         // [count][dimensions], as the engine wants them
     BatchAnswer* answers;   // [count]
     uint32 count;
-    uint32 current;      // the query of the outer row that is being joined, or no_query
-    uint32 wanted;       // rows that the answers were asked for
-    uint32 next_wanted;  // rows that the next batch will ask for
+    SearchSettings settings;  // that the answers are for
+    uint32 current;           // the query of the outer row that is being joined, or no_query
+    uint32 wanted;            // rows that the answers were asked for
+    uint32 next_wanted;       // rows that the next batch will ask for
     uint32 least_wanted;
+    bool is_filtered;   // below the LIMIT: searches are as deep as they are asked to be, not rung by rung
     BatchAhead* ahead;  // the batch after this one, if it was begun
     MemoryContext ahead_context;
+    SearchSettings ahead_settings;
     uint32 used;  // rows of this batch that were looked up, and how many of them needed more
     uint32 short_rows;
     uint32 taken;               // rows that the current scan took
@@ -61,8 +73,8 @@ struct KnnCache {
     KnnCache* next;
 };
 
-// The scans of `executor` may look into the cache from now on, until it is unregistered or `query_context` goes.
-void register_knn_cache(KnnCache* cache, MemoryContext query_context);
+// The scans of the cache's query may look into it from now on, until it is unregistered or the query's memory goes.
+void register_knn_cache(KnnCache* cache);
 void unregister_knn_cache(KnnCache* cache);
 
 // Forgets the batch, and learns from it how many rows to ask for in the next one.
@@ -74,7 +86,9 @@ void fill_knn_caches(KnnCache* caches, uint32 count);
 void begin_next_batch(KnnCache* cache, const float* vectors, uint32 count, BatchAhead* ahead, MemoryContext context);
 // Queries that one request has room for, as many rows as the next batch will ask for: only such a batch can be begun.
 uint32 most_queries_ahead(const KnnCache& cache);
-// Takes the replies that are on their way: another request would throw them away.
+// Gives up a batch that was begun.
+void drop_next_batch(KnnCache* cache);
+// Takes the reply that is on its way, if any: another request would throw it away.
 void keep_next_batches();
 // As fill_knn_caches(), for a batch that was begun. False when its answers are gone; they were searched for anew.
 bool take_next_batch(KnnCache* cache);
@@ -83,6 +97,7 @@ bool take_next_batch(KnnCache* cache);
 KnnCache* find_knn_cache(const EState* executor, Relation index);
 // Among these the one with an answer to this query.
 KnnCache* find_answering_cache(const EState* executor, Relation index, const float* query, uint32 dimensions);
+// Whether the answers to the current row are to this query, under the settings of now.
 bool answers_query(const KnnCache* cache, const float* query, uint32 dimensions);
 // That answer. The rows that are fetched next are brought near. Where scans took many more rows than their LIMIT asks
 // for, it is without those that the scan's filter would drop, as far as they are known.

@@ -13,25 +13,31 @@ namespace pgwarp
 // Installs the ExecutorStart hook. Called by _PG_init.
 void init_limit_hint();
 
+struct FilteredScan;
 struct PartitionSearch;
-struct WatchedScan;
 
-// What is known of the plan above a scan. `limit` is null when there is no LIMIT above it.
+// A LIMIT that takes every row of a node as it is: the node is never asked for more rows than count and offset, so a
+// Sort may forget the others. `limit` is null where that isn't certain.
+struct TupleBound {
+    const LimitState* limit;
+};
+
+// The plan above a scan, as far as it is known. It lives in the memory of the query. `limit` is null when there is no
+// LIMIT above it. It says how many rows are likely asked for: more may be, where some are dropped on the way.
 struct LimitHint {
     const LimitState* limit;
+    TupleBound bound;
     PlanState* node;              // of the scan
     bool filtered;                // rows are filtered between the scan and the LIMIT
+    FilteredScan* filter;         // shared with the KnnFilter above the scan, or null
     PartitionSearch* partitions;  // the scans that are searched for together with this one, or null
     uint32 partition;             // its number there
 };
 
-// The hint for the scan of `index` that is being begun. Called by ambeginscan; the pointer lives as long as the scan.
-LimitHint take_limit_hint(Oid index);
-
-// The scan that will begin next, out of the plan's order.
-void expect_scan(WatchedScan* scan);
-
 // Rows that the LIMIT asks for now; 0 when it has none.
 int64 limit_hint_rows(const LimitHint& hint);
+
+// Rows that the node is asked for at most, now, as ExecSetTupleBound() takes them; -1 when there is no such number.
+int64 tuples_needed(const TupleBound& bound);
 
 }  // namespace pgwarp

@@ -6,6 +6,7 @@ extern "C" {
 #include "catalog/pg_type_d.h"
 #include "executor/execPartition.h"
 #include "executor/executor.h"
+#include "executor/instrument.h"
 #include "lib/binaryheap.h"
 #include "miscadmin.h"
 #include "utils/sortsupport.h"
@@ -14,22 +15,18 @@ extern "C" {
 namespace pgwarp
 {
 
-namespace
-{
-
 // A child that has begun is known by the row in its slot, one that has not by its bound.
 struct PartitionMerge {
     MergeAppendState* node;
     PartitionSearch* search;
-    bool has_bounds;  // the children are ordered by a distance, the nearest first
+    binaryheap* heap;  // of the children that may have rows, the nearest on top
+    bool has_bounds;   // the children are ordered by a distance, the nearest first
     bool* begun;
     double* bounds;
 };
 
-PartitionMerge* merge_of(MergeAppendState* node)
+namespace
 {
-    return static_cast<PartitionMerge*>(node->ms_heap->bh_arg);
-}
 
 Datum sort_value(const PartitionMerge& merge, int child, int key, bool* is_null)
 {
@@ -68,7 +65,6 @@ int compare_children(Datum a, Datum b, void* argument)
 // Fetch a child's next row. False: it has none.
 bool fetch_row(PartitionMerge* merge, int child)
 {
-    if (!merge->begun[child]) expect_partition(merge->search, child);
     merge->begun[child] = true;
     TupleTableSlot* slot = ExecProcNode(merge->node->mergeplans[child]);
     merge->node->ms_slots[child] = slot;
@@ -78,14 +74,14 @@ bool fetch_row(PartitionMerge* merge, int child)
 // Fetch a row of the child on top of the heap, and put it to its place.
 void advance_first(PartitionMerge* merge, int child)
 {
-    binaryheap* heap = merge->node->ms_heap;
     if (fetch_row(merge, child)) {
-        binaryheap_replace_first(heap, Int32GetDatum(child));
+        binaryheap_replace_first(merge->heap, Int32GetDatum(child));
     } else {
-        binaryheap_remove_first(heap);
+        binaryheap_remove_first(merge->heap);
     }
 }
 
+// As ExecMergeAppend() does before it begins.
 void find_children(MergeAppendState* node)
 {
     if (node->ms_valid_subplans != nullptr) return;
@@ -101,22 +97,20 @@ void begin_merge(PartitionMerge* merge)
 {
     MergeAppendState* node = merge->node;
     find_children(node);
+    binaryheap_reset(merge->heap);
     memset(merge->begun, 0, sizeof(bool) * node->ms_nplans);
     for (int child = -1; (child = bms_next_member(node->ms_valid_subplans, child)) >= 0;) {
         const bool waits = merge->has_bounds && partition_bound(merge->search, child, &merge->bounds[child]);
-        if (waits || fetch_row(merge, child)) binaryheap_add_unordered(node->ms_heap, Int32GetDatum(child));
+        if (waits || fetch_row(merge, child)) binaryheap_add_unordered(merge->heap, Int32GetDatum(child));
     }
-    binaryheap_build(node->ms_heap);
-    node->ms_initialized = true;
+    binaryheap_build(merge->heap);
+    node->ms_initialized = true;  // until ExecReScan()
 }
 
-// In place of the node's own function.
-TupleTableSlot* next_row(PlanState* state)
+TupleTableSlot* next_row(PartitionMerge* merge)
 {
-    CHECK_FOR_INTERRUPTS();
-    auto* node = castNode(MergeAppendState, state);
-    PartitionMerge* merge = merge_of(node);
-    binaryheap* heap = node->ms_heap;
+    const MergeAppendState* node = merge->node;
+    binaryheap* heap = merge->heap;
     if (node->ms_nplans == 0) return nullptr;
     if (!node->ms_initialized) {
         begin_merge(merge);
@@ -140,7 +134,7 @@ bool orders_by_distance(const MergeAppendState* node)
 
 }  // namespace
 
-void merge_by_bounds(MergeAppendState* node, PartitionSearch* search)
+PartitionMerge* make_partition_merge(MergeAppendState* node, PartitionSearch* search)
 {
     const int children = Max(1, node->ms_nplans);
     auto* merge = static_cast<PartitionMerge*>(palloc0(sizeof(PartitionMerge)));
@@ -149,8 +143,19 @@ void merge_by_bounds(MergeAppendState* node, PartitionSearch* search)
     merge->has_bounds = orders_by_distance(node);
     merge->begun = static_cast<bool*>(palloc0(sizeof(bool) * children));
     merge->bounds = static_cast<double*>(palloc0(sizeof(double) * children));
-    node->ms_heap = binaryheap_allocate(children, compare_children, merge);
-    ExecSetExecProcNode(&node->ps, next_row);
+    merge->heap = binaryheap_allocate(children, compare_children, merge);
+    return merge;
+}
+
+TupleTableSlot* next_merged_row(PartitionMerge* merge)
+{
+    PlanState* node = &merge->node->ps;
+    CHECK_FOR_INTERRUPTS();
+    if (node->chgParam != nullptr) ExecReScan(node);
+    if (node->instrument != nullptr) InstrStartNode(node->instrument);
+    TupleTableSlot* slot = next_row(merge);
+    if (node->instrument != nullptr) InstrStopNode(node->instrument, TupIsNull(slot) ? 0.0 : 1.0);
+    return slot;
 }
 
 }  // namespace pgwarp

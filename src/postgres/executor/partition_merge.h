@@ -1,5 +1,8 @@
-// The order below KnnPartitions: Merge Append's, but a scan whose answer lies beyond the rows that are asked for is
-// never begun. All that Merge Append would fetch of it is a row to compare; its answer tells as much.
+// The order of KnnPartitions: that of Merge Append, but a scan is never begun if its answer lies beyond the wanted
+// rows. Merge Append would fetch the scan's first row only to compare it; the answer already has that row's distance.
+//
+// The Merge Append is PostgreSQL's own node, which makes and ends its children, prunes them and begins them anew. Only
+// its merging isn't used: KnnPartitions never executes it and takes the children's rows itself.
 #pragma once
 
 #include "postgres/executor/limit_hint.h"
@@ -7,7 +10,12 @@
 namespace pgwarp
 {
 
-// Has the node merge its children that way. Those of which partition_bound() knows nothing begin at once.
-void merge_by_bounds(MergeAppendState* merge, PartitionSearch* search);
+struct PartitionMerge;
+
+// For a node that has just been made. Children of which partition_bound() knows nothing begin at once.
+PartitionMerge* make_partition_merge(MergeAppendState* node, PartitionSearch* search);
+
+// The next row: the one that ExecProcNode() on the Merge Append would return.
+TupleTableSlot* next_merged_row(PartitionMerge* merge);
 
 }  // namespace pgwarp

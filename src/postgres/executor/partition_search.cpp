@@ -6,14 +6,15 @@
 #include "postgres/access/scan.h"
 #include "postgres/engine/index_searches.h"
 #include "postgres/executor/custom_scan.h"
-#include "postgres/executor/distance_stop.h"
 #include "postgres/executor/knn_cache.h"
+#include "postgres/executor/knn_filter.h"
 #include "postgres/executor/partition_merge.h"
 #include "postgres/settings.h"
 
 extern "C" {
 #include "commands/explain.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "storage/predicate.h"
 #include "utils/float.h"
 #if PG_VERSION_NUM >= 180000
@@ -32,14 +33,14 @@ struct PartitionScan {
     IndexScanState* scan;
     int plan;  // its position among the Merge Append's
     LimitHint hint;
-    WatchedScan* watched;
     const BatchAnswer* answer;
 };
 
 struct PartitionSearch {
     const EState* executor;
     MergeAppendState* merge;
-    LimitHint hint;  // of the node
+    PartitionMerge* order;  // in which its children's rows are handed on
+    TupleBound bound;       // of the node
     PartitionScan* scans;
     uint32 count;
     const PartitionScan** scan_of_child;  // null: something else
@@ -58,7 +59,7 @@ struct PartitionsState {
     CustomScanState custom;
     PlanState* child;
     PartitionSearch* search;  // null: the child is no Merge Append
-    bool bounded;             // the child knows the LIMIT
+    bool bounded;             // the child knows the bound
 };
 
 PartitionsState* state_of(CustomScanState* node)
@@ -91,24 +92,28 @@ void begin(CustomScanState* node, EState* executor, int flags)
     if (IsA(state->child, MergeAppendState)) {
         auto* merge = castNode(MergeAppendState, state->child);
         state->search = make_search(merge, executor);
-        merge_by_bounds(merge, state->search);
+        state->search->order = make_partition_merge(merge, state->search);
     }
 }
 
-// A sort below, of a partition without an index, needs no more rows than the LIMIT.
+// A sort below, of a partition without an index, needs no more rows than the LIMIT. The LIMIT tells PostgreSQL's own
+// nodes, but not a custom scan.
 void bound_child(PartitionsState* state)
 {
-    const LimitHint hint = state->search != nullptr ? state->search->hint : LimitHint{};
-    const int64 rows = hint.filtered ? 0 : limit_hint_rows(hint);
-    ExecSetTupleBound(rows > 0 ? rows : -1, state->child);
+    ExecSetTupleBound(state->search != nullptr ? tuples_needed(state->search->bound) : -1, state->child);
     state->bounded = true;
+}
+
+TupleTableSlot* next_row(const PartitionsState* state)
+{
+    return state->search != nullptr ? next_merged_row(state->search->order) : ExecProcNode(state->child);
 }
 
 TupleTableSlot* execute(CustomScanState* node)
 {
     PartitionsState* state = state_of(node);
     if (!state->bounded) bound_child(state);
-    TupleTableSlot* slot = ExecProcNode(state->child);
+    TupleTableSlot* slot = next_row(state);
     if (TupIsNull(slot) || node->ss.ps.ps_ProjInfo == nullptr) return slot;
     ExprContext* context = node->ss.ps.ps_ExprContext;
     ResetExprContext(context);
@@ -168,13 +173,34 @@ const PlanState* scan_of_partition(const PlanState* node)
     while (node != nullptr && !IsA(node, IndexScanState)) {
         if (IsA(node, ResultState)) {
             node = outerPlanState(node);
-        } else if (is_distance_stop(node)) {
-            node = static_cast<PlanState*>(linitial(reinterpret_cast<const CustomScanState*>(node)->custom_ps));
+        } else if (is_knn_filter(node)) {
+            node = scan_below_knn_filter(node);
         } else {
             return nullptr;
         }
     }
     return node;
+}
+
+// The answers fit into work_mem together. A scan whose answer isn't deep enough searches by itself: of many partitions
+// few have all the rows.
+void limit_answers(IndexSearch* searches, uint32 count)
+{
+    const uint64 room = uint64{1024} * static_cast<uint64>(work_mem) / (sizeof(Result) * Max(1U, count));
+    for (uint32 i = 0; i < count; ++i) {
+        searches[i].wanted = static_cast<uint32>(Min(uint64{searches[i].wanted}, Max(room, uint64{1})));
+    }
+}
+
+// Whether two scans are ordered by the same distance: one operator, one query.
+bool order_alike(const IndexScanState* a, const IndexScanState* b)
+{
+    Node* one = static_cast<Node*>(linitial(castNode(IndexScan, a->ss.ps.plan)->indexorderbyorig));
+    Node* other = static_cast<Node*>(linitial(castNode(IndexScan, b->ss.ps.plan)->indexorderbyorig));
+    if (!IsA(one, OpExpr) || !IsA(other, OpExpr)) return false;
+    const auto* left = castNode(OpExpr, one);
+    const auto* right = castNode(OpExpr, other);
+    return left->opno == right->opno && equal(lsecond(left->args), lsecond(right->args));
 }
 
 // The scans that this execution of the Merge Append begins, run-time pruning done. Serializable transactions see them
@@ -192,6 +218,7 @@ IndexSearch* collect_searches(PartitionSearch* search, uint32** numbers, uint32*
         searches[*count] = {index, first_wanted(scan.hint), nullptr};
         (*numbers)[(*count)++] = i;
     }
+    limit_answers(searches, *count);
     return searches;
 }
 
@@ -209,7 +236,10 @@ void fetch_answers(PartitionSearch* search, Metric metric, const float* query, u
     IndexSearch* searches = collect_searches(search, &numbers, &count);
     if (count > 1) {
         keep_next_batches();
-        search_indexes(plan_normal_search, searches, count, metric, search->query, 1, dimensions, &search->counts);
+        // All partitions have the same conditions.
+        const bool filtered = search->scans[numbers[0]].hint.filter != nullptr;
+        search_indexes(filtered ? plan_normal_search : plan_rungs, searches, count, metric, search->query, 1,
+                       dimensions, &search->counts);
         for (uint32 i = 0; i < count; ++i) search->scans[numbers[i]].answer = searches[i].answers;
     }
     MemoryContextSwitchTo(outer);
@@ -226,24 +256,26 @@ PartitionSearch* partition_search_of(PlanState* node)
     return custom->methods == &execution_methods ? state_of(custom)->search : nullptr;
 }
 
-void limit_partition_search(PartitionSearch* search, const LimitHint& hint)
+void limit_partition_search(PartitionSearch* search, const TupleBound& bound)
 {
-    search->hint = hint;
+    search->bound = bound;
 }
 
-void add_partition_scan(PlanState* node, LimitHint* hint, WatchedScan* watched)
+void add_partition_scan(PlanState* node, LimitHint* hint)
 {
     PartitionSearch* search = hint->partitions;
     MergeAppendState* merge = search->merge;
     int plan = search->count > 0 ? search->scans[search->count - 1].plan + 1 : 0;
     while (plan < merge->ms_nplans && scan_of_partition(merge->mergeplans[plan]) != node) ++plan;
-    if (plan == merge->ms_nplans) {
+    const bool fits = plan < merge->ms_nplans &&
+                      (search->count == 0 || order_alike(search->scans[0].scan, castNode(IndexScanState, node)));
+    if (!fits) {
         hint->partitions = nullptr;
         return;
     }
     hint->partition = search->count;
     PartitionScan* scan = &search->scans[search->count++];
-    *scan = {castNode(IndexScanState, node), plan, *hint, watched, nullptr};
+    *scan = {castNode(IndexScanState, node), plan, *hint, nullptr};
     search->scan_of_child[plan] = scan;
 }
 
@@ -263,11 +295,6 @@ bool partition_bound(const PartitionSearch* search, int child, double* bound)
     }
     *bound -= bound_slack * std::fabs(*bound);
     return !std::isnan(*bound);
-}
-
-void expect_partition(const PartitionSearch* search, int child)
-{
-    if (const PartitionScan* scan = search->scan_of_child[child]) expect_scan(scan->watched);
 }
 
 bool partition_shape(const PartitionSearch* search, uint32 number, Metric* metric, uint32* dimensions)

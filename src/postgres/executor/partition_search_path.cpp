@@ -1,14 +1,12 @@
 // The planner's side of KnnPartitions: put above each ordered union of index scans of ours.
 #include "postgres/access/methods.h"
 #include "postgres/executor/custom_scan.h"
-#include "postgres/executor/distance_stop.h"
+#include "postgres/executor/knn_filter.h"
 #include "postgres/executor/partition_search.h"
 #include "postgres/settings.h"
 
 extern "C" {
-#include "access/genam.h"
 #include "optimizer/planner.h"
-#include "utils/rel.h"
 }
 
 namespace pgwarp
@@ -19,44 +17,38 @@ namespace
 
 create_upper_paths_hook_type previous_hook = nullptr;
 
-// An access method known to be ours saves opening the next index.
-struct OurMethod {
-    Oid method;
-};
-
-bool is_ours(const IndexOptInfo* info, OurMethod* known)
-{
-    if (info->relam == known->method) return true;
-    Relation index = index_open(info->indexoid, NoLock);
-    const bool ours = find_access_method(index->rd_indam->amoptions) != nullptr;
-    index_close(index, NoLock);
-    if (ours) known->method = info->relam;
-    return ours;
-}
-
-bool is_knn_scan(Path* path, OurMethod* known)
+bool is_knn_scan(Path* path)
 {
     if (IsA(path, ProjectionPath)) path = reinterpret_cast<ProjectionPath*>(path)->subpath;
-    if (Path* below = path_below_distance_stop(path)) path = below;
+    if (Path* below = path_below_knn_filter(path)) path = below;
     if (!IsA(path, IndexPath)) return false;
     const auto* index = reinterpret_cast<const IndexPath*>(path);
-    return list_length(index->indexorderbys) == 1 && is_ours(index->indexinfo, known);
+    return list_length(index->indexorderbys) == 1 && find_access_method(index->indexinfo) != nullptr;
 }
 
 bool merges_knn_scans(const MergeAppendPath* path)
 {
-    OurMethod known = {InvalidOid};
     int scans = 0;
     ListCell* cell;
     foreach (cell, path->subpaths) {
-        if (is_knn_scan(static_cast<Path*>(lfirst(cell)), &known) && ++scans == 2) return true;
+        if (is_knn_scan(static_cast<Path*>(lfirst(cell))) && ++scans == 2) return true;
     }
     return false;
 }
 
+// The Merge Append itself. Where it sorts by more columns than its path gives, as that of a UNION ALL does, a Result
+// above it takes these away again; KnnPartitions works with them too.
+Plan* find_merge_append(Plan* child)
+{
+    const bool projects = IsA(child, Result) && reinterpret_cast<const ::Result*>(child)->resconstantqual == nullptr &&
+                          outerPlan(child) != nullptr && IsA(outerPlan(child), MergeAppend);
+    return projects ? outerPlan(child) : child;
+}
+
 Plan* plan_partition_search(PlannerInfo*, RelOptInfo*, CustomPath* path, List* targets, List*, List* plans)
 {
-    return make_custom_plan(path, targets, plans, NIL, NIL, &partition_search_scan_methods);
+    List* merge = list_make1(find_merge_append(static_cast<Plan*>(linitial(plans))));
+    return make_custom_plan(path, targets, merge, NIL, NIL, &partition_search_scan_methods);
 }
 
 const CustomPathMethods path_methods = {"KnnPartitions", plan_partition_search, nullptr};

@@ -6,12 +6,11 @@
 #include "postgres/settings.h"
 
 extern "C" {
-#include "access/parallel.h"
-#include "executor/executor.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
+#include "nodes/parsenodes.h"
 #include "optimizer/optimizer.h"
-#include "tcop/pquery.h"
-#include "utils/portal.h"
+#include "optimizer/planner.h"
 }
 
 namespace pgwarp
@@ -20,7 +19,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr int first_node_number = 1 << 20;  // of the nodes that are added; the planner's are smaller
+planner_hook_type previous_planner = nullptr;
 
 // The target list that a column refers to, and the plan whose list it is; NIL for a column of a table.
 List* referred_list(const Plan* plan, const Var* column, const Plan** below)
@@ -223,6 +222,9 @@ Plan* split_node(Plan* node, const Split& split, int number)
     plan.total_cost = node->total_cost;
     plan.plan_rows = node->plan_rows;
     plan.plan_width = node->plan_width;
+#if PG_VERSION_NUM >= 180000
+    plan.disabled_nodes = node->disabled_nodes;
+#endif
     plan.plan_node_id = number;
     plan.extParam = bms_copy(node->extParam);
     plan.allParam = bms_copy(node->allParam);
@@ -242,9 +244,44 @@ Plan* split_node(Plan* node, const Split& split, int number)
     return &plan;
 }
 
+int largest_node_number(const Plan* plan);
+
+int largest_number_of(const List* plans)
+{
+    int largest = -1;
+    ListCell* cell;
+    foreach (cell, plans) largest = Max(largest, largest_node_number(static_cast<const Plan*>(lfirst(cell))));
+    return largest;
+}
+
+// Of the nodes of a plan.
+int largest_node_number(const Plan* plan)
+{
+    if (plan == nullptr) return -1;
+    check_stack_depth();
+    int largest = Max(largest_node_number(plan->lefttree), largest_node_number(plan->righttree));
+    largest = Max(largest, plan->plan_node_id);
+    switch (nodeTag(plan)) {
+        case T_SubqueryScan:
+            return Max(largest, largest_node_number(reinterpret_cast<const SubqueryScan*>(plan)->subplan));
+        case T_Append:
+            return Max(largest, largest_number_of(reinterpret_cast<const Append*>(plan)->appendplans));
+        case T_MergeAppend:
+            return Max(largest, largest_number_of(reinterpret_cast<const MergeAppend*>(plan)->mergeplans));
+        case T_BitmapAnd:
+            return Max(largest, largest_number_of(reinterpret_cast<const BitmapAnd*>(plan)->bitmapplans));
+        case T_BitmapOr:
+            return Max(largest, largest_number_of(reinterpret_cast<const BitmapOr*>(plan)->bitmapplans));
+        case T_CustomScan:
+            return Max(largest, largest_number_of(reinterpret_cast<const CustomScan*>(plan)->custom_plans));
+        default:
+            return largest;
+    }
+}
+
 struct Rewriting {
     PlannedStmt* statement;
-    int count;
+    int next_node_number;
 };
 
 void rewrite_plan(Rewriting* rewriting, Plan** link);
@@ -289,7 +326,7 @@ void rewrite_plan(Rewriting* rewriting, Plan** link)
     rewrite_children(rewriting, plan);
     Split split = {};
     while (may_split(*link) && find_split(rewriting->statement, *link, &split) && may_apply(split, *link)) {
-        *link = split_node(*link, split, first_node_number + rewriting->count++);
+        *link = split_node(*link, split, rewriting->next_node_number++);
     }
 }
 
@@ -304,35 +341,39 @@ void rewrite_subplans(Rewriting* rewriting, PlannedStmt* statement)
     }
 }
 
-// Whether the query is a cursor's own: the node that WHERE CURRENT OF looks for must be as the planner made it.
-bool is_of_cursor()
+// Rows that are locked or changed want the plan as the planner made it, and so do cursors: they may go backward, and
+// WHERE CURRENT OF looks for the node that reads the table.
+bool may_rewrite(const PlannedStmt* statement, int cursor_options)
 {
-    return ActivePortal != nullptr && ActivePortal->name[0] != '\0' && ActivePortal->strategy == PORTAL_ONE_SELECT &&
-           ActivePortal->queryDesc == nullptr;
-}
-
-// Rows that are locked or changed, and cursors, want the plan as the planner made it.
-bool may_rewrite(const QueryDesc* query, int flags)
-{
-    const PlannedStmt* statement = query->plannedstmt;
     if (statement->subplans == NIL || statement->rowMarks != NIL || statement->hasModifyingCTE) return false;
     if (statement->commandType != CMD_SELECT && statement->commandType != CMD_INSERT) return false;
-    if ((flags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0 || IsParallelWorker()) return false;
-    return !is_of_cursor();
+    return (cursor_options & (CURSOR_OPT_SCROLL | CURSOR_OPT_FAST_PLAN)) == 0;
+}
+
+void batch_subplans(PlannedStmt* statement)
+{
+    const int largest = Max(largest_node_number(statement->planTree), largest_number_of(statement->subplans));
+    Rewriting rewriting = {statement, largest + 1};
+    rewrite_plan(&rewriting, &statement->planTree);
+    rewrite_subplans(&rewriting, statement);
+}
+
+PlannedStmt* plan_statement(Query* query, const char* text, int cursor_options, ParamListInfo parameters)
+{
+    PlannedStmt* statement = previous_planner != nullptr ? previous_planner(query, text, cursor_options, parameters)
+                                                         : standard_planner(query, text, cursor_options, parameters);
+    if (setting_knn_batch && may_rewrite(statement, cursor_options) && any_subplan_searches(statement)) {
+        batch_subplans(statement);
+    }
+    return statement;
 }
 
 }  // namespace
 
-void batch_subplans(QueryDesc* query, int flags)
+void init_subplan_batch()
 {
-    if (!setting_knn_batch || !may_rewrite(query, flags) || !any_subplan_searches(query->plannedstmt)) {
-        return;
-    }
-    auto* copy = static_cast<PlannedStmt*>(copyObjectImpl(query->plannedstmt));
-    Rewriting rewriting = {copy, 0};
-    rewrite_plan(&rewriting, &copy->planTree);
-    rewrite_subplans(&rewriting, copy);
-    if (rewriting.count > 0) query->plannedstmt = copy;
+    previous_planner = planner_hook;
+    planner_hook = plan_statement;
 }
 
 }  // namespace pgwarp

@@ -3,10 +3,9 @@
 #include "postgres/access/methods.h"
 #include "postgres/executor/custom_scan.h"
 #include "postgres/executor/expression_walk.h"
+#include "postgres/executor/read_ahead.h"
 
 extern "C" {
-#include "nodes/makefuncs.h"
-#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 }
 
@@ -115,23 +114,6 @@ Node* replace_parameter(Node* node, void* context)
     return node;
 }
 
-bool may_run_ahead(Node* expression)
-{
-    return !contain_volatile_functions(expression) && !contain_subplans(expression);
-}
-
-// Whether the query can be evaluated for a row whose turn may never come: it raises no error, or one that is caught.
-bool may_evaluate_ahead(const PlannedStmt* statement, Node* query)
-{
-    if (IsA(query, Var)) return true;
-#if PG_VERSION_NUM < 170000
-    if (statement->parallelModeNeeded) return false;
-#else
-    (void)statement;
-#endif
-    return may_start_subtransaction() && may_run_ahead(query);
-}
-
 // What a KnnBatch below the evaluation of this sub-plan is to read ahead; false when there is nothing to gain.
 bool plan_batch(const PlannedStmt* statement, const SubPlan* subplan, KnnBatchPlan* plan)
 {
@@ -139,14 +121,10 @@ bool plan_batch(const PlannedStmt* statement, const SubPlan* subplan, KnnBatchPl
     SearchingSubplan found = {};
     find_scans(static_cast<Plan*>(list_nth(statement->subplans, subplan->plan_id - 1)), &found);
     if (found.query == nullptr || found.failed) return false;
-    if (has_executor_parameter(found.limit, nullptr) || has_executor_parameter(found.offset, nullptr)) return false;
-    if (!may_run_ahead(found.limit) || !may_run_ahead(found.offset)) return false;
     Arguments arguments = {subplan, false};
     Node* query = replace_parameter(reinterpret_cast<Node*>(found.query), &arguments);
-    if (arguments.failed || !contain_var_clause(query) || !may_evaluate_ahead(statement, query)) return false;
-    Node* none = reinterpret_cast<Node*>(makeNullConst(INT8OID, -1, InvalidOid));
-    *plan = {reinterpret_cast<Expr*>(query), static_cast<Expr*>(copyObjectImpl(found.limit)),
-             static_cast<Expr*>(copyObjectImpl(found.offset != nullptr ? found.offset : none)), found.indexes,
+    if (arguments.failed || !contain_var_clause(query) || !may_evaluate_ahead(query)) return false;
+    *plan = {reinterpret_cast<Expr*>(query), row_count_ahead(found.limit), row_count_ahead(found.offset), found.indexes,
              found.filtered};
     return true;
 }

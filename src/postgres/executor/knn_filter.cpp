@@ -1,0 +1,369 @@
+// The executor's side of KnnFilter.
+#include "postgres/executor/knn_filter.h"
+
+#include <cmath>
+#include <limits>
+
+#include "postgres/access/filtered_scan.h"
+#include "postgres/executor/custom_scan.h"
+#include "postgres/executor/held_rows.h"
+#include "postgres/settings.h"
+
+extern "C" {
+#include "commands/explain.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/rel.h"
+#include "utils/ruleutils.h"
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#endif
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr double bound_slack = 1e-9;  // between the scan's distance and the operator's
+constexpr double lowest = -std::numeric_limits<double>::infinity();
+
+struct KnnFilterState {
+    CustomScanState custom;
+    PlanState* child;
+    List* bounds;    // ExprState, of the values that the distance is compared with
+    LimitHint hint;  // of the node
+    FilteredScan scan;
+    HeldRows held;
+    MinimalTuple current;  // whose values the slot shows; null: the child's row
+    // Since the last rescan:
+    bool begun;
+    bool flows;       // rows go out as soon as no nearer one can come
+    bool ended;       // no row comes any more
+    bool bounded;     // `bound` is known
+    double bound;     // no row beyond passes; NaN: none at all
+    int64 wanted;     // rows to hold back for
+    uint32 search;    // of the row that came last
+    double frontier;  // how far that search has come
+};
+
+KnnFilterState* state_of(CustomScanState* node)
+{
+    return reinterpret_cast<KnnFilterState*>(node);
+}
+
+void begin(CustomScanState* node, EState* executor, int flags)
+{
+    KnnFilterState* state = state_of(node);
+    auto* scan = castNode(CustomScan, node->ss.ps.plan);
+    state->child = ExecInitNode(static_cast<Plan*>(linitial(scan->custom_plans)), executor, flags);
+    node->custom_ps = list_make1(state->child);
+    // WHERE CURRENT OF looks for the relation here.
+    node->ss.ss_currentRelation = reinterpret_cast<::ScanState*>(state->child)->ss_currentRelation;
+    const KnnFilterPlan plan = read_knn_filter_plan(scan);
+    state->scan.filter = &node->ss.ps;
+    state->scan.pass_rate = plan.pass_rate;
+    ListCell* cell;
+    foreach (cell, plan.bounds) {
+        Expr* value = bound_value(static_cast<Node*>(lfirst(cell)));
+        state->bounds = lappend(state->bounds, ExecInitExpr(value, &node->ss.ps));
+    }
+    state->held.context = AllocSetContextCreate(executor->es_query_cxt, "KnnFilter", ALLOCSET_DEFAULT_SIZES);
+}
+
+bool order_is_relaxed()
+{
+    return setting_iterative == static_cast<int>(IterativeSetting::relaxed);
+}
+
+void begin_rows(KnnFilterState* state)
+{
+    state->begun = true;
+    state->wanted = limit_hint_rows(state->hint);
+    state->flows = state->wanted == 0 || order_is_relaxed();
+    state->scan.merges = !state->flows;
+    state->frontier = lowest;
+}
+
+// What is held goes out in order from now on, and so does what comes.
+void let_flow(KnnFilterState* state)
+{
+    state->flows = true;
+    state->scan.merges = false;
+}
+
+// No row comes any more; what is held goes out.
+void end_rows(KnnFilterState* state)
+{
+    state->ended = true;
+    let_flow(state);
+}
+
+double evaluate_bound(KnnFilterState* state, ExprState* value)
+{
+    bool is_null = false;
+    const Datum datum = ExecEvalExprSwitchContext(value, state->custom.ss.ps.ps_ExprContext, &is_null);
+    if (is_null) return std::numeric_limits<double>::quiet_NaN();
+    const bool narrow = exprType(reinterpret_cast<Node*>(value->expr)) == FLOAT4OID;
+    const double bound = narrow ? double{DatumGetFloat4(datum)} : DatumGetFloat8(datum);
+    // A value that is NaN comes after all distances: it bounds nothing.
+    return std::isnan(bound) ? std::numeric_limits<double>::infinity() : bound;
+}
+
+// The least of the bounds, NaN when one of them is null.
+double find_bound(KnnFilterState* state)
+{
+    double least = std::numeric_limits<double>::infinity();
+    ListCell* cell;
+    foreach (cell, state->bounds) {
+        const double bound = evaluate_bound(state, static_cast<ExprState*>(lfirst(cell)));
+        if (std::isnan(bound) || std::isnan(least)) {
+            least = std::numeric_limits<double>::quiet_NaN();
+        } else {
+            least = Min(least, bound);
+        }
+    }
+    return least;
+}
+
+// Whether the row that came, and so all that follow, are beyond the bound. Told by what the scan knows of its distance:
+// no condition sees a row before its turn.
+bool is_beyond_bound(KnnFilterState* state)
+{
+    const ScannedRow& row = state->scan.row;
+    if (state->bounds == NIL || !row.known || order_is_relaxed()) return false;
+    if (!state->bounded) state->bound = find_bound(state);
+    state->bounded = true;
+    if (std::isnan(state->bound)) return true;
+    return !row.unordered &&
+           row.value > state->bound + bound_slack * Max(std::fabs(row.value), std::fabs(state->bound));
+}
+
+// Have the distances of what is held, where only bounds were known: rows of another search may come between.
+void settle_held(KnnFilterState* state)
+{
+    for (uint32 i = 0; i < state->held.count; ++i) {
+        HeldRow& row = state->held.rows[i];
+        scanned_row_distance(state->scan.scan, row.tid, &row.distance);
+    }
+    reorder_held(&state->held);
+}
+
+// Take note of how far the scan has come.
+void follow_scan(KnnFilterState* state)
+{
+    const ScannedRow& row = state->scan.row;
+    if (!row.known) {
+        let_flow(state);
+        return;
+    }
+    if (row.search != state->search) {
+        settle_held(state);
+        state->search = row.search;
+        state->frontier = lowest;
+    }
+    state->frontier = Max(state->frontier, row.value);
+    if (row.in_order) let_flow(state);
+}
+
+// Where the row lies in the table.
+ItemPointer row_address(const KnnFilterState* state)
+{
+    if (IsA(state->child, IndexOnlyScanState)) {
+        return &castNode(IndexOnlyScanState, state->child)->ioss_ScanDesc->xs_heaptid;
+    }
+    return &reinterpret_cast<::ScanState*>(state->child)->ss_ScanTupleSlot->tts_tid;
+}
+
+void name_row(KnnFilterState* state, ItemPointer address)
+{
+    TupleTableSlot* slot = state->custom.ss.ss_ScanTupleSlot;
+    slot->tts_tid = *address;
+    slot->tts_tableOid = RelationGetRelid(state->custom.ss.ss_currentRelation);
+}
+
+void forget_current(KnnFilterState* state)
+{
+    ExecClearTuple(state->custom.ss.ss_ScanTupleSlot);
+    if (state->current != nullptr) pfree(state->current);
+    state->current = nullptr;
+}
+
+// Have the node's slot show the child's row, as long as that is valid.
+void show_child_row(KnnFilterState* state, TupleTableSlot* from)
+{
+    TupleTableSlot* slot = state->custom.ss.ss_ScanTupleSlot;
+    forget_current(state);
+    slot_getallattrs(from);
+    const auto columns = static_cast<Size>(slot->tts_tupleDescriptor->natts);
+    memcpy(slot->tts_values, from->tts_values, sizeof(Datum) * columns);
+    memcpy(slot->tts_isnull, from->tts_isnull, sizeof(bool) * columns);
+    ExecStoreVirtualTuple(slot);
+}
+
+void show_held_row(KnnFilterState* state, HeldRow row)
+{
+    forget_current(state);
+    ExecForceStoreMinimalTuple(row.tuple, state->custom.ss.ss_ScanTupleSlot, false);
+    state->current = row.tuple;
+    name_row(state, &row.address);
+}
+
+TupleTableSlot* project(CustomScanState* node)
+{
+    if (node->ss.ps.ps_ProjInfo == nullptr) return node->ss.ss_ScanTupleSlot;
+    ExprContext* context = node->ss.ps.ps_ExprContext;
+    ResetExprContext(context);
+    context->ecxt_scantuple = node->ss.ss_ScanTupleSlot;
+    return ExecProject(node->ss.ps.ps_ProjInfo);
+}
+
+// The next row that passes, in the node's slot; false at the end.
+bool next_passing(KnnFilterState* state)
+{
+    CustomScanState* node = &state->custom;
+    ExprContext* context = node->ss.ps.ps_ExprContext;
+    state->scan.row.known = false;
+    TupleTableSlot* row = ExecProcNode(state->child);
+    if (TupIsNull(row) || is_beyond_bound(state)) {
+        end_rows(state);
+        return false;
+    }
+    follow_scan(state);
+    ResetExprContext(context);
+    show_child_row(state, row);
+    context->ecxt_scantuple = node->ss.ss_ScanTupleSlot;
+    if (!ExecQual(node->ss.ps.qual, context)) {
+        InstrCountFiltered1(node, 1);
+        return false;
+    }
+    state->scan.passed++;
+    return true;
+}
+
+// Hold the node's row back. Rows of the first search come in order whatever is known of their distances.
+void hold(KnnFilterState* state)
+{
+    const ScannedRow& row = state->scan.row;
+    double distance = state->frontier;
+    if (row.search > 1 && !row.unordered) {
+        distance = row.value;
+        if (row.value < row.upper) scanned_row_distance(state->scan.scan, row.tid, &distance);
+    }
+    hold_row(&state->held, state->custom.ss.ss_ScanTupleSlot, row_address(state), row.tid, distance);
+    const bool enough = row.confirmed && state->held.count >= state->wanted &&
+                        count_within(state->held, state->frontier) >= state->wanted;
+    const bool too_large = state->held.bytes > static_cast<Size>(work_mem) * 1024;
+    if (enough || too_large) let_flow(state);
+}
+
+// Whether no row can come before the nearest that is held.
+bool may_go_out(const KnnFilterState* state)
+{
+    if (state->held.count == 0 || !state->flows) return false;
+    return state->ended || state->held.rows[0].distance <= state->frontier;
+}
+
+// A changed row is compared again: the child gives it instead of its own.
+TupleTableSlot* recheck(CustomScanState* node)
+{
+    KnnFilterState* state = state_of(node);
+    while (!state->ended) {
+        if (next_passing(state)) return project(node);
+    }
+    return nullptr;
+}
+
+TupleTableSlot* execute(CustomScanState* node)
+{
+    KnnFilterState* state = state_of(node);
+    if (node->ss.ps.state->es_epq_active != nullptr) return recheck(node);
+    if (!state->begun) begin_rows(state);
+    for (;;) {
+        CHECK_FOR_INTERRUPTS();
+        if (may_go_out(state)) {
+            show_held_row(state, take_nearest(&state->held));
+            return project(node);
+        }
+        if (state->ended) break;
+        if (!next_passing(state)) continue;
+        if (state->flows && state->held.count == 0) {
+            name_row(state, row_address(state));
+            return project(node);
+        }
+        hold(state);
+    }
+    forget_current(state);
+    return nullptr;
+}
+
+void forget_rows(KnnFilterState* state)
+{
+    forget_current(state);
+    drop_held(&state->held);
+    state->begun = state->flows = state->ended = state->bounded = false;
+    state->search = 0;
+    state->scan.passed = 0;
+    state->scan.row = {};
+}
+
+void end(CustomScanState* node)
+{
+    forget_rows(state_of(node));
+    ExecEndNode(state_of(node)->child);
+}
+
+void rescan(CustomScanState* node)
+{
+    KnnFilterState* state = state_of(node);
+    forget_rows(state);
+    if (node->ss.ps.chgParam != nullptr) UpdateChangedParamSet(state->child, node->ss.ps.chgParam);
+    if (state->child->chgParam == nullptr) ExecReScan(state->child);
+}
+
+// Show the bounds; the filter is shown by PostgreSQL.
+void explain(CustomScanState* node, List* ancestors, ExplainState* explanation)
+{
+    const auto* scan = castNode(CustomScan, node->ss.ps.plan);
+    if (scan->custom_exprs == NIL) return;
+    List* context = set_deparse_context_plan(explanation->deparse_cxt, node->ss.ps.plan, ancestors);
+    const bool prefix = list_length(explanation->rtable) > 1 || explanation->verbose;
+    Node* bounds = reinterpret_cast<Node*>(make_ands_explicit(scan->custom_exprs));
+    ExplainPropertyText("While", deparse_expression(bounds, context, prefix, false), explanation);
+}
+
+const CustomExecMethods execution_methods = make_custom_methods({"KnnFilter", begin, execute, end, rescan, explain});
+
+Node* create_state(CustomScan*)
+{
+    return make_custom_state<KnnFilterState>(&execution_methods);
+}
+
+}  // namespace
+
+const CustomScanMethods knn_filter_scan_methods = {"KnnFilter", create_state};
+
+bool is_knn_filter(const PlanState* node)
+{
+    return IsA(node, CustomScanState) && reinterpret_cast<const CustomScanState*>(node)->methods == &execution_methods;
+}
+
+PlanState* scan_below_knn_filter(const PlanState* node)
+{
+    return static_cast<PlanState*>(linitial(reinterpret_cast<const CustomScanState*>(node)->custom_ps));
+}
+
+PlanState* limit_knn_filter(PlanState* node, LimitHint* hint)
+{
+    KnnFilterState* state = state_of(castNode(CustomScanState, node));
+    state->hint = *hint;
+    hint->filtered = true;
+    hint->filter = &state->scan;
+    return state->child;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,14 @@
+// Watched index scans: pgwarp replaces their first execution, which makes the scan descriptor and puts the hint into
+// it. Then PostgreSQL's own function goes on. The hint of a scan lies in the memory of its query and is found there by
+// the scan's node. It is freed with the query, so it never reaches another scan of the index, not even after an error.
+#pragma once
+
+#include "postgres/executor/limit_hint.h"
+
+namespace pgwarp
+{
+
+// Watches an IndexScan or IndexOnlyScan of a pgwarp index: its first execution makes the scan with the hint.
+void watch_scan(PlanState* node, const LimitHint& hint);
+
+}  // namespace pgwarp

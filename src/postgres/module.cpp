@@ -2,11 +2,13 @@
 #include "postgres/postgres_headers.h"
 
 #include "postgres/engine/launcher.h"
-#include "postgres/executor/distance_stop.h"
 #include "postgres/executor/index_only_path.h"
 #include "postgres/executor/knn_batch.h"
+#include "postgres/executor/knn_filter.h"
 #include "postgres/executor/limit_hint.h"
+#include "postgres/executor/ordered_path.h"
 #include "postgres/executor/partition_search.h"
+#include "postgres/executor/subplan_batch.h"
 #include "postgres/settings.h"
 
 extern "C" {
@@ -21,7 +23,9 @@ void _PG_init(void)
     pgwarp::init_launcher();
     pgwarp::init_limit_hint();
     pgwarp::init_knn_batch();
-    pgwarp::init_distance_stop();
+    pgwarp::init_subplan_batch();
+    pgwarp::init_ordered_path();
     pgwarp::init_index_only_path();
+    pgwarp::init_knn_filter();  // after those that add index paths
     pgwarp::init_partition_search();
 }

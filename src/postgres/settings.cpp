@@ -1,5 +1,6 @@
 #include "postgres/settings.h"
 
+#include "postgres/engine/engine_process.h"
 #include "postgres/postgres_headers.h"
 #include "postgres/storage/fault_point.h"
 
@@ -17,7 +18,7 @@ int setting_load_workers = 0;
 bool setting_load_at_start = true;
 bool setting_merge_worker = true;
 int setting_engine_threads = 0;
-double setting_recall = 0.95;
+double setting_recall = 0;
 int setting_ivfadc_probes = 0;
 int setting_refine_factor = 0;
 int setting_graph_ef_search = 0;
@@ -45,6 +46,30 @@ static const config_enum_entry visited_choices[] = {{"default", static_cast<int>
                                                     {"cuckoo", static_cast<int>(GraphChoices::Visited::cuckoo), false},
                                                     {nullptr, 0, false}};
 
+constexpr int most_gpu_digits = 4;
+constexpr size_t most_gpus_length = sizeof(EngineArguments::gpus) - 1;
+
+// Whether a text is empty or a list of numbers, separated by commas and blanks.
+static bool is_number_list(const char* text)
+{
+    if (*text == '\0') return true;
+    for (;; ++text) {
+        text += strspn(text, " ");
+        const size_t digits = strspn(text, "0123456789");
+        if (digits == 0 || digits > most_gpu_digits) return false;
+        text += digits;
+        if (*text != ',') return *text == '\0';
+    }
+}
+
+static bool check_gpus(char** value, void**, GucSource)
+{
+    if (is_number_list(*value) && strlen(*value) <= most_gpus_length) return true;
+    GUC_check_errdetail("A list of numbers separated by commas is expected, at most %zu bytes long; empty means all.",
+                        most_gpus_length);
+    return false;
+}
+
 // Define what the engine process is started with; a reload restarts it.
 static void define_engine_settings()
 {
@@ -59,7 +84,7 @@ static void define_engine_settings()
                             "0 means all cores.", &setting_engine_threads, 0, 0, 1024, PGC_SIGHUP, 0, nullptr, nullptr,
                             nullptr);
     DefineCustomStringVariable("pgwarp.gpus", "GPUs to use, by number, separated by commas.", "Empty means all.",
-                               &setting_gpus, "", PGC_SIGHUP, 0, nullptr, nullptr, nullptr);
+                               &setting_gpus, "", PGC_SIGHUP, 0, check_gpus, nullptr, nullptr);
 }
 
 static void define_wait_settings()
@@ -89,8 +114,9 @@ static void define_load_settings()
 static void define_search_settings()
 {
     DefineCustomRealVariable("pgwarp.recall", "Recall that searches aim at.",
-                             "The calibration measured at build tells which effort reaches it.", &setting_recall, 0.95,
-                             0.0, 1.0, PGC_USERSET, 0, nullptr, nullptr, nullptr);
+                             "The calibration measured at build tells which effort reaches it. 0 means the index's "
+                             "option recall, or 0.95 where it has none.",
+                             &setting_recall, 0.0, 0.0, 1.0, PGC_USERSET, 0, nullptr, nullptr, nullptr);
     DefineCustomIntVariable("pgwarp.ivfadc_probes", "Lists that a search of an ivfadc index visits.",
                             "0 means as many as pgwarp.recall needs.", &setting_ivfadc_probes, 0, 0, 65536, PGC_USERSET,
                             0, nullptr, nullptr, nullptr);
@@ -103,8 +129,7 @@ static void define_search_settings()
                             PGC_USERSET, 0, nullptr, nullptr, nullptr);
     DefineCustomEnumVariable(
         "pgwarp.iterative", "Order of rows that a scan finds late.",
-        "strict keeps a row that is nearer than one already returned to the end of the scan, relaxed "
-        "returns it at once.",
+        "strict leaves out a row that is nearer than one already returned, relaxed returns it at once.",
         &setting_iterative, static_cast<int>(IterativeSetting::strict), iterative_choices, PGC_USERSET, 0, nullptr,
         nullptr, nullptr);
     DefineCustomBoolVariable("pgwarp.verify_results", "Compare every returned distance with the table row's own.",
@@ -114,7 +139,7 @@ static void define_search_settings()
                             nullptr, &setting_merge_step_rows, 0, 0, INT_MAX, PGC_SUSET,
                             GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, nullptr, nullptr, nullptr);
     DefineCustomIntVariable("pgwarp.fault", "Fault that searches inject into an engine built for tests.", nullptr,
-                            &setting_fault, 0, 0, 3, PGC_SUSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, nullptr, nullptr,
+                            &setting_fault, 0, 0, 4, PGC_SUSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, nullptr, nullptr,
                             nullptr);
 }
 

@@ -18,7 +18,7 @@ extern int setting_load_workers;       // pgwarp.load_workers, SIGHUP, 0 = by co
 extern bool setting_load_at_start;     // pgwarp.load_at_start, SIGHUP, on
 extern bool setting_merge_worker;      // pgwarp.merge_worker, SIGHUP, on
 extern int setting_engine_threads;     // pgwarp.engine_threads, SIGHUP, 0 = all cores
-extern double setting_recall;          // pgwarp.recall, USERSET, default 0.95
+extern double setting_recall;          // pgwarp.recall, USERSET, 0 = the index's option: see recall_asked()
 extern int setting_ivfadc_probes;      // pgwarp.ivfadc_probes, USERSET, 0 = calibration
 extern int setting_refine_factor;      // pgwarp.refine_factor, USERSET, 0 = calibration
 extern int setting_graph_ef_search;    // pgwarp.graph_ef_search, USERSET, 0 = calibration

@@ -7,8 +7,6 @@
 #include "postgres/settings.h"
 #include "postgres/storage/fault_point.h"
 
-#include <unistd.h>
-
 extern "C" {
 #include "storage/ipc.h"
 #include "utils/timestamp.h"
@@ -35,7 +33,7 @@ struct Connection {
     bool exit_registered;
 };
 
-Connection connection = {{PGINVALID_SOCKET, nullptr, 0, 0, nullptr, 0, 0, 0, 0}, 0, 1, 0, false};
+Connection connection = {{PGINVALID_SOCKET, -1, nullptr, 0, 0, nullptr, 0, 0, 0, 0}, 0, 1, 0, false};
 
 void leave_engine(int, Datum)
 {
@@ -47,14 +45,17 @@ RequestResult result_of(RequestOutcome outcome)
     return {outcome, {MessageType::error, nullptr, 0, -1}};
 }
 
-// What the frame just received says.
-RequestResult read_reply(const MessageHeader& header, int descriptor)
+// What the frame just received says. A descriptor that came with it is the caller's now.
+RequestResult read_reply(const MessageHeader& header)
 {
     RequestResult result;
     result.outcome = RequestOutcome::replied;
     result.reply = {static_cast<MessageType>(header.type), connection.socket.received + sizeof(MessageHeader),
-                    header.payload_bytes, descriptor};
-    if (result.reply.type == MessageType::reply || result.reply.type == MessageType::acknowledge) return result;
+                    header.payload_bytes, -1};
+    if (result.reply.type == MessageType::reply || result.reply.type == MessageType::acknowledge) {
+        result.reply.file_descriptor = take_passed_descriptor(&connection.socket);
+        return result;
+    }
     if (result.reply.type != MessageType::error || header.payload_bytes < sizeof(ErrorReply)) {
         return result_of(RequestOutcome::lost);
     }
@@ -90,10 +91,8 @@ RequestResult exchange(MessageType type, const RequestPiece* pieces, int piece_c
             return result_of(RequestOutcome::lost);
     }
     message_fault_point("request sent", header.type);
-    int descriptor = -1;
     for (;;) {
-        if (!receive_frame(&connection.socket, &header, deadline, take_descriptor ? &descriptor : nullptr)) {
-            if (descriptor >= 0) close(descriptor);
+        if (!receive_frame(&connection.socket, &header, deadline, take_descriptor)) {
             return result_of(RequestOutcome::lost);
         }
         message_fault_point("reply received", header.type);
@@ -103,7 +102,7 @@ RequestResult exchange(MessageType type, const RequestPiece* pieces, int piece_c
             continue;
         }
         if (header.request_id > id) return result_of(RequestOutcome::lost);
-        if (header.type != static_cast<uint16>(MessageType::progress)) return read_reply(header, descriptor);
+        if (header.type != static_cast<uint16>(MessageType::progress)) return read_reply(header);
         if (progress == nullptr || header.payload_bytes < sizeof(ProgressReply)) continue;
         ProgressReply news;
         memcpy(&news, connection.socket.received + sizeof(MessageHeader), sizeof(news));
@@ -136,17 +135,28 @@ RequestResult await(uint64 id)
 {
     MessageHeader header;
     for (;;) {
-        if (!receive_frame(&connection.socket, &header, 0, nullptr)) return result_of(RequestOutcome::lost);
+        if (!receive_frame(&connection.socket, &header, 0, false)) return result_of(RequestOutcome::lost);
         message_fault_point("reply received", header.type);
-        if (header.request_id == id) return read_reply(header, -1);
+        if (header.request_id == id) return read_reply(header);
         connection.passed_over = Max(connection.passed_over, header.request_id);
     }
 }
 
-enum class OpenResult { opened, nobody, other_version };
+enum class OpenResult { opened, nobody, other_version, refused, no_descriptors };
 
-// Introduce ourselves on a fresh socket.
-OpenResult greet_engine(TimestampTz deadline)
+enum class KnownDevice { none, cpu, gpu };
+KnownDevice known_device = KnownDevice::none;
+
+void note_device(const EngineReply& reply)
+{
+    HelloReply hello;
+    memcpy(static_cast<void*>(&hello), reply.payload, sizeof(hello));
+    known_device = strncmp(hello.device, "cpu", 3) == 0 ? KnownDevice::cpu : KnownDevice::gpu;
+}
+
+// Introduce ourselves on a fresh socket, which is closed again unless the result is `opened`. A refusal is stored at
+// `refused`: the bytes of a closed connection stay until the next one's.
+OpenResult greet_engine(TimestampTz deadline, RequestResult* refused)
 {
     HelloRequest hello;
     memset(&hello, 0, sizeof(hello));
@@ -158,20 +168,30 @@ OpenResult greet_engine(TimestampTz deadline)
     const RequestResult result = guarded_exchange(MessageType::hello, &piece, 1, deadline, false, nullptr, nullptr);
     if (result.outcome == RequestOutcome::refused) {
         const bool other = refusal(result)->code == ErrorCode::other_version;
-        if (!other) raise_refusal(result);
         close_engine();
-        return OpenResult::other_version;
+        if (other) return OpenResult::other_version;
+        *refused = result;
+        return OpenResult::refused;
     }
     if (result.outcome != RequestOutcome::replied) return OpenResult::nobody;
-    if (result.reply.payload_bytes >= sizeof(HelloReply)) return OpenResult::opened;
+    if (result.reply.payload_bytes >= sizeof(HelloReply)) {
+        note_device(result.reply);
+        return OpenResult::opened;
+    }
     close_engine();
     return OpenResult::other_version;
 }
 
-OpenResult try_open(TimestampTz deadline)
+OpenResult try_open(TimestampTz deadline, RequestResult* refused)
 {
-    if (!connect_socket(&connection.socket)) return OpenResult::nobody;
-    return greet_engine(deadline);
+    switch (connect_socket(&connection.socket)) {
+        case ConnectResult::connected:
+            return greet_engine(deadline, refused);
+        case ConnectResult::no_descriptors:
+            return OpenResult::no_descriptors;
+        default:
+            return OpenResult::nobody;
+    }
 }
 
 // Let no other session repeat a request meanwhile: whose repetition ends the engine again is then known. Somebody whose
@@ -187,6 +207,13 @@ void wait_for_retry_turn()
     ereport(ERROR, (errcode(ERRCODE_CANNOT_CONNECT_NOW), errmsg("pgwarp-engine is not running and cannot be started"),
                     errhint("It needs a free background worker: raise max_worker_processes, or add pgwarp to "
                             "shared_preload_libraries.")));
+}
+
+[[noreturn]] void raise_no_descriptors()
+{
+    ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+                    errmsg("this session has no file descriptors left to connect to pgwarp-engine"),
+                    errdetail("A connection takes two of them."), errhint("Raise max_files_per_process.")));
 }
 
 [[noreturn]] void raise_no_answer(OpenResult last)
@@ -252,8 +279,11 @@ void open_engine()
     int mismatches = 0;
     for (long delay = 1;; delay = Min(delay * 2, longest_connect_delay_ms)) {
         if (!ensure_launcher()) raise_no_engine();
-        const OpenResult result = try_open(deadline);
+        RequestResult refused;
+        const OpenResult result = try_open(deadline, &refused);
         if (result == OpenResult::opened) break;
+        if (result == OpenResult::refused) raise_refusal(refused);
+        if (result == OpenResult::no_descriptors) raise_no_descriptors();
         if (result == OpenResult::other_version) ++mismatches;
         if (mismatches == most_version_mismatches || GetCurrentTimestamp() >= deadline) raise_no_answer(result);
         sleep_interruptibly(delay);
@@ -268,26 +298,11 @@ bool join_engine()
     const TimestampTz now = GetCurrentTimestamp();
     if (now < not_before || !launcher_is_running()) return false;
     expect_exit();
-    MemoryContext outer = CurrentMemoryContext;
-    volatile bool joined = false;
-    PG_TRY();
-    {
-        joined = try_open(now + join_patience_us) == OpenResult::opened;
-    }
-    PG_CATCH();
-    {
-        // As in try_open_engine().
-        MemoryContextSwitchTo(outer);
-        ErrorData* error = CopyErrorData();
-        if (error->sqlerrcode == ERRCODE_QUERY_CANCELED || error->sqlerrcode == ERRCODE_ADMIN_SHUTDOWN) PG_RE_THROW();
-        FlushErrorState();
-        FreeErrorData(error);
-    }
-    PG_END_TRY();
+    RequestResult refused;
+    const bool joined = try_open(now + join_patience_us, &refused) == OpenResult::opened;
     if (joined) {
         connection.epoch++;
     } else {
-        close_engine();
         not_before = GetCurrentTimestamp() + join_rest_us;
     }
     return joined;
@@ -402,6 +417,12 @@ EngineReply engine_request(MessageType type, const RequestPiece* pieces, int pie
 uint64 engine_connection_epoch()
 {
     return connection.epoch;
+}
+
+bool engine_has_gpu()
+{
+    if (known_device != KnownDevice::none) return known_device == KnownDevice::gpu;
+    return setting_device == static_cast<int>(DeviceSetting::cuda);
 }
 
 bool engine_available()

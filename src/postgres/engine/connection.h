@@ -17,6 +17,9 @@ namespace pgwarp
 // planner: remembers its answer for a while.
 bool engine_available();
 
+// Whether the engine searches on a GPU, as far as this session knows: it is told when it connects.
+bool engine_has_gpu();
+
 // A reply to be read in place; valid until the next request on the connection.
 struct EngineReply {
     MessageType type;  // reply, acknowledge (errors were raised)

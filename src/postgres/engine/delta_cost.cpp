@@ -18,7 +18,14 @@ constexpr float noted_change = 0.02F;  // of a cost, and
 constexpr uint64 noted_growth = 16;    // such a part more entries, before it is noted again
 constexpr uint64 believed_growth = 2;  // times the entries that it was measured with
 
-DeltaCostNote last_noted = {};  // by this session
+// What this session noted last, of an index each: a search that says it again takes no lock.
+constexpr uint32 noted_capacity = 64;  // a power of two
+DeltaCostNote last_noted[noted_capacity];
+
+DeltaCostNote* last_note(Relation index)
+{
+    return &last_noted[RelationGetRelid(index) & (noted_capacity - 1)];
+}
 
 bool is_of(const DeltaCostNote& note, Relation index)
 {
@@ -47,8 +54,10 @@ void note_delta_cost(Relation index, const MetaPage& meta, const uint64* ends, f
 {
     uint64 entries = 0;
     for (uint32 log = 0; log < delta_log_count; ++log) entries += ends[log] - Min(ends[log], meta.logs[log].start);
-    if (!(cost >= 0) || entries == 0 || is_known(last_noted, index, meta, entries, cost)) return;
-    last_noted = {MyDatabaseId, RelationGetRelid(index), meta.generation, entries, cost};
+    DeltaCostNote* last = last_note(index);
+    if (!(cost >= 0) || entries == 0 || is_known(*last, index, meta, entries, cost)) return;
+    *last = {MyDatabaseId, RelationGetRelid(index), meta.generation, entries, cost};
+    elog(DEBUG2, "pgwarp: noting the cost of fresh rows for all sessions");
     SharedSlot* shared = shared_slot();
     SpinLockAcquire(&shared->mutex);
     DeltaCostNotes* costs = &shared->delta_costs;
@@ -57,7 +66,7 @@ void note_delta_cost(Relation index, const MetaPage& meta, const uint64* ends, f
         note = &costs->notes[costs->next];
         costs->next = (costs->next + 1) % delta_cost_capacity;
     }
-    *note = last_noted;
+    *note = *last;
     SpinLockRelease(&shared->mutex);
 }
 

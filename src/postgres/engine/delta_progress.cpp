@@ -8,21 +8,29 @@ namespace pgwarp
 namespace
 {
 
-// What this session knows to be noted: searches of an index that nobody changes leave the lock alone.
-DeltaProgressNote last_known = {};
+// What this session knows to be noted, of an index each: searches of indexes that nobody changes leave the lock alone.
+constexpr uint32 known_capacity = 64;  // a power of two
+DeltaProgressNote last_known[known_capacity];
 
 constexpr uint32 most_unread = 1000;
 constexpr Size ends_bytes = sizeof(uint64) * delta_log_count;
 
+DeltaProgressNote* last_note(const MirrorKey& key)
+{
+    return &last_known[key.relation & (known_capacity - 1)];
+}
+
 void remember(const MirrorKey& key, const uint64* ends)
 {
-    last_known.key = key;
-    memcpy(last_known.ends, ends, ends_bytes);
+    DeltaProgressNote* known = last_note(key);
+    known->key = key;
+    memcpy(known->ends, ends, ends_bytes);
 }
 
 bool is_remembered(const MirrorKey& key, const uint64* ends)
 {
-    return last_known.key == key && memcmp(last_known.ends, ends, ends_bytes) == 0;
+    const DeltaProgressNote* known = last_note(key);
+    return known->key == key && memcmp(known->ends, ends, ends_bytes) == 0;
 }
 
 // The note of this mirror; null when there is none. The lock is held.
@@ -54,6 +62,7 @@ void note_delta_progress(const MirrorKey& key, const uint64* ends)
 {
     if (is_remembered(key, ends)) return;
     remember(key, ends);
+    elog(DEBUG2, "pgwarp: noting how far an index's fresh rows are for all sessions");
     SharedSlot* shared = shared_slot();
     SpinLockAcquire(&shared->mutex);
     DeltaProgressNote* note = find_note(&shared->delta_progress, key);

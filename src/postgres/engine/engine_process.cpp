@@ -1,6 +1,7 @@
 #include "postgres/engine/engine_process.h"
 
 #include "postgres/settings.h"
+#include "protocol/exit_codes.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -215,7 +216,7 @@ static void forget_engine(EngineProcess* engine)
     engine->pid = 0;
 }
 
-void report_engine_exit(EngineProcess* engine)
+EngineEnd report_engine_exit(EngineProcess* engine)
 {
     int status = 0;
     while (waitpid(engine->pid, &status, 0) < 0 && errno == EINTR) {
@@ -229,6 +230,8 @@ void report_engine_exit(EngineProcess* engine)
                              WEXITSTATUS(status))));
     }
     forget_engine(engine);
+    const bool other_serves = WIFEXITED(status) && WEXITSTATUS(status) == exit_other_engine;
+    return other_serves ? EngineEnd::other_serves : EngineEnd::ended;
 }
 
 void stop_engine_process(EngineProcess* engine)

@@ -38,8 +38,10 @@ bool start_engine_process(EngineProcess* engine);
 // Hands complete lines of the engine's stderr to the server's log. False at its end.
 bool forward_engine_log(EngineProcess* engine);
 
+// How an engine ended. other_serves: it found another one at work.
+enum class EngineEnd { ended, other_serves };
 // Collects a process that ended by itself and logs how.
-void report_engine_exit(EngineProcess* engine);
+EngineEnd report_engine_exit(EngineProcess* engine);
 
 // Asks the engine to end, insists after some seconds. Nothing when there is none.
 void stop_engine_process(EngineProcess* engine);

@@ -27,7 +27,8 @@ constexpr int max_pieces = 3;
 constexpr long uninterruptible_patience_ms = 2000;
 constexpr int pauses_between_looks = 4;
 
-// Make the set of what is waited for. It outlives statements: building one takes several system calls.
+// Make the set of events to wait for. It outlives statements: building one takes several system calls. Whatever raises
+// an error here leaves a socket that close_socket() can close.
 void make_event_set(EngineSocket* socket)
 {
 #if PG_VERSION_NUM >= 170000
@@ -87,23 +88,27 @@ void reserve_bytes(EngineSocket* socket, uint32 bytes)
     socket->capacity = capacity;
 }
 
-// Take the one descriptor that may come with bytes.
-void take_descriptor(msghdr* message, int* descriptor)
+void close_passed_descriptor(EngineSocket* socket)
+{
+    const int descriptor = take_passed_descriptor(socket);
+    if (descriptor >= 0) close(descriptor);
+}
+
+// Keep the one descriptor that may come with bytes.
+void keep_descriptor(EngineSocket* socket, msghdr* message)
 {
     for (cmsghdr* part = CMSG_FIRSTHDR(message); part != nullptr; part = CMSG_NXTHDR(message, part)) {
         if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-        int found;
-        memcpy(&found, CMSG_DATA(part), sizeof(found));
-        if (*descriptor >= 0) close(*descriptor);
-        *descriptor = found;
+        close_passed_descriptor(socket);
+        memcpy(&socket->passed_descriptor, CMSG_DATA(part), sizeof(socket->passed_descriptor));
     }
 }
 
-ssize_t receive_some(EngineSocket* socket, int* descriptor)
+ssize_t receive_some(EngineSocket* socket, bool take_descriptor)
 {
     char* const to = socket->received + socket->filled;
     const size_t room = socket->capacity - socket->filled;
-    if (descriptor == nullptr) return recv(socket->descriptor, to, room, MSG_DONTWAIT);
+    if (!take_descriptor) return recv(socket->descriptor, to, room, MSG_DONTWAIT);
     iovec vector = {to, room};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
     msghdr message;
@@ -113,7 +118,7 @@ ssize_t receive_some(EngineSocket* socket, int* descriptor)
     message.msg_control = control;
     message.msg_controllen = sizeof(control);
     const ssize_t count = recvmsg(socket->descriptor, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (count > 0) take_descriptor(&message, descriptor);
+    if (count > 0) keep_descriptor(socket, &message);
     return count;
 }
 
@@ -126,7 +131,7 @@ int64 monotonic_ns()
 
 // Polls for bytes as long as the last reply said, once. What recv() says; -1 and EAGAIN: to be waited for. Interrupts
 // are served; the latch, and what is to be done when the postmaster is gone, are left to the wait.
-ssize_t receive_awake(EngineSocket* socket, int* descriptor)
+ssize_t receive_awake(EngineSocket* socket, bool take_descriptor)
 {
     const uint32 patience = socket->awake_ns;
     socket->awake_ns = 0;
@@ -135,7 +140,7 @@ ssize_t receive_awake(EngineSocket* socket, int* descriptor)
     const int64 end = monotonic_ns() + patience;
     while (PostmasterIsAlive() && monotonic_ns() < end) {
         CHECK_FOR_INTERRUPTS();
-        const ssize_t count = receive_some(socket, descriptor);
+        const ssize_t count = receive_some(socket, take_descriptor);
         if (count >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) return count;
         for (int i = 0; i < pauses_between_looks; ++i) SPIN_DELAY();
     }
@@ -144,14 +149,14 @@ ssize_t receive_awake(EngineSocket* socket, int* descriptor)
 }
 
 // Receive until this many bytes are there.
-bool receive_bytes(EngineSocket* socket, uint32 bytes, TimestampTz deadline, int* descriptor)
+bool receive_bytes(EngineSocket* socket, uint32 bytes, TimestampTz deadline, bool take_descriptor)
 {
     reserve_bytes(socket, bytes);
     while (socket->filled < bytes) {
-        ssize_t count = receive_awake(socket, descriptor);
+        ssize_t count = receive_awake(socket, take_descriptor);
         if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
             if (!wait_for_socket(socket, WL_SOCKET_READABLE, deadline)) return false;
-            count = receive_some(socket, descriptor);
+            count = receive_some(socket, take_descriptor);
         }
         if (count > 0) {
             socket->filled += static_cast<uint32>(count);
@@ -162,31 +167,69 @@ bool receive_bytes(EngineSocket* socket, uint32 bytes, TimestampTz deadline, int
     return true;
 }
 
-}  // namespace
-
-bool connect_socket(EngineSocket* out)
+// Whether the process may open the two descriptors that a connection takes: the socket's and the event set's.
+bool has_descriptors_left()
 {
-    if (!AcquireExternalFD()) {
-        ereport(ERROR,
-                (errcode(ERRCODE_INSUFFICIENT_RESOURCES), errmsg("out of file descriptors for pgwarp-engine: %m")));
-    }
-    const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (!AcquireExternalFD()) return false;
+    const bool second = AcquireExternalFD();
+    if (second) ReleaseExternalFD();
+    ReleaseExternalFD();
+    return second;
+}
+
+// A socket that is connected to our own user's engine; -1 when there is none, and errno tells why.
+int connect_descriptor()
+{
+    const int descriptor = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (descriptor < 0) return -1;
     sockaddr_un address;
     memset(&address, 0, sizeof(address));
     address.sun_family = AF_UNIX;
     strlcpy(address.sun_path, socket_path, sizeof(address.sun_path));
-    const bool connected = descriptor >= 0 &&
-                           connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 &&
-                           peer_is_ours(descriptor);
-    if (!connected) {
-        if (descriptor >= 0) close(descriptor);
-        ReleaseExternalFD();
-        return false;
+    if (connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 && peer_is_ours(descriptor)) {
+        return descriptor;
     }
-    out->descriptor = descriptor;
-    out->filled = out->given = out->awake_ns = 0;
-    make_event_set(out);
-    return true;
+    close(descriptor);
+    errno = ECONNREFUSED;
+    return -1;
+}
+
+}  // namespace
+
+ConnectResult connect_socket(EngineSocket* socket)
+{
+    if (!has_descriptors_left()) return ConnectResult::no_descriptors;
+    const int descriptor = connect_descriptor();
+    if (descriptor < 0)
+        return errno == EMFILE || errno == ENFILE ? ConnectResult::no_descriptors : ConnectResult::nobody;
+    ReserveExternalFD();
+    socket->descriptor = descriptor;
+    socket->filled = socket->given = socket->awake_ns = 0;
+    PG_TRY();
+    {
+        make_event_set(socket);
+    }
+    PG_CATCH();
+    {
+        close_socket(socket);
+        PG_RE_THROW();
+    }
+    PG_END_TRY();
+    return ConnectResult::connected;
+}
+
+bool engine_answers()
+{
+    const int descriptor = connect_descriptor();
+    if (descriptor >= 0) close(descriptor);
+    return descriptor >= 0;
+}
+
+int take_passed_descriptor(EngineSocket* socket)
+{
+    const int descriptor = socket->passed_descriptor;
+    socket->passed_descriptor = -1;
+    return descriptor;
 }
 
 void close_socket(EngineSocket* socket)
@@ -198,6 +241,7 @@ void close_socket(EngineSocket* socket)
         ReleaseExternalFD();
     }
     socket->descriptor = PGINVALID_SOCKET;
+    close_passed_descriptor(socket);
     socket->filled = socket->given = socket->awake_ns = 0;
 }
 
@@ -245,19 +289,19 @@ bool send_frame_at_once(EngineSocket* socket, const MessageHeader& header, const
            static_cast<ssize_t>(sizeof(header) + piece.length);
 }
 
-bool receive_frame(EngineSocket* socket, MessageHeader* header, TimestampTz deadline, int* descriptor)
+bool receive_frame(EngineSocket* socket, MessageHeader* header, TimestampTz deadline, bool take_descriptor)
 {
     if (socket->given > 0) {
         memmove(socket->received, socket->received + socket->given, socket->filled - socket->given);
         socket->filled -= socket->given;
         socket->given = 0;
     }
-    if (!receive_bytes(socket, sizeof(MessageHeader), deadline, descriptor)) return false;
+    if (!receive_bytes(socket, sizeof(MessageHeader), deadline, take_descriptor)) return false;
     memcpy(header, socket->received, sizeof(*header));
     // What doesn't speak the protocol is as good as gone.
     if (header->magic != protocol_magic || header->payload_bytes > max_payload) return false;
     const uint32 bytes = static_cast<uint32>(sizeof(MessageHeader)) + header->payload_bytes;
-    if (!receive_bytes(socket, bytes, deadline, descriptor)) return false;
+    if (!receive_bytes(socket, bytes, deadline, take_descriptor)) return false;
     socket->given = bytes;
     socket->awake_ns = Min(header->awake_ns, longest_awake_ns);
     return true;

@@ -56,6 +56,9 @@ void add_member(IndexGroup* group, uint32 member, BatchPart* part)
     target.tombstone_version = request.tombstone_version;
     target.effort = request.effort;
     target.k = request.k;
+    target.earlier_count = request.earlier_count;
+    target.reserved = 0;
+    memcpy(target.earlier, request.earlier, sizeof(target.earlier));
     target.want_places = request.want_places;
     group->members[group->count] = member;
     group->parts[group->count] = part;

@@ -30,6 +30,7 @@ constexpr long first_delay_ms = 50;
 constexpr long longest_delay_ms = 5000;           // shorter than pgwarp.engine_timeout: who waits sees the next engine
 constexpr int64 healthy_us = 10 * USECS_PER_SEC;  // a life that makes up for the cost of its start
 constexpr long longest_wait_ms = 60000;
+constexpr int64 other_engine_rest_us = 5 * USECS_PER_SEC;  // between looks whether another launcher's engine has ended
 
 shmem_request_hook_type previous_request_hook = nullptr;
 shmem_startup_hook_type previous_startup_hook = nullptr;
@@ -37,7 +38,7 @@ shmem_startup_hook_type previous_startup_hook = nullptr;
 void request_shared_memory()
 {
     if (previous_request_hook != nullptr) previous_request_hook();
-    RequestAddinShmemSpace(MAXALIGN(sizeof(SharedSlot)));
+    RequestAddinShmemSpace(shared_memory_bytes());
 }
 
 void make_shared_memory()
@@ -171,9 +172,14 @@ void supervise()
             engine.pid != 0 ? longest_wait_ms : Max(1L, static_cast<long>((back_off.start_at - now) / 1000));
         if (!wait_for_event(wait_ms) || engine.pid == 0 || forward_engine_log(&engine)) continue;
         const TimestampTz started = engine.started_at;
-        report_engine_exit(&engine);
+        const EngineEnd end = report_engine_exit(&engine);
         set_engine_pid(0);
         note_end(&back_off, started);
+        if (end != EngineEnd::other_serves) continue;
+        // The launcher of another build, or of a session without shared memory, has an engine. This one takes its place
+        // when it ends; without shared memory sessions start a launcher when they need one.
+        if (has_private_slot()) return;
+        back_off.start_at = GetCurrentTimestamp() + other_engine_rest_us;
     }
 }
 

@@ -102,8 +102,9 @@ LoadTeam* gather_load_team(Relation index, const Directory& directory)
     memset(static_cast<void*>(team), 0, sizeof(*team));
     SpinLockInit(&team->mutex);
     ConditionVariableInit(&team->changed);
-    segment = made;
+    // Registering the callback may raise an error, after which the segment is gone.
     on_dsm_detach(made, leave_as_leader, PointerGetDatum(team));
+    segment = made;
     int started = 0;
     while (started < helpers && start_load_helper(index, directory.generation, dsm_segment_handle(made))) ++started;
     ereport(DEBUG1, (errmsg("pgwarp: loading index \"%s\" with %d helpers", RelationGetRelationName(index), started)));
@@ -144,10 +145,11 @@ bool wait_for_pieces(LoadTeam* team)
 
 LoadTeam* join_load_team(dsm_handle handle)
 {
-    segment = dsm_attach(handle);
-    if (segment == nullptr) return nullptr;
-    auto* team = static_cast<LoadTeam*>(dsm_segment_address(segment));
-    on_dsm_detach(segment, leave_as_helper, PointerGetDatum(team));
+    dsm_segment* attached = dsm_attach(handle);
+    if (attached == nullptr) return nullptr;
+    auto* team = static_cast<LoadTeam*>(dsm_segment_address(attached));
+    on_dsm_detach(attached, leave_as_helper, PointerGetDatum(team));
+    segment = attached;
     return team;
 }
 

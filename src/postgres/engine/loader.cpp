@@ -153,7 +153,7 @@ void begin_search(Relation index, const IndexState& state, SearchRequest* reques
 bool finish_search(RequestAhead* ahead, EngineReply* reply)
 {
     const RequestResult result = receive_ahead(ahead);
-    if (result.outcome == RequestOutcome::refused) raise_refusal(result);
+    // What the engine refused is asked again, and refused again, when its turn comes.
     if (result.outcome != RequestOutcome::replied || result.reply.payload_bytes < sizeof(SearchReply)) return false;
     SearchReply header;
     memcpy(static_cast<void*>(&header), result.reply.payload, sizeof(header));

@@ -34,7 +34,8 @@ EngineReply engine_search(Relation index, const IndexState& state, SearchRequest
 // `request` and `queries` must stay as they are. Without a connection the first step does nothing.
 void begin_search(Relation index, const IndexState& state, SearchRequest* request, const float* queries,
                   RequestAhead* ahead);
-// False: it was not begun, or its answer is gone, or the mirror lacks something; engine_search() is to be called.
+// False: it was not begun or was refused, its answer is gone, or the mirror lacks something; engine_search() is to be
+// called.
 bool finish_search(RequestAhead* ahead, EngineReply* reply);
 
 // Opens one of our indexes; only its owner gets past.

@@ -23,8 +23,8 @@ struct RequestResult {
 void open_engine();
 // The same without an error when there is none: false, and `why` gets a palloc'ed reason.
 bool try_open_engine(char** why);
-// Connects to the engine that runs now, if there is one that answers at once. Starts none; after a failure it does not
-// try again for a while.
+// Connects to the engine that runs now, if there is one that answers at once. Starts none, and needs none: after a
+// failure it does not try again for a while.
 bool join_engine();
 bool engine_is_open();
 void close_engine();

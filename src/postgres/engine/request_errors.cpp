@@ -16,6 +16,7 @@ static int sqlstate_of(ErrorCode code)
         case ErrorCode::cancelled:
             return ERRCODE_QUERY_CANCELED;
         case ErrorCode::out_of_memory:
+        case ErrorCode::out_of_device_memory:
             return ERRCODE_OUT_OF_MEMORY;
         case ErrorCode::unknown_build:
             return ERRCODE_SYSTEM_ERROR;

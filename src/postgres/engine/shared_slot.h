@@ -55,8 +55,13 @@ struct SharedSlot {
     int next_merge;  // of these to be overwritten
 };
 
-// Attaches to the slot, making it if need be.
+// What the slot takes of shared memory, with what belongs to it.
+Size shared_memory_bytes();
+// Attaches to the slot, making it if need be. Never null: where the server has no shared memory left, the session gets
+// a slot of its own. To be called without lightweight locks.
 SharedSlot* shared_slot();
+// Whether it is one of this process's own.
+bool has_private_slot();
 // Forgets an attachment to shared memory that is no more.
 void detach_shared_slot();
 

@@ -9,10 +9,16 @@
 
 extern "C" {
 #include "access/htup_details.h"
+#include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "funcapi.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
+#if PG_VERSION_NUM >= 160000
+#include "utils/relfilenumbermap.h"
+#else
+#include "utils/relfilenodemap.h"
+#endif
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 }
@@ -111,21 +117,41 @@ void fill_mirror(const MirrorStatus& mirror, Datum* values)
     values[32] = Float8GetDatum(static_cast<double>(mirror.answer_ns) / searches / 1e6);
 }
 
+// The relation that a file belongs to; InvalidOid when there is none now.
+Oid relation_of_file(const MirrorKey& key)
+{
+#if PG_VERSION_NUM >= 160000
+    return RelidByRelfilenumber(key.tablespace, key.relation);
+#else
+    return RelidByRelfilenode(key.tablespace, key.relation);
+#endif
+}
+
+// Whether the user may know of an index: monitors of all, others of those of tables that they may read, or own, in
+// this database.
+bool may_see_index(const MirrorKey& key)
+{
+    if (has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS)) return true;
+    if (key.database != MyDatabaseId) return false;
+    const Oid index = relation_of_file(key);
+    const Oid table = OidIsValid(index) ? IndexGetRelation(index, true) : InvalidOid;
+    if (!OidIsValid(table)) return false;
+    return pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK ||
+           pg_attribute_aclcheck_all(table, GetUserId(), ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK;
+}
+
 }  // namespace
 
 Relation open_owned_index(Oid oid, LOCKMODE lock)
 {
     Relation index = relation_open(oid, lock);
-    const char* name = RelationGetRelationName(index);
-    if (index->rd_rel->relkind != RELKIND_INDEX || find_access_method(index->rd_indam->amoptions) == nullptr) {
-        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a pgwarp index", name)));
-    }
+    access_method_of(index);
 #if PG_VERSION_NUM >= 160000
     const bool owner = object_ownercheck(RelationRelationId, oid, GetUserId());
 #else
     const bool owner = pg_class_ownercheck(oid, GetUserId());
 #endif
-    if (!owner) aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, name);
+    if (!owner) aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, RelationGetRelationName(index));
     if (RELATION_IS_OTHER_TEMP(index)) {
         ereport(ERROR,
                 (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("cannot access temporary indexes of other sessions")));
@@ -178,7 +204,8 @@ uint64 load_mirror(Relation index, const IndexState& state)
 
 }  // namespace pgwarp
 
-// One row per resident index; one row without an index when none is; all null when no engine runs.
+// One row for each resident index that the user may know of; one row without an index when there is none; all null when
+// no engine runs.
 PGWARP_FUNCTION(pgwarp_status_engine)
 {
     using namespace pgwarp;
@@ -193,17 +220,19 @@ PGWARP_FUNCTION(pgwarp_status_engine)
         fill_engine(*status, values);
         memset(nulls, false, engine_columns);
     }
-    const uint32 count = status != nullptr ? status->mirror_count : 0;
-    if (count == 0) tuplestore_putvalues(out->setResult, out->setDesc, values, nulls);
-    for (uint32 i = 0; i < count; ++i) {
+    uint32 shown = 0;
+    for (uint32 i = 0; status != nullptr && i < status->mirror_count; ++i) {
         const MirrorStatus& mirror = mirrors_of(status)[i];
+        if (!may_see_index(mirror.key)) continue;
         fill_mirror(mirror, values);
         memset(nulls, false, sizeof(nulls));
         nulls[gpu_column] = mirror.gpu < 0;
         nulls[delta_cost_column] = mirror.delta_cost < 0;
         memset(nulls + status_columns - mean_columns, mirror.searches == 0, mean_columns);
         tuplestore_putvalues(out->setResult, out->setDesc, values, nulls);
+        ++shown;
     }
+    if (shown == 0) tuplestore_putvalues(out->setResult, out->setDesc, values, nulls);
     return static_cast<Datum>(0);
 }
 

@@ -118,7 +118,7 @@ void put_centroids(const ReturnSetInfo* info, const float* centroids, int32 k, i
 
 }  // namespace pgwarp
 
-PGWARP_FUNCTION(kmeans)
+PGWARP_FUNCTION(pgwarp_kmeans)
 {
     using namespace pgwarp;
     InitMaterializedSRF(fcinfo, 0);

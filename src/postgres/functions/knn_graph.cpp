@@ -25,7 +25,6 @@ struct GraphRun {
     SearchTarget* target;
     TableScanDesc scan;
     TupleTableSlot* slot;
-    ExprState* predicate;  // of a partial index
     BatchPipeline* pipeline;
     const QueryBatch* batch;  // at hand
     TupleDesc row_type;
@@ -58,19 +57,9 @@ bool next_heap_row(GraphRun* run)
     return table_scan_getnextslot_tidrange(run->scan, ForwardScanDirection, run->slot);
 }
 
-// Whether the index is for this row.
-bool row_is_indexed(GraphRun* run)
-{
-    if (run->predicate == nullptr) return true;
-    ExprContext* context = GetPerTupleExprContext(run->target->reader->estate);
-    ResetExprContext(context);
-    context->ecxt_scantuple = run->slot;
-    return ExecQual(run->predicate, context);
-}
-
 void add_row(GraphRun* run, QueryBatch* batch)
 {
-    if (!row_is_indexed(run)) return;
+    if (!row_is_indexed(run->target->reader, run->slot)) return;
     const float* vector = slot_vector(run->target->reader, run->slot, run->target->dimensions);
     if (vector == nullptr) return;
     const Tid tid = {ItemPointerGetBlockNumber(&run->slot->tts_tid), ItemPointerGetOffsetNumber(&run->slot->tts_tid),
@@ -89,6 +78,7 @@ void add_row(GraphRun* run, QueryBatch* batch)
 void read_rows(QueryBatch* batch, void* state)
 {
     auto* run = static_cast<GraphRun*>(state);
+    const OwnerScope scope = enter_owner_of(run->target->reader);
     while (batch->count < batch->capacity && !run->ended) {
         if (next_heap_row(run)) {
             add_row(run, batch);
@@ -96,6 +86,7 @@ void read_rows(QueryBatch* batch, void* state)
             run->ended = true;
         }
     }
+    leave_owner(scope);
     // No page stays pinned while the engine works.
     ExecClearTuple(run->slot);
 }
@@ -124,7 +115,6 @@ GraphRun* begin_graph(FunctionCallInfo fcinfo, MemoryContext parent, TupleDesc r
     Relation heap = run->target->heap;
     run->pipeline = make_pipeline(run->target, k, true, read_rows, run);
     run->slot = table_slot_create(heap, nullptr);
-    run->predicate = ExecPrepareQual(run->target->reader->info->ii_Predicate, run->target->reader->estate);
     PredicateLockRelation(heap, run->target->snapshot);
     // An empty range and k = 0 have no rows; the checks above were made all the same.
     run->ended = range.first > range.last || k == 0;
@@ -259,7 +249,7 @@ bool caller_wants_all(FunctionCallInfo fcinfo)
 
 }  // namespace pgwarp
 
-PGWARP_FUNCTION(knn_graph)
+PGWARP_FUNCTION(pgwarp_knn_graph)
 {
     using namespace pgwarp;
     const bool all = caller_wants_all(fcinfo);

@@ -93,7 +93,7 @@ static ::ArrayType* array_argument(FunctionCallInfo fcinfo, int argument)
     return PG_GETARG_ARRAYTYPE_P(argument);
 }
 
-PGWARP_FUNCTION(knn_search_array)
+PGWARP_FUNCTION(pgwarp_knn_search_array)
 {
     using namespace pgwarp;
     const ResultRows rows = begin_rows(fcinfo);
@@ -106,7 +106,7 @@ PGWARP_FUNCTION(knn_search_array)
     return static_cast<Datum>(0);
 }
 
-PGWARP_FUNCTION(knn_search_query)
+PGWARP_FUNCTION(pgwarp_knn_search_query)
 {
     using namespace pgwarp;
     const ResultRows rows = begin_rows(fcinfo);

@@ -58,7 +58,7 @@ const pgwarp::Vector* next_element(ElementWalk* walk, const ElementLayout* layou
 
 }  // namespace
 
-PGWARP_FUNCTION(nearest_centroid)
+PGWARP_FUNCTION(pgwarp_nearest_centroid)
 {
     const pgwarp::Vector* vector = PG_GETARG_VECTOR(0);
     ArrayType* array = PG_GETARG_ARRAYTYPE_P(1);

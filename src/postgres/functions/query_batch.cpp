@@ -1,13 +1,11 @@
 #include "postgres/functions/query_batch.h"
 
-#include <cmath>
-#include <limits>
-
 #include "postgres/access/heap_prefetch.h"
 #include "postgres/access/scan.h"
 #include "postgres/engine/batch_search.h"
-#include "postgres/functions/neighbour_list.h"
-#include "postgres/settings.h"
+#include "postgres/functions/exact_search.h"
+#include "postgres/functions/query_round.h"
+#include "protocol/rungs.h"
 
 extern "C" {
 #include "pgstat.h"
@@ -19,107 +17,21 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint32 continue_after = 1024;  // rows; from there on the exact scan costs less
-constexpr uint32 most_spare_per_k = 4;   // rows searched for beyond k, in k
-
-constexpr SearchCursor front = {-std::numeric_limits<double>::infinity(), 0};
+constexpr uint32 most_spare_per_k = 4;  // rows searched for beyond k, in k
 
 // What is to become of a query after a search.
 enum class Verdict {
     done,
     again,    // search for more rows
-    exactly,  // by exact continuations from the front
+    exactly,  // by exact continuations
 };
 
-// One search of some queries of a batch.
-struct Round {
-    SearchTarget* target;
-    QueryBatch* batch;
-    const uint32* queries;  // positions in the batch
-    uint32 count;
-    uint32 wanted;
-    bool complete;  // the method's searches leave no row out
-};
-
-const float* query_at(const QueryBatch* batch, uint32 query)
-{
-    return batch->queries + static_cast<size_t>(query) * batch->dimensions;
-}
-
-bool is_own_row(const QueryBatch* batch, uint32 query, Tid tid)
-{
-    return batch->own != nullptr && batch->own[query] == tid;
-}
-
-// Raise an error where what the engine said of a row isn't the row's own distance (pgwarp.verify_results).
-void verify_distance(const SearchTarget* target, const float* query, Tid entry, double distance)
-{
-    double truth = 0;
-    if (!fetch_row_distance(target->reader, entry, target->metric, query, target->dimensions, &truth)) return;
-    if (std::fabs(distance - truth) <= 1e-9 * Max(std::fabs(truth), std::fabs(distance))) return;
-    ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
-                    errmsg("index \"%s\" returned a wrong distance for row (%u,%u): %.17g, the row's own is %.17g",
-                           RelationGetRelationName(target->index), entry.block, entry.offset, distance, truth)));
-}
-
-// Offer a result whose distance the engine knows exactly.
-void offer_exact(const Round& round, uint32 query, const Result& result, NeighbourList* list)
-{
-    Neighbour row = {{}, result.distance};
-    if (!find_visible_row(round.target->visible, result.tid, &row.tid) || is_own_row(round.batch, query, row.tid)) {
-        return;
-    }
-    if (setting_verify_results) verify_distance(round.target, query_at(round.batch, query), result.tid, row.distance);
-    list->offer(row);
-}
-
-// Offer a result by the distance of its row.
-void offer_by_row(const Round& round, uint32 query, const Result& result, NeighbourList* list)
-{
-    const SearchTarget* target = round.target;
-    Neighbour row = {};
-    const float* vector = fetch_visible_vector(target->visible, result.tid, target->dimensions, &row.tid);
-    if (vector == nullptr || is_own_row(round.batch, query, row.tid)) return;
-    row.distance = canonical_distance(target->metric, query_at(round.batch, query), vector, target->dimensions);
-    // Not a number: the query is the zero vector, and list order must not meet it.
-    if (std::isnan(row.distance)) {
-        if (!list->is_full()) list->items[list->count++] = row;
-        return;
-    }
-    list->offer(row);
-}
-
-// Take the results of one query, nearest first, into the list. True when no row beyond them could change it.
-bool rank_results(const Round& round, uint32 query, const Result* results, uint32 count, const SearchReply& reply,
-                  NeighbourList* list)
-{
-    if (round.batch->arbitrary[query]) {
-        for (uint32 i = 0; i < count && !list->is_full(); ++i) offer_by_row(round, query, results[i], list);
-        return list->is_full();
-    }
-    switch (reply.kind) {
-        case ResultKind::exact:
-            for (uint32 i = 0; i < count && !list->is_full(); ++i) offer_exact(round, query, results[i], list);
-            return list->is_full();
-        case ResultKind::lower_bound:
-            for (uint32 i = 0; i < count; ++i) {
-                const double lower = make_bounded(results[i], reply.kind, reply.bound_width).value;
-                if (list->is_full() && lower >= list->farthest()) return true;
-                offer_by_row(round, query, results[i], list);
-            }
-            return false;
-        case ResultKind::approximate:
-            for (uint32 i = 0; i < count; ++i) offer_by_row(round, query, results[i], list);
-            return list->is_full();
-    }
-    return list->is_full();
-}
-
-// Describe a search for `wanted` rows a query, with the effort that `for_rows` of them take: a query's own row, and
-// rows in the place of dead ones, are no reason to look farther.
-void plan_search(const SearchTarget* target, const IndexState& state, uint32 wanted, uint32 for_rows,
+// Describe a search for `wanted` rows a query: of the sequence that a scan has for it. Where the query is a row itself,
+// it takes the effort of `for_rows`: the row's own place among its neighbours is no reason to look farther.
+void plan_search(const SearchTarget* target, const IndexState& state, bool own_rows, uint32 wanted, uint32 for_rows,
                  SearchRequest* request)
 {
+    if (!own_rows) return plan_rungs(target->index, state, wanted, request);
     plan_normal_search(target->index, state, wanted, request);
     if (for_rows == wanted) return;
     SearchRequest effort = {};
@@ -137,6 +49,13 @@ const float* gather_queries(const Round& round)
         memcpy(out + i * width, round.batch->sent + round.queries[i] * width, sizeof(float) * width);
     }
     return out;
+}
+
+// Rungs may leave rows out, so a search that found few says nothing of those behind it.
+Verdict judge_rungs(const Round& round, bool proven)
+{
+    if (proven) return Verdict::done;
+    return rungs_of(round.wanted) < max_rungs ? Verdict::again : Verdict::exactly;
 }
 
 Verdict judge(const Round& round, bool proven, bool full, bool dry)
@@ -199,6 +118,7 @@ Lookahead* begin_lookahead(const Round& round, const BatchReply& reply)
 void take_round(const Round& round, const BatchReply& reply, uint32 k, Verdict* verdicts)
 {
     const Result* results = reply.results;
+    const bool by_rungs = goes_by_rungs(round.target, round.batch, reply.header.kind);
     Lookahead* ahead = begin_lookahead(round, reply);
     for (uint32 i = 0; i < round.count; ++i) {
         CHECK_FOR_INTERRUPTS();
@@ -207,7 +127,7 @@ void take_round(const Round& round, const BatchReply& reply, uint32 k, Verdict* 
         bring_pages_near(round, reply, ahead);
         NeighbourList list = {round.batch->found + static_cast<size_t>(query) * round.batch->k, round.batch->k, 0};
         const bool proven = rank_results(round, query, results, reply.counts[i], reply.header, &list);
-        verdicts[i] = judge(round, proven, list.is_full(), reply.counts[i] < k);
+        verdicts[i] = by_rungs ? judge_rungs(round, proven) : judge(round, proven, list.is_full(), reply.counts[i] < k);
         if (!round.batch->arbitrary[query]) list.sort();
         round.batch->found_count[query] = list.count;
         results += reply.counts[i];
@@ -224,12 +144,14 @@ struct Unanswered {
     uint32 again_count;
     uint32* exactly;
     uint32 exactly_count;
+    bool by_rungs;
 };
 
 // Take a reply, and note which queries it left unanswered.
 void answer_round(const Round& round, const BatchReply& reply, uint32 k, Unanswered* unanswered)
 {
     auto* verdicts = static_cast<Verdict*>(palloc(sizeof(Verdict) * round.count));
+    unanswered->by_rungs = goes_by_rungs(round.target, round.batch, reply.header.kind);
     take_round(round, reply, k, verdicts);
     for (uint32 i = 0; i < round.count; ++i) {
         const uint32 query = round.queries[i];
@@ -237,42 +159,6 @@ void answer_round(const Round& round, const BatchReply& reply, uint32 k, Unanswe
         if (verdicts[i] == Verdict::exactly) unanswered->exactly[unanswered->exactly_count++] = query;
     }
     pfree(verdicts);
-}
-
-// The answer to one query by the best vectors that the index keeps, in as many requests as it takes.
-void search_exactly(SearchTarget* target, QueryBatch* batch, uint32 query)
-{
-    const Round round = {target, batch, &query, 1, 0, true};
-    NeighbourList list = {batch->found + static_cast<size_t>(query) * batch->k, batch->k, 0};
-    const float* sent = batch->sent + static_cast<size_t>(query) * batch->dimensions;
-    SearchCursor cursor = front;
-    uint64 generation = 0;
-    for (uint32 chunk = Max(continue_after, Min(max_k / 2, batch->k) * 2);; chunk = Min(chunk * 2, max_k)) {
-        CHECK_FOR_INTERRUPTS();
-        const IndexState state = read_index_state(target->index);
-        if (index_is_empty(state)) break;
-        if (state.meta.generation != generation) {
-            // Rebuilt: the cursor means nothing any more.
-            generation = state.meta.generation;
-            cursor = front;
-            list.count = 0;
-        }
-        SearchRequest request = {};
-        size_request(&request, 1, batch->dimensions);
-        request.mode = SearchMode::continuation;
-        request.after = cursor;
-        request.k = chunk;
-        const EngineReply raw = engine_search(target->index, state, &request, sent);
-        if (request.key.generation != generation) continue;
-        const BatchReply reply = read_batch_reply(raw.payload, raw.payload_bytes, 1, chunk);
-        const bool proven = rank_results(round, query, reply.results, reply.counts[0], reply.header, &list);
-        const bool dry = reply.counts[0] < chunk;
-        pfree(reply.copy);
-        if (proven || dry) break;
-        cursor = reply.header.last;
-    }
-    if (!batch->arbitrary[query]) list.sort();
-    batch->found_count[query] = list.count;
 }
 
 // Search for `count` queries of the batch.
@@ -284,7 +170,7 @@ void search_some(SearchTarget* target, QueryBatch* batch, const uint32* queries,
         const IndexState state = read_index_state(target->index);
         if (index_is_empty(state)) return;
         SearchRequest request = {};
-        plan_search(target, state, wanted, for_rows, &request);
+        plan_search(target, state, batch->own != nullptr, wanted, for_rows, &request);
         const uint32 some = Min(count - done, queries_per_request(batch->dimensions, request));
         const bool complete = access_method(state.meta.shape.method).complete;
         const Round round = {target, batch, queries + done, some, wanted, complete};
@@ -301,10 +187,10 @@ uint32 first_wanted(const SearchTarget* target, const QueryBatch* batch)
 }
 
 // Queries that one request for `wanted` rows each has room for.
-uint32 room_for(const SearchTarget* target, uint32 wanted)
+uint32 room_for(const SearchTarget* target, bool own_rows, uint32 wanted)
 {
     SearchRequest request = {};
-    plan_normal_search(target->index, read_index_state(target->index), wanted, &request);
+    plan_search(target, read_index_state(target->index), own_rows, wanted, wanted, &request);
     return queries_per_request(target->dimensions, request);
 }
 
@@ -343,11 +229,18 @@ void learn_spare(SearchTarget* target, const QueryBatch* batch, uint32 again)
     target->spare = static_cast<uint32>(Min(most, uint64{target->spare} + batch->k / 4 + 1));
 }
 
+// Rows that the search after one for `wanted` is for: those of the next rung, or twice as many.
+uint32 deeper(const Unanswered& unanswered, uint32 wanted)
+{
+    if (unanswered.by_rungs && rungs_of(wanted) < max_rungs) return rung_ends[rungs_of(wanted)];
+    return Min(wanted * 2, max_k);
+}
+
 void answer_all(SearchTarget* target, QueryBatch* batch, QueryBatch* next)
 {
     const Size bytes = sizeof(uint32) * batch->count;
     auto* queries = static_cast<uint32*>(palloc(bytes));
-    Unanswered unanswered = {static_cast<uint32*>(palloc(bytes)), 0, static_cast<uint32*>(palloc(bytes)), 0};
+    Unanswered unanswered = {static_cast<uint32*>(palloc(bytes)), 0, static_cast<uint32*>(palloc(bytes)), 0, false};
     for (uint32 i = 0; i < batch->count; ++i) queries[i] = i;
     uint32 wanted = first_wanted(target, batch);
     if (!answer_started(target, batch, next, queries, &unanswered)) {
@@ -359,7 +252,7 @@ void answer_all(SearchTarget* target, QueryBatch* batch, QueryBatch* next)
         const uint32 count = unanswered.again_count;
         memcpy(queries, unanswered.again, sizeof(uint32) * count);
         unanswered.again_count = 0;
-        wanted = Min(wanted * 2, max_k);
+        wanted = deeper(unanswered, wanted);
         search_some(target, batch, queries, count, wanted, wanted, &unanswered);
     }
     for (uint32 i = 0; i < unanswered.exactly_count; ++i) search_exactly(target, batch, unanswered.exactly[i]);
@@ -374,7 +267,7 @@ QueryBatch* make_query_batch(const SearchTarget* target, uint32 k, bool rows)
     batch->k = k;
     batch->dimensions = target->dimensions;
     // What is searched for beyond k grows, so the first batch is the largest.
-    const uint32 most = room_for(target, Min(max_k, Max(k, 1U) + (rows ? 1 : 0)));
+    const uint32 most = room_for(target, rows, Min(max_k, Max(k, 1U) + (rows ? 1 : 0)));
     const Size vector_bytes = sizeof(float) * target->dimensions * most;
     batch->allocated = most;
     batch->capacity = most;
@@ -394,7 +287,8 @@ void clear_query_batch(const SearchTarget* target, QueryBatch* batch)
     memset(batch->found_count, 0, sizeof(uint32) * batch->count);
     batch->start->ahead.id = 0;
     batch->count = 0;
-    if (target->spare > 0) batch->capacity = Min(batch->allocated, room_for(target, first_wanted(target, batch)));
+    if (target->spare > 0)
+        batch->capacity = Min(batch->allocated, room_for(target, batch->own != nullptr, first_wanted(target, batch)));
 }
 
 void add_query(QueryBatch* batch, const SearchTarget* target, int64 number, const float* vector)
@@ -421,7 +315,7 @@ void start_batch(SearchTarget* target, QueryBatch* batch)
     if (index_is_empty(state)) return;
     *start = {};
     start->wanted = first_wanted(target, batch);
-    plan_search(target, state, start->wanted, batch->k, &start->request);
+    plan_search(target, state, batch->own != nullptr, start->wanted, batch->k, &start->request);
     start->complete = access_method(state.meta.shape.method).complete;
     if (queries_per_request(batch->dimensions, start->request) < batch->count) return;
     size_request(&start->request, batch->count, batch->dimensions);
@@ -433,7 +327,9 @@ void answer_batch(SearchTarget* target, QueryBatch* batch, QueryBatch* next)
     if (batch->count == 0 || batch->k == 0) return;
     MemoryContext searching = AllocSetContextCreate(CurrentMemoryContext, "pgwarp queries", ALLOCSET_DEFAULT_SIZES);
     MemoryContext outer = MemoryContextSwitchTo(searching);
+    const OwnerScope scope = enter_owner_of(target->reader);
     answer_all(target, batch, next);
+    leave_owner(scope);
     MemoryContextSwitchTo(outer);
     MemoryContextDelete(searching);
 }

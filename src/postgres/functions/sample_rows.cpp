@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "numeric/hash.h"
+#include "postgres/access/element_type.h"
 #include "postgres/functions/search_target.h"
 #include "postgres/types/any_vector.h"
 

@@ -32,19 +32,22 @@ Oid table_of_index(Oid index)
     if (name == nullptr) {
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("relation with OID %u does not exist", index)));
     }
-    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not an index of pgwarp", name)));
+    refuse_other_relation(name);
 }
 
 // The columns that the index is made of: keys, expressions and predicate, as offsets from the first system column.
-Bitmapset* columns_of_index(Relation index)
+// PostgreSQL simplifies the expressions when it reads them, and so may run functions in them.
+Bitmapset* columns_of_index(Relation heap, Relation index)
 {
     Bitmapset* columns = nullptr;
+    const OwnerScope scope = enter_owner(heap->rd_rel->relowner);
     for (int i = 0; i < index->rd_index->indnatts; ++i) {
         const AttrNumber number = index->rd_index->indkey.values[i];
         if (number != 0) columns = bms_add_member(columns, number - FirstLowInvalidHeapAttributeNumber);
     }
     pull_varattnos(reinterpret_cast<Node*>(RelationGetIndexExpressions(index)), 1, &columns);
     pull_varattnos(reinterpret_cast<Node*>(RelationGetIndexPredicate(index)), 1, &columns);
+    leave_owner(scope);
     return columns;
 }
 
@@ -107,7 +110,7 @@ SearchTarget* open_search_target(Oid index_oid, uint64 expected_rows)
     target->heap = table_open(table_of_index(index_oid), AccessShareLock);
     target->index = relation_open(index_oid, AccessShareLock);
     access_method_of(target->index);
-    check_may_read(target->heap, columns_of_index(target->index));
+    check_may_read(target->heap, columns_of_index(target->heap, target->index));
     check_usable(target->index);
     Snapshot active = GetActiveSnapshot();
     if (!IsMVCCSnapshot(active)) elog(ERROR, "non-MVCC snapshots are not supported");

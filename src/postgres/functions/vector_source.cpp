@@ -1,5 +1,7 @@
 #include "postgres/functions/vector_source.h"
 
+#include "postgres/access/element_type.h"
+
 extern "C" {
 #include "utils/lsyscache.h"
 }

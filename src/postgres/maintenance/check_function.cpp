@@ -1,4 +1,5 @@
 // pgwarp_check(index, heap).
+#include "postgres/access/table_owner.h"
 #include "postgres/engine/loader.h"
 #include "postgres/fmgr_cpp.h"
 #include "postgres/maintenance/check.h"
@@ -21,14 +22,7 @@ constexpr int most_looks = 100;  // on a standby that replays merges meanwhile
 // Functions in the index's expressions run as the table's owner does, and can do no more than that.
 void check_against_heap(IndexCheck* check, Relation table)
 {
-    Oid user;
-    int context;
-    GetUserIdAndSecContext(&user, &context);
-    SetUserIdAndSecContext(table->rd_rel->relowner, context | SECURITY_RESTRICTED_OPERATION);
-    const int guc_level = NewGUCNestLevel();
-#if PG_VERSION_NUM >= 170000
-    RestrictSearchPath();
-#endif
+    const OwnerScope scope = enter_owner(table->rd_rel->relowner);
     Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
     for (int look = 0;; ++look) {
         CHECK_FOR_INTERRUPTS();
@@ -36,8 +30,7 @@ void check_against_heap(IndexCheck* check, Relation table)
         if (look == most_looks) elog(ERROR, "index \"%s\" keeps changing", RelationGetRelationName(check->index));
     }
     UnregisterSnapshot(snapshot);
-    AtEOXact_GUC(false, guc_level);
-    SetUserIdAndSecContext(user, context);
+    leave_owner(scope);
 }
 
 void check_alone(IndexCheck* check)

@@ -108,8 +108,11 @@ bool check_heap(IndexCheck* check, Relation table, Snapshot snapshot)
     heap.heap_blocks = RelationGetNumberOfBlocks(table);
     heap.vector = static_cast<float*>(palloc(sizeof(float) * check->meta.shape.dimensions));
     heap.row_context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp check row", ALLOCSET_DEFAULT_SIZES);
-    init_tid_set(&heap.indexed, CurrentMemoryContext);
-    if (!take_rows(&heap) || !take_entries(&heap)) return false;
+    init_tid_set(&heap.indexed, CurrentMemoryContext, static_cast<Size>(maintenance_work_mem) * 1024);
+    if (!take_rows(&heap) || !take_entries(&heap)) {
+        free_tid_set(&heap.indexed);
+        return false;
+    }
     IndexInfo* info = BuildIndexInfo(check->index);
     // As a concurrent build scans: rows that the snapshot sees.
     info->ii_Concurrent = true;
@@ -117,6 +120,7 @@ bool check_heap(IndexCheck* check, Relation table, Snapshot snapshot)
     info->ii_ExclusionOps = nullptr;
     TableScanDesc scan = table_beginscan_strat(table, snapshot, 0, nullptr, true, true);
     table_index_build_scan(table, check->index, info, true, false, expect_row, &heap, scan);
+    free_tid_set(&heap.indexed);
     return true;
 }
 

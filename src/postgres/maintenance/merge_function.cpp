@@ -1,4 +1,5 @@
 // CALL pgwarp_merge(index).
+#include "postgres/access/table_owner.h"
 #include "postgres/engine/loader.h"
 #include "postgres/fmgr_cpp.h"
 #include "postgres/maintenance/merge.h"
@@ -50,7 +51,9 @@ MergeOutcome merge_throttled(Relation index, MergeReason reason)
         VacuumCostActive = VacuumCostDelay > 0;
 #endif
         VacuumCostBalance = 0;
+        const OwnerScope scope = enter_owner(index->rd_rel->relowner);
         outcome = merge_index(index, reason);
+        leave_owner(scope);
     }
     PG_FINALLY();
     {

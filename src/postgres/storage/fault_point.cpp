@@ -14,6 +14,7 @@ namespace pgwarp
 static int setting_fault_step = 0;
 static int setting_fault_message = 0;
 static bool setting_fault_session = false;
+static bool setting_fault_shared_memory = false;
 
 void fault_point(const char* where)
 {
@@ -29,12 +30,18 @@ void message_fault_point(const char* where, uint16 message_type)
 {
     static int passed = 0;
     ++passed;
-    elog(DEBUG1, "message point %d: %s, message type %u", passed, where, message_type);
+    elog(DEBUG2, "message point %d: %s, message type %u", passed, where, message_type);
     if (setting_fault_message != passed) return;
     const pid_t target = setting_fault_session ? getpid() : shared_slot()->engine_pid;
     elog(LOG, "killed %d at message point %d: %s, message type %u", static_cast<int>(target), passed, where,
          message_type);
     if (target > 0) kill(target, SIGKILL);
+}
+
+void fault_shared_memory()
+{
+    if (!setting_fault_shared_memory) return;
+    ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("a test leaves no shared memory")));
 }
 
 void define_fault_settings()
@@ -46,12 +53,15 @@ void define_fault_settings()
                             &setting_fault_message, 0, 0, INT_MAX, PGC_SUSET, flags, nullptr, nullptr, nullptr);
     DefineCustomBoolVariable("pgwarp.fault_session", "Kills the session instead of the engine.", nullptr,
                              &setting_fault_session, false, PGC_SUSET, flags, nullptr, nullptr, nullptr);
+    DefineCustomBoolVariable("pgwarp.fault_shared_memory", "Leaves sessions of a test build no shared memory.", nullptr,
+                             &setting_fault_shared_memory, false, PGC_SUSET, flags, nullptr, nullptr, nullptr);
 }
 
 #else
 
 void fault_point(const char*) {}
 void message_fault_point(const char*, uint16) {}
+void fault_shared_memory() {}
 void define_fault_settings() {}
 
 #endif

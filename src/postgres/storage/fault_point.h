@@ -14,6 +14,9 @@ void fault_point(const char* where);
 // pgwarp.fault_message-th call of this session the engine is killed, or with pgwarp.fault_session the session.
 void message_fault_point(const char* where, uint16 message_type);
 
+// Where shared memory is attached: with pgwarp.fault_shared_memory there is none left.
+void fault_shared_memory();
+
 // Defines these settings in a build for tests.
 void define_fault_settings();
 

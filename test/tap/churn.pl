@@ -133,7 +133,7 @@ sub recall_by_effort
 	if (info($index, 'method') eq 'graph')
 	{
 		my $count = sql("SELECT count(*) FROM " . ($index =~ s{_.*}{}r));
-		my $effort = info($index, "round(24.0 * (rows + delta_rows - dead_rows) / $count)");
+		my $effort = info($index, "round(24.0 * (rows + delta_rows) / $count)");
 		return recall($index, $exact, "SET pgwarp.graph_ef_search = $effort;");
 	}
 	my $probes = info($index, "ceil((options->>'lists')::int * " . ($full ? 0.02 : 0.03) . ')');

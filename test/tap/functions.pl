@@ -185,6 +185,23 @@ kill 'KILL', engine_pid($node);
 is($reader->query_safe(q{SELECT count(*) FROM kmeans('items', 'v', 10)}), '10', 'and for kmeans');
 is($node->safe_psql('postgres', 'SELECT DISTINCT builds FROM pgwarp_status'), '0', 'no build is left behind');
 
+# Locks: the table comes before the index, as in DROP INDEX, so that neither waits for the other.
+$node->safe_psql('postgres', q{CREATE TABLE doors (v vector(2)); INSERT INTO doors SELECT ARRAY[i, i]::vector FROM generate_series(1, 50) i});
+for my $call ("pgwarp_recall('doors_v', 1, 10)", "knn_graph('doors_v', 1)", "knn_search('doors_v', 'SELECT v FROM queries_of_doors', 1)", "pgwarp_check('doors_v', true)")
+{
+	$node->safe_psql('postgres', 'CREATE INDEX doors_v ON doors USING exact (v)');
+	my $offset = -s $node->logfile;
+	my ($dropper, $caller) = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
+	$dropper->query_safe('BEGIN; LOCK TABLE doors IN ACCESS EXCLUSIVE MODE');
+	$caller->query_until(qr/begun/, "\\echo begun\nSELECT count(*) FROM $call;\n");
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE relation = 'doors'::regclass AND NOT granted") or die "$call does not wait";
+	$dropper->query('DROP INDEX doors_v; COMMIT');
+	$caller->quit;
+	$dropper->quit;
+	unlike(slurp_file($node->logfile, $offset), qr/deadlock detected/, "$call: no deadlock with DROP INDEX");
+	$node->safe_psql('postgres', 'DROP INDEX IF EXISTS doors_v');
+}
+
 $writer->quit;
 $reader->quit;
 

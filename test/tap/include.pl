@@ -61,7 +61,8 @@ for my $kind ('scan', 'join')
 	my $count = sql('SELECT count(*) FROM items');
 	my $inner = 'SELECT id FROM items ORDER BY v <-> array_fill(3, ARRAY[16])::vector';
 	my $query = $kind eq 'scan' ? $inner :
-		"SELECT n.id FROM (VALUES (1), (1), (1)) q (one) CROSS JOIN LATERAL (SELECT id FROM items ORDER BY v <-> array_fill(3 * q.one, ARRAY[16])::vector LIMIT 1000) n";
+		"SELECT n.id FROM (VALUES (array_fill(3, ARRAY[16])::vector), (array_fill(3, ARRAY[16])::vector), (array_fill(3, ARRAY[16])::vector)) q (v)
+			CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 1000) n";
 	like(sql("$only EXPLAIN $query"), qr/Index Only Scan/, "$kind beside VACUUM: index-only scan");
 	like(sql("$only EXPLAIN $query"), qr/KnnBatch/, 'join beside VACUUM: in batches') if $kind eq 'join';
 	sql('DELETE FROM items WHERE id <> 5 AND id % 4 = ' . ($kind eq 'scan' ? 1 : 2));

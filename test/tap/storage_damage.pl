@@ -95,7 +95,7 @@ try_damage('truncated to the metapage', substr($intact, 0, $page), 'insert', 'va
 write_binary($path, $intact);
 $node->start;
 $node->safe_psql('postgres', $statements{vacuum});
-is($node->safe_psql('postgres', "SELECT rows + delta_rows - dead_rows FROM pgwarp_index_info('items_v')"),
+is($node->safe_psql('postgres', "SELECT live_rows FROM pgwarp_check('items_v')"),
 	$node->safe_psql('postgres', 'SELECT count(*) FROM items'), 'put back, it is well');
 same_rows($node, 'items', 'and answers');
 $node->stop;

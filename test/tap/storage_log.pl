@@ -19,7 +19,7 @@ sub sql { return $primary->safe_psql('postgres', @_) }
 sub live_rows
 {
 	my ($node, $index) = @_;
-	return $node->safe_psql('postgres', "SELECT rows + delta_rows - dead_rows FROM pgwarp_index_info('$index')");
+	return $node->safe_psql('postgres', "SELECT live_rows FROM pgwarp_check('$index')");
 }
 
 # VACUUM passes over a page that the checkpointer or the background writer is writing, unless it freezes.

@@ -80,7 +80,7 @@ sub ask
 	prepare($index);
 	$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 	my $session = $node->background_psql('postgres');
-	$session->query_safe('SET enable_seqscan = off; SET enable_sort = off; SET enable_hashjoin = off; SET enable_mergejoin = off; BEGIN ISOLATION LEVEL REPEATABLE READ');
+	$session->query_safe('SET enable_seqscan = off; SET enable_sort = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET pgwarp.iterative = relaxed; BEGIN ISOLATION LEVEL REPEATABLE READ');
 	$session->query_safe('SET LOCAL enable_indexscan = off') if $plan =~ /Only/;
 	like($session->query_safe("EXPLAIN (COSTS OFF) $query"), $plan, "$name: the plan");
 	$session->query_safe("DECLARE answer CURSOR FOR $query");

@@ -1,0 +1,102 @@
+# sqlsmith's statements about tables, indexes, policies, partitions and views of pgwarp's end no server, and meet no
+# internal error.
+#   PGWARP_SQLSMITH_SECONDS   how long (30)
+#   PGWARP_SEED               sqlsmith's (unset: another one each time, which is told)
+use strict;
+use warnings FATAL => 'all';
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PgwarpTest;
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes 'time';
+
+plan skip_all => 'sqlsmith is not installed' if !grep { -x "$_/sqlsmith" } split /:/, $ENV{PATH};
+my $seconds = $ENV{PGWARP_SQLSMITH_SECONDS} || 30;
+my $seed = $ENV{PGWARP_SEED} // time % 1_000_000_000;
+diag("PGWARP_SEED=$seed");
+
+my $node = new_cluster('sqlsmith', 'jit' => 'off', 'autovacuum' => 'off', 'log_statement' => 'none', 'log_error_verbosity' => 'verbose', 'fsync' => 'off',
+	'restart_after_crash' => 'on');
+
+# sqlsmith writes no ORDER BY of its own: views have them, whose plans are put into its statements.
+$node->safe_psql('postgres', q{
+	SELECT setseed(0.1);
+	CREATE FUNCTION random_vector() RETURNS vector LANGUAGE sql VOLATILE AS 'SELECT array_agg(random())::vector(4) FROM generate_series(1, 4)';
+	CREATE TABLE items (id int, kind int, txt text, v vector(4), h halfvec(4), b bit(8));
+	INSERT INTO items SELECT i, i % 7, repeat('x', i % 30), w, w, binary_quantize((w || w) - array_fill(0.5::real, ARRAY[8])::vector)::bit(8)
+		FROM generate_series(1, 500) i, LATERAL (SELECT CASE WHEN i % 40 > 0 THEN random_vector() END AS w) drawn;
+	CREATE INDEX items_exact ON items USING exact (v) INCLUDE (id, kind);
+	CREATE INDEX items_graph ON items USING graph (v vector_l1_ops);
+	CREATE INDEX items_ivfadc ON items USING ivfadc (h halfvec_cosine_ops);
+	CREATE INDEX items_bits ON items USING graph (b bit_hamming_ops);
+	CREATE INDEX items_kind ON items (kind);
+	CREATE TABLE parts (id int, kind int, v vector(4)) PARTITION BY LIST (kind);
+	CREATE TABLE parts_a PARTITION OF parts FOR VALUES IN (0, 1, 2);
+	CREATE TABLE parts_b PARTITION OF parts FOR VALUES IN (3, 4);
+	CREATE TABLE parts_c PARTITION OF parts DEFAULT;
+	INSERT INTO parts SELECT id, kind, v FROM items;
+	CREATE INDEX ON parts_a USING exact (v);
+	CREATE INDEX ON parts_b USING exact (v);
+	CREATE TABLE guarded AS SELECT id, kind, v FROM items;
+	CREATE INDEX ON guarded USING exact (v);
+	ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
+	CREATE POLICY near ON guarded USING (v <-> '[0.5,0.5,0.5,0.5]' < 0.5);
+	CREATE TABLE asked AS SELECT i AS id, i % 5 AS kind, random_vector() AS v FROM generate_series(1, 9) i;
+	CREATE VIEW nearest AS SELECT id, kind, v, v <-> '[0.5,0.5,0.5,0.5]' AS d FROM items ORDER BY v <-> '[0.5,0.5,0.5,0.5]' LIMIT 20;
+	CREATE VIEW nearest_graph AS SELECT id, kind, v <+> (SELECT v FROM asked WHERE id = 1) AS d FROM items WHERE kind < 5 ORDER BY v <+> (SELECT v FROM asked WHERE id = 1) LIMIT 10;
+	CREATE VIEW nearest_half AS SELECT id, h <=> '[0.5,0.5,0.5,0.1]' AS d FROM items ORDER BY h <=> '[0.5,0.5,0.5,0.1]' LIMIT 7;
+	CREATE VIEW nearest_bits AS SELECT id, b <~> B'10101010' AS d FROM items ORDER BY b <~> B'10101010' FETCH FIRST 3 ROWS WITH TIES;
+	CREATE VIEW nearest_parts AS SELECT id, kind, v <-> '[0.5,0.5,0.5,0.5]' AS d FROM parts ORDER BY v <-> '[0.5,0.5,0.5,0.5]' LIMIT 20;
+	CREATE VIEW nearest_guarded AS SELECT id, v <-> '[0.5,0.5,0.5,0.5]' AS d FROM guarded ORDER BY v <-> '[0.5,0.5,0.5,0.5]' LIMIT 20;
+	CREATE VIEW within AS SELECT id, v <-> '[0.5,0.5,0.5,0.5]' AS d FROM items WHERE v <-> '[0.5,0.5,0.5,0.5]' < 0.4 ORDER BY v <-> '[0.5,0.5,0.5,0.5]';
+	CREATE VIEW all_sorted AS SELECT * FROM items ORDER BY v <-> '[0.1,0.5,0.5,0.5]';
+	CREATE VIEW joined AS SELECT asked.id AS asked, n.* FROM asked CROSS JOIN LATERAL (SELECT id, kind, i.v <-> asked.v AS d FROM items i ORDER BY i.v <-> asked.v LIMIT 3) n;
+	CREATE VIEW left_joined AS SELECT asked.id AS asked, n.* FROM asked LEFT JOIN LATERAL (SELECT id, kind FROM parts i WHERE i.kind <> asked.kind ORDER BY i.v <-> asked.v LIMIT 3) n ON n.id > 100;
+	CREATE VIEW sub_selects AS SELECT id, (SELECT i.kind FROM items i ORDER BY i.v <-> asked.v LIMIT 1) AS kind, ARRAY(SELECT i.id FROM items i ORDER BY i.v <-> asked.v LIMIT 4) AS ids FROM asked;
+	CREATE VIEW conditions AS SELECT id, kind FROM asked WHERE kind IN (SELECT s.kind FROM (SELECT i.kind FROM items i ORDER BY i.v <-> asked.v LIMIT 10) s);
+	CREATE VIEW searched AS SELECT s.query, i.id, s.distance FROM knn_search('items_exact', ARRAY(SELECT v FROM asked), 3) s JOIN items i ON i.ctid = s.tid;
+	CREATE ROLE smith LOGIN;
+	GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO smith;
+	ALTER ROLE smith SET enable_seqscan = off;
+	ALTER ROLE smith SET statement_timeout = '1s';
+	ALTER ROLE smith SET max_parallel_workers_per_gather = 1;
+	VACUUM ANALYZE;
+} =~ s/\tVACUUM ANALYZE;\n//r);
+$node->safe_psql('postgres', 'VACUUM ANALYZE');
+
+# A third of the time each: the indexes preferred, plans by cost, and every plan tried in a worker.
+my $queries = 0;
+my @settings = ('enable_seqscan = off', 'enable_seqscan = on', $node->pg_version >= 16 ? 'debug_parallel_query = on' : 'force_parallel_mode = on');
+for my $part (0 .. $#settings)
+{
+	$node->safe_psql('postgres', "ALTER ROLE smith SET $settings[$part]");
+	my $until = time + $seconds / @settings;
+	my $again = 0;
+	while (time < $until)
+	{
+		my $smith = IPC::Run::start([ 'sqlsmith', '--exclude-catalog', '--verbose', '--seed=' . ($seed + $part + 1000 * $again++), '--target=' . $node->connstr('postgres') . ' user=smith' ],
+			'<', \undef, '>', \my $out, '2>', \my $err);
+		while (time < $until && $smith->pumpable) { eval { $smith->pump_nb }; select undef, undef, undef, 0.1 }
+		$smith->signal('TERM');
+		$smith->finish;
+		# A sign for each statement: done, refused, timed out, or the connection was lost.
+		$queries += () = ($err =~ s/.*Generating indexes\.\.\.done\.\n//sr) =~ /[.eStC]/g;
+	}
+}
+
+cmp_ok($queries, '>', 50, "$queries statements");
+my $log = slurp_file($node->logfile);
+unlike($log, qr/terminated by signal|PANIC|TRAP|wrong distance|wrong included/, 'the server did not crash, and no distance was wrong');
+# The parser and functions of PostgreSQL have internal errors for what no statement of use gives them. Those of pgwarp's own
+# files, and of the planner, the executor, access methods and memory, to which its hooks and plans give something, count.
+my $ours = qr/[\w.]+\.cpp|(?:setrefs|createplan|planner|planmain|subselect|prep\w+|pathnode|pathkeys|costsize|relnode|joinrels|joinpath|allpaths|indxpath|equivclass|initsplan|plancat|exec\w+|node\w+|heapam\w*|index\w*|genam|tableam|relcache|plancache|snapmgr|resowner|mcxt|aset|bufmgr)\.c/;
+my @internal = grep { /LOCATION:\s+\w+, $ours:/ }
+	$log =~ /(ERROR:  XX00\d:.*\n(?:.*\n){0,3}?.*LOCATION:.*\n(?:.*STATEMENT:(?:.*\n)(?:\t.*\n)*)?)/g;
+is(join("\n", @internal), '', 'no internal error');
+is($node->safe_psql('postgres', "SELECT live_rows > 0 FROM pgwarp_check('$_', true)"), 't', "$_ is whole") for 'items_exact', 'items_graph', 'items_ivfadc', 'items_bits';
+$node->stop;
+done_testing();

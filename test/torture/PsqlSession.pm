@@ -1,0 +1,70 @@
+# A psql that stays open and runs one statement after another: its rows, and its error with SQLSTATE.
+package PsqlSession;
+
+use strict;
+use warnings FATAL => 'all';
+
+use IO::Handle;
+use IPC::Open3 ();
+use IO::Select;
+use Symbol 'gensym';
+
+my $marker = '-- end of statement';
+
+# PsqlSession->new(connection string, path of the log of everything that is run)
+sub new
+{
+	my ($class, $connection, $log) = @_;
+	my $errors = gensym;
+	my $pid = IPC::Open3::open3(my $in, my $out, $errors, 'psql', '-XqAt', '-d', $connection);
+	$in->autoflush(1);
+	my $self = bless { pid => $pid, in => $in, out => $out, errors => $errors, log => $log }, $class;
+	print {$in} "\\set VERBOSITY verbose\n\\pset null ~\n";
+	return $self;
+}
+
+# Run SQL: (rows as lines of text, error text). The connection's end is an error too.
+sub run
+{
+	my ($self, $sql) = @_;
+	print { $self->{log} } "$sql;\n" if $self->{log};
+	local $SIG{PIPE} = 'IGNORE';
+	print { $self->{in} } "$sql;\n\\echo $marker\n\\warn $marker\n";
+	my %read = (out => '', errors => '');
+	my $select = IO::Select->new($self->{out}, $self->{errors});
+	while ($select->count)
+	{
+		my @ready = $select->can_read(100) or last;    # a statement that never ends
+		for my $handle (@ready)
+		{
+			my $which = $handle == $self->{out} ? 'out' : 'errors';
+			my $got = sysread $handle, $read{$which}, 65536, length $read{$which};
+			$select->remove($handle) if !$got || $read{$which} =~ /^$marker\n\z/m;
+		}
+	}
+	my $ended = grep { $read{$_} !~ s/^$marker\n\z//m } keys %read;
+	$read{errors} .= "the connection ended\n" if $ended;
+	return ([ split /\n/, $read{out} ], $read{errors});
+}
+
+# Run SQL that must succeed: its rows.
+sub rows
+{
+	my ($self, $sql) = @_;
+	my ($rows, $errors) = $self->run($sql);
+	die "$sql\n$errors" if $errors =~ /^(?:psql:.*)?(?:ERROR|FATAL|PANIC)|the connection ended/m;
+	return @$rows;
+}
+
+# The SQLSTATE of an error text, or an empty string.
+sub state_of { my ($errors) = @_; return $errors =~ /(?:ERROR|FATAL|PANIC):\s+(\w{5}):/ ? $1 : '' }
+
+sub close
+{
+	my ($self) = @_;
+	close $self->{in};
+	waitpid $self->{pid}, 0;
+	return;
+}
+
+1;

@@ -3,9 +3,10 @@
 // needed more than the first pass, and recall against a scan by canonical distance of every row.
 //
 // exact_bench [--base file.u8 --dimensions 128 --queries file.fvecs|file.bvecs] [--rows n] [--asked n] [--raw]
-//             [--cases l2,dup,l1,one,wide,host,curve] [--repeat n] [--csv file --name name]
-// "host": the searcher as the engine calls it, from and to host memory, by the host's clock.
-// Rows are turned by a fixed orthogonal matrix (random signs and Hadamard steps) unless --raw.
+//             [--cases l2,dup,l1,one,wide,host,curve,ties] [--repeat n] [--csv file --name name]
+// "host": the searcher as the engine calls it, from and to host memory, by the host's clock. "ties": the same where
+// more copies of one row are near all queries than proposals have room for. Rows are turned by a fixed orthogonal
+// matrix (random signs and Hadamard steps) unless --raw.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -425,9 +426,11 @@ void host_case(const Searcher& searcher, const Matrix& asked, std::uint32_t coun
     std::sort(times.begin(), times.end());
     const ExactStatistics after = exact_statistics(searcher);
     std::printf(
-        "host to host, %5u queries, k=%-5u median %9.4f ms, p99 %9.4f, longest %9.4f; again %llu scanned %llu\n", count,
-        k, times[times.size() / 2], times[times.size() * 99 / 100], times.back(),
+        "host to host, %5u queries, k=%-5u median %9.4f ms, p99 %9.4f, longest %9.4f; again %llu tied %llu scanned "
+        "%llu\n",
+        count, k, times[times.size() / 2], times[times.size() * 99 / 100], times.back(),
         static_cast<unsigned long long>(after.filtered_again - before.filtered_again),
+        static_cast<unsigned long long>(after.tied - before.tied),
         static_cast<unsigned long long>(after.scanned - before.scanned));
     std::fflush(stdout);
 }
@@ -445,6 +448,25 @@ void host_cases(Context& context, Metric metric, const Matrix& base, const Matri
     host_case(*searcher, asked, std::min(100U, asked.count()), 10000, 3);
 }
 
+// Queries that are a row of which there are many copies, beside others.
+void ties_cases(Context& context, Matrix base, Matrix asked)
+{
+    for (const std::uint32_t copies : {5000U, 20000U}) {
+        for (std::uint32_t i = 1; i < std::min(copies, base.count() / 3); ++i) {
+            std::copy_n(base.values.begin(), base.dimensions,
+                        base.values.begin() + std::size_t{i} * 3 * base.dimensions);
+        }
+        std::printf("%u rows, %u of them copies of one, which all queries ask for\n", base.count(), copies);
+        for (std::uint32_t q = 0; q < asked.count(); ++q) {
+            std::copy_n(base.values.begin(), base.dimensions, asked.values.begin() + std::size_t{q} * base.dimensions);
+        }
+        const auto searcher = load(context, Metric::l2, base);
+        for (const std::uint32_t count : {1U, 64U, 1000U}) {
+            host_case(*searcher, asked, std::min(count, asked.count()), 10, 10);
+        }
+    }
+}
+
 void run(const Options& options)
 {
     Device device;
@@ -456,8 +478,8 @@ void run(const Options& options)
                                static_cast<std::uint32_t>(base.size() / dimensions), dimensions, device.stream);
     };
     std::printf("%s\n", device.context.name().c_str());
-    const bool any =
-        wanted("l2") || wanted("one") || wanted("l1") || wanted("dup") || wanted("host") || wanted("curve");
+    const bool any = wanted("l2") || wanted("one") || wanted("l1") || wanted("dup") || wanted("host") ||
+                     wanted("curve") || wanted("ties");
     if (any) {
         Matrix base = options.base.empty() ? generate(options.rows, options.dimensions, 10)
                                            : read_vectors(options.base, options.dimensions, options.rows);
@@ -498,6 +520,7 @@ void run(const Options& options)
         if (wanted("curve")) {
             curve_case(device, options, made(rows, Metric::l2, d), queries, asked.count());
         }
+        if (wanted("ties")) ties_cases(device.context, base, asked);
         if (wanted("host")) host_cases(device.context, Metric::l2, base, asked, options.repeat);
         if (wanted("dup")) {
             const Matrix twins = near_duplicates(base, base.count(), 21);

@@ -2,7 +2,8 @@
 
 # One build folder serves the unit tests and the staged engine. Fault points are in, so that tests can crash the engine.
 check_flags="-DPGWARP_TESTS=ON -DPGWARP_FAULTS=ON"
-pgxs_dir=${pg_bin%/bin}/lib/pgxs
+# Where the server's own test programs are.
+pgxs_dir() { if [ "$bundle" = yes ]; then echo "${pg_bin%/bin}/lib/pgxs"; else echo "$("$pg_bin/pg_config" --pkglibdir)/pgxs"; fi; }
 
 # Which part of every step's tests to run: --shard.
 shard=1
@@ -184,14 +185,15 @@ stage_tests()
     mkdir -p "$work/regress" && cp -a "$root_dir/test" "$work/" && chmod -R a+rX "$work/test"
 }
 
-# What `make installcheck` runs, but with all output in the work folder.
+# What `make installcheck` runs, but with all output in the work folder: run_regress [TEST...]
 run_regress()
 {
     local tests=("$work"/test/sql/*.sql)
+    [ $# -eq 0 ] || tests=("${@/%/.sql}")
     tests=("${tests[@]##*/}")
     mapfile -t tests < <(own_part "${tests[@]}")
     cd "$work/regress" && rm -rf results &&
-        "$pgxs_dir/src/test/regress/pg_regress" --bindir="$pg_bin" --inputdir="$work/test" --load-extension=pgwarp \
+        "$(pgxs_dir)/src/test/regress/pg_regress" --bindir="$pg_bin" --inputdir="$work/test" --load-extension=pgwarp \
             --dbname=contrib_regression "${tests[@]%.sql}" ||
         { head -n 400 regression.diffs; return 1; }
 }
@@ -231,8 +233,8 @@ run_tap()
     mapfile -t files < <(own_part "${files[@]}")
     as_server env PATH="$pg_bin:$PATH" TESTDIR="$1" TESTLOGDIR="$1/tmp_check/log" TESTDATADIR="$1/tmp_check" PGPORT=65432 PGWARP_DEVICE="$device" \
         PGWARP_DESTDIR="$([ "$bundle" = yes ] || echo "$work/stage")" \
-        PGWARP_WAL_CONSISTENCY="${PGWARP_WAL_CONSISTENCY:-}" PG_REGRESS="$pgxs_dir/src/test/regress/pg_regress" \
-        PG_TEST_INITDB_EXTRA_OPTS= prove --timer --failures -I "$pgxs_dir/src/test/perl" "${files[@]}"
+        PGWARP_WAL_CONSISTENCY="${PGWARP_WAL_CONSISTENCY:-}" PG_REGRESS="$(pgxs_dir)/src/test/regress/pg_regress" \
+        PG_TEST_INITDB_EXTRA_OPTS= prove --timer --failures -I "$(pgxs_dir)/src/test/perl" "${files[@]}"
 }
 
 # Run them and count assertions; a file that ends badly counts one failure at least: check_tap NAME
@@ -285,4 +287,49 @@ check_valgrind()
     counted_step "regress under valgrind" run_valgrind
     count_regress "regress under valgrind"
     stop_cluster
+}
+
+# pg_regress in a cluster of its own with more settings: check_regress_with NAME "TEST..." [SETTING=VALUE...]
+check_regress_with()
+{
+    local name=$1 tests=$2
+    shift 2
+    use_cluster "$work/${name//[^A-Za-z0-9]/-}-cluster"
+    counted_step "start a cluster ($name)" start_cluster "${test_settings[@]}" pgwarp.device="$device" "$@" || return
+    stage_tests
+    failure_lines=400 step "$name" run_regress $tests
+    count_regress "$name"
+    stop_cluster
+}
+
+# Random statements in the running cluster: run_statements DATABASE SECONDS [OPTION...]
+run_statements()
+{
+    sql -c "CREATE DATABASE $1" && sql -d "$1" -c "CREATE EXTENSION pgwarp" || return
+    PATH="$pg_bin:$PATH" PGDATABASE=$1 "$root_dir/test/torture/statements" --seconds "$2" "${@:3}"
+}
+
+# Random statements with assertions, and with no cache that lives from one look-up to the next.
+check_statements_with_assertions()
+{
+    use_cluster "$work/statements-cluster"
+    counted_step "start a cluster (statements with assertions)" start_cluster "${test_settings[@]}" pgwarp.device="$device" || return
+    counted_step "statements with assertions" run_statements plain_caches "${CASSERT_SECONDS:-60}"
+    counted_step "statements with assertions, without caches" run_statements no_caches "${CASSERT_SECONDS:-60}" \
+        --variants 2 --settings "SET LOCAL debug_discard_caches = 1"
+    stop_cluster
+}
+
+# A server with assertions, which copies, writes and reads every plan before it runs. Without caches one test takes
+# minutes: those that are run so are few.
+check_cassert()
+{
+    counted_step "build a server with assertions" "$root_dir/scripts/build-server" 15 --cassert || return
+    use_server "$(tail -n 1 "$step_log")"
+    rm -rf "$work/stage"
+    counted_step "build and stage the extension (assertions)" stage_extension build/check $check_flags || return
+    check_regress_with "regress with assertions" ""
+    check_regress_with "regress with assertions, in parallel" "" force_parallel_mode=regress
+    check_regress_with "regress with assertions, without caches" "${CASSERT_TESTS:-row_address}" debug_discard_caches=1
+    check_statements_with_assertions
 }

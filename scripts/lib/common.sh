@@ -3,6 +3,14 @@
 root_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 PG_MAJOR=${PG_MAJOR:-15}
 pg_bin=/usr/lib/postgresql/$PG_MAJOR/bin
+# Go by the server in a folder of its own, as scripts/build-server makes it: use_server PREFIX
+use_server()
+{
+    PG_PREFIX=$1
+    pg_bin=$PG_PREFIX/bin
+    PG_MAJOR=$("$pg_bin/pg_config" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
+}
+[ -z "${PG_PREFIX:-}" ] || use_server "$PG_PREFIX"
 # In an unpacked bundle everything is built already, and brings its own libraries and perl.
 bundle=no
 if [ -x "$root_dir$pg_bin/postgres" ]; then
@@ -108,6 +116,8 @@ need_packages()
     if [ "$bundle" = yes ]; then prepare_bundle; return; fi
     for group in "$@"; do
         while read -r _ package; do
+            # What a prefix brings along comes from no package.
+            if [ -n "${PG_PREFIX:-}" ] && [[ $package == *@PG@ ]]; then continue; fi
             package=${package/@PG@/$PG_MAJOR}
             dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing+=("$package")
         done < <(grep -E "^$group[[:space:]]" "$root_dir/scripts/packages")

@@ -1,4 +1,5 @@
-# A psql that stays open and runs one statement after another: its rows, and its error with SQLSTATE.
+# A psql that stays open and runs one statement after another: its rows, and its error with SQLSTATE. Warnings count as
+# errors; notices come only where a statement sets client_min_messages.
 package PsqlSession;
 
 use strict;
@@ -10,12 +11,14 @@ use IO::Select;
 use Symbol 'gensym';
 
 my $marker = '-- end of statement';
+my $longest = 100;    # seconds that a statement may take
 
 # PsqlSession->new(connection string, path of the log of everything that is run)
 sub new
 {
 	my ($class, $connection, $log) = @_;
 	my $errors = gensym;
+	local $ENV{PGOPTIONS} = "-c client_min_messages=warning -c statement_timeout=${longest}s";
 	my $pid = IPC::Open3::open3(my $in, my $out, $errors, 'psql', '-XqAt', '-d', $connection);
 	$in->autoflush(1);
 	my $self = bless { pid => $pid, in => $in, out => $out, errors => $errors, log => $log }, $class;
@@ -23,7 +26,7 @@ sub new
 	return $self;
 }
 
-# Run SQL: (rows as lines of text, error text). The connection's end is an error too.
+# Run SQL: (rows as lines of text, error text). The connection's end is an error too, and so is an answer that doesn't come.
 sub run
 {
 	my ($self, $sql) = @_;
@@ -34,7 +37,7 @@ sub run
 	my $select = IO::Select->new($self->{out}, $self->{errors});
 	while ($select->count)
 	{
-		my @ready = $select->can_read(100) or last;    # a statement that never ends
+		my @ready = $select->can_read(3 * $longest) or last;    # a statement that never ends
 		for my $handle (@ready)
 		{
 			my $which = $handle == $self->{out} ? 'out' : 'errors';

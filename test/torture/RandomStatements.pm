@@ -144,7 +144,7 @@ my %shapes = (
 		my ($one, $two) = map { search($statement, outer => 'asked', limited => 1) } 1 .. 2;
 		return 'SELECT asked.id, ' . pick("ARRAY(SELECT s.d FROM ($one) s)", "(SELECT max(s.d) FROM ($one) s), (SELECT count(*) FROM ($two) s)",
 			"(SELECT s.d FROM ($one) s ORDER BY s.d LIMIT 1)", "ARRAY(SELECT s.uid FROM ($one) s ORDER BY s.uid), ARRAY(SELECT s.d FROM ($two) s ORDER BY 1)")
-			. ' FROM ' . outer_rows() . pick('', '', ' WHERE asked.id > 3', ' ORDER BY asked.id LIMIT 4');
+			. ' FROM ' . outer_rows() . pick('', '', ' WHERE asked.id > 3', ' ORDER BY asked.id, asked.w LIMIT 4');
 	},
 	condition => sub {
 		my ($statement) = @_;

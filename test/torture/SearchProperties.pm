@@ -85,7 +85,7 @@ sub check_policy
 	my $sql = "SELECT uid FROM $table->{name} WHERE v IS NOT NULL AND " . pick('leak(uid)', "leak(uid) AND $distance < $far", "$distance < $far AND leak(uid)", 'NOT leak(uid)')
 		. " ORDER BY $distance LIMIT @{[ pick(1, 10, 1000) ]}";
 	my %may = map { $_ => 1 } @$allowed;
-	my ($rows, $notices) = run_on($ground, 'index', $sql, 'SET LOCAL ROLE knn_reader');
+	my ($rows, $notices) = run_on($ground, 'index', $sql, 'SET LOCAL client_min_messages = notice; SET LOCAL ROLE knn_reader');
 	my @hidden = grep { !$may{$_} } $notices =~ /leaked <(\d+)>/g;
 	return "a policy hides row $hidden[0], which a function of the filter saw\nSET ROLE knn_reader;\n$sql;" if @hidden;
 	return $notices =~ /ERROR/ ? "$notices\n$sql" : ();

@@ -46,13 +46,27 @@ bool is_cosine(const IndexState& state)
     return static_cast<Metric>(state.meta.shape.metric) == Metric::cosine;
 }
 
+// Indexes of no more rows than the rungs hold are searched through: that costs little, and a search that misses none of
+// the rows leaves none of them out as found late. ef_search and probes alike count rows or lists, so as many as there
+// are rows are all.
+bool is_searched_through(const IndexState& state)
+{
+    return state.directory->rows <= rung_ends[max_rungs - 1];
+}
+
+EffortChoice effort_for_all(const IndexState& state)
+{
+    return {Max(int64{1}, static_cast<int64>(state.directory->rows)), 1.0F, true};
+}
+
 }  // namespace
 
 void plan_normal_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
 {
     const Calibration& calibration = state.directory->calibration;
     const bool overridden = access_method_of(index).add_settings(&request->settings);
-    const EffortChoice choice = choose_effort(calibration, wanted, recall_asked(index));
+    const EffortChoice choice =
+        is_searched_through(state) ? effort_for_all(state) : choose_effort(calibration, wanted, recall_asked(index));
     request->mode = SearchMode::normal;
     request->k = search_width(result_kind_of(state), is_cosine(state), wanted);
     request->effort = choice.effort;
@@ -76,8 +90,12 @@ void plan_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRe
     const uint32 last = rungs_of(wanted) - 1;
     EffortChoice choice = {};
     for (uint32 rung = 0; rung <= last; ++rung) {
-        const SearchRung search =
+        SearchRung search =
             choose_rung(state.directory->calibration, kind, is_cosine(state), rung, recall_asked(index), &choice);
+        if (is_searched_through(state)) {
+            choice = effort_for_all(state);
+            search.effort = choice.effort;
+        }
         if (rung < last) request->earlier[request->earlier_count++] = search;
         request->k = search.k;
         request->effort = search.effort;

@@ -36,6 +36,27 @@ bool exact_is_cheaper(Relation index, const Directory& directory, uint32 wanted)
     return compared * Max(1.0, wanted / usual_search_rows) >= rows;
 }
 
+// The number of rows of the scan of which a LIMIT takes `rows` that pass.
+uint32 rows_of_filtered_search(const LimitHint& hint, int64 rows)
+{
+    if (hint.filter != nullptr) return rows_for_filter(*hint.filter, rows, 0);
+    return static_cast<uint32>(Min(rows, int64{most_at_once}));
+}
+
+// Whether an approximate method had better begin with an exact search: all rows are read, and a search that finds some
+// of them late would leave these out; or more than its recall was measured for; or it costs less. `rows`: of those that
+// pass the filter, which a LIMIT takes.
+bool is_better_exact(IndexScanDesc scan, const IndexState& state, int64 rows)
+{
+    const LimitHint& hint = state_of(scan)->hint;
+    if (hint.reads_all) return true;
+    if (rows <= 0) return false;
+    const double pass_rate = hint.filter != nullptr ? hint.filter->pass_rate : 1.0;
+    if (static_cast<double>(rows) > most_approximate * pass_rate) return true;
+    return hint.filter != nullptr &&
+           exact_is_cheaper(scan->indexRelation, *state.directory, state_of(scan)->now.wanted);
+}
+
 void begin_exactly(Progress* now)
 {
     now->continuation = true;
@@ -55,16 +76,14 @@ uint32 rows_for_filter(const FilteredScan& filter, int64 wanted, uint64 seen)
 
 void choose_first_search(IndexScanDesc scan, const IndexState& state)
 {
-    const FilteredScan* filter = state_of(scan)->hint.filter;
-    const int64 rows = limit_hint_rows(state_of(scan)->hint);
-    if (filter == nullptr || rows <= 0) return;
+    const LimitHint& hint = state_of(scan)->hint;
+    if (!hint.filtered && !hint.reads_all) return;
     Progress& now = state_of(scan)->now;
-    if (!access_method_of(scan->indexRelation).complete) {
-        const bool too_deep = static_cast<double>(rows) > most_approximate * filter->pass_rate;
-        if (!too_deep && !exact_is_cheaper(scan->indexRelation, *state.directory, now.wanted)) return;
-        begin_exactly(&now);
-    }
-    now.wanted = rows_for_filter(*filter, rows, 0);
+    const bool complete = access_method_of(scan->indexRelation).complete;
+    const int64 rows = rows_for_limit(hint);
+    if (!complete && is_better_exact(scan, state, rows)) begin_exactly(&now);
+    if (!now.continuation && !(complete && hint.filter != nullptr && rows > 0)) return;
+    now.wanted = rows > 0 ? rows_of_filtered_search(hint, rows) : most_at_once;
 }
 
 void choose_next_search(IndexScanDesc scan)

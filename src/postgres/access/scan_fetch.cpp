@@ -195,11 +195,12 @@ KnnCache* scan_knn_cache(IndexScanDesc scan)
 
 uint32 first_wanted(const LimitHint& hint)
 {
-    const int64 rows = limit_hint_rows(hint);
+    const int64 rows = rows_for_limit(hint);
     if (rows <= 0) return first_rows;
     if (hint.filter != nullptr)
         return static_cast<uint32>(Min(rows_for_filter(*hint.filter, rows, 0), most_approximate));
-    if (hint.filtered) return static_cast<uint32>(Min(Max(rows * 2, int64{first_rows}), int64{max_k}));
+    if (hint.filtered)
+        return static_cast<uint32>(Min(Max(Min(rows, int64{max_k}) * 2, int64{first_rows}), int64{max_k}));
     return static_cast<uint32>(Min(rows, int64{max_k}));
 }
 

@@ -357,13 +357,13 @@ PlanState* scan_below_knn_filter(const PlanState* node)
     return static_cast<PlanState*>(linitial(reinterpret_cast<const CustomScanState*>(node)->custom_ps));
 }
 
-PlanState* limit_knn_filter(PlanState* node, LimitHint* hint)
+void limit_knn_filter(PlanState* node, LimitHint* hint)
 {
     KnnFilterState* state = state_of(castNode(CustomScanState, node));
     state->hint = *hint;
     hint->filtered = true;
     hint->filter = &state->scan;
-    return state->child;
+    if (state->bounds != NIL) hint->reading = Reading::some;
 }
 
 }  // namespace pgwarp

@@ -35,8 +35,8 @@ Path* path_below_knn_filter(const Path* path);
 bool is_knn_filter(const PlanState* node);
 // The scan below a KnnFilter.
 PlanState* scan_below_knn_filter(const PlanState* node);
-// Tells the node of the LIMIT above it, and the hint of the node. The scan below, which the hint is for.
-PlanState* limit_knn_filter(PlanState* node, LimitHint* hint);
+// Tells the node of the plan above it, and makes the hint for the scan below.
+void limit_knn_filter(PlanState* node, LimitHint* hint);
 
 // What the plan says; knn_filter_path.cpp.
 struct KnnFilterPlan {

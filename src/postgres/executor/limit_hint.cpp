@@ -1,5 +1,7 @@
 #include "postgres/executor/limit_hint.h"
 
+#include <cmath>
+
 #include "postgres/executor/knn_batch.h"
 #include "postgres/executor/knn_filter.h"
 #include "postgres/executor/partition_search.h"
@@ -17,12 +19,22 @@ namespace
 {
 
 ExecutorStart_hook_type previous_executor_start = nullptr;
+ExecutorRun_hook_type previous_executor_run = nullptr;
 
-// Note that some rows of a node don't reach the LIMIT.
-void note_dropped_rows(LimitHint* hint)
+constexpr double lowest_rate = 1e-9;
+
+// Note that only a share of a node's rows reaches the LIMIT.
+void note_dropped_rows(LimitHint* hint, double share)
 {
     hint->filtered = true;
     hint->bound.limit = nullptr;
+    hint->pass_rate *= share;
+}
+
+// The share of the rows of the node below that a node hands on, as the planner expects.
+double share_handed_on(const PlanState* node, const PlanState* below)
+{
+    return Min(1.0, Max(1.0, node->plan->plan_rows) / Max(1.0, below->plan->plan_rows));
 }
 
 // A node, and the hint for the nodes below it.
@@ -31,91 +43,147 @@ struct PlanAbove {
     LimitHint hint;
 };
 
-bool is_sub_select(const List* sub_selects, const PlanState* node)
+const SubPlanState* find_sub_select(const List* sub_selects, const PlanState* node)
 {
     ListCell* cell;
     foreach (cell, sub_selects) {
-        if (static_cast<const SubPlanState*>(lfirst(cell))->planstate == node) return true;
+        const auto* sub_select = static_cast<const SubPlanState*>(lfirst(cell));
+        if (sub_select->planstate == node) return sub_select;
     }
-    return false;
+    return nullptr;
 }
 
-// The hint for a node from the one above it; null outside of a LIMIT. A sub-select in an expression of a node runs
-// by itself: the LIMIT above the node doesn't apply to it.
-const LimitHint* hint_from_above(const void* state, const PlanState* node)
+// Without a LIMIT.
+LimitHint hint_of(Reading reading)
 {
-    const auto* above = static_cast<const PlanAbove*>(state);
-    if (above == nullptr) return nullptr;
-    const bool apart = is_sub_select(above->node->initPlan, node) || is_sub_select(above->node->subPlan, node);
-    return apart ? nullptr : &above->hint;
+    LimitHint hint = {};
+    hint.reading = reading;
+    return hint;
 }
 
-// planstate_tree_walker callback; `state` is a PlanAbove, null outside of a LIMIT. The bound goes down where
-// ExecSetTupleBound() would take it, and no further.
-bool visit_node(PlanState* node, void* state)
+// The inner side of a nested loop is read for each row of the outer one, whatever LIMIT is above; to the first match
+// where one is enough.
+LimitHint hint_of_inner(const NestLoopState* join, const LimitHint& hint)
 {
-    const LimitHint* given = hint_from_above(state, node);
-    PlanAbove here = {node, given != nullptr ? *given : LimitHint{}};
-    LimitHint& hint = here.hint;
-    PlanAbove* below = nullptr;
+    const bool stops = join->js.single_match || join->js.jointype == JOIN_ANTI;
+    return hint_of(stops ? Reading::some : hint.reading);
+}
+
+// The hint for a node from the one above it. A sub-select in an expression of a node runs by itself: the LIMIT above
+// the node doesn't apply to it.
+LimitHint hint_from_above(const PlanAbove* above, const PlanState* node)
+{
+    if (above == nullptr) return hint_of(Reading::all_at_once);
+    const SubPlanState* sub_select = find_sub_select(above->node->initPlan, node);
+    if (sub_select == nullptr) sub_select = find_sub_select(above->node->subPlan, node);
+    if (sub_select != nullptr) {
+        return hint_of(sub_select->subplan->subLinkType == ARRAY_SUBLINK ? Reading::all : Reading::some);
+    }
+    if (IsA(above->node, NestLoopState) && node == innerPlanState(above->node)) {
+        return hint_of_inner(reinterpret_cast<const NestLoopState*>(above->node), above->hint);
+    }
+    return above->hint;
+}
+
+LimitHint hint_below_limit(const LimitState* limit)
+{
+    LimitHint hint = hint_of(Reading::some);
+    hint.limit = limit;
+    hint.bound.limit = limit;
+    hint.pass_rate = 1.0;
+    return hint;
+}
+
+void hint_below_custom_scan(PlanState* node, LimitHint* hint)
+{
+    if (is_knn_filter(node)) {
+        // The LIMIT takes rows that passed. Only the scan gets the filter; sub-plans of the conditions get no hint.
+        hint->bound.limit = nullptr;
+        limit_knn_filter(node, hint);
+    } else if (PartitionSearch* partitions = partition_search_of(node)) {
+        if (hint->limit != nullptr) hint->partitions = partitions;
+        limit_partition_search(partitions, hint->bound);
+    } else if (is_knn_batch(node)) {
+        note_dropped_rows(hint, 1.0);  // it reads ahead, too
+    } else {
+        *hint = hint_of(Reading::some);
+    }
+}
+
+// Changes the hint that a node got into the one for the nodes below it. The bound goes down where ExecSetTupleBound()
+// would take it, and no further.
+void hint_below(PlanState* node, LimitHint* hint)
+{
     switch (nodeTag(node)) {
         case T_LimitState:
-            hint.limit = castNode(LimitState, node);
-            hint.bound.limit = hint.limit;
-            hint.filtered = false;
-            hint.filter = nullptr;
-            hint.partitions = nullptr;
-            below = &here;
+            *hint = hint_below_limit(castNode(LimitState, node));
             break;
         case T_SubqueryScanState:
+            if (node->qual == nullptr) break;
+            note_dropped_rows(hint, share_handed_on(node, castNode(SubqueryScanState, node)->subplan));
+            break;
         case T_ResultState:
+            if (node->qual != nullptr) note_dropped_rows(hint, share_handed_on(node, outerPlanState(node)));
+            break;
         case T_AppendState:
         case T_MergeAppendState:
-            // One row in, at most one row out.
-            if (given != nullptr) {
-                if (node->qual != nullptr) note_dropped_rows(&hint);
-                below = &here;
-            }
+            break;                    // one row in, at most one row out
+        case T_LockRowsState:         // drops rows that are locked, gone or changed meanwhile
+        case T_IncrementalSortState:  // reads on to the next value
+            note_dropped_rows(hint, 1.0);
             break;
-        case T_LockRowsState:
-            // Rows that are locked, gone or changed meanwhile are dropped.
-            if (given != nullptr) {
-                note_dropped_rows(&hint);
-                below = &here;
-            }
+        case T_NestLoopState:
+            note_dropped_rows(hint, share_handed_on(node, outerPlanState(node)));
+            break;
+        case T_SortState:
+        case T_HashState:
+            *hint = hint_of(Reading::all);
+            break;
+        case T_AggState: {
+            const bool as_it_goes = castNode(AggState, node)->aggstrategy == AGG_SORTED;
+            *hint = hint_of(as_it_goes ? hint->reading : Reading::all);
+            break;
+        }
+        case T_HashJoinState:
+        case T_MaterialState:
+        case T_MemoizeState:
+        case T_UniqueState:
+        case T_GroupState:
+        case T_WindowAggState:
+        case T_SetOpState:
+        case T_ProjectSetState:
+        case T_ModifyTableState:
+        case T_GatherState:
+        case T_GatherMergeState:
+            *hint = hint_of(hint->reading);
             break;
         case T_CustomScanState:
-            if (is_knn_filter(node)) {
-                // Only the scan gets the hint. The sub-plans of the conditions are visited below and get none.
-                hint.bound.limit = nullptr;
-                visit_node(limit_knn_filter(node, &hint), &here);
-                break;
-            }
-            if (given == nullptr) break;
-            if (PartitionSearch* partitions = partition_search_of(node)) {
-                hint.partitions = partitions;
-                limit_partition_search(partitions, hint.bound);
-                below = &here;
-            } else if (is_knn_batch(node)) {
-                note_dropped_rows(&hint);  // it reads ahead, too
-                below = &here;
-            }
-            break;
-        case T_IndexScanState:
-        case T_IndexOnlyScanState:
-            if (given != nullptr) watch_scan(node, hint);
+            hint_below_custom_scan(node, hint);
             break;
         default:
+            *hint = hint_of(Reading::some);
             break;
     }
+}
+
+// planstate_tree_walker callback; `state` is a PlanAbove, null for the topmost node.
+bool visit_node(PlanState* node, void* state)
+{
+    const LimitHint given = hint_from_above(static_cast<const PlanAbove*>(state), node);
+    if (IsA(node, IndexScanState) || IsA(node, IndexOnlyScanState)) {
+        const bool is_hinted = given.limit != nullptr || given.filter != nullptr || given.reading != Reading::some;
+        if (is_hinted) watch_scan(node, given);
+    }
+    PlanAbove here = {node, given};
+    hint_below(node, &here.hint);
 #if PG_VERSION_NUM >= 160000
-    return planstate_tree_walker(node, visit_node, below);
+    return planstate_tree_walker(node, visit_node, &here);
 #else
-    return planstate_tree_walker(node, reinterpret_cast<bool (*)()>(reinterpret_cast<void*>(visit_node)), below);
+    return planstate_tree_walker(node, reinterpret_cast<bool (*)()>(reinterpret_cast<void*>(visit_node)), &here);
 #endif
 }
 
-// Find the index scans of ours under a LIMIT.
+// Find the index scans of ours, and tell them what the plan above them reads.
 void start_executor(QueryDesc* query, int flags)
 {
     if (previous_executor_start != nullptr) {
@@ -127,12 +195,29 @@ void start_executor(QueryDesc* query, int flags)
     visit_node(query->planstate, nullptr);
 }
 
+// Note whether the query is read to its end by this call.
+#if PG_VERSION_NUM >= 180000
+void run_executor(QueryDesc* query, ScanDirection direction, uint64 count)
+{
+    note_execution(query->estate, count == 0);
+    (previous_executor_run != nullptr ? previous_executor_run : standard_ExecutorRun)(query, direction, count);
+}
+#else
+void run_executor(QueryDesc* query, ScanDirection direction, uint64 count, bool once)
+{
+    note_execution(query->estate, count == 0);
+    (previous_executor_run != nullptr ? previous_executor_run : standard_ExecutorRun)(query, direction, count, once);
+}
+#endif
+
 }  // namespace
 
 void init_limit_hint()
 {
     previous_executor_start = ExecutorStart_hook;
     ExecutorStart_hook = start_executor;
+    previous_executor_run = ExecutorRun_hook;
+    ExecutorRun_hook = run_executor;
 }
 
 int64 limit_hint_rows(const LimitHint& hint)
@@ -142,6 +227,14 @@ int64 limit_hint_rows(const LimitHint& hint)
     const int64 one_more = hint.limit->limitOption == LIMIT_OPTION_WITH_TIES ? 1 : 0;
     const int64 rows = hint.limit->count + hint.limit->offset + one_more;
     return rows > 0 ? rows : 0;
+}
+
+int64 rows_for_limit(const LimitHint& hint)
+{
+    const auto rows = static_cast<double>(limit_hint_rows(hint));
+    if (rows <= 0) return 0;
+    return static_cast<int64>(
+        Min(std::ceil(rows / Max(hint.pass_rate, lowest_rate)), static_cast<double>(PG_INT64_MAX / 2)));
 }
 
 int64 tuples_needed(const TupleBound& bound)

@@ -30,6 +30,7 @@ struct WatchedScans {
     WatchedScan* first;
     WatchedScan* last;
     WatchedScan* expected;  // the one that began last: scans begin in the order of the plan as a rule
+    bool to_the_end;        // the executor runs to the query's end
 };
 
 // The list lies in the context itself, so nothing has to be freed with it.
@@ -114,10 +115,13 @@ void make_only_scan(IndexOnlyScanState* node, const LimitHint& hint)
 TupleTableSlot* execute_watched_scan(PlanState* node)
 {
     WatchedScan* watched = find_watched_scan(node);
+    LimitHint& hint = watched->hint;
+    hint.reads_all = hint.reading == Reading::all ||
+                     (hint.reading == Reading::all_at_once && find_watched_scans(node->state)->to_the_end);
     if (IsA(node, IndexScanState)) {
-        make_scan(castNode(IndexScanState, node), watched->hint);
+        make_scan(castNode(IndexScanState, node), hint);
     } else {
-        make_only_scan(castNode(IndexOnlyScanState, node), watched->hint);
+        make_only_scan(castNode(IndexOnlyScanState, node), hint);
     }
     if (node->ExecProcNodeReal == execute_watched_scan) ExecSetExecProcNode(node, watched->execute);
     return watched->execute(node);
@@ -135,6 +139,11 @@ Relation ordered_index(PlanState* node)
 }
 
 }  // namespace
+
+void note_execution(const EState* executor, bool to_the_end)
+{
+    if (WatchedScans* scans = find_watched_scans(executor)) scans->to_the_end = to_the_end;
+}
 
 void watch_scan(PlanState* node, const LimitHint& hint)
 {

@@ -11,4 +11,7 @@ namespace pgwarp
 // Watches an IndexScan or IndexOnlyScan of a pgwarp index: its first execution makes the scan with the hint.
 void watch_scan(PlanState* node, const LimitHint& hint);
 
+// Notes, before the executor runs, whether it will run to the query's end.
+void note_execution(const EState* executor, bool to_the_end);
+
 }  // namespace pgwarp

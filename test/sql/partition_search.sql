@@ -264,3 +264,25 @@ SELECT requests($$SELECT id FROM parts WHERE kind <= 3 ORDER BY v <-> '[5,6,7,8]
 RESET pgwarp.knn_batch;
 DROP TABLE parts, q;
 DROP FUNCTION same_answer, requests, begun;
+
+-- workers of a parallel plan have no value of an outer row: no scan that is ordered by one is among theirs
+CREATE TABLE outer_rows AS SELECT i AS id, ARRAY[i, 2, 3]::vector AS v FROM generate_series(1, 3) i;
+CREATE TABLE shared (kind integer, v halfvec(3)) PARTITION BY LIST (kind);
+CREATE TABLE shared_a PARTITION OF shared FOR VALUES IN (0, 1);
+CREATE TABLE shared_b PARTITION OF shared FOR VALUES IN (2);
+CREATE TABLE shared_c PARTITION OF shared DEFAULT;
+INSERT INTO shared SELECT i % 4, ARRAY[i % 61, i % 53, i % 47]::halfvec FROM generate_series(1, 300) i;
+CREATE INDEX ON shared_a USING exact (v halfvec_l1_ops);
+CREATE INDEX ON shared_b USING exact (v halfvec_l1_ops);
+VACUUM ANALYZE outer_rows, shared;
+BEGIN;
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_sort = off;
+SET LOCAL parallel_setup_cost = 0;
+SET LOCAL parallel_tuple_cost = 0;
+SET LOCAL min_parallel_table_scan_size = 0;
+SET LOCAL pgwarp.knn_batch = off;
+EXPLAIN (COSTS OFF) SELECT o.id, n.d FROM outer_rows o CROSS JOIN LATERAL (SELECT s.v <+> o.v::halfvec AS d FROM shared s ORDER BY s.v <+> o.v::halfvec) n;
+SELECT o.id, count(*), min(n.d), max(n.d) FROM outer_rows o CROSS JOIN LATERAL (SELECT s.v <+> o.v::halfvec AS d FROM shared s ORDER BY s.v <+> o.v::halfvec OFFSET 0) n GROUP BY o.id ORDER BY o.id;
+COMMIT;
+DROP TABLE outer_rows, shared;

@@ -13,6 +13,7 @@
 #include "postgres/types/any_vector.h"
 
 extern "C" {
+#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "utils/spccache.h"
@@ -154,6 +155,9 @@ void estimate_method_cost(const AccessMethod& method, PlannerInfo* root, IndexPa
                           Cost* startup_cost, Cost* total_cost, Selectivity* selectivity, double* correlation,
                           double* pages)
 {
+    // PostgreSQL looks at the conditions of an index path, but not at what it orders by: workers of a parallel plan
+    // have no value of an outer row.
+    if (!is_parallel_safe(root, reinterpret_cast<Node*>(path->indexorderbys))) path->path.parallel_safe = false;
     const double rows = Max(1.0, path->indexinfo->tuples);
     // Every row comes out in the end; a partial index has fewer than the table.
     *selectivity = path->indexinfo->rel->tuples > 0 ? Min(1.0, rows / path->indexinfo->rel->tuples) : 1.0;

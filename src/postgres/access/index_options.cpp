@@ -83,6 +83,23 @@ relopt_type stored_type(OptionKind kind)
     }
 }
 
+// The options as stored, or their defaults where none are.
+ParameterList list_options(const AccessMethod& method, const StoredOptions* stored)
+{
+    ParameterList list;
+    for (int i = 0; i < method.option_count; ++i) {
+        const MethodOption& option = method.options[i];
+        int64 value = option.default_value;
+        if (stored != nullptr) {
+            // A boolean takes only the first byte of its slot.
+            value = option.kind == OptionKind::boolean ? *reinterpret_cast<const bool*>(&stored->values[i])
+                                                       : stored->values[i];
+        }
+        list.set(option.name, value);
+    }
+    return list;
+}
+
 }  // namespace
 
 bytea* parse_method_options(const AccessMethod& method, Datum options, bool validate)
@@ -98,7 +115,10 @@ bytea* parse_method_options(const AccessMethod& method, Datum options, bool vali
     if (!method.complete) {
         table[count++] = {recall_option, RELOPT_TYPE_REAL, static_cast<int>(offsetof(StoredOptions, recall))};
     }
-    return static_cast<bytea*>(build_reloptions(options, validate, kind, sizeof(StoredOptions), table, count));
+    auto* stored = static_cast<bytea*>(build_reloptions(options, validate, kind, sizeof(StoredOptions), table, count));
+    // What is wrong whatever the column is refused when it is set, not when the index is built anew.
+    if (validate) method.check_options(list_options(method, reinterpret_cast<StoredOptions*>(stored)), 0);
+    return stored;
 }
 
 double index_recall(Relation index)
@@ -166,19 +186,7 @@ IndexShape index_shape(Relation index)
 
 ParameterList index_stored_options(const AccessMethod& method, Relation index)
 {
-    const auto* stored = reinterpret_cast<const StoredOptions*>(index->rd_options);
-    ParameterList list;
-    for (int i = 0; i < method.option_count; ++i) {
-        const MethodOption& option = method.options[i];
-        int64 value = option.default_value;
-        if (stored != nullptr) {
-            // A boolean takes only the first byte of its slot.
-            value = option.kind == OptionKind::boolean ? *reinterpret_cast<const bool*>(&stored->values[i])
-                                                       : stored->values[i];
-        }
-        list.set(option.name, value);
-    }
-    return list;
+    return list_options(method, reinterpret_cast<const StoredOptions*>(index->rd_options));
 }
 
 ParameterList index_build_options(Relation index)

@@ -69,7 +69,7 @@ const MethodOption ivfadc_options[] = {
 void ivfadc_check_options(const ParameterList& options, uint32 dimensions)
 {
     const int64 subquantizers = options.get("subquantizers", 0);
-    if (subquantizers > static_cast<int64>(dimensions)) {
+    if (dimensions != 0 && subquantizers > static_cast<int64>(dimensions)) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("subquantizers (" INT64_FORMAT ") must not exceed the number of dimensions (%u)",
                                subquantizers, dimensions)));

@@ -40,7 +40,7 @@ struct AccessMethod {
     const char* name;
     const MethodOption* options;
     int option_count;
-    // Raises an error for options that make no sense together or for the column.
+    // Raises an error for options that make no sense together or for the column. dimensions: 0 where it is not known.
     void (*check_options)(const ParameterList& options, uint32 dimensions);
     // Adds the settings (GUCs) of this session. Whether they override the calibration.
     bool (*add_settings)(ParameterList* settings);

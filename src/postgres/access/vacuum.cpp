@@ -52,9 +52,12 @@ static void merge_in_vacuum(Relation index)
     {
         MemoryContextSwitchTo(outer);
         ErrorData* error = CopyErrorData();
-        if (!is_engine_trouble(error->sqlerrcode)) PG_RE_THROW();
         FlushErrorState();
+        // Whatever the error: a statement that ends in a subtransaction leaves the session in an aborted one.
         RollbackAndReleaseCurrentSubTransaction();
+        MemoryContextSwitchTo(outer);
+        CurrentResourceOwner = owner;
+        if (!is_engine_trouble(error->sqlerrcode)) ReThrowError(error);
         ereport(WARNING, (errmsg("the merge of index \"%s\" is left for later: %s", RelationGetRelationName(index),
                                  error->message)));
         FreeErrorData(error);

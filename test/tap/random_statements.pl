@@ -24,6 +24,7 @@ $torture->close;
 note "$_: $counts->{$_}" for sort keys %$counts;
 is($torture->{failures}, 0, "$counts->{statements} statements in $counts->{rounds} rounds have one answer each (seed $seed)");
 cmp_ok($counts->{compared}, '>', 20, "$counts->{compared} answers were compared");
+cmp_ok($counts->{'timed out'} // 0, '<=', 2 + $counts->{statements} / 50, 'hardly any statement took too long');
 unlike(slurp_file($node->logfile), qr/terminated by signal|PANIC|TRAP|wrong distance|wrong included/, 'nothing worse in the log');
 
 # The same with sessions that write, VACUUM and checkpoints beside it, within one snapshot.

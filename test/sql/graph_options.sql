@@ -24,6 +24,10 @@ SELECT relname, reloptions FROM pg_class WHERE relname LIKE 't\__%' ORDER BY rel
 SELECT i, options->>'vectors' AS vectors, (options->>'degree')::int > 0 AS degree, (options->>'build_degree')::int > 0 AS build_degree,
 	options->>'bits' AS bits FROM unnest('{t_full,t_half,t_bits}'::regclass[]) i, pgwarp_index_info(i);
 SELECT options->>'degree' AS degree, options->>'build_degree' AS build_degree FROM pgwarp_index_info('t_narrow');
+-- options that make no sense together are refused when they are set, too
+ALTER INDEX t_narrow SET (degree = 2);
+ALTER INDEX t_narrow SET (bits = 64);
+ALTER INDEX t_narrow SET (build_degree = 4);
 ALTER INDEX t_narrow SET (degree = 12);
 SELECT pg_get_indexdef('t_narrow'::regclass);
 INSERT INTO t SELECT ARRAY[i, i % 7, i % 5]::vector FROM generate_series(1, 100) i;

@@ -81,5 +81,24 @@ is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname = '
 is($node->safe_psql('postgres', "SET enable_seqscan = off; $search"), 1, 'searches go on after a terminated build');
 is(engine_pid($node), $engine, 'it was one engine all the time');
 
+# VACUUM's merge: whatever ends it, the session goes on outside of a transaction.
+$node->safe_psql('postgres', q{
+	CREATE TABLE grown (id int, v vector(128));
+	INSERT INTO grown SELECT 0, v FROM big LIMIT 3000;
+	CREATE INDEX grown_v ON grown USING graph (v);
+	INSERT INTO grown SELECT 1, v FROM big LIMIT 20000});
+my $ended = 0;
+for my $timeout (100, 200, 300, 500, 800, 1200)
+{
+	($rc, $out, $err) = $node->psql('postgres', "SET statement_timeout = $timeout; VACUUM grown;\nRESET statement_timeout;\nSELECT 'goes on';\nROLLBACK;\nSELECT 'still';",
+		on_error_stop => 0);
+	next if $err !~ /canceling statement/;
+	$ended++ if $err =~ /cleaning up index/;
+	is($out, "goes on\nstill", "a session goes on after a VACUUM that took longer than $timeout ms");
+	last if $ended;
+}
+is($ended, 1, 'a merge in VACUUM was cancelled') or diag($err);
+is($node->safe_psql('postgres', "SELECT live_rows FROM pgwarp_check('grown_v', true)"), 23000, 'and the index is whole');
+
 $node->stop;
 done_testing();

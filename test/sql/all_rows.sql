@@ -69,5 +69,79 @@ CREATE INDEX few_v ON few USING ivfadc (v) WITH (lists = 60);
 RESET pgwarp.ivfadc_probes;
 SET pgwarp.recall = 0.5;
 SELECT count(*) FROM (SELECT id FROM few ORDER BY v <-> '[1,2,3]' LIMIT 2000) s;
-DROP FUNCTION read_rows(text);
-DROP TABLE items, kinds, parts, few;
+
+-- indexes without vectors, whose rows come in the order of codes
+SET pgwarp.iterative = strict;
+CREATE TABLE coded (id integer, kind integer, v vector(24));
+SELECT setseed(0.5);
+INSERT INTO coded SELECT i, i % 400, (SELECT array_agg(random()) FROM generate_series(1, 24) d WHERE i + d > 0)::vector FROM generate_series(1, 5000) i;
+CREATE TABLE asked AS SELECT id, v FROM coded WHERE id <= 40;
+CREATE INDEX kinds_of_coded ON kinds (kind);
+TRUNCATE kinds;
+INSERT INTO kinds SELECT generate_series(0, 399);
+VACUUM ANALYZE coded, asked, kinds;
+SET pgwarp.recall = 0.95;
+SET client_min_messages = warning;
+CREATE FUNCTION coded_rows() RETURNS TABLE (what text, total bigint, in_order boolean) LANGUAGE plpgsql AS $$
+DECLARE
+	query text;
+	d text;
+BEGIN
+	SELECT v INTO query FROM coded WHERE id = 77;
+	d := format('v <-> %L', query);
+	FOREACH what IN ARRAY ARRAY['FROM coded ORDER BY %1$s LIMIT 500', 'FROM coded JOIN kinds USING (kind) ORDER BY %1$s LIMIT 500',
+		'FROM coded WHERE EXISTS (SELECT FROM kinds k WHERE k.kind = coded.kind) ORDER BY %1$s LIMIT 500',
+		'FROM coded WHERE id %% 400 = 7 ORDER BY %1$s LIMIT 10', 'FROM coded WHERE id %% 400 = 7 ORDER BY %1$s LIMIT 100',
+		'FROM coded ORDER BY %1$s', 'FROM coded WHERE kind = 3 ORDER BY %1$s'] LOOP
+		SELECT r.total, r.in_order INTO total, in_order FROM read_rows(format('SELECT %s AS d ', d) || format(what, d)) r;
+		RETURN NEXT;
+	END LOOP;
+	what := 'DISTINCT ON';
+	SELECT r.total, r.in_order INTO total, in_order FROM read_rows(format('SELECT DISTINCT ON (%1$s) %1$s AS d FROM coded ORDER BY %1$s LIMIT 500', d)) r;
+	RETURN NEXT;
+	what := 'a function that returns rows';
+	SELECT r.total, r.in_order INTO total, in_order FROM read_rows(format('SELECT %1$s AS d, generate_series(1, 1) FROM coded ORDER BY %1$s LIMIT 500', d)) r;
+	RETURN NEXT;
+	what := 'rank';
+	SELECT r.total, r.in_order INTO total, in_order FROM read_rows(format('SELECT %1$s AS d, rank() OVER (ORDER BY %1$s) FROM coded ORDER BY 1 LIMIT 500', d)) r;
+	RETURN NEXT;
+END $$;
+-- searches of a join with fewer rows than pass
+CREATE FUNCTION join_rows(OUT batched text, OUT alone text) LANGUAGE plpgsql AS $$
+DECLARE
+	statement text := $q$SELECT count(*) || ' searches, ' || count(*) FILTER (WHERE n < 10) || ' of them short' FROM (SELECT count(c.id) AS n FROM asked a LEFT JOIN LATERAL
+		(SELECT c.id FROM coded c WHERE c.id % 400 = 7 ORDER BY c.v <-> a.v LIMIT 10) c ON true GROUP BY a.id) s$q$;
+BEGIN
+	EXECUTE statement INTO batched;
+	PERFORM set_config('pgwarp.knn_batch', 'off', true);
+	EXECUTE statement INTO alone;
+	PERFORM set_config('pgwarp.knn_batch', 'on', true);
+END $$;
+-- a cursor has nearly all rows
+CREATE FUNCTION cursor_rows(OUT most boolean, OUT in_order boolean) LANGUAGE plpgsql AS $$
+DECLARE
+	query vector;
+	item record;
+	last float8 := '-inf';
+	total bigint := 0;
+BEGIN
+	SELECT v INTO query FROM coded WHERE id = 77;
+	in_order := true;
+	FOR item IN SELECT v <-> query AS d FROM coded ORDER BY v <-> query LOOP
+		in_order := in_order AND item.d >= last;
+		last := item.d;
+		total := total + 1;
+	END LOOP;
+	most := total > 4000;
+END $$;
+CREATE INDEX coded_v ON coded USING graph (v) WITH (vectors = bits);
+SELECT * FROM coded_rows();
+SELECT * FROM join_rows();
+SELECT * FROM cursor_rows();
+DROP INDEX coded_v;
+CREATE INDEX coded_v ON coded USING ivfadc (v) WITH (refine = none);
+SELECT * FROM coded_rows();
+SELECT * FROM join_rows();
+SELECT * FROM cursor_rows();
+DROP FUNCTION read_rows(text), coded_rows(), join_rows(), cursor_rows();
+DROP TABLE items, kinds, parts, few, coded, asked;

@@ -93,6 +93,7 @@ void choose_next_search(IndexScanDesc scan)
     if (filter == nullptr || !filter->merges || now.exact) return;
     // The filter merges new rows with those that it holds, so the scan offers every row that it has not offered yet.
     now.floor = now.ceiling = now.boundary = lowest;
+    if (now.continuation) return;  // in the order of codes, from where it was
     const int64 missing = limit_hint_rows(state_of(scan)->hint) - static_cast<int64>(filter->passed);
     const uint32 needed = rows_for_filter(*filter, Max(int64{1}, missing), now.offered);
     now.wanted = Max(now.last_wanted * deeper, needed);

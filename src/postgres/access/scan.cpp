@@ -156,6 +156,7 @@ bool next_tuple(IndexScanDesc scan, ScanDirection)
     if (candidate != nullptr) {
         emit(scan, *candidate);
         describe_row(scan, *candidate);
+        state->now.emitted++;
         if (state->now.ahead != nullptr) state->now.ahead->taken++;
     }
     MemoryContextSwitchTo(outer);

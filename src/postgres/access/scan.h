@@ -33,7 +33,8 @@ struct CandidateList {
     Candidate* items;
     uint32 count;
     uint32 capacity;
-    uint32 next;  // to be emitted
+    uint32 next;   // to be emitted
+    uint32 ready;  // of a batch: end of those that may be emitted, the nearest
 };
 
 // What one (re)scan knows; its memory is in ScanState::context.
@@ -66,6 +67,7 @@ struct Progress {
     uint32 last_wanted;
     uint32 confirmed;  // rows of the batch within what the search was for
     uint32 searches;   // so far
+    uint64 emitted;    // rows so far
     uint64 offered;    // rows so far, counted for a filter
 };
 
@@ -129,8 +131,12 @@ struct SearchResults {
 SearchResults read_search_reply(const EngineReply& reply);
 
 // scan_results.cpp
-// Turns the results of a search into the next batch, in order of value, without what was offered before.
+// Turns the results of a search into the next batch, in order of value, without what was offered before. Rows of
+// approximate results that were not emitted yet stay in it.
 void take_results(IndexScanDesc scan, const SearchResults& found);
+// Chooses which rows of a batch of approximate results may be emitted, once the next search is known. `by_codes`: the
+// search was a continuation.
+void choose_ready(IndexScanDesc scan, ResultKind kind, bool by_codes);
 // Raises an error unless what is about to be emitted agrees with the heap row.
 void verify_candidate(IndexScanDesc scan, const Candidate& candidate);
 HeapReader* scan_heap(IndexScanDesc scan);

@@ -150,7 +150,8 @@ void note_search(Progress* now, const AccessMethod& method, const SearchRequest&
     const uint32 count = now->batch.count;
     const bool wider = !now->continuation && found.count > now->wanted;
     now->confirmed = wider ? static_cast<uint32>(uint64{count} * now->wanted / found.count) : count;
-    now->exact = now->continuation || method.complete;
+    // Approximate results come in the order of their codes, of a continuation too.
+    now->exact = method.complete || (now->continuation && found.header.kind != ResultKind::approximate);
     now->last_was_dry = found.count + found.dropped < request.k;
     now->last_wanted = now->wanted;
     now->searches++;
@@ -232,9 +233,11 @@ bool fetch_batch(IndexScanDesc scan)
         take_results(scan, found);
         if (!ahead) pfree(const_cast<Result*>(found.results));
         note_search(&now, access_method_of(index), request, found);
+        const bool by_codes = now.continuation;
         advance(&now, access_method_of(index), state->hint.filter != nullptr, found);
+        choose_ready(scan, found.header.kind, by_codes);
         now.started = true;
-        if (now.batch.count > 0) return true;
+        if (now.batch.next < now.batch.ready) return true;
         remember_first_batch(state);
     }
     now.exhausted = true;

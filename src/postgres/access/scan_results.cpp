@@ -12,6 +12,8 @@ namespace pgwarp
 namespace
 {
 
+constexpr Size fewest_gathered = 4096;
+
 ScanState* state_of(IndexScanDesc scan)
 {
     return static_cast<ScanState*>(scan->opaque);
@@ -76,6 +78,38 @@ void mark_unsettled(Progress* now)
         }
         now->ceiling = Max(now->ceiling, candidate.upper);
     }
+}
+
+// Whether rows of later searches are merged with those of the batch that were not emitted yet. Approximate results come
+// in the order of their codes, and that of their rows' distances is another: the nearest row may come last.
+bool merges_results(IndexScanDesc scan, ResultKind kind)
+{
+    const ScanState* state = state_of(scan);
+    const FilteredScan* filter = state->hint.filter;
+    const bool is_merged_above = filter != nullptr && filter->merges;
+    return kind == ResultKind::approximate && !state->now.arbitrary && !is_merged_above &&
+           setting_iterative != static_cast<int>(IterativeSetting::relaxed);
+}
+
+// Rows of a batch of approximate results, before which no others are emitted while more are to come.
+uint32 most_gathered()
+{
+    return static_cast<uint32>(Max(fewest_gathered, static_cast<Size>(work_mem) * 1024 / sizeof(Candidate)));
+}
+
+void drop_emitted(CandidateList* batch)
+{
+    batch->count -= batch->next;
+    memmove(batch->items, batch->items + batch->next, sizeof(Candidate) * batch->count);
+    batch->next = 0;
+}
+
+// Let the first `ready` rows of the batch go out: what comes later and is nearer than they are is late.
+void make_ready(Progress* now, uint32 ready)
+{
+    now->batch.ready = ready;
+    if (ready > 0) now->boundary = now->batch.items[ready - 1].value;
+    now->floor = Max(now->floor, now->boundary);
 }
 
 bool is_farther(const Candidate& left, const Candidate& right)
@@ -145,8 +179,9 @@ void take_results(IndexScanDesc scan, const SearchResults& found)
 {
     ScanState* state = state_of(scan);
     Progress& now = state->now;
-    now.batch.count = 0;
-    now.batch.next = 0;
+    const bool merges = merges_results(scan, found.header.kind);
+    if (!merges) now.batch.next = now.batch.count;
+    if (now.batch.count > 0) drop_emitted(&now.batch);
     for (uint32 i = 0; i < found.count; ++i) {
         const Result& result = found.results[i];
         if (now.first_done && !add_tid(&now.returned, result.tid)) continue;
@@ -158,10 +193,24 @@ void take_results(IndexScanDesc scan, const SearchResults& found)
         push_candidate(&now.batch, candidate, state->context);
     }
     sort_candidates(&now.batch);
-    if (now.batch.count > 0) now.boundary = now.batch.items[now.batch.count - 1].value;
-    now.floor = Max(now.floor, now.boundary);
+    make_ready(&now, merges ? 0 : now.batch.count);
     for (uint32 i = 0; i < now.held.count; ++i) now.held.items[i].place = no_place;  // it was of another answer
     mark_unsettled(&now);
+}
+
+void choose_ready(IndexScanDesc scan, ResultKind kind, bool by_codes)
+{
+    Progress& now = state_of(scan)->now;
+    if (!merges_results(scan, kind)) return;
+    const uint32 count = now.batch.count;
+    if (now.exhausted) {
+        make_ready(&now, count);
+    } else if (by_codes) {
+        make_ready(&now, count < most_gathered() ? 0 : count / 2);
+    } else {
+        const uint64 missing = now.last_wanted > now.emitted ? now.last_wanted - now.emitted : 0;
+        make_ready(&now, static_cast<uint32>(Min(uint64{count}, missing)));
+    }
 }
 
 Candidate* next_in_order(IndexScanDesc scan)
@@ -169,7 +218,7 @@ Candidate* next_in_order(IndexScanDesc scan)
     Progress& now = state_of(scan)->now;
     for (;;) {
         CHECK_FOR_INTERRUPTS();
-        const bool in_batch = now.batch.next < now.batch.count;
+        const bool in_batch = now.batch.next < now.batch.ready;
         // No row that is still to come is nearer than this; past the batch, others of the next one may be.
         const double reached = in_batch ? now.batch.items[now.batch.next].value : now.boundary;
         const bool last = !in_batch && now.exhausted;

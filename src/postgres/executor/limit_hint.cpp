@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "postgres/executor/expression_walk.h"
 #include "postgres/executor/knn_batch.h"
 #include "postgres/executor/knn_filter.h"
 #include "postgres/executor/partition_search.h"
@@ -10,6 +11,7 @@
 extern "C" {
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
+#include "utils/fmgroids.h"
 }
 
 namespace pgwarp
@@ -85,6 +87,23 @@ LimitHint hint_from_above(const PlanAbove* above, const PlanState* node)
     return above->hint;
 }
 
+// Whether a window function may need rows behind the current one and its peers.
+bool needs_rows_behind(Node* node, void*)
+{
+    if (node == nullptr) return false;
+    if (IsA(node, WindowFunc)) {
+        const Oid function = castNode(WindowFunc, node)->winfnoid;
+        return function != F_ROW_NUMBER && function != F_RANK_ && function != F_DENSE_RANK_;
+    }
+    return walk_expression(node, needs_rows_behind, nullptr);
+}
+
+// Whether a window's functions may read its rows to the end before the first row goes out.
+bool looks_ahead(const WindowAgg* window)
+{
+    return window->ordNumCols == 0 || needs_rows_behind(reinterpret_cast<Node*>(window->plan.targetlist), nullptr);
+}
+
 LimitHint hint_below_limit(const LimitState* limit)
 {
     LimitHint hint = hint_of(Reading::some);
@@ -130,6 +149,7 @@ void hint_below(PlanState* node, LimitHint* hint)
             break;                    // one row in, at most one row out
         case T_LockRowsState:         // drops rows that are locked, gone or changed meanwhile
         case T_IncrementalSortState:  // reads on to the next value
+        case T_ProjectSetState:       // drops rows of which functions make none
             note_dropped_rows(hint, 1.0);
             break;
         case T_NestLoopState:
@@ -139,19 +159,28 @@ void hint_below(PlanState* node, LimitHint* hint)
         case T_HashState:
             *hint = hint_of(Reading::all);
             break;
-        case T_AggState: {
-            const bool as_it_goes = castNode(AggState, node)->aggstrategy == AGG_SORTED;
-            *hint = hint_of(as_it_goes ? hint->reading : Reading::all);
+        case T_AggState:
+            if (castNode(AggState, node)->aggstrategy == AGG_SORTED) {
+                note_dropped_rows(hint, share_handed_on(node, outerPlanState(node)));
+            } else {
+                *hint = hint_of(Reading::all);
+            }
             break;
-        }
+        case T_WindowAggState:
+            if (looks_ahead(castNode(WindowAgg, node->plan))) {
+                *hint = hint_of(Reading::all);
+            } else {
+                note_dropped_rows(hint, 1.0);
+            }
+            break;
+        case T_UniqueState:
+        case T_GroupState:
+            note_dropped_rows(hint, share_handed_on(node, outerPlanState(node)));
+            break;
         case T_HashJoinState:
         case T_MaterialState:
         case T_MemoizeState:
-        case T_UniqueState:
-        case T_GroupState:
-        case T_WindowAggState:
         case T_SetOpState:
-        case T_ProjectSetState:
         case T_ModifyTableState:
         case T_GatherState:
         case T_GatherMergeState:

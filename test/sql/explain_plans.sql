@@ -129,3 +129,13 @@ SELECT planning_time($$SELECT id FROM many WHERE id > 3000 ORDER BY v <-> '[1,2,
 SELECT planning_time($$SELECT id FROM many WHERE id > 3000 ORDER BY v <-> '[1,2,3]' LIMIT 10$$) < 500 AS planned_fast;
 DROP FUNCTION planning_time, plan_of;
 DROP TABLE many;
+
+-- of two indexes the one that keeps vectors: the results of the other are ranked by rows of the table
+CREATE TABLE twice_indexed AS SELECT i AS id, ARRAY[i % 61, i % 53, i % 47, i % 43, i % 41, i % 37, i % 31, i % 29]::vector(8) AS v FROM generate_series(1, 3000) i;
+CREATE INDEX twice_full ON twice_indexed USING graph (v);
+CREATE INDEX twice_bits ON twice_indexed USING graph (v) WITH (vectors = bits);
+VACUUM ANALYZE twice_indexed;
+SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT id FROM twice_indexed ORDER BY v <-> '[1,2,3,4,5,6,7,8]' LIMIT 10;
+RESET enable_seqscan;
+DROP TABLE twice_indexed;

@@ -11,6 +11,7 @@
 #include "postgres/access/index_options.h"
 #include "postgres/engine/connection.h"
 #include "postgres/types/any_vector.h"
+#include "protocol/calibration.h"
 
 extern "C" {
 #include "optimizer/clauses.h"
@@ -130,8 +131,8 @@ Cost compare_cost(Relation index)
 }
 
 // The cost of the search for `found` rows, before the first row is returned. An approximate method looks at more rows
-// the more it has to find, and searches exactly for very many.
-Cost search_cost(const AccessMethod& method, const IndexPath* path, double found)
+// the more it has to find, and searches exactly for very many. Results by codes are ranked by rows of the table.
+Cost search_cost(PlannerInfo* root, const AccessMethod& method, const IndexPath* path, double found)
 {
     Relation index = index_open(path->indexinfo->indexoid, NoLock);
     const double rows = Max(1.0, path->indexinfo->tuples);
@@ -139,9 +140,14 @@ Cost search_cost(const AccessMethod& method, const IndexPath* path, double found
     const SearchCostInput input = {rows, index_stored_options(method, index), false};
     index_close(index, NoLock);
     const Cost all = Min(rows * row_cost, most_of_sequential_scan * sequential_cost(path->indexinfo->rel));
-    if (method.complete || found > exact_from) return round_trip_cost + all;
+    const bool searches_all = method.complete || found > exact_from;
     const double depth = Max(1.0, found / usual_rows);
-    return round_trip_cost + Min(all, method.compared_rows(input) * depth * row_cost);
+    const Cost searching = searches_all ? all : Min(all, method.compared_rows(input) * depth * row_cost);
+    const ResultKind kind = method.result_kind(input.options);
+    if (kind != ResultKind::approximate) return round_trip_cost + searching;
+    const auto wanted = static_cast<uint32>(Min(found, static_cast<double>(max_k)));
+    const double ranked = Min(rows, static_cast<double>(search_width(kind, false, wanted)));
+    return round_trip_cost + searching + fetch_cost(root, path, ranked) + ranked * row_operators * cpu_operator_cost;
 }
 
 }  // namespace
@@ -170,7 +176,7 @@ void estimate_method_cost(const AccessMethod& method, PlannerInfo* root, IndexPa
     const double passing = Min(rows, Max(1.0, path->path.rows));
     const Taken taken = taken_rows(root, passing);
     const double fetched = Max(1.0, Min(rows, taken.rows / pass_rate(root, path)));
-    *startup_cost = search_cost(method, path, fetched);
+    *startup_cost = search_cost(root, method, path, fetched);
     // PostgreSQL itself adds what reading the whole table costs.
     const Cost reading = fetch_cost(root, path, fetched) / taken.share - fetch_cost(root, path, rows);
     const Cost handing_on = fetched * (cpu_index_tuple_cost + row_operators * cpu_operator_cost) / taken.share;

@@ -39,6 +39,8 @@ SELECT * FROM read_rows($$SELECT v <-> '[1,2,3]' AS d FROM items LEFT JOIN kinds
 
 -- each search of a nested loop
 SELECT q.id, count(*) FROM generate_series(1, 3) q(id) CROSS JOIN LATERAL (SELECT i.id FROM items i ORDER BY i.v <-> ARRAY[q.id, 2, 3]::vector OFFSET 0) n GROUP BY q.id ORDER BY q.id;
+SELECT id, count(*) FROM (SELECT q.id FROM generate_series(1, 3) q(id) CROSS JOIN LATERAL (SELECT i.id FROM items i ORDER BY i.v <-> ARRAY[q.id, 2, 3]::vector OFFSET 0) n LIMIT 9000) s
+	GROUP BY id ORDER BY id;
 
 -- partitions of which one has no index
 CREATE TABLE parts (id integer, kind integer, v vector(3)) PARTITION BY LIST (kind);

@@ -63,12 +63,11 @@ LimitHint hint_of(Reading reading)
     return hint;
 }
 
-// The inner side of a nested loop is read for each row of the outer one, whatever LIMIT is above; to the first match
-// where one is enough.
-LimitHint hint_of_inner(const NestLoopState* join, const LimitHint& hint)
+// The inner side of a nested loop is read for each row of the outer one, whatever LIMIT is above: to its end, or to the
+// first match where one is enough.
+LimitHint hint_of_inner(const NestLoopState* join)
 {
-    const bool stops = join->js.single_match || join->js.jointype == JOIN_ANTI;
-    return hint_of(stops ? Reading::some : hint.reading);
+    return hint_of(join->js.single_match || join->js.jointype == JOIN_ANTI ? Reading::some : Reading::all);
 }
 
 // The hint for a node from the one above it. A sub-select in an expression of a node runs by itself: the LIMIT above
@@ -82,7 +81,7 @@ LimitHint hint_from_above(const PlanAbove* above, const PlanState* node)
         return hint_of(sub_select->subplan->subLinkType == ARRAY_SUBLINK ? Reading::all : Reading::some);
     }
     if (IsA(above->node, NestLoopState) && node == innerPlanState(above->node)) {
-        return hint_of_inner(reinterpret_cast<const NestLoopState*>(above->node), above->hint);
+        return hint_of_inner(reinterpret_cast<const NestLoopState*>(above->node));
     }
     return above->hint;
 }

@@ -152,9 +152,7 @@ HalfCodec train_half(Context& context, const float* rows, std::size_t count, std
                                                                                           dimensions, merged.data());
     check_launch("merge column statistics");
     std::vector<Column> result(dimensions);
-    check(cudaMemcpyAsync(result.data(), merged.data(), merged.bytes(), cudaMemcpyDeviceToHost, stream),
-          "reading column statistics");
-    wait_for(stream, "waiting for column statistics");
+    read_back(result.data(), merged.data(), merged.bytes(), stream, "waiting for column statistics");
     double deviation = 0;
     for (std::size_t d = 0; d < dimensions; ++d) {
         codec.mean[d] = static_cast<float>(result[d].sum / static_cast<double>(count));

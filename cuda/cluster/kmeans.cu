@@ -58,9 +58,7 @@ std::vector<std::uint64_t> hashes_of(Context& context, const float* rows, std::s
         check_launch("hash rows");
     }
     std::vector<std::uint64_t> hashes(numbers.size());
-    check(cudaMemcpyAsync(hashes.data(), device_hashes.data(), device_hashes.bytes(), cudaMemcpyDeviceToHost, stream),
-          "reading hashes");
-    wait_for(stream, "waiting for hashes");
+    read_back(hashes.data(), device_hashes.data(), device_hashes.bytes(), stream, "waiting for hashes");
     return hashes;
 }
 

@@ -189,9 +189,7 @@ std::vector<std::vector<std::uint32_t>> calibration_truth(Context& context, Metr
         });
     }
     std::vector<Found> host(found.size());
-    check(cudaMemcpyAsync(host.data(), found.data(), found.bytes(), cudaMemcpyDeviceToHost, stream),
-          "reading neighbours");
-    wait_for(stream, "waiting for neighbours");
+    read_back(host.data(), found.data(), found.bytes(), stream, "waiting for neighbours");
     pool.parallel_for(sample.size(), 4, [&](std::size_t begin, std::size_t end) {
         for (std::size_t q = begin; q < end; ++q) {
             const auto own = host.begin() + static_cast<std::ptrdiff_t>(q * k);

@@ -23,11 +23,16 @@ __global__ void spin(std::uint64_t nanoseconds)
 
 }  // namespace
 
+void keep_busy(cudaStream_t stream, std::uint32_t seconds)
+{
+    spin<<<1, 1, 0, stream>>>(std::uint64_t{1000000000} * seconds);
+    check_launch("a kernel that hangs");
+}
+
 void hang(Context& context, std::uint32_t seconds)
 {
     const Context::Lease stream = context.lease(Priority::search);
-    spin<<<1, 1, 0, stream>>>(std::uint64_t{1000000000} * seconds);
-    check_launch("a kernel that hangs");
+    keep_busy(stream, seconds);
     stream.stream().synchronize();
 }
 

@@ -8,7 +8,10 @@
 namespace pgwarp::cuda
 {
 
-// Launches a kernel that ends after so many seconds, and waits for it as a search does.
+// Launches a kernel that ends after so many seconds.
+void keep_busy(cudaStream_t stream, std::uint32_t seconds);
+
+// That, and waits for it as a search does.
 void hang(Context& context, std::uint32_t seconds);
 
 }  // namespace pgwarp::cuda

@@ -40,6 +40,15 @@ void wait_for(cudaEvent_t event, const char* waiting)
     check(watched([event] { return cudaEventSynchronize(event); }), waiting);
 }
 
+void read_back(void* to, const void* from, std::size_t bytes, cudaStream_t stream, const char* reading)
+{
+    const auto read = [&] {
+        const cudaError_t copied = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream);
+        return copied == cudaSuccess ? cudaStreamSynchronize(stream) : copied;
+    };
+    check(watched(read), reading);
+}
+
 void wait_for_answers(const std::uint32_t* found, std::size_t count, std::uint32_t pending,
                       std::chrono::microseconds watched, cudaStream_t stream)
 {

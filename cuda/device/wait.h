@@ -18,6 +18,11 @@ inline constexpr std::chrono::minutes build_patience{30};
 void wait_for(cudaStream_t stream, const char* waiting);
 void wait_for(cudaEvent_t event, const char* waiting);
 
+// Copies from the device to any memory of the host, once all is done that `stream` had before, and waits for it. Into
+// memory that is not page-locked the copy itself may block until then, before anybody could wait for the stream: the
+// wait is known from before the copy.
+void read_back(void* to, const void* from, std::size_t bytes, cudaStream_t stream, const char* reading);
+
 // Waits until no entry of `found`, in page-locked memory, is `pending`: looks at it for as long as `watched`, then
 // leaves the waiting to the driver, which tells of errors too. `stream` is where they come from.
 void wait_for_answers(const std::uint32_t* found, std::size_t count, std::uint32_t pending,

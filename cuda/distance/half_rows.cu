@@ -322,14 +322,6 @@ void make_mean(MemoryPool& pool, const float* rows, ScoredRows& made, cudaStream
     check_launch("mean row");
 }
 
-Extremes read_back(const Extremes* device, cudaStream_t stream)
-{
-    Extremes host;
-    check(cudaMemcpyAsync(&host, device, sizeof(host), cudaMemcpyDeviceToHost, stream), "reading bounds");
-    wait_for(stream, "reading bounds");
-    return host;
-}
-
 }  // namespace
 
 ScoredRows make_scored_rows(MemoryPool& pool, Metric metric, ScoreKind kind, const float* rows, std::uint32_t count,
@@ -354,7 +346,7 @@ ScoredRows make_scored_rows(MemoryPool& pool, Metric metric, ScoreKind kind, con
         measure_rows<<<1056, threads, 0, stream>>>(rows, piece, dimensions, made.mean.data(), extremes.data());
         check_launch("measuring rows");
     });
-    found = read_back(extremes.data(), stream);
+    read_back(&found, extremes.data(), sizeof(found), stream, "reading bounds");
 
     made.penalties = DeviceArray<float>(pool, made.padded_positions, "score penalties", stream);
     if (is_half(kind)) {
@@ -372,7 +364,7 @@ ScoredRows make_scored_rows(MemoryPool& pool, Metric metric, ScoreKind kind, con
             made.order, made.padded_positions, made.penalties.data());
         check_launch("row penalties");
     }
-    found = read_back(extremes.data(), stream);
+    read_back(&found, extremes.data(), sizeof(found), stream, "reading bounds");
     made.largest_element = value_of(found.element);
     made.bounds.smallest_norm = value_of(found.smallest_norm);
     made.bounds.largest_norm = value_of(found.largest_norm);

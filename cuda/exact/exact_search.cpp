@@ -89,10 +89,7 @@ private:
         std::vector<std::uint32_t> found(count_, not_proved);
         if (plan.capacity > 0) {
             search_widely(context_, rows_, plan, queries_, count_, dead_, answer_, cancel_, stream_);
-            check(cudaMemcpyAsync(found.data(), answer_.found, count_ * sizeof(std::uint32_t), cudaMemcpyDeviceToHost,
-                                  stream_),
-                  "counting unproven queries");
-            wait_for(stream_, "waiting for proofs");
+            read_back(found.data(), answer_.found, count_ * sizeof(std::uint32_t), stream_, "waiting for proofs");
         }
         for (std::uint32_t i = 0; i < count_; ++i) {
             if (found[i] == not_proved) left.push_back(i);
@@ -115,9 +112,7 @@ private:
     std::array<std::uint32_t, 2> counts_of(const Unproven& lists) const
     {
         std::array<std::uint32_t, 2> counts{};
-        check(cudaMemcpyAsync(counts.data(), lists.counts, sizeof(counts), cudaMemcpyDeviceToHost, stream_),
-              "counting unproven queries");
-        wait_for(stream_, "waiting for proofs");
+        read_back(counts.data(), lists.counts, sizeof(counts), stream_, "waiting for proofs");
         return counts;
     }
 
@@ -125,9 +120,7 @@ private:
     {
         std::vector<std::uint32_t> host(count);
         if (count == 0) return host;
-        check(cudaMemcpyAsync(host.data(), ids, count * sizeof(std::uint32_t), cudaMemcpyDeviceToHost, stream_),
-              "reading unproven queries");
-        wait_for(stream_, "reading unproven queries");
+        read_back(host.data(), ids, count * sizeof(std::uint32_t), stream_, "reading unproven queries");
         return host;
     }
 

@@ -123,8 +123,7 @@ std::vector<std::uint32_t> DeviceSteps::choose_seeds(const ExactRows& rows, cons
                        progress.cancel, stream);
     }
     std::vector<std::uint32_t> found(2 * wanted);
-    check(cudaMemcpyAsync(found.data(), nearest.data(), nearest.bytes(), cudaMemcpyDeviceToHost, stream), "seeds");
-    wait_for(stream, "choosing seeds");
+    read_back(found.data(), nearest.data(), nearest.bytes(), stream, "choosing seeds");
     std::vector<std::uint32_t> seeds;
     std::unordered_set<std::uint32_t> seen;
     for (std::size_t i = 0; i < wanted; ++i) {

@@ -192,14 +192,11 @@ std::vector<std::uint32_t> reach_rows(Context& context, const std::uint32_t* nei
         reach_kernel<<<static_cast<unsigned>((edges + threads - 1) / threads), threads, 0, stream>>>(
             neighbours, degree, frontier, count, depth, depths.data(), parents.data(), next, counter);
         check_launch("reaching rows");
-        check(cudaMemcpyAsync(&count, counter, sizeof(count), cudaMemcpyDeviceToHost, stream), "reaching rows");
-        wait_for(stream, "reaching rows");
+        read_back(&count, counter, sizeof(count), stream, "reaching rows");
         std::swap(frontier, next);
     }
     std::vector<std::uint32_t> host(rows);
-    check(cudaMemcpyAsync(host.data(), parents.data(), parents.bytes(), cudaMemcpyDeviceToHost, stream),
-          "reaching rows");
-    wait_for(stream, "reaching rows");
+    read_back(host.data(), parents.data(), parents.bytes(), stream, "reaching rows");
     return host;
 }
 

@@ -154,10 +154,7 @@ Groups assign(Context& context, const GroupedJob& job, std::uint32_t groups, cud
         SelectShape some = shape;
         some.rows = static_cast<std::int64_t>(count);
         select_smallest(scores.data(), some, values.data(), nearest.data(), space.data(), stream);
-        check(cudaMemcpyAsync(host.data(), nearest.data(), count * groups_of_row * sizeof(std::uint32_t),
-                              cudaMemcpyDeviceToHost, stream),
-              "grouping rows");
-        wait_for(stream, "grouping rows");
+        read_back(host.data(), nearest.data(), count * groups_of_row * sizeof(std::uint32_t), stream, "grouping rows");
         for (std::size_t i = 0; i < count * groups_of_row; ++i) {
             const auto row = static_cast<std::uint32_t>(first + i / groups_of_row);
             if (host[i] >= groups || bit_is_set(job.left_out, row)) continue;

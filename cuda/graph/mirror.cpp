@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "device/error.h"
+#include "device/wait.h"
 #include "graph/mirror_kernels.h"
 #include "index/arrays.h"
 #include "index/ivfadc/ivfadc.h"
@@ -202,8 +203,7 @@ void Mirror::check_rows()
     check(cudaMemsetAsync(wrong.data(), 0, wrong.bytes(), owner_), "checking neighbours");
     count_wrong(neighbours_.data(), neighbours_.size(), static_cast<std::uint32_t>(rows_), wrong.data(), owner_);
     std::uint32_t found = 0;
-    check(cudaMemcpyAsync(&found, wrong.data(), sizeof(found), cudaMemcpyDeviceToHost, owner_), "checking neighbours");
-    owner_.stream().synchronize();
+    read_back(&found, wrong.data(), sizeof(found), owner_, "checking neighbours");
     if (found > 0) throw BadRequest("a neighbour is no row of its index");
 }
 

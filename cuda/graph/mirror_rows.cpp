@@ -5,6 +5,7 @@
 #include <iterator>
 #include <new>
 
+#include "device/wait.h"
 #include "graph/mirror.h"
 #include "graph/mirror_kernels.h"
 #include "index/graph/byte_choice.h"
@@ -82,11 +83,9 @@ std::vector<float> Mirror::fetch_rows(std::span<const std::uint32_t> numbers)
     for (std::size_t first = 0; first < numbers.size(); first += step) {
         const std::size_t count = std::min(step, numbers.size() - first);
         copy_rows(chosen.data() + first, 0, count, piece.data());
-        check(cudaMemcpyAsync(rows.data() + first * dimensions_, piece.data(), count * dimensions_ * sizeof(float),
-                              cudaMemcpyDeviceToHost, owner_),
-              "reading rows");
+        read_back(rows.data() + first * dimensions_, piece.data(), count * dimensions_ * sizeof(float), owner_,
+                  "reading rows");
     }
-    owner_.stream().synchronize();
     return rows;
 }
 
@@ -121,9 +120,7 @@ bool Mirror::bytes_serve(std::span<const float> mean)
         upload<std::uint32_t>(chosen, probed, "graph loading");
         DeviceArray<std::uint32_t> gathered(context_->pool(), edges.size(), "graph loading", owner_);
         gather_neighbours(neighbours_.data(), degree, chosen.data(), probed.size(), gathered.data(), owner_);
-        check(cudaMemcpyAsync(edges.data(), gathered.data(), gathered.bytes(), cudaMemcpyDeviceToHost, owner_),
-              "reading neighbours");
-        owner_.stream().synchronize();
+        read_back(edges.data(), gathered.data(), gathered.bytes(), owner_, "reading neighbours");
     }
     ByteProbe probe(metric_, mean);
     const std::size_t step = std::max<std::size_t>(1, rows_of_piece() / (degree + 1));
@@ -208,8 +205,7 @@ void Mirror::make_halves()
                                   dimensions, full_stride(), largest.data(), owner_);
     }
     float measured = 0;
-    check(cudaMemcpyAsync(&measured, largest.data(), sizeof(measured), cudaMemcpyDeviceToHost, owner_), "measuring");
-    owner_.stream().synchronize();
+    read_back(&measured, largest.data(), sizeof(measured), owner_, "measuring");
     choose_scale(measured);
     const std::size_t stride = ivfadc::half_stride(dimensions);
     for (std::size_t first = 0; first < rows_; first += step) {
@@ -249,8 +245,7 @@ void Mirror::make_seeds()
                                   owner_);
     }
     float measured = 0;
-    check(cudaMemcpyAsync(&measured, largest.data(), sizeof(measured), cudaMemcpyDeviceToHost, owner_), "measuring");
-    owner_.stream().synchronize();
+    read_back(&measured, largest.data(), sizeof(measured), owner_, "measuring");
     choose_scale(measured);
     for (std::size_t first = 0; first < seeds_; first += step) {
         ivfadc::encode_halves(full_rows(), device_seeds_.data() + first, std::min(step, seeds_ - first),

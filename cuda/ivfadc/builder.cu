@@ -17,6 +17,7 @@
 #include "cluster/staging.h"
 #include "cluster/truth.h"
 #include "device/error.h"
+#include "device/wait.h"
 #include "index/arrays.h"
 #include "index/calibrate.h"
 #include "index/ivfadc/build_arrays.h"
@@ -87,10 +88,8 @@ struct Resident {
     template <class T>
     void read(const T* device, std::span<T> out) const
     {
-        if (!out.empty())
-            check(cudaMemcpyAsync(out.data(), device, out.size_bytes(), cudaMemcpyDeviceToHost, stream()),
-                  "copying from the device");
-        wait();
+        if (out.empty()) return wait();
+        read_back(out.data(), device, out.size_bytes(), stream(), "copying from the device");
     }
 };
 

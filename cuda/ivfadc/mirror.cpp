@@ -385,8 +385,7 @@ void Mirror::make_halves(cudaStream_t stream)
                           largest.data(), stream);
     });
     float measured = 0;
-    check(cudaMemcpyAsync(&measured, largest.data(), sizeof(measured), cudaMemcpyDeviceToHost, stream), "measuring");
-    wait_for(stream, "measuring vectors");
+    read_back(&measured, largest.data(), sizeof(measured), stream, "measuring vectors");
     half_scale_[0] = power_of_two(measured, 14);
     for_pieces(row_at_.size(), [&](std::size_t first, std::size_t count) {
         encode_halves(vectors, row_at_.data() + first, count, device_half_mean_.data(), half_scale_[0], dimensions,

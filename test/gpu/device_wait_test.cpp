@@ -1,4 +1,5 @@
-// Waits for a device that hangs are overdue after their deadline, whether they wait for a stream, an event or answers.
+// Waits for a device that hangs are overdue after their deadline, whether they wait for a stream, an event, answers or
+// what is read back.
 #include "index/device_wait.h"
 
 #include <gtest/gtest.h>
@@ -6,8 +7,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <thread>
+#include <vector>
 
+#include "device/error.h"
 #include "device/hang.h"
 #include "device/wait.h"
 #include "shared_context.h"
@@ -41,6 +45,28 @@ TEST(DeviceThatHangs, IsOverdueAfterItsDeadline)
     EXPECT_EQ(patience_left(), DeviceClock::duration::max());
     EXPECT_LT(least_patience([&] { cuda::hang(context, 5); }), std::chrono::seconds(0));
     EXPECT_EQ(patience_left(), DeviceClock::duration::max());
+}
+
+// Into memory that is not page-locked: the copy itself waits for what is before it.
+void read_behind_work(cuda::Context& context, std::size_t count)
+{
+    constexpr int byte = 7;
+    const cuda::Context::Lease stream = context.lease(cuda::Priority::search);
+    cuda::DeviceArray<std::uint8_t> values(context.pool(), count, "test", stream);
+    cuda::keep_busy(stream, 5);
+    cuda::check(cudaMemsetAsync(values.data(), byte, values.bytes(), stream), "test");
+    std::vector<std::uint8_t> read(count);
+    cuda::read_back(read.data(), values.data(), values.bytes(), stream, "reading behind work");
+    EXPECT_EQ(read, std::vector<std::uint8_t>(count, byte));
+}
+
+TEST(DeviceThatHangs, IsOverdueWhileItIsReadFrom)
+{
+    cuda::Context& context = shared_context();
+    for (const std::size_t count : {std::size_t{4}, std::size_t{1} << 20}) {
+        EXPECT_LT(least_patience([&] { read_behind_work(context, count); }), std::chrono::seconds(0)) << count;
+        EXPECT_EQ(patience_left(), DeviceClock::duration::max());
+    }
 }
 
 TEST(DeviceThatHangs, IsWaitedForLongerByBuilds)

@@ -64,7 +64,7 @@ void wait_for_answers(const std::uint32_t* found, std::size_t count, std::uint32
         relax();
     }
     wait_for(stream, "waiting for answers");
-    if (!look()) throw CudaError(cudaErrorUnknown, "waiting for answers");
+    if (!look()) check(cudaErrorUnknown, "waiting for answers");  // a device that is lost ends the process
 }
 
 std::chrono::milliseconds patience_for(double operations, double bus_bytes)

@@ -126,6 +126,17 @@ std::size_t whole_pages(std::size_t bytes)
     return (bytes + page - 1) / page * page;
 }
 
+// Throws std::bad_alloc where memory of the host runs short, not DeviceOutOfMemory: no index has to leave a device for
+// it. What the system does not let be locked is short memory too, whatever it is called.
+void check_pinned(cudaError_t code)
+{
+    if (code == cudaErrorMemoryAllocation || code == cudaErrorInvalidValue || code == cudaErrorNotPermitted) {
+        (void)cudaGetLastError();
+        throw std::bad_alloc();
+    }
+    check(code, "pinning host memory");
+}
+
 }  // namespace
 
 std::uint64_t pinned_bytes()
@@ -140,7 +151,7 @@ void* allocate_pinned(std::size_t bytes)
 {
     void* memory = nullptr;
     if (bytes == 0) return memory;
-    check(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "pinning host memory");
+    check_pinned(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable));
     pinned.fetch_add(bytes, std::memory_order_relaxed);
     return memory;
 }
@@ -176,11 +187,7 @@ HostMemory::~HostMemory()
 void HostMemory::lock()
 {
     if (data_ == nullptr || locked_) return;
-    const cudaError_t code =
-        cudaHostRegister(data_, whole_pages(bytes_), cudaHostRegisterPortable | cudaHostRegisterMapped);
-    // What the system does not let be locked is short memory, whatever it is called.
-    check(code == cudaErrorInvalidValue || code == cudaErrorNotPermitted ? cudaErrorMemoryAllocation : code,
-          "pinning host memory");
+    check_pinned(cudaHostRegister(data_, whole_pages(bytes_), cudaHostRegisterPortable | cudaHostRegisterMapped));
     locked_ = true;
     pinned.fetch_add(bytes_, std::memory_order_relaxed);
 }

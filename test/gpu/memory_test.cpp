@@ -80,6 +80,24 @@ TEST(DeviceMemory, OfTheDeviceMayBeShort)
     EXPECT_EQ(context.pool().used(), std::uint64_t{1} << 20);
 }
 
+// Memory of the host that runs short is no reason for an index to leave its device.
+TEST(DeviceMemory, OfTheHostMayBeShort)
+{
+    Context context(0, 0);
+    const std::uint64_t before = cuda::pinned_bytes();
+    const Context::Lease stream = context.lease(cuda::Priority::build);
+    try {
+        const cuda::PinnedArray<std::byte> all(std::size_t{1} << 48);  // more than can have addresses
+        FAIL() << "there is so much";
+    } catch (const DeviceOutOfMemory&) {
+        FAIL() << "the device has nothing to do with it";
+    } catch (const std::bad_alloc&) {
+    }
+    EXPECT_EQ(cuda::pinned_bytes(), before);
+    const DeviceArray<std::byte> some(context.pool(), 1 << 20, "some", stream);
+    EXPECT_EQ(context.pool().used(), std::uint64_t{1} << 20);
+}
+
 TEST(DeviceMemory, OfTheHostIsReachableOnceLocked)
 {
     Context context(0, 0);

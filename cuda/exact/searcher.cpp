@@ -131,7 +131,7 @@ public:
     {
         const DevicePatience patience(patience_of(batch.count));
         search_or_give_back(
-            batch, [&] { search_queries(batch, results, pool); }, [&] { drop_idle(); });
+            batch, [&] { search_queries(batch, results, pool); }, [&] { drop_unused(batch); });
     }
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool& pool) const override
@@ -142,7 +142,7 @@ public:
             [&] {
                 continue_rows(batch, {after_distance, after_row}, results, pool);
             },
-            [&] { drop_idle(); });
+            [&] { drop_unused(batch); });
     }
 
     double search_cost(const SearchBatch& batch) const override;
@@ -174,10 +174,12 @@ private:
         constexpr double sorting_cost = 1000;  // of a row among all, in float operations
         return patience_for(double{1} * static_cast<double>(queries) * count_ * (2.0 * dimensions_ + sorting_cost));
     }
-    void drop_idle() const
+    // And what was made of dead rows for batches before this one.
+    void drop_unused(const SearchBatch& batch) const
     {
         small_.drop_idle();
         staging_.drop_idle();
+        dead_.drop_before(batch.dead_version);
     }
     void search_queries(const SearchBatch& batch, Results& results, ThreadPool& pool) const;
     void continue_rows(const SearchBatch& batch, ScanCursor after, std::vector<RowResult>& results,
@@ -401,7 +403,7 @@ void DeviceExactSearcher::search_many(const SearchBatch& batch, const DeadRows& 
             search_piece(batch, first, width, dead, numbers, results, pool);
         } catch (const std::bad_alloc&) {
             if (width == 1 || meanwhile.has_begun()) throw;
-            drop_idle();
+            drop_unused(batch);
             most = width / 2;
             continue;
         }

@@ -94,7 +94,7 @@ public:
     {
         const DevicePatience patience(patience_for(2e3 * search_cost(batch)));
         search_or_give_back(
-            batch, [&] { search_queries(batch, results, pool); }, [&] { workspaces_.drop_idle(); });
+            batch, [&] { search_queries(batch, results, pool); }, [&] { drop_unused(batch); });
     }
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool&) const override
@@ -107,7 +107,7 @@ public:
             [&] {
                 continue_rows(batch, {after_distance, after_row}, results);
             },
-            [&] { workspaces_.drop_idle(); });
+            [&] { drop_unused(batch); });
     }
 
 private:
@@ -139,6 +139,12 @@ private:
     void search_few_found(const SearchBatch& batch, const std::vector<std::uint32_t>& numbers, std::size_t ef,
                           Workspace& workspace, const std::uint32_t* dead, Results& results, ThreadPool& pool) const;
     void go_through_rows(const SearchBatch& batch, std::uint32_t number, Results& results, ThreadPool& pool) const;
+    // What idle searches keep, and what was made of dead rows for batches before this one.
+    void drop_unused(const SearchBatch& batch) const
+    {
+        workspaces_.drop_idle();
+        dead_.drop_before(batch.dead_version);
+    }
     // Null where none is dead.
     OfBitmap<DeadBits>::Use dead_rows(const SearchBatch& batch) const
     {
@@ -213,7 +219,7 @@ void GraphSearcher::run_round(const SearchBatch& batch, const Round& round, Work
         } catch (const std::bad_alloc&) {
             if (plan.count == 1) throw;
             workspace.drop_device();
-            workspaces_.drop_idle();
+            drop_unused(batch);
             most = plan.count / 2;
             continue;
         }

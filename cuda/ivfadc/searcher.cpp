@@ -133,7 +133,7 @@ public:
         const DevicePatience patience(
             patience_for(2e3 * search_cost(batch), ranked * static_cast<double>(mirror_.remote_row_bytes())));
         search_or_give_back(
-            batch, [&] { search_queries(batch, results, pool); }, [&] { drop_idle_workspaces(); });
+            batch, [&] { search_queries(batch, results, pool); }, [&] { drop_unused(batch); });
     }
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool&) const override
@@ -146,7 +146,7 @@ public:
             [&] {
                 continue_rows(batch, {after_distance, after_row}, results);
             },
-            [&] { drop_idle_workspaces(); });
+            [&] { drop_unused(batch); });
     }
 
 private:
@@ -199,6 +199,12 @@ private:
     DeviceArray<double> take_values(std::size_t count, Workspace& workspace) const;
     void put_back(std::unique_ptr<Workspace> workspace) const;
     void drop_idle_workspaces() const;
+    // And what was made of dead rows for batches before this one.
+    void drop_unused(const SearchBatch& batch) const
+    {
+        drop_idle_workspaces();
+        dead_.drop_before(batch.dead_version);
+    }
 
     Mirror mirror_;
     RefineFactors factors_;
@@ -321,7 +327,7 @@ void IvfadcSearcher::run_round(const SearchBatch& batch, const Round& round, Wor
         } catch (const std::bad_alloc&) {
             if (plan.count == 1) throw;
             workspace.memory = {};
-            drop_idle_workspaces();
+            drop_unused(batch);
             most = plan.count / 2;
             continue;
         }

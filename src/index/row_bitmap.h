@@ -39,6 +39,15 @@ public:
         return made;
     }
 
+    // Forgets what was made for an earlier version than this, which stays in memory until nobody reads it any more. For
+    // who has no room for what this version needs. Takes no lock that is held while something is made.
+    void drop_before(std::uint64_t version)
+    {
+        Use older;  // outlives the lock
+        const std::lock_guard lock(mutex_);
+        if (version_ < version) older = std::exchange(made_, nullptr);
+    }
+
 private:
     Use find(std::uint64_t version)
     {

@@ -58,7 +58,8 @@ public:
           metric_(static_cast<Metric>(shape.metric)),
           dimensions_(shape.dimensions),
           in_halves_(keeps_halves(shape)),
-          loading_(context.lease(Priority::build))
+          loading_(context.lease(Priority::build)),
+          dead_stream_(context.lease(Priority::search))
     {
         const ArrayShape* vectors = find_array(arrays, "vectors");
         if (vectors == nullptr) return;
@@ -190,8 +191,10 @@ private:
         if (batch.dead.empty()) return nullptr;
         check(cudaSetDevice(context_.device()), "choosing the device");
         return dead_.get(batch.dead_version, [&] {
-            const DevicePatience patience(build_patience);  // the stream is a build's: searches come first
-            return make_tombstones(batch.dead, context_, rows_, loading_);
+            constexpr double marking_cost = 100;  // of a row, in float operations
+            const DevicePatience patience(
+                patience_for(marking_cost * count_, static_cast<double>(batch.dead.size_bytes())));
+            return make_tombstones(batch.dead, context_, rows_, dead_stream_);
         });
     }
     // Numbers of the queries that it could not prove.
@@ -209,7 +212,8 @@ private:
     std::uint32_t dimensions_;
     bool in_halves_;  // what is loaded; resident are floats, for cosine of unit length
     std::uint32_t count_ = 0;
-    Context::Lease loading_;  // what is resident is freed in its order
+    Context::Lease loading_;      // what is resident is freed in its order
+    Context::Lease dead_stream_;  // and in this one's what is made of dead rows: searches wait for it
     DeviceArray<float> vectors_;
     ExactRows rows_;
     mutable OfBitmap<ExactTombstones> dead_;

@@ -24,7 +24,7 @@ constexpr std::uint32_t fewest_merged = 2048;  // entries that are merged at a t
 constexpr std::uint32_t first_range = 4096;    // positions; all of its rows get their values
 constexpr std::uint32_t longest_range = 1U << 20;
 constexpr std::uint32_t range_growth = 8;
-static_assert(first_range % tile_rows == 0 && longest_range % tile_rows == 0);
+static_assert(first_range % tile_rows == 0 && longest_range % tile_rows == 0 && std::has_single_bit(longest_range));
 
 struct TiedArguments {
     RowBounds bounds;
@@ -199,7 +199,8 @@ void search_tied(Context& context, const ExactRows& rows, const float* queries, 
         const bool streamed = count <= streamed_queries;
         const std::uint32_t slots = streamed ? streamed_queries : tile_queries;
         const auto fitting = static_cast<std::uint32_t>(std::bit_floor(slab_memory / (slots * entry_bytes)));
-        const std::uint32_t capacity = std::min({fitting, longest_range, std::bit_ceil(rows.scored.padded_positions)});
+        const std::uint32_t positions = std::min(rows.scored.padded_positions, longest_range);
+        const std::uint32_t capacity = std::min(fitting, std::bit_ceil(positions));
         Slab slab(context.pool(), rows.scored, slots, capacity, 0, false, stream);
         slab.take(count, streamed ? count : tile_queries);
         Nearest nearest(context.pool(), count, capacity, k, stream);

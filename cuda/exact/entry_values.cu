@@ -22,7 +22,9 @@ struct ValueArguments {
     const float** queries;
     Proposals proposals;
     std::uint32_t* rows;
-    std::uint32_t first_slot;
+    std::uint32_t first_slot = 0;
+    std::uint32_t first_entry = 0;  // of each slot
+    std::uint32_t end_entry = 0;
 };
 
 __global__ __launch_bounds__(value_threads) void make_values(const ValueArguments arguments)
@@ -34,8 +36,9 @@ __global__ __launch_bounds__(value_threads) void make_values(const ValueArgument
     const std::size_t first = std::size_t{slot} * capacity;
     const float* query = arguments.queries[slot];
     auto* keys = reinterpret_cast<std::uint64_t*>(arguments.proposals.entries);
-    for (std::uint32_t i = blockIdx.x * block_pairs + threadIdx.x / canonical_lanes; i < counted;
-         i += gridDim.x * block_pairs) {
+    const std::uint32_t end = min(counted, arguments.end_entry);
+    const std::uint32_t in_grid = blockIdx.x * block_pairs + threadIdx.x / canonical_lanes;
+    for (std::uint32_t i = arguments.first_entry + in_grid; i < end; i += gridDim.x * block_pairs) {
         const std::uint32_t row = arguments.order.row_of(arguments.proposals.entries[first + i].position);
         const double distance = canonical_distance(
             arguments.metric, query, arguments.vectors + std::size_t{row} * arguments.dimensions, arguments.dimensions);
@@ -50,18 +53,26 @@ __global__ __launch_bounds__(value_threads) void make_values(const ValueArgument
 void value_entries(const ExactRows& rows, const PreparedQueries& queries, const Proposals& proposals,
                    std::uint32_t* row_memory, cudaStream_t stream)
 {
-    constexpr std::size_t launch_elements = std::size_t{1} << 30;
+    constexpr std::uint32_t most_slots = 32768;
+    constexpr std::uint32_t most_blocks = 16384;
     const std::uint32_t capacity = proposals.capacity;
+    // A slot with room for more entries than a launch may value has several launches.
+    const auto pairs = static_cast<std::uint32_t>(value_launch_elements / rows.dimensions);
+    const std::uint32_t step = std::min(capacity, std::max(block_pairs, pairs / block_pairs * block_pairs));
+    const std::uint32_t slots = std::clamp(pairs / step, 1U, most_slots);
+    const std::uint32_t blocks = (step + block_pairs - 1) / block_pairs;
     ValueArguments arguments{rows.metric,    rows.scored.order, rows.dimensions, rows.vectors,
-                             queries.floats, proposals,         row_memory,      0};
-    const auto slots = static_cast<std::uint32_t>(
-        std::clamp<std::size_t>(launch_elements / (std::size_t{capacity} * rows.dimensions), 1, 32768));
-    const std::uint32_t blocks = capacity / block_pairs;
-    for (; arguments.first_slot < queries.count; arguments.first_slot += slots) {
-        const std::uint32_t width = std::min(slots, queries.count - arguments.first_slot);
-        const std::uint32_t each = std::clamp(16384 / width, std::min(8U, blocks), blocks);
-        make_values<<<dim3(each, width), value_threads, 0, stream>>>(arguments);
-        check_launch("valuing proposals");
+                             queries.floats, proposals,         row_memory};
+    for (std::uint32_t slot = 0; slot < queries.count; slot += slots) {
+        const std::uint32_t width = std::min(slots, queries.count - slot);
+        const std::uint32_t each = std::clamp(most_blocks / width, std::min(8U, blocks), blocks);
+        arguments.first_slot = slot;
+        for (std::uint32_t entry = 0; entry < capacity; entry += step) {
+            arguments.first_entry = entry;
+            arguments.end_entry = std::min(capacity, entry + step);
+            make_values<<<dim3(each, width), value_threads, 0, stream>>>(arguments);
+            check_launch("valuing proposals");
+        }
     }
 }
 

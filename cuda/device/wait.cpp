@@ -67,12 +67,14 @@ void wait_for_answers(const std::uint32_t* found, std::size_t count, std::uint32
     if (!look()) check(cudaErrorUnknown, "waiting for answers");  // a device that is lost ends the process
 }
 
-std::chrono::milliseconds patience_for(double operations, double bus_bytes)
+std::chrono::milliseconds patience_for(double operations, double bus_bytes, double double_operations)
 {
     constexpr double operations_a_millisecond = 1e9;
+    constexpr double double_operations_a_millisecond = 5e7;  // half of what a T4 does
     constexpr double bytes_a_millisecond = 1e6;
     constexpr double most = 3.6e6;  // an hour
-    const double more = operations / operations_a_millisecond + bus_bytes / bytes_a_millisecond;
+    const double more = operations / operations_a_millisecond + bus_bytes / bytes_a_millisecond +
+                        double_operations / double_operations_a_millisecond;
     return device_patience + std::chrono::milliseconds(static_cast<std::int64_t>(std::min(more, most)));
 }
 

@@ -28,9 +28,9 @@ void read_back(void* to, const void* from, std::size_t bytes, cudaStream_t strea
 void wait_for_answers(const std::uint32_t* found, std::size_t count, std::uint32_t pending,
                       std::chrono::microseconds watched, cudaStream_t stream);
 
-// How long work of so many float operations on a device, and so many bytes over its bus, may take at the very worst:
-// on a slow one, with others under way.
-std::chrono::milliseconds patience_for(double operations, double bus_bytes = 0);
+// How long work of so many float operations on a device, so many bytes over its bus, and so many operations in double
+// precision, of which small cards do little, may take at the very worst: on a slow one, with others under way.
+std::chrono::milliseconds patience_for(double operations, double bus_bytes = 0, double double_operations = 0);
 
 // For what unwinds: waits until the stream reads and writes nothing any more. An error is left to the next call.
 void drain(cudaStream_t stream) noexcept;

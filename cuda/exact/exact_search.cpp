@@ -8,6 +8,7 @@
 
 #include "device/error.h"
 #include "device/wait.h"
+#include "exact/pace.h"
 #include "exact/thresholds.h"
 #include "exact/tied_search.h"
 #include "exact/wide_search.h"
@@ -166,8 +167,11 @@ private:
     {
         const Plan plan = make_plan(context_, rows_, std::min(answer_.k, rows_.rows), count_);
         const std::uint32_t step = slab_slots(plan.capacity);
+        Pace pace(stream_);
         for (std::uint32_t first = 0; first < count_; first += step) {
-            const Slab slab = make_slab(std::min(step, count_ - first), plan.capacity, plan.sample / maxima_group);
+            const std::uint32_t width = std::min(step, count_ - first);
+            pace.step(double{1} * width * plan.capacity * rows_.dimensions);
+            const Slab slab = make_slab(width, plan.capacity, plan.sample / maxima_group);
             prepare_queries(rows_.scored, queries_, nullptr, first, slab.queries, stream_);
             passes().propose(slab, plan);
             rank(slab, slab.proposals(plan), nullptr, first, lists);
@@ -178,8 +182,11 @@ private:
     {
         const std::uint32_t refilter_capacity = largest_capacity(context_);
         const std::uint32_t step = slab_slots(refilter_capacity);
+        Pace pace(stream_);
         for (std::uint32_t first = 0; first < count; first += step) {
-            const Slab slab = make_slab(std::min(step, count - first), refilter_capacity, 0);
+            const std::uint32_t width = std::min(step, count - first);
+            pace.step(double{1} * width * refilter_capacity * rows_.dimensions);
+            const Slab slab = make_slab(width, refilter_capacity, 0);
             const std::uint32_t* ids = failed.filter + first;
             prepare_queries(rows_.scored, queries_, ids, 0, slab.queries, stream_);
             take_thresholds(slab.queries, failed.thresholds + first, slab.thresholds, stream_);
@@ -201,7 +208,9 @@ private:
         job.dimensions = rows_.dimensions;
         job.dead = dead_.bits;
         job.answer = answer_;
+        Pace pace(stream_);
         for (const std::uint32_t id : ids) {
+            pace.step(double{1} * rows_.rows * rows_.dimensions);
             check_cancelled();
             job.id = id;
             job.query = queries_ + std::size_t{id} * rows_.dimensions;

@@ -11,6 +11,7 @@
 #include "device/wait.h"
 #include "exact/dead_rows.h"
 #include "exact/exact.h"
+#include "exact/pace.h"
 #include "exact/small_search.h"
 #include "exact/staging.h"
 #include "exact/unit_rows.h"
@@ -173,7 +174,9 @@ private:
     std::chrono::milliseconds patience_of(std::size_t queries) const
     {
         constexpr double sorting_cost = 1000;  // of a row among all, in float operations
-        return patience_for(double{1} * static_cast<double>(queries) * count_ * (2.0 * dimensions_ + sorting_cost));
+        const auto asked = static_cast<double>(queries);
+        return patience_for(asked * count_ * (2.0 * dimensions_ + sorting_cost), 0,
+                            paced_operations(asked, count_, dimensions_));
     }
     // And what was made of dead rows for batches before this one.
     void drop_unused(const SearchBatch& batch) const

@@ -9,6 +9,7 @@
 #include "distance/canonical.cuh"
 #include "exact/bitonic.cuh"
 #include "exact/entry_values.h"
+#include "exact/pace.h"
 #include "exact/thresholds.h"
 
 namespace pgwarp::cuda
@@ -156,7 +157,8 @@ struct Nearest {
 };
 
 // All positions, range by range; the slab's queries are prepared.
-void search_slab(const Passes& passes, const Slab& slab, const TiedArguments& arguments, std::uint32_t* entry_rows)
+void search_slab(const Passes& passes, const Slab& slab, const TiedArguments& arguments, std::uint32_t* entry_rows,
+                 Pace& pace)
 {
     const std::uint32_t positions = passes.rows->scored.padded_positions;
     const std::size_t shared = 2 * arguments.merged * entry_bytes;
@@ -165,6 +167,7 @@ void search_slab(const Passes& passes, const Slab& slab, const TiedArguments& ar
     std::uint32_t length = std::min(first_range, proposals.capacity);
     for (std::uint32_t begin = 0; begin < positions;) {
         const std::uint32_t end = begin + std::min(length, positions - begin);
+        pace.step(double{1} * slab.queries.count * (end - begin) * passes.rows->dimensions);
         passes.filter(slab, proposals, {begin, end});
         value_entries(*passes.rows, slab.queries, proposals, entry_rows, passes.stream);
         merge_entries<<<slab.queries.count, merge_threads, shared, passes.stream>>>(arguments);
@@ -193,6 +196,7 @@ void search_tied(Context& context, const ExactRows& rows, const float* queries, 
     DeviceArray<std::uint32_t> numbers(context.pool(), ids.size(), "tied search", stream);
     check(cudaMemcpyAsync(numbers.data(), ids.data(), numbers.bytes(), cudaMemcpyHostToDevice, stream),
           "sending queries' numbers");
+    Pace pace(stream);
     for (std::uint32_t first = 0; first < ids.size(); first += tile_queries) {
         const std::uint32_t count = std::min(tile_queries, static_cast<std::uint32_t>(ids.size()) - first);
         // By streaming no slots are looked at but those of queries.
@@ -215,7 +219,7 @@ void search_tied(Context& context, const ExactRows& rows, const float* queries, 
                                       nearest.counts.data(),
                                       k,
                                       merged};
-        search_slab(passes, slab, arguments, nearest.entry_rows.data());
+        search_slab(passes, slab, arguments, nearest.entry_rows.data(), pace);
         write_nearest<<<count, write_threads, 0, stream>>>(arguments, numbers.data() + first, answer);
         check_launch("writing the nearest rows");
     }

@@ -17,7 +17,7 @@ namespace pgwarp::cuda
 bool serves_tied(const Context& context, const ExactRows& rows, std::uint32_t k);
 
 // Operands and answer on the device, as for search_exactly(); ids: of the queries, on the host. found[] says not_proved
-// for queries of which scores may overflow. Asynchronous.
+// for queries of which scores may overflow. Waits in between where that is much work, not for its end.
 void search_tied(Context& context, const ExactRows& rows, const float* queries, std::span<const std::uint32_t> ids,
                  const DeadRows& dead, const ExactAnswer& answer, const CancelToken* cancel, cudaStream_t stream);
 

@@ -9,6 +9,7 @@
 #include "distance/canonical.cuh"
 #include "exact/bitonic.cuh"
 #include "exact/entry_values.h"
+#include "exact/pace.h"
 #include "exact/thresholds.h"
 
 namespace pgwarp::cuda
@@ -146,8 +147,10 @@ void search_widely(Context& context, const ExactRows& rows, const WidePlan& plan
                         cancel, stream};
     const auto step = static_cast<std::uint32_t>(std::max<std::uint64_t>(
         tile_queries, slab_memory / (plan.capacity * entry_bytes) / tile_queries * tile_queries));
+    Pace pace(stream);
     for (std::uint32_t first = 0; first < count; first += step) {
         const std::uint32_t width = std::min(step, count - first);
+        pace.step(double{1} * width * plan.capacity * rows.dimensions);
         const std::uint32_t padded = round_up(width, tile_queries);
         Slab slab(context.pool(), rows.scored, padded, plan.capacity, plan.sample / maxima_group, false, stream);
         slab.take(width, padded);

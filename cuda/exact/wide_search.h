@@ -23,7 +23,7 @@ struct WidePlan {
 WidePlan make_wide_plan(std::uint32_t positions, std::uint32_t rows, std::uint32_t k, std::size_t shared_bytes);
 
 // Operands and answer on the device, as for search_exactly(). found[] says not_proved where a scan is needed.
-// Asynchronous.
+// Waits in between where that is much work, not for its end.
 void search_widely(Context& context, const ExactRows& rows, const WidePlan& plan, const float* queries,
                    std::uint32_t count, const DeadRows& dead, const ExactAnswer& answer, const CancelToken* cancel,
                    cudaStream_t stream);

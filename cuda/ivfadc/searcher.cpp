@@ -9,6 +9,7 @@
 #include "device/retry.h"
 #include "device/tombstones.h"
 #include "device/wait.h"
+#include "distance/canonical.h"
 #include "index/bounds.h"
 #include "index/device_wait.h"
 #include "index/ordered_scan.h"
@@ -28,7 +29,7 @@ namespace
 constexpr std::size_t kept_workspace = std::size_t{64} << 20;
 constexpr std::chrono::microseconds watched{500};           // then the device is waited for without spinning
 constexpr std::uint32_t pending = 0xfffffffe;               // in `found`: no answer yet
-constexpr std::size_t sorting_cost = 1000;                  // of a row among all, in float operations
+constexpr double sorting_cost = 1000;                       // of a row among all, in float operations
 constexpr std::uint32_t value_step = 1U << 20;              // positions whose values are computed by one launch
 constexpr std::size_t remote_step = std::size_t{64} << 20;  // bytes that one launch reads over the bus
 
@@ -139,8 +140,10 @@ public:
                       std::vector<RowResult>& results, ThreadPool&) const override
     {
         const auto rows = static_cast<double>(mirror_.rows());
-        const DevicePatience patience(patience_for(rows * static_cast<double>(2 * mirror_.dimensions() + sorting_cost),
-                                                   rows * static_cast<double>(mirror_.remote_row_bytes())));
+        const auto dimensions = static_cast<double>(mirror_.dimensions());
+        const DevicePatience patience(patience_for(rows * (2 * dimensions + sorting_cost),
+                                                   rows * static_cast<double>(mirror_.remote_row_bytes()),
+                                                   rows * dimensions * canonical_operations));
         search_or_give_back(
             batch,
             [&] {

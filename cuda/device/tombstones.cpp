@@ -18,8 +18,7 @@ DeadBits send_dead_rows(RowBitmap dead, std::size_t rows, MemoryPool& pool, cons
     if (given.size() < words) {
         check(cudaMemsetAsync(bits.words.data(), 0, bits.words.bytes(), stream), "clearing dead rows");
     }
-    check(cudaMemcpyAsync(bits.words.data(), given.data(), given.size_bytes(), cudaMemcpyHostToDevice, stream),
-          "sending dead rows");
+    send(bits.words.data(), given.data(), given.size_bytes(), stream, "sending dead rows");
     std::size_t count = 0;
     for (const std::uint64_t word : given) count += static_cast<std::size_t>(std::popcount(word));
     bits.share = rows > 0 ? static_cast<double>(count) / static_cast<double>(rows) : 0;

@@ -49,6 +49,11 @@ void read_back(void* to, const void* from, std::size_t bytes, cudaStream_t strea
     check(watched(read), reading);
 }
 
+void send(void* to, const void* from, std::size_t bytes, cudaStream_t stream, const char* sending)
+{
+    check(watched([=] { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream); }), sending);
+}
+
 void wait_for_answers(const std::uint32_t* found, std::size_t count, std::uint32_t pending,
                       std::chrono::microseconds watched, cudaStream_t stream)
 {

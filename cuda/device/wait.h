@@ -23,6 +23,10 @@ void wait_for(cudaEvent_t event, const char* waiting);
 // wait is known from before the copy.
 void read_back(void* to, const void* from, std::size_t bytes, cudaStream_t stream, const char* reading);
 
+// Copies to the device from memory of the host that is not page-locked, which may change or go then. The copy is on its
+// way at best: but it may block until the stream gets there, so it is a wait that is known.
+void send(void* to, const void* from, std::size_t bytes, cudaStream_t stream, const char* sending);
+
 // Waits until no entry of `found`, in page-locked memory, is `pending`: looks at it for as long as `watched`, then
 // leaves the waiting to the driver, which tells of errors too. `stream` is where they come from.
 void wait_for_answers(const std::uint32_t* found, std::size_t count, std::uint32_t pending,

@@ -6,6 +6,7 @@
 
 #include "device/error.h"
 #include "device/shared_memory.h"
+#include "device/wait.h"
 #include "distance/canonical.cuh"
 #include "exact/bitonic.cuh"
 #include "exact/entry_values.h"
@@ -194,8 +195,7 @@ void search_tied(Context& context, const ExactRows& rows, const float* queries, 
     const std::uint32_t merged = std::min(std::max(std::bit_ceil(k), fewest_merged), most_merged(context));
     allow_shared_memory(merge_entries);
     DeviceArray<std::uint32_t> numbers(context.pool(), ids.size(), "tied search", stream);
-    check(cudaMemcpyAsync(numbers.data(), ids.data(), numbers.bytes(), cudaMemcpyHostToDevice, stream),
-          "sending queries' numbers");
+    send(numbers.data(), ids.data(), numbers.bytes(), stream, "sending queries' numbers");
     Pace pace(stream);
     for (std::uint32_t first = 0; first < ids.size(); first += tile_queries) {
         const std::uint32_t count = std::min(tile_queries, static_cast<std::uint32_t>(ids.size()) - first);

@@ -337,9 +337,7 @@ void GraphSearcher::continue_rows(const SearchBatch& batch, RowResult after, std
     DeviceArray<double> norm(memory, 1, "graph continuation", stream);
     DeviceArray<std::uint32_t> bits(memory, view.bits.words, "graph continuation", stream);
     DeviceArray<double> values(memory, view.vectors.positions, "graph continuation", stream);
-    check(
-        cudaMemcpyAsync(query.data(), batch.queries.data(), dimensions * sizeof(float), cudaMemcpyHostToDevice, stream),
-        "copying queries");
+    send(query.data(), batch.queries.data(), dimensions * sizeof(float), stream, "copying queries");
     if (view.has_bits()) {
         project(view.bits, query.data(), static_cast<std::uint32_t>(dimensions), 1, bits.data(), stream);
     } else {

@@ -462,9 +462,7 @@ void IvfadcSearcher::continue_rows(const SearchBatch& batch, RowResult after, st
     DeviceArray<float> multiplier(memory, 1, "ivfadc continuation", stream);
     DeviceArray<double> values = take_values(view.positions + std::size_t{1}, *workspace);
     double* norm = values.data() + view.positions;
-    check(
-        cudaMemcpyAsync(query.data(), batch.queries.data(), dimensions * sizeof(float), cudaMemcpyHostToDevice, stream),
-        "copying queries");
+    send(query.data(), batch.queries.data(), dimensions * sizeof(float), stream, "copying queries");
     const PreparedQueries prepared{query.data() + dimensions, halves.data(), multiplier.data(), norm};
     prepare_for_rows(view, query.data(), 1, prepared, stream);
     const QueryView queries{query.data(), prepared.moved, prepared.halves, prepared.multipliers, norm};

@@ -12,9 +12,13 @@
 #include <thread>
 
 #include "device/error.h"
+#include "device/hang.h"
+#include "device/wait.h"
 #include "distance/canonical.h"
 #include "distance/proposals.h"
+#include "exact/entry_values.h"
 #include "exact/exact.h"
+#include "exact/pace.h"
 #include "exact/wide_search.h"
 #include "index/arrays.h"
 #include "index/ordered_scan.h"
@@ -445,6 +449,130 @@ TEST(ExactSearch, MoreEqualRowsThanProposals)
             check_copies(metric, copies, 300, 100);
         }
         check_copies(metric, 20000, 20, 1000);
+    }
+}
+
+// So many slabs that the host waits in between.
+TEST(ExactSearch, ManyQueriesNearMoreEqualRowsThanProposals)
+{
+    check_copies(Metric::l2, 20000, 5000, 10);
+    check_copies(Metric::cosine, 20000, 5000, 10);
+}
+
+bool is_busy(cudaStream_t stream)
+{
+    const bool busy = cudaStreamQuery(stream) == cudaErrorNotReady;
+    (void)cudaGetLastError();
+    return busy;
+}
+
+// The first step and what has room beside it leave the host alone; then it waits for the device.
+TEST(ExactSearch, WaitsBetweenStepsOfMuchWork)
+{
+    const auto stream = device().lease(Priority::search);
+    Pace pace(stream);
+    keep_busy(stream, 1);
+    pace.step(2 * paced_elements);
+    EXPECT_TRUE(is_busy(stream));
+    pace.step(1);
+    EXPECT_FALSE(is_busy(stream));
+    keep_busy(stream, 1);
+    pace.step(paced_elements / 2);
+    EXPECT_TRUE(is_busy(stream));
+    pace.step(paced_elements);
+    EXPECT_FALSE(is_busy(stream));
+}
+
+TEST(ExactSearch, PatienceIsBoundedByWhatIsUnderWay)
+{
+    const double one = paced_operations(1, 1e6, 1000);
+    EXPECT_EQ(one, canonical_operations * 1e9);
+    EXPECT_EQ(paced_operations(1e5, 1e6, 1000), paced_operations(1e6, 1e6, 1000));
+    EXPECT_GE(paced_operations(1e6, 1e8, 1000), canonical_operations * 1e11);
+    EXPECT_GT(patience_for(0, 0, one), patience_for(one));
+}
+
+template <class T>
+DeviceArray<T> copy_of(const std::vector<T>& values, cudaStream_t stream)
+{
+    DeviceArray<T> copy(device().pool(), values.size(), "test", stream);
+    send(copy.data(), values.data(), copy.bytes(), stream, "test");
+    return copy;
+}
+
+// Entries of two slots that name a few rows again and again.
+struct RepeatedEntries {
+    static constexpr std::uint32_t dimensions = 16384;
+    static constexpr std::uint32_t distinct = 64;
+    static constexpr auto in_launch = static_cast<std::uint32_t>(value_launch_elements / dimensions);
+    static constexpr std::uint32_t capacity = 2 * in_launch;
+
+    RepeatedEntries()
+    {
+        proposed.reserve(2 * capacity);
+        for (std::uint32_t i = 0; i < 2 * capacity; ++i) proposed.push_back({0, i % distinct});
+    }
+    // The values' keys and rows take the place of those entries that are counted.
+    void make_values(std::vector<std::uint64_t>& keys, std::vector<std::uint32_t>& numbers) const
+    {
+        const auto stream = device().lease(Priority::search);
+        const auto vectors = copy_of(data.rows, stream);
+        const auto queries = copy_of(data.queries, stream);
+        auto floats = copy_of<const float*>({queries.data(), queries.data() + dimensions}, stream);
+        auto counted = copy_of(counts, stream);
+        auto entries = copy_of(proposed, stream);
+        DeviceArray<std::uint32_t> found(device().pool(), proposed.size(), "test", stream);
+        ExactRows rows;
+        rows.metric = Metric::l2;
+        rows.vectors = vectors.data();
+        rows.rows = distinct;
+        rows.dimensions = dimensions;
+        rows.scored.order = order;
+        PreparedQueries prepared;
+        prepared.count = static_cast<std::uint32_t>(counts.size());
+        prepared.floats = floats.data();
+        Proposals proposals;
+        proposals.entries = entries.data();
+        proposals.counts = counted.data();
+        proposals.capacity = capacity;
+        value_entries(rows, prepared, proposals, found.data(), stream);
+        keys.resize(proposed.size());
+        numbers.resize(proposed.size());
+        read_back(keys.data(), entries.data(), entries.bytes(), stream, "test");
+        read_back(numbers.data(), found.data(), found.bytes(), stream, "test");
+    }
+    // Keys of positive values are their bits, with the sign's set.
+    std::uint64_t key(std::uint32_t slot, std::uint32_t position) const
+    {
+        const float* row = data.rows.data() + std::size_t{order.row_of(position)} * dimensions;
+        const float* query = data.queries.data() + std::size_t{slot} * dimensions;
+        return std::bit_cast<std::uint64_t>(pgwarp::canonical_distance(Metric::l2, query, row, dimensions)) | 1ULL
+                                                                                                                  << 63;
+    }
+
+    const Data data = random_data(distinct, 2, dimensions);
+    const RowOrder order = make_row_order(distinct, 1);
+    const std::vector<std::uint32_t> counts{capacity - 100, in_launch / 2};
+    std::vector<Proposal> proposed;
+};
+
+// A slot with more entries than one launch may value.
+TEST(EntryValues, OfSeveralLaunches)
+{
+    const RepeatedEntries entries;
+    std::vector<std::uint64_t> keys;
+    std::vector<std::uint32_t> numbers;
+    entries.make_values(keys, numbers);
+    for (std::uint32_t slot = 0; slot < 2; ++slot) {
+        std::vector<std::uint64_t> expected;
+        for (std::uint32_t i = 0; i < entries.distinct; ++i) expected.push_back(entries.key(slot, i));
+        for (std::uint32_t i = 0; i < entries.capacity; ++i) {
+            const std::size_t at = std::size_t{slot} * entries.capacity + i;
+            const bool counted = i < entries.counts[slot];
+            const auto left_alone = std::bit_cast<std::uint64_t>(entries.proposed[at]);
+            ASSERT_EQ(keys[at], counted ? expected[i % entries.distinct] : left_alone) << slot << ' ' << i;
+            if (counted) ASSERT_EQ(numbers[at], entries.order.row_of(i % entries.distinct)) << slot << ' ' << i;
+        }
     }
 }
 

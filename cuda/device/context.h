@@ -66,6 +66,7 @@ public:
 
     private:
         Context* context_;
+        BuildAllocations allocations_;
     };
 
     // A stream of one's own until the lease goes. Binds the calling thread to the device.

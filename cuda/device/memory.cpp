@@ -12,6 +12,32 @@
 namespace pgwarp::cuda
 {
 
+namespace
+{
+
+// Of the budget, what builds leave to searches: their workspaces take some hundred megabytes.
+constexpr std::uint64_t searches_part = 16;
+constexpr std::uint64_t most_for_searches = std::uint64_t{1} << 30;
+
+thread_local int builds_of_thread = 0;
+
+}  // namespace
+
+BuildAllocations::BuildAllocations()
+{
+    ++builds_of_thread;
+}
+
+BuildAllocations::~BuildAllocations()
+{
+    --builds_of_thread;
+}
+
+std::uint64_t MemoryPool::limit() const
+{
+    return builds_of_thread > 0 ? budget_ - std::min(budget_ / searches_part, most_for_searches) : budget_;
+}
+
 MemoryPool::MemoryPool(int device, std::uint64_t budget) : device_(device), budget_(budget)
 {
     cudaMemPoolProps properties{};
@@ -33,7 +59,7 @@ cudaError_t MemoryPool::try_allocate(void*& memory, std::size_t bytes, const cha
 {
     {
         std::lock_guard lock(mutex_);
-        if (budget_ != 0 && used_ + bytes > budget_) return cudaErrorMemoryAllocation;
+        if (budget_ != 0 && used_ + bytes > limit()) return cudaErrorMemoryAllocation;
         used_ += bytes;
         used_by_name_[name] += bytes;
     }
@@ -80,7 +106,7 @@ std::uint64_t MemoryPool::room() const
     const std::uint64_t on_device = free + (reserved > taken ? reserved - taken : 0);
     const std::uint64_t now = used();
     if (budget_ == 0) return on_device;
-    return std::min(on_device, budget_ > now ? budget_ - now : 0);
+    return std::min(on_device, limit() > now ? limit() - now : 0);
 }
 
 void MemoryPool::release(void* memory, std::size_t bytes, const char* name, cudaStream_t stream) noexcept
@@ -101,7 +127,7 @@ std::uint64_t MemoryPool::unspent() const
 {
     const std::uint64_t now = used();
     if (budget_ == 0) return std::numeric_limits<std::uint64_t>::max();
-    return budget_ > now ? budget_ - now : 0;
+    return limit() > now ? limit() - now : 0;
 }
 
 std::map<std::string, std::uint64_t> MemoryPool::used_by_name() const

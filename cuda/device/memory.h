@@ -16,6 +16,17 @@
 namespace pgwarp::cuda
 {
 
+// While one lives, the calling thread allocates for a build, which leaves a part of the budget to searches: a search
+// that finds no room takes its index off the device.
+class BuildAllocations
+{
+public:
+    BuildAllocations();
+    ~BuildAllocations();
+    BuildAllocations(const BuildAllocations&) = delete;
+    BuildAllocations& operator=(const BuildAllocations&) = delete;
+};
+
 // Thread-safe. Allocations are ordered by stream (cudaMallocAsync); freed memory stays in the pool up to its threshold.
 class MemoryPool
 {
@@ -47,6 +58,8 @@ public:
     void trim();
 
 private:
+    // What the calling thread may have allocated by all together.
+    std::uint64_t limit() const;
     cudaError_t try_allocate(void*& memory, std::size_t bytes, const char* name, cudaStream_t stream);
 
     const int device_;

@@ -34,6 +34,22 @@ TEST(DeviceMemory, IsCountedByNameAndHeldToTheBudget)
     EXPECT_EQ(context.pool().used(), 0U);
 }
 
+TEST(DeviceMemory, IsLeftToSearchesByBuilds)
+{
+    Context context(0, std::uint64_t{64} << 20);
+    const Context::Lease stream = context.lease(cuda::Priority::build);
+    DeviceArray<std::byte> built;
+    {
+        const Context::Build build(context);
+        EXPECT_EQ(context.pool().room(), std::uint64_t{60} << 20);
+        EXPECT_THROW(DeviceArray<std::byte>(context.pool(), 61 << 20, "built", stream), std::bad_alloc);
+        built = DeviceArray<std::byte>(context.pool(), 60 << 20, "built", stream);
+        EXPECT_EQ(context.pool().room(), 0U);
+    }
+    EXPECT_EQ(context.pool().room(), std::uint64_t{4} << 20);
+    const DeviceArray<std::byte> searched(context.pool(), 4 << 20, "searched", stream);
+}
+
 TEST(DeviceMemory, IsFilledOnEveryDevice)
 {
     int devices = 0;

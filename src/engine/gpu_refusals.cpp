@@ -11,6 +11,8 @@ void GpuRefusals::note(const MirrorKey& key, std::uint64_t bytes, Clock::time_po
     const auto [found, is_new] = refusals_.try_emplace(key, Refusal{now + first_pause, first_pause, bytes});
     if (is_new) return;
     Refusal& refusal = found->second;
+    // Many searches and loads meet the same want of memory.
+    if (now < refusal.until) return;
     // An index that the GPU served for long since then is refused for another reason.
     const Clock::duration pause = is_old(refusal, now) ? first_pause : std::min(2 * refusal.pause, longest_pause);
     refusal = {now + pause, pause, bytes};

@@ -27,7 +27,7 @@ public:
         bool is_old;  // the pause was over for longer than any pause is
     };
 
-    // bytes: what the index took of the GPU, or would take at least.
+    // bytes: what the index took of the GPU, or would take at least. While a refusal holds, another changes nothing.
     void note(const MirrorKey& key, std::uint64_t bytes, Clock::time_point now = Clock::now());
     // Whether the CPU is to serve the index now.
     bool holds(const MirrorKey& key, Clock::time_point now = Clock::now()) const;

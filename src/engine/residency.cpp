@@ -343,13 +343,14 @@ void Residency::evict_idle_of(std::int32_t gpu, std::uint64_t bytes)
     }
 }
 
-bool Residency::leave_gpu(const std::shared_ptr<Mirror>& mirror)
+bool Residency::leave_gpu(const std::shared_ptr<Mirror>& mirror, Clock::time_point now)
 {
     if (!mirror->on_cuda()) return false;
-    note_too_large(mirror->key(), mirror->device_bytes());
+    const std::uint64_t bytes = mirror->device_bytes();
     std::vector<Entry> dropped;
     std::lock_guard lock(mutex_);
-    take_locked(mirror, dropped);
+    // Under the lock: who finds the index absent is to find the refusal.
+    if (take_locked(mirror, dropped)) gpu_refusals_.note(mirror->key(), bytes, now);
     return true;
 }
 
@@ -372,12 +373,13 @@ void Residency::return_to_gpu(const std::function<bool(std::uint64_t bytes)>& ha
     }
 }
 
-void Residency::take_locked(const std::shared_ptr<Mirror>& mirror, std::vector<Entry>& dropped)
+bool Residency::take_locked(const std::shared_ptr<Mirror>& mirror, std::vector<Entry>& dropped)
 {
     const auto found = table_.find(mirror->key());
-    if (found == table_.end() || found->second.mirror != mirror) return;
+    if (found == table_.end() || found->second.mirror != mirror) return false;
     dropped.push_back(std::move(found->second));
     table_.erase(found);
+    return true;
 }
 
 std::vector<std::shared_ptr<Mirror>> Residency::resident() const

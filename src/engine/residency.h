@@ -81,7 +81,7 @@ public:
     bool is_too_large(const MirrorKey& key) const { return gpu_refusals_.holds(key); }
     // The GPU has no room to search with this mirror: the next load of the index is for the CPU. False when the mirror
     // is not on the GPU.
-    bool leave_gpu(const std::shared_ptr<Mirror>& mirror);
+    bool leave_gpu(const std::shared_ptr<Mirror>& mirror, Clock::time_point now = Clock::now());
     // Drops mirrors on the CPU that the GPU refused some time ago, one at a time, where it has room for their bytes
     // now: the next search has the index loaded there.
     void return_to_gpu(const std::function<bool(std::uint64_t bytes)>& has_room, Clock::time_point now = Clock::now());
@@ -123,8 +123,8 @@ private:
     // Drops what is gone when there is no room for so many more bytes.
     void prepare_room(std::uint64_t bytes);
     std::vector<std::shared_ptr<Mirror>> resident() const;
-    // Moves this very mirror out of the table, if it is there.
-    void take_locked(const std::shared_ptr<Mirror>& mirror, std::vector<Entry>& dropped);
+    // Moves this very mirror out of the table. False when it is not there.
+    bool take_locked(const std::shared_ptr<Mirror>& mirror, std::vector<Entry>& dropped);
     std::uint64_t used_locked() const;
     // What goes is put into `dropped`, to be freed after the lock.
     void make_room_locked(std::uint64_t bytes, const Mirror* except, std::vector<Entry>& dropped);

@@ -246,6 +246,29 @@ TEST(GpuRefusals, PausesGrow)
     EXPECT_FALSE(refusals.holds(key, start + 3h + 61s)) << "long ago";
 }
 
+TEST(GpuRefusals, OneWantOfMemoryCountsOnce)
+{
+    GpuRefusals refusals;
+    const MirrorKey key = key_of(1663, 5, 100);
+    const auto start = Clock::now();
+    for (int i = 0; i < 8; ++i) refusals.note(key, 1000, start + i * 1ms);
+    EXPECT_TRUE(refusals.holds(key, start + 59s));
+    EXPECT_FALSE(refusals.holds(key, start + 61s));
+}
+
+TEST_F(MirrorTable, AMirrorLeavesTheGpuOnce)
+{
+    Residency residency(0);
+    publish(residency, index_of(1), true);
+    const auto mirror = residency.find_resident(index_of(1).key);
+    const auto now = Clock::now();
+    ASSERT_TRUE(residency.leave_gpu(mirror, now));
+    publish(residency, index_of(1), false);
+    EXPECT_TRUE(residency.leave_gpu(mirror, now + 61s)) << "a search that began before";
+    residency.return_to_gpu([](std::uint64_t) { return true; }, now + 62s);
+    EXPECT_FALSE(residency.find_resident(index_of(1).key)) << "its pause was over";
+}
+
 TEST_F(MirrorTable, TheGpuIsAskedAgainWhereItHasRoom)
 {
     Residency residency(0);

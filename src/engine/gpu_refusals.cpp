@@ -8,7 +8,8 @@ namespace pgwarp
 void GpuRefusals::note(const MirrorKey& key, std::uint64_t bytes, Clock::time_point now)
 {
     std::lock_guard lock(mutex_);
-    const auto [found, is_new] = refusals_.try_emplace(key, Refusal{now + first_pause, first_pause, bytes});
+    const auto [found, is_new] =
+        refusals_.try_emplace(relation_of(key), Refusal{now + first_pause, first_pause, bytes});
     if (is_new) return;
     Refusal& refusal = found->second;
     // Many searches and loads meet the same want of memory.
@@ -21,8 +22,15 @@ void GpuRefusals::note(const MirrorKey& key, std::uint64_t bytes, Clock::time_po
 bool GpuRefusals::holds(const MirrorKey& key, Clock::time_point now) const
 {
     std::lock_guard lock(mutex_);
-    const auto found = refusals_.find(key);
+    const auto found = refusals_.find(relation_of(key));
     return found != refusals_.end() && now < found->second.until;
+}
+
+MirrorKey GpuRefusals::relation_of(MirrorKey key)
+{
+    key.generation = 0;
+    key.device = MirrorDevice::best;
+    return key;
 }
 
 bool GpuRefusals::is_old(const Refusal& refusal, Clock::time_point now)
@@ -43,7 +51,7 @@ std::vector<GpuRefusals::Due> GpuRefusals::due(Clock::time_point now) const
 void GpuRefusals::forget(const MirrorKey& key)
 {
     std::lock_guard lock(mutex_);
-    refusals_.erase(key);
+    refusals_.erase(relation_of(key));
 }
 
 void GpuRefusals::clear()

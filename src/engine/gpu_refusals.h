@@ -1,5 +1,6 @@
 // Indexes that a GPU had no room for. The CPU serves each of them for a while, twice as long after every further
-// refusal; then the GPU is asked again, because what took its memory (a build, another index) may be gone.
+// refusal; then the GPU is asked again, because what took its memory (a build, another index) may be gone. A merge
+// makes another generation of an index, which takes about as much: a refusal is of all of them.
 #pragma once
 
 #include <chrono>
@@ -22,7 +23,7 @@ public:
     static constexpr Clock::duration longest_pause = std::chrono::hours(1);
 
     struct Due {
-        MirrorKey key;
+        MirrorKey key;  // of no generation
         std::uint64_t bytes;
         bool is_old;  // the pause was over for longer than any pause is
     };
@@ -42,6 +43,7 @@ private:
         Clock::duration pause;
         std::uint64_t bytes;
     };
+    static MirrorKey relation_of(MirrorKey key);
     static bool is_old(const Refusal& refusal, Clock::time_point now);
 
     mutable std::mutex mutex_;

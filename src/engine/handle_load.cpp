@@ -41,7 +41,12 @@ std::shared_ptr<Mirror> make_mirror(Engine& engine, const LoadBeginMessage& mess
         // What nobody uses makes room: Engine gives the device its relief.
         if (may_fit) return make_mirror_on(engine, message, MirrorDevice::best);
     } catch (const std::bad_alloc&) {
-        if (message.request.role == LoadRole::ahead) throw;
+        if (message.request.role == LoadRole::ahead) {
+            // A generation that is on the GPU makes room for this one when that is loaded in earnest.
+            if (!engine.residency.has_other_generation_on_gpu(key))
+                engine.residency.note_too_large(key, stored_bytes(message.arrays));
+            throw;
+        }
         if (!engine.residency.drop_other_generations(key)) {
             log_line(LogLevel::log, "the GPU has no room for an index: the CPU serves it");
         } else {
@@ -215,6 +220,10 @@ void handle_load_prepare(IoThread& thread, const Request& request)
                 const Attention::Work work(engine.attention, engine.ahead_pool->threads());
                 mirror->finish_load(*engine.ahead_pool);
                 if (mirror->wants_part_ahead()) engine.add_part(*mirror, *engine.ahead_pool);
+            } catch (const std::bad_alloc&) {
+                give_up_gpu(engine.residency, mirror);
+                engine.residency.abandon_load(key, mirror);
+                throw;
             } catch (...) {
                 engine.residency.abandon_load(key, mirror);
                 throw;

@@ -10,12 +10,16 @@ namespace pgwarp
 namespace
 {
 
-bool is_other_generation(MirrorKey other, const MirrorKey& key)
+bool is_same_relation(MirrorKey other, const MirrorKey& key)
 {
-    if (other.generation == key.generation) return false;
     other.generation = key.generation;
     other.device = key.device;
     return other == key;
+}
+
+bool is_other_generation(const MirrorKey& other, const MirrorKey& key)
+{
+    return other.generation != key.generation && is_same_relation(other, key);
 }
 
 bool is_same_index(MirrorKey other, const MirrorKey& key)
@@ -46,6 +50,25 @@ std::shared_ptr<Mirror> Residency::find_resident(const MirrorKey& key)
     std::lock_guard lock(mutex_);
     const auto found = table_.find(key);
     return found != table_.end() ? found->second.mirror : nullptr;
+}
+
+std::shared_ptr<Mirror> Residency::find_latest(const MirrorKey& relation)
+{
+    std::lock_guard lock(mutex_);
+    const Entry* latest = nullptr;
+    for (const auto& [key, entry] : table_) {
+        const bool is_of_it = key.device == relation.device && is_same_relation(key, relation);
+        if (entry.mirror && is_of_it && (latest == nullptr || entry.order > latest->order)) latest = &entry;
+    }
+    return latest != nullptr ? latest->mirror : nullptr;
+}
+
+bool Residency::has_other_generation_on_gpu(const MirrorKey& key)
+{
+    std::lock_guard lock(mutex_);
+    return std::any_of(table_.begin(), table_.end(), [&key](const auto& item) {
+        return item.second.mirror && item.second.mirror->on_cuda() && is_other_generation(item.first, key);
+    });
 }
 
 std::shared_ptr<Mirror> Residency::find_any(const MirrorKey& key)
@@ -280,9 +303,7 @@ void Residency::make_room(std::uint64_t bytes, const Mirror* except)
 
 void Residency::release(const MirrorKey& key)
 {
-    MirrorKey on_gpu = key;
-    on_gpu.device = MirrorDevice::best;
-    gpu_refusals_.forget(on_gpu);
+    gpu_refusals_.forget(key);
     std::vector<Entry> dropped;
     std::lock_guard lock(mutex_);
     for (auto item = table_.begin(); item != table_.end();) {
@@ -362,8 +383,7 @@ void Residency::note_too_large(const MirrorKey& key, std::uint64_t bytes)
 void Residency::return_to_gpu(const std::function<bool(std::uint64_t bytes)>& has_room, Clock::time_point now)
 {
     for (const GpuRefusals::Due& due : gpu_refusals_.due(now)) {
-        const auto mirror = find_resident(due.key);
-        // Most are of an index's state before a merge, which has another key.
+        const auto mirror = find_latest(due.key);
         if (!mirror && due.is_old) gpu_refusals_.forget(due.key);
         if (!mirror || mirror->on_cuda() || !has_room(due.bytes)) continue;
         std::vector<Entry> dropped;

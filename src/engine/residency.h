@@ -72,6 +72,8 @@ public:
     // Drops earlier generations of the same relation, also those used lately: they are not asked for any more. False
     // when there are none.
     bool drop_other_generations(const MirrorKey& key);
+    // Whether one of them is on a GPU.
+    bool has_other_generation_on_gpu(const MirrorKey& key);
 
     // Drops the mirrors of indexes that are gone from disk. Before memory is refused, and from time to time.
     void drop_gone();
@@ -118,6 +120,8 @@ private:
     };
     using Table = std::unordered_map<MirrorKey, Entry, MirrorKeyHash>;
     Load* find_load_locked(const MirrorKey& key);
+    // Of the generations that are resident on the key's device, the one whose load was begun last; null: none is.
+    std::shared_ptr<Mirror> find_latest(const MirrorKey& relation);
     // Moves the mirrors of other generations whose loads were begun earlier into `dropped`.
     void take_other_generations_locked(const MirrorKey& key, std::vector<Entry>& dropped);
     // Drops what is gone when there is no room for so many more bytes.

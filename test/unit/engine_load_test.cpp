@@ -250,6 +250,19 @@ TEST(EngineLoad, WhatTheDeviceHasNoRoomForIsServedByTheCpu)
     EXPECT_EQ(outcome.results.size(), 3U);
 }
 
+TEST(EngineLoad, ALoadAheadThatIsRefusedIsRemembered)
+{
+    TestServer server;
+    TestIndex index = TestIndex::random(100, 4, Metric::l2);
+    EngineClient client(server.path());
+    const BuiltIndex built = build(client, index);
+    server.device().full_gpu = true;
+    EXPECT_THROW(begin_load(client, index, built, 0, LoadRole::ahead), EngineError);
+    EXPECT_TRUE(server.engine().residency.is_too_large(index.key));
+    ++index.key.generation;
+    EXPECT_EQ(begin_load(client, index, built, 0, LoadRole::ahead), LoadGrant::granted) << "on the CPU";
+}
+
 TEST(EngineLoad, SmallIndexesAreLeftToTheCpu)
 {
     EngineOptions options;

@@ -256,6 +256,38 @@ TEST(GpuRefusals, OneWantOfMemoryCountsOnce)
     EXPECT_FALSE(refusals.holds(key, start + 61s));
 }
 
+TEST(GpuRefusals, AMergeStartsNothingAnew)
+{
+    GpuRefusals refusals;
+    MirrorKey key = key_of(1663, 5, 100);
+    const auto start = Clock::now();
+    key.generation = 1;
+    refusals.note(key, 1000, start);
+    key.generation = 2;
+    EXPECT_TRUE(refusals.holds(key, start + 59s));
+    refusals.note(key, 1000, start + 61s);
+    EXPECT_TRUE(refusals.holds(key, start + 180s)) << "twice as long";
+    EXPECT_FALSE(refusals.holds(key_of(1663, 5, 101), start)) << "another index";
+    refusals.forget(key);
+    key.generation = 1;
+    EXPECT_FALSE(refusals.holds(key, start + 180s));
+}
+
+TEST_F(MirrorTable, ALaterGenerationReturnsToTheGpu)
+{
+    Residency residency(0);
+    TestIndex index = index_of(1);
+    publish(residency, index, true);
+    const auto now = Clock::now();
+    ASSERT_TRUE(residency.leave_gpu(residency.find_resident(index.key), now));
+    publish(residency, index, false);
+    ++index.key.generation;
+    EXPECT_TRUE(residency.is_too_large(index.key));
+    publish(residency, index, false);
+    residency.return_to_gpu([](std::uint64_t) { return true; }, now + 2min);
+    EXPECT_FALSE(residency.find_resident(index.key));
+}
+
 TEST_F(MirrorTable, AMirrorLeavesTheGpuOnce)
 {
     Residency residency(0);

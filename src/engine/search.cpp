@@ -158,6 +158,33 @@ double estimate_cost(const SearchSettings& settings, std::span<const float> quer
 namespace
 {
 
+// Of one query in an index of so many rows: the rows of the index and of the delta, and the results.
+std::uint64_t found_bytes(const SearchSettings& settings, std::uint64_t rows)
+{
+    constexpr std::uint64_t each = sizeof(RowResult) + sizeof(Result) + sizeof(std::uint64_t);
+    std::uint64_t found = 0;
+    const RungList searches = list_searches(list_rungs(settings));
+    for (const SearchRung& rung : searches.all()) found += std::min<std::uint64_t>(rung.k, rows);
+    return std::max<std::uint64_t>(found * each, 1);
+}
+
+}  // namespace
+
+std::size_t queries_within(const SearchSettings& settings, std::uint64_t bytes)
+{
+    constexpr std::uint64_t many = 4096;
+    std::uint64_t queries = bytes / found_bytes(settings, std::numeric_limits<std::uint64_t>::max());
+    // Few searches ask for so much that the rows must be counted.
+    if (queries < many) {
+        const Mirror& mirror = *settings.mirror;
+        queries = bytes / found_bytes(settings, mirror.rows() + mirror.snapshot()->delta_rows());
+    }
+    return std::max<std::uint64_t>(queries, 1);
+}
+
+namespace
+{
+
 // What a batch takes on its way: kept by the thread from one batch to the next.
 struct SearchWork {
     RungResults rungs;
@@ -379,12 +406,9 @@ void search_ladder(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& 
     join_rungs(work, rungs.all(), batch.count, in_order, answer);
 }
 
-}  // namespace
-
-void run_search(const SearchSettings& settings, std::span<const float> queries, std::size_t count,
-                const CancelToken* cancel, ThreadPool& pool, SearchAnswer& answer)
+void answer_batch(const SearchSettings& settings, std::span<const float> queries, std::size_t count,
+                  const CancelToken* cancel, ThreadPool& pool, SearchWork& work, SearchAnswer& answer)
 {
-    thread_local SearchWork work;
     Mirror& mirror = *settings.mirror;
     const std::size_t dimensions = mirror.shape().dimensions;
     answer.snapshot = mirror.snapshot();
@@ -411,6 +435,19 @@ void run_search(const SearchSettings& settings, std::span<const float> queries, 
             std::max(answer.bound_width, mirror.searcher().bound_width(queries.data() + i * dimensions));
     answer.resolved = mirror.searcher().resolved_settings(batch);
     answer.kind = mirror.searcher().result_kind();
+}
+
+}  // namespace
+
+void run_search(const SearchSettings& settings, std::span<const float> queries, std::size_t count,
+                const CancelToken* cancel, ThreadPool& pool, SearchAnswer& answer)
+{
+    thread_local SearchWork kept;
+    if (count <= queries_within(settings, most_kept_bytes)) {
+        return answer_batch(settings, queries, count, cancel, pool, kept, answer);
+    }
+    SearchWork own;
+    answer_batch(settings, queries, count, cancel, pool, own, answer);
 }
 
 }  // namespace pgwarp

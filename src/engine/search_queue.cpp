@@ -10,6 +10,7 @@ namespace
 
 constexpr std::size_t most_narrow_queries = 16;  // of a request, to go beside the wide ones
 constexpr std::size_t max_batch_queries = 4096;
+constexpr std::uint64_t max_batch_bytes = std::uint64_t{64} << 20;  // of what is found
 
 bool is_wide(const QueuedSearch& search)
 {
@@ -175,7 +176,7 @@ bool SearchQueue::take(bool narrow_only, Batch& batch)
 void SearchQueue::fill(Batch& batch)
 {
     Lane& lane = batch.lane();
-    const std::size_t most = batch.wide ? batch.queue->mirror->wide_batch() : max_batch_queries;
+    std::size_t most = batch.wide ? batch.queue->mirror->wide_batch() : max_batch_queries;
     lane.busy = true;
     for (auto next = lane.waiting.begin(); next != lane.waiting.end() && batch.queries < most;) {
         const bool fits =
@@ -185,6 +186,7 @@ void SearchQueue::fill(Batch& batch)
             continue;
         }
         if (next->cancel->enter(batch.cancel)) {
+            if (batch.members.empty()) most = std::min(most, queries_within(next->search.settings, max_batch_bytes));
             const std::size_t share = std::min(next->left(), most - batch.queries);
             batch.shares.push_back(share);
             batch.queries += share;
@@ -206,9 +208,11 @@ void SearchQueue::release(Batch& batch)
 
 void SearchQueue::run(Batch& batch)
 {
-    thread_local SearchAnswer answer;
+    thread_local SearchAnswer kept;
     thread_local std::vector<float> queries;
     const SearchSettings settings = batch.members.front().search.settings;
+    SearchAnswer own;
+    SearchAnswer& answer = batch.queries <= queries_within(settings, most_kept_bytes) ? kept : own;
     Clock::duration dispatched{};
     try {
         collect_queries(batch.members, batch.shares, queries);

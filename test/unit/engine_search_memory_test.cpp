@@ -1,0 +1,78 @@
+// What the searches of a batch take of memory: so many go together as memory allows, and it is given back.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include "delta_fixture.h"
+#include "engine_fixture.h"
+
+namespace pgwarp
+{
+namespace
+{
+
+using namespace test;
+
+std::uint64_t memory_in_use()
+{
+    const struct mallinfo2 info = ::mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+TEST(SearchMemory, AsManyQueriesAsTheirResultsAllow)
+{
+    Fresh fresh(Method::exact, Metric::l2, 500, 400);
+    fresh.append(*fresh.mirror, 500, 900);
+    SearchSettings settings;
+    settings.mirror = fresh.mirror;
+    settings.k = 10;
+    constexpr std::uint64_t bytes = 1 << 20;
+    EXPECT_GT(queries_within(settings, bytes), 1000U);
+    settings.k = 300;
+    const std::size_t few = queries_within(settings, bytes);
+    EXPECT_LT(few, 200U);
+    settings.earlier_count = 2;
+    settings.earlier[0] = {0, 100, 0};
+    settings.earlier[1] = {0, 200, 0};
+    EXPECT_LT(queries_within(settings, bytes), few) << "each rung has results of its own";
+    settings.earlier_count = 0;
+    settings.k = max_k;
+    EXPECT_GT(queries_within(settings, bytes), 20U) << "there are no more rows than these";
+    EXPECT_EQ(queries_within(settings, 10), 1U);
+}
+
+TEST(SearchMemory, ARequestForManyResultsIsCut)
+{
+    TestServer server;
+    EngineClient client(server.path());
+    constexpr std::uint32_t rows = 20000;
+    constexpr std::uint32_t count = 120;
+    const TestIndex index = TestIndex::random(rows, 4, Metric::l2);
+    load(client, index, build(client, index));
+    test_method_state().cost = 1e9;
+    test_method_state().widest = 0;
+    const SearchOutcome outcome = search(client, search_request(index, rows, count), index.random_rows(count, 7));
+    test_method_state().cost = 1.0;
+    EXPECT_LT(test_method_state().widest, 100U);
+    ASSERT_EQ(outcome.counts.size(), count);
+    for (const std::uint32_t found : outcome.counts) ASSERT_EQ(found, rows);
+}
+
+TEST(SearchMemory, ALargeBatchLeavesNothingBehind)
+{
+    Fresh fresh(Method::exact, Metric::l2, 3000, 1000);
+    fresh.append(*fresh.mirror, 3000, 4000);
+    SearchSettings settings;
+    settings.mirror = fresh.mirror;
+    settings.k = 4000;
+    const std::vector<float> queries = fresh.queries(400);
+    const std::uint64_t before = memory_in_use();
+    {
+        SearchAnswer answer;
+        run_search(settings, queries, 400, nullptr, fresh.pool, answer);
+        ASSERT_EQ(answer.results.size(), 400U * 4000U);
+    }
+    EXPECT_LT(memory_in_use(), before + (std::uint64_t{8} << 20));
+}
+
+}  // namespace
+}  // namespace pgwarp

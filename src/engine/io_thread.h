@@ -130,7 +130,7 @@ private:
                        const std::shared_ptr<Mirror>& mirror, const ErrorReply& error);
     void run_group(std::vector<RoundSearch>& group);
     void run_inline(std::vector<RoundSearch>& group);
-    void queue_search(RoundSearch&& search);
+    void queue_search(RoundSearch&& search, double query_cost);
     void answer_spread(const ConnectionPtr& connection, std::uint64_t request_id, Clock::time_point received,
                        const SpreadSearch& search);
 

@@ -18,6 +18,11 @@ constexpr std::size_t narrowest_wide_batch = 64;
 constexpr std::size_t first_wide_batch = 256;
 constexpr std::size_t widest_wide_batch = 4096;
 
+// Before any search was counted: float operations of the CPU, of as much weight as a short search.
+constexpr double guessed_ns = 1e6;
+constexpr double guessed_cost = 2e7;
+constexpr double counted_lately_ns = 200e6;
+
 // What comparing delta rows must have cost in all before anything is concluded from it, and how many it takes.
 constexpr std::uint64_t measured_ns = 500000;
 constexpr std::uint64_t remembered_ns = 20000000;  // of searches in the index
@@ -144,7 +149,9 @@ Mirror::Mirror(const MirrorKey& key, const IndexShape& shape, const ParameterLis
       written_(arrays_.size()),
       copied_(arrays_.size()),
       recipe_(shape, options, rows, arrays_, method),
-      wide_batch_(first_wide_batch)
+      wide_batch_(first_wide_batch),
+      counted_ns_(guessed_ns),
+      counted_cost_(guessed_cost)
 {
     if (rows > std::numeric_limits<std::uint32_t>::max()) throw BadRequest("too many rows for one segment");
     if (rows > 0 || !arrays_.empty()) check_tid_arrays(arrays_, rows);
@@ -399,6 +406,20 @@ void Mirror::count_batch(std::uint64_t queries, std::uint64_t nanoseconds)
     } else if (nanoseconds < batch_patience_ns / 2 && queries > width / 2) {
         wide_batch_.store(std::min(width * 2, widest_wide_batch), std::memory_order_relaxed);
     }
+}
+
+void Mirror::count_cost(double cost, double nanoseconds)
+{
+    if (cost <= 0) return;
+    double ns = counted_ns_.load(std::memory_order_relaxed) + nanoseconds;
+    double sum = counted_cost_.load(std::memory_order_relaxed) + cost;
+    // What was long ago counts for little. Counts of others that are lost here are few.
+    if (ns > counted_lately_ns) {
+        sum *= counted_lately_ns / 2 / ns;
+        ns = counted_lately_ns / 2;
+    }
+    counted_ns_.store(ns, std::memory_order_relaxed);
+    counted_cost_.store(sum, std::memory_order_relaxed);
 }
 
 void Mirror::count_answer(std::uint64_t queries, std::uint64_t queue_nanoseconds, std::uint64_t nanoseconds)

@@ -123,6 +123,12 @@ public:
     // Statistics and recency, touched by every search. A batch is one dispatch; an answer may take several of them.
     void count_batch(std::uint64_t queries, std::uint64_t nanoseconds);
     void count_answer(std::uint64_t queries, std::uint64_t queue_nanoseconds, std::uint64_t nanoseconds);
+    // How long searches of such a cost take here, as those counted did; a first guess before any was.
+    void count_cost(double cost, double nanoseconds);
+    double expected_ns(double cost) const
+    {
+        return cost * counted_ns_.load(std::memory_order_relaxed) / counted_cost_.load(std::memory_order_relaxed);
+    }
     // How many queries a wide dispatch may have so that it takes about as long as others may be made to wait. Learnt
     // from the batches counted.
     std::size_t wide_batch() const { return wide_batch_.load(std::memory_order_relaxed); }
@@ -178,6 +184,8 @@ private:
     std::atomic<std::uint64_t> queue_ns_{0};
     std::atomic<std::uint64_t> answer_ns_{0};
     std::atomic<std::size_t> wide_batch_;
+    std::atomic<double> counted_ns_;
+    std::atomic<double> counted_cost_;
 };
 
 }  // namespace pgwarp

@@ -111,7 +111,7 @@ void IoThread::run_group(std::vector<RoundSearch>& group)
     for (RoundSearch& search : group) {
         const double own_cost = cost * static_cast<double>(search.count);
         if (own_cost > inline_cost || search.count > most_inline_queries) {
-            queue_search(std::move(search));
+            queue_search(std::move(search), cost);
             continue;
         }
         if (!together.empty() && together_cost + own_cost > inline_batch_cost) {
@@ -163,7 +163,7 @@ void IoThread::run_inline(std::vector<RoundSearch>& group)
     answer_.snapshot.reset();
 }
 
-void IoThread::queue_search(RoundSearch&& search)
+void IoThread::queue_search(RoundSearch&& search, double query_cost)
 {
     const ConnectionPtr connection = search.connection;
     if (connection->closed()) return;
@@ -174,6 +174,7 @@ void IoThread::queue_search(RoundSearch&& search)
     queued.settings = search.settings;
     queued.queries = std::move(search.queries);
     queued.count = search.count;
+    queued.query_cost = query_cost;
     queued.answered = [this, connection, number, id, received, settings = search.settings](const SearchSlice& slice) {
         auto body = std::make_shared<std::vector<std::byte>>();
         write_body(slice, settings.want_places, *body);

@@ -9,12 +9,18 @@ namespace
 {
 
 constexpr std::size_t most_narrow_queries = 16;  // of a request, to go beside the wide ones
+constexpr double most_narrow_ns = 20e6;          // that it may be expected to take
+constexpr double result_ns = 20;                 // that one of very many results takes, about
 constexpr std::size_t max_batch_queries = 4096;
 constexpr std::uint64_t max_batch_bytes = std::uint64_t{64} << 20;  // of what is found
 
+// A long search is wide whatever its number of queries: others would wait for it as for many.
 bool is_wide(const QueuedSearch& search)
 {
-    return search.count > most_narrow_queries;
+    if (search.count > most_narrow_queries) return true;
+    const auto count = static_cast<double>(search.count);
+    const double results_ns = count * search.settings.k * result_ns;
+    return search.settings.mirror->expected_ns(count * search.query_cost) + results_ns > most_narrow_ns;
 }
 
 // The queries of all members, one after the other.
@@ -190,6 +196,7 @@ void SearchQueue::fill(Batch& batch)
             const std::size_t share = std::min(next->left(), most - batch.queries);
             batch.shares.push_back(share);
             batch.queries += share;
+            batch.cost += static_cast<double>(share) * next->search.query_cost;
             batch.members.push_back(std::move(*next));
         } else {
             next->search.failed(make_error(ErrorCode::cancelled, "the search was cancelled"));
@@ -223,6 +230,7 @@ void SearchQueue::run(Batch& batch)
         run_search(settings, queries, batch.queries, &batch.cancel->token(), pool_, answer);
         dispatched = Clock::now() - started;
         settings.mirror->count_batch(batch.queries, static_cast<std::uint64_t>(dispatched.count()));
+        settings.mirror->count_cost(batch.cost, static_cast<double>(dispatched.count()));
     } catch (...) {
         const ErrorReply error = describe_exception();
         for (Waiting& member : batch.members) member.search.failed(error);

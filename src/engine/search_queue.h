@@ -2,8 +2,8 @@
 // on an index, what arrives for it collects into the next batch: no artificial wait.
 //
 // Fair in two ways. Indexes take turns: after a batch of one, every other index that waits comes first. And requests
-// with few queries go a way of their own, beside those with many: these are cut into dispatches of some 20 ms, and a
-// worker is kept free of them.
+// with few queries that take little go a way of their own, beside those with many queries or long ones: these are cut
+// into dispatches of some 20 ms where they have several queries, and a worker is kept free of them.
 //
 // While few are at work a worker without work polls for a moment before it sleeps, one at a time.
 #pragma once
@@ -74,6 +74,7 @@ struct QueuedSearch {
     SearchSettings settings;
     std::vector<float> queries;
     std::size_t count = 0;
+    double query_cost = 0;  // by estimate_cost()
     std::function<void(const SearchSlice&)> answered;
     std::function<void(const ErrorReply&)> failed;
 };
@@ -144,6 +145,7 @@ private:
         std::vector<Waiting> members;
         std::vector<std::size_t> shares;
         std::size_t queries = 0;
+        double cost = 0;
         std::shared_ptr<BatchCancel> cancel = std::make_shared<BatchCancel>();
 
         Lane& lane() const { return wide ? queue->wide : queue->narrow; }

@@ -30,16 +30,17 @@ protected:
         stop_flood();
         test_method_state().cost = 1.0;
         test_method_state().query_us = 0;
+        test_method_state().long_k = 0;
     }
 
     // Sessions that have two wide requests each on their way at all times.
-    void flood(std::vector<TestIndex> indexes, int sessions)
+    void flood(std::vector<TestIndex> indexes, int sessions, std::uint32_t k = 1, std::uint32_t count = wide)
     {
         for (int i = 0; i < sessions; ++i) {
-            flood_.emplace_back([this, index = indexes[static_cast<std::size_t>(i) % indexes.size()]] {
+            flood_.emplace_back([this, k, count, index = indexes[static_cast<std::size_t>(i) % indexes.size()]] {
                 EngineClient session(server_.path());
-                const std::vector<float> queries(4 * wide);
-                const SearchRequest request = search_request(index, 1, wide);
+                const std::vector<float> queries(4 * count);
+                const SearchRequest request = search_request(index, k, count);
                 const auto send = [&] {
                     return session.send(MessageType::search, EngineClient::bytes_of(request),
                                         EngineClient::bytes_of_all(queries));
@@ -54,6 +55,15 @@ protected:
             });
         }
         while (wide_answers_ == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    std::vector<TestIndex> load_others(std::uint32_t count)
+    {
+        std::vector<TestIndex> indexes(count, flooded_);
+        for (std::uint32_t i = 0; i < count; ++i) {
+            indexes[i].key.relation = 20 + i;
+            load(client_, indexes[i], build(client_, indexes[i]));
+        }
+        return indexes;
     }
     void stop_flood()
     {
@@ -110,14 +120,27 @@ TEST_F(EngineFairness, SinglesOfTheSameIndexGetInBetween)
 
 TEST_F(EngineFairness, SinglesDoNotWaitForFloodsOnManyIndexes)
 {
-    std::vector<TestIndex> indexes;
-    for (std::uint32_t i = 0; i < 4; ++i) {
-        indexes.push_back(flooded_);
-        indexes.back().key.relation = 20 + i;
-        load(client_, indexes.back(), build(client_, indexes.back()));
-    }
-    flood(indexes, 8);
+    flood(load_others(4), 8);
     EXPECT_LT(slow_single(other_), patience_ms);
+}
+
+TEST_F(EngineFairness, SinglesDoNotWaitForLongSearchesOfAFewQueries)
+{
+    constexpr std::uint32_t long_k = 17;
+    test_method_state().long_k = long_k;
+    flood(load_others(4), 8, long_k, 1);
+    EXPECT_LT(slow_single(other_), patience_ms);
+}
+
+TEST_F(EngineFairness, WhatSearchesTakeIsLearnt)
+{
+    const auto mirror = server_.engine().residency.find_resident(flooded_.key);
+    EXPECT_GT(mirror->expected_ns(1e10), 20e6);
+    EXPECT_LT(mirror->expected_ns(1e6), 1e6) << "a scan of a small table";
+    for (int i = 0; i < 10; ++i) mirror->count_cost(1e10, 1e6);
+    EXPECT_NEAR(mirror->expected_ns(1e10), 1e6, 2e5);
+    for (int i = 0; i < 100; ++i) mirror->count_cost(1e10, 50e6);
+    EXPECT_NEAR(mirror->expected_ns(1e10), 50e6, 1e7) << "the device has become slower";
 }
 
 TEST_F(EngineFairness, WideRequestsOfIndexesTakeTurns)

@@ -24,12 +24,13 @@ struct TestMethodState {
     std::atomic<int> searches{0};
     std::atomic<int> searchers{0};
     std::atomic<int> cancelled{0};
-    std::atomic<int> slow_ms{0};         // a search polls its cancel token for so long
-    std::atomic<int> query_us{0};        // and for so long for each query
-    std::atomic<bool> held{false};       // and as long as this is set
-    std::atomic<int> build_ms{0};        // and a build
-    std::atomic<double> cost{1.0};       // what search_cost() says
-    std::atomic<std::size_t> widest{0};  // queries of the widest batch
+    std::atomic<int> slow_ms{0};           // a search polls its cancel token for so long
+    std::atomic<int> query_us{0};          // and for so long for each query
+    std::atomic<std::uint32_t> long_k{0};  // of so many results, a query takes and costs 1,000 times as much
+    std::atomic<bool> held{false};         // and as long as this is set
+    std::atomic<int> build_ms{0};          // and a build
+    std::atomic<double> cost{1.0};         // what search_cost() says
+    std::atomic<std::size_t> widest{0};    // queries of the widest batch
 };
 TestMethodState& test_method_state();
 

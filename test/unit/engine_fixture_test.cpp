@@ -96,7 +96,8 @@ public:
         if (batch.count > state.widest) state.widest = batch.count;
         sleep_cancellable(state.slow_ms, batch.cancel);
         while (state.held) sleep_cancellable(1, batch.cancel);
-        std::this_thread::sleep_for(std::chrono::microseconds(state.query_us * static_cast<int>(batch.count)));
+        const int query_us = state.query_us * (batch.k == state.long_k ? 1000 : 1);
+        std::this_thread::sleep_for(std::chrono::microseconds(query_us * static_cast<int>(batch.count)));
         for (std::size_t i = 0; i < batch.count; ++i) {
             after(batch, i, -std::numeric_limits<double>::infinity(), 0, results[i]);
         }
@@ -106,7 +107,11 @@ public:
     {
         after(batch, 0, distance, row, results);
     }
-    double search_cost(const SearchBatch&) const override { return test_method_state().cost; }
+    double search_cost(const SearchBatch& batch) const override
+    {
+        const TestMethodState& state = test_method_state();
+        return state.cost * (batch.k == state.long_k ? 1000 : 1);
+    }
     ParameterList resolved_settings(const SearchBatch& batch) const override { return batch.settings; }
 
 private:

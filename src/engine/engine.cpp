@@ -19,8 +19,9 @@ constexpr std::size_t search_workers = 3;
 constexpr std::size_t fewest_copiers = 2;
 constexpr std::size_t most_copiers = 8;
 constexpr auto tidy_interval = std::chrono::seconds(1);
-constexpr std::uint64_t search_room = 8;  // such a part of an index more is to be free on a GPU, for its searches
-constexpr std::size_t ahead_share = 4;    // of the threads one: for loads that nobody waits for
+// Of a GPU whose memory isn't known: what is freed there still counts.
+constexpr std::uint64_t no_limit = std::uint64_t{1} << 62;
+constexpr std::size_t ahead_share = 4;  // of the threads one: for loads that nobody waits for
 
 // Of host memory. engine_memory limits each GPU where there are some; what does not fit there lies on the host, and
 // must have room.
@@ -68,19 +69,23 @@ Engine::~Engine()
     device.set_relief(nullptr);
 }
 
-bool Engine::gpu_has_room(std::uint64_t bytes) const
+std::uint64_t Engine::gpu_room(const Mirror* mirror) const
 {
-    const auto devices = device.memory();
-    return std::any_of(devices.begin(), devices.end(), [bytes](const PgwarpDeviceMemory& memory) {
-        return memory.allowed == 0 || memory.used + bytes + bytes / search_room <= memory.allowed;
-    });
+    std::uint64_t most = 0;
+    for (const PgwarpDeviceMemory& memory : device.memory()) {
+        const std::uint64_t allowed = memory.allowed != 0 ? memory.allowed : no_limit;
+        std::uint64_t room = allowed - std::min(memory.used, allowed);
+        if (mirror != nullptr && mirror->searcher().residence().gpu == memory.gpu) room += mirror->device_bytes();
+        most = std::max(most, room);
+    }
+    return most;
 }
 
 void Engine::tidy()
 {
     try {
         residency.drop_gone();
-        residency.return_to_gpu([this](std::uint64_t bytes) { return gpu_has_room(bytes); });
+        residency.return_to_gpu(gpu_room());
     } catch (...) {
         // The next time comes soon.
         log_line(LogLevel::log, std::string("indexes are not looked through: ") + describe_exception().message);

@@ -71,8 +71,10 @@ public:
     std::function<void()> on_drain;                  // wakes the server; set before serving
     std::atomic<bool (*)()> was_replaced = executable_was_replaced;
 
+    // What the GPU with the most room has for an index: with what this mirror of it takes.
+    std::uint64_t gpu_room(const Mirror* mirror = nullptr) const;
+
 private:
-    bool gpu_has_room(std::uint64_t bytes) const;
     void tidy();
 
     std::atomic<bool> draining_{false};

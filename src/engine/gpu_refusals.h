@@ -23,13 +23,14 @@ public:
     static constexpr Clock::duration longest_pause = std::chrono::hours(1);
 
     struct Due {
-        MirrorKey key;  // of no generation
-        std::uint64_t bytes;
-        bool is_old;  // the pause was over for longer than any pause is
+        MirrorKey key;             // of no generation
+        std::uint64_t least_room;  // with less than that the GPU would refuse again
+        bool is_old;               // the pause was over for longer than any pause is
     };
 
-    // bytes: what the index took of the GPU, or would take at least. While a refusal holds, another changes nothing.
-    void note(const MirrorKey& key, std::uint64_t bytes, Clock::time_point now = Clock::now());
+    // bytes: what the index took of the GPU, or would take at least. room: what it could have taken, and found too
+    // little. While a refusal holds, another changes nothing.
+    void note(const MirrorKey& key, std::uint64_t bytes, std::uint64_t room, Clock::time_point now = Clock::now());
     // Whether the CPU is to serve the index now.
     bool holds(const MirrorKey& key, Clock::time_point now = Clock::now()) const;
     // The refusals whose pause is over.
@@ -41,8 +42,9 @@ private:
     struct Refusal {
         Clock::time_point until;
         Clock::duration pause;
-        std::uint64_t bytes;
+        std::uint64_t least_room;
     };
+    static std::uint64_t least_room(std::uint64_t bytes, std::uint64_t room);
     static MirrorKey relation_of(MirrorKey key);
     static bool is_old(const Refusal& refusal, Clock::time_point now);
 

@@ -44,7 +44,7 @@ std::shared_ptr<Mirror> make_mirror(Engine& engine, const LoadBeginMessage& mess
         if (message.request.role == LoadRole::ahead) {
             // A generation that is on the GPU makes room for this one when that is loaded in earnest.
             if (!engine.residency.has_other_generation_on_gpu(key))
-                engine.residency.note_too_large(key, stored_bytes(message.arrays));
+                engine.residency.note_too_large(key, stored_bytes(message.arrays), engine.gpu_room());
             throw;
         }
         if (!engine.residency.drop_other_generations(key)) {
@@ -58,7 +58,7 @@ std::shared_ptr<Mirror> make_mirror(Engine& engine, const LoadBeginMessage& mess
             }
         }
     }
-    if (may_fit) engine.residency.note_too_large(key, stored_bytes(message.arrays));
+    if (may_fit) engine.residency.note_too_large(key, stored_bytes(message.arrays), engine.gpu_room());
     return make_mirror_on(engine, message, MirrorDevice::cpu);
 }
 
@@ -111,11 +111,11 @@ std::shared_ptr<Mirror> find_for_entries(IoThread& thread, const Request& reques
 }
 
 // Of a load for which memory ran short on a GPU: the loader begins again, on the CPU.
-void give_up_gpu(Residency& residency, const std::shared_ptr<Mirror>& mirror)
+void give_up_gpu(Engine& engine, const std::shared_ptr<Mirror>& mirror)
 {
     if (!mirror->on_cuda()) return;
-    residency.note_too_large(mirror->key(), mirror->stored_bytes());
-    residency.abandon_load(mirror->key(), mirror);
+    engine.residency.note_too_large(mirror->key(), mirror->stored_bytes(), engine.gpu_room(mirror.get()));
+    engine.residency.abandon_load(mirror->key(), mirror);
     throw UnknownMirror("the device has no room for the index");
 }
 
@@ -192,12 +192,12 @@ void handle_load_chunk(IoThread& thread, const Request& request)
         mapping = part.mapping;
         data = part.bytes;
     }
-    Residency& residency = thread.engine().residency;
-    thread.run_exclusive(request, data.size() <= little, [mirror, mapping, data, chunk, &residency] {
+    Engine& engine = thread.engine();
+    thread.run_exclusive(request, data.size() <= little, [mirror, mapping, data, chunk, &engine] {
         try {
             mirror->write(chunk.array, chunk.offset, data);
         } catch (const std::bad_alloc&) {
-            give_up_gpu(residency, mirror);
+            give_up_gpu(engine, mirror);
             throw;
         }
         return std::vector<std::byte>();
@@ -221,7 +221,7 @@ void handle_load_prepare(IoThread& thread, const Request& request)
                 mirror->finish_load(*engine.ahead_pool);
                 if (mirror->wants_part_ahead()) engine.add_part(*mirror, *engine.ahead_pool);
             } catch (const std::bad_alloc&) {
-                give_up_gpu(engine.residency, mirror);
+                give_up_gpu(engine, mirror);
                 engine.residency.abandon_load(key, mirror);
                 throw;
             } catch (...) {
@@ -250,7 +250,7 @@ void handle_load_end(IoThread& thread, const Request& request)
                 const Attention::Work work(engine.attention, engine.search_pool.threads());
                 mirror->finish_load(engine.search_pool);
             } catch (const std::bad_alloc&) {
-                give_up_gpu(engine.residency, mirror);
+                give_up_gpu(engine, mirror);
                 engine.residency.abandon_load(key, mirror);
                 throw;
             } catch (...) {

@@ -364,28 +364,28 @@ void Residency::evict_idle_of(std::int32_t gpu, std::uint64_t bytes)
     }
 }
 
-bool Residency::leave_gpu(const std::shared_ptr<Mirror>& mirror, Clock::time_point now)
+bool Residency::leave_gpu(const std::shared_ptr<Mirror>& mirror, std::uint64_t room, Clock::time_point now)
 {
     if (!mirror->on_cuda()) return false;
     const std::uint64_t bytes = mirror->device_bytes();
     std::vector<Entry> dropped;
     std::lock_guard lock(mutex_);
     // Under the lock: who finds the index absent is to find the refusal.
-    if (take_locked(mirror, dropped)) gpu_refusals_.note(mirror->key(), bytes, now);
+    if (take_locked(mirror, dropped)) gpu_refusals_.note(mirror->key(), bytes, room, now);
     return true;
 }
 
-void Residency::note_too_large(const MirrorKey& key, std::uint64_t bytes)
+void Residency::note_too_large(const MirrorKey& key, std::uint64_t bytes, std::uint64_t room)
 {
-    gpu_refusals_.note(key, bytes);
+    gpu_refusals_.note(key, bytes, room);
 }
 
-void Residency::return_to_gpu(const std::function<bool(std::uint64_t bytes)>& has_room, Clock::time_point now)
+void Residency::return_to_gpu(std::uint64_t room, Clock::time_point now)
 {
     for (const GpuRefusals::Due& due : gpu_refusals_.due(now)) {
         const auto mirror = find_latest(due.key);
         if (!mirror && due.is_old) gpu_refusals_.forget(due.key);
-        if (!mirror || mirror->on_cuda() || !has_room(due.bytes)) continue;
+        if (!mirror || mirror->on_cuda() || room < due.least_room) continue;
         std::vector<Entry> dropped;
         std::lock_guard lock(mutex_);
         take_locked(mirror, dropped);

@@ -78,15 +78,15 @@ public:
     // Drops the mirrors of indexes that are gone from disk. Before memory is refused, and from time to time.
     void drop_gone();
 
-    // The GPU had no room for so many bytes of this index: the CPU serves it for a while.
-    void note_too_large(const MirrorKey& key, std::uint64_t bytes);
+    // The GPU had no room for so many bytes of this index, with so much room for it: the CPU serves it for a while.
+    void note_too_large(const MirrorKey& key, std::uint64_t bytes, std::uint64_t room);
     bool is_too_large(const MirrorKey& key) const { return gpu_refusals_.holds(key); }
     // The GPU has no room to search with this mirror: the next load of the index is for the CPU. False when the mirror
-    // is not on the GPU.
-    bool leave_gpu(const std::shared_ptr<Mirror>& mirror, Clock::time_point now = Clock::now());
-    // Drops mirrors on the CPU that the GPU refused some time ago, one at a time, where it has room for their bytes
-    // now: the next search has the index loaded there.
-    void return_to_gpu(const std::function<bool(std::uint64_t bytes)>& has_room, Clock::time_point now = Clock::now());
+    // is not on the GPU. room: what the GPU has for it, with what it takes.
+    bool leave_gpu(const std::shared_ptr<Mirror>& mirror, std::uint64_t room, Clock::time_point now = Clock::now());
+    // Drops mirrors on the CPU that the GPU refused some time ago, one at a time, where it has room for them now, and
+    // more than when it refused: the next search has the index loaded there.
+    void return_to_gpu(std::uint64_t room, Clock::time_point now = Clock::now());
 
     // Finds room for more bytes of what is resident already (delta rows). Throws OutOfMemory.
     void make_room(std::uint64_t bytes, const Mirror* except);

@@ -73,7 +73,8 @@ void IoThread::answer_dispatched(const ConnectionPtr& connection, std::uint64_t 
 void IoThread::refuse_search(const ConnectionPtr& connection, std::uint64_t request_id, Clock::time_point received,
                              const std::shared_ptr<Mirror>& mirror, const ErrorReply& error)
 {
-    if (error.code != ErrorCode::out_of_device_memory || !engine_.residency.leave_gpu(mirror)) {
+    if (error.code != ErrorCode::out_of_device_memory ||
+        !engine_.residency.leave_gpu(mirror, engine_.gpu_room(mirror.get()))) {
         return reply_error(connection, request_id, error);
     }
     log_line(LogLevel::log, "the GPU has no room for a search: the CPU serves its index for a while");

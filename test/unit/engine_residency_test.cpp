@@ -134,6 +134,8 @@ const MethodDescriptor& told_method()
     return method;
 }
 
+constexpr std::uint64_t plenty = std::uint64_t{1} << 40;
+
 class MirrorTable : public testing::Test
 {
 protected:
@@ -231,19 +233,37 @@ TEST(GpuRefusals, PausesGrow)
     const MirrorKey key = key_of(1663, 5, 100);
     const auto start = Clock::now();
     EXPECT_FALSE(refusals.holds(key, start));
-    refusals.note(key, 1000, start);
+    refusals.note(key, 1000, 0, start);
     EXPECT_TRUE(refusals.holds(key, start + 59s));
     EXPECT_FALSE(refusals.holds(key, start + 61s));
     EXPECT_TRUE(refusals.due(start + 59s).empty());
     ASSERT_EQ(refusals.due(start + 61s).size(), 1U);
-    EXPECT_EQ(refusals.due(start + 61s)[0].bytes, 1000U);
+    EXPECT_EQ(refusals.due(start + 61s)[0].least_room, 1125U);
     EXPECT_FALSE(refusals.due(start + 61s)[0].is_old);
     EXPECT_TRUE(refusals.due(start + 2h)[0].is_old);
-    refusals.note(key, 1000, start + 61s);
+    refusals.note(key, 1000, 0, start + 61s);
     EXPECT_TRUE(refusals.holds(key, start + 180s)) << "twice as long";
     EXPECT_FALSE(refusals.holds(key, start + 182s));
-    refusals.note(key, 1000, start + 3h);
+    refusals.note(key, 1000, 0, start + 3h);
     EXPECT_FALSE(refusals.holds(key, start + 3h + 61s)) << "long ago";
+}
+
+TEST(GpuRefusals, WhatWasTooLittleIsTooLittleAgain)
+{
+    GpuRefusals refusals;
+    const MirrorKey key = key_of(1663, 5, 100);
+    const auto start = Clock::now();
+    const auto least_room = [&] { return refusals.due(start + 1h)[0].least_room; };
+    // An index whose arrays are 1,000 bytes, and that takes more than 2,400.
+    refusals.note(key, 1000, 2000, start);
+    EXPECT_GT(least_room(), 2000U);
+    EXPECT_LT(least_room(), 2400U);
+    refusals.note(key, 1000, 2400, start + 61s);
+    EXPECT_GT(least_room(), 2400U);
+    // Another index took nearly all.
+    refusals.forget(key);
+    refusals.note(key, 1000, 10, start);
+    EXPECT_EQ(least_room(), 1125U);
 }
 
 TEST(GpuRefusals, OneWantOfMemoryCountsOnce)
@@ -251,7 +271,7 @@ TEST(GpuRefusals, OneWantOfMemoryCountsOnce)
     GpuRefusals refusals;
     const MirrorKey key = key_of(1663, 5, 100);
     const auto start = Clock::now();
-    for (int i = 0; i < 8; ++i) refusals.note(key, 1000, start + i * 1ms);
+    for (int i = 0; i < 8; ++i) refusals.note(key, 1000, 0, start + i * 1ms);
     EXPECT_TRUE(refusals.holds(key, start + 59s));
     EXPECT_FALSE(refusals.holds(key, start + 61s));
 }
@@ -262,10 +282,10 @@ TEST(GpuRefusals, AMergeStartsNothingAnew)
     MirrorKey key = key_of(1663, 5, 100);
     const auto start = Clock::now();
     key.generation = 1;
-    refusals.note(key, 1000, start);
+    refusals.note(key, 1000, 0, start);
     key.generation = 2;
     EXPECT_TRUE(refusals.holds(key, start + 59s));
-    refusals.note(key, 1000, start + 61s);
+    refusals.note(key, 1000, 0, start + 61s);
     EXPECT_TRUE(refusals.holds(key, start + 180s)) << "twice as long";
     EXPECT_FALSE(refusals.holds(key_of(1663, 5, 101), start)) << "another index";
     refusals.forget(key);
@@ -279,12 +299,12 @@ TEST_F(MirrorTable, ALaterGenerationReturnsToTheGpu)
     TestIndex index = index_of(1);
     publish(residency, index, true);
     const auto now = Clock::now();
-    ASSERT_TRUE(residency.leave_gpu(residency.find_resident(index.key), now));
+    ASSERT_TRUE(residency.leave_gpu(residency.find_resident(index.key), 0, now));
     publish(residency, index, false);
     ++index.key.generation;
     EXPECT_TRUE(residency.is_too_large(index.key));
     publish(residency, index, false);
-    residency.return_to_gpu([](std::uint64_t) { return true; }, now + 2min);
+    residency.return_to_gpu(plenty, now + 2min);
     EXPECT_FALSE(residency.find_resident(index.key));
 }
 
@@ -294,10 +314,10 @@ TEST_F(MirrorTable, AMirrorLeavesTheGpuOnce)
     publish(residency, index_of(1), true);
     const auto mirror = residency.find_resident(index_of(1).key);
     const auto now = Clock::now();
-    ASSERT_TRUE(residency.leave_gpu(mirror, now));
+    ASSERT_TRUE(residency.leave_gpu(mirror, 0, now));
     publish(residency, index_of(1), false);
-    EXPECT_TRUE(residency.leave_gpu(mirror, now + 61s)) << "a search that began before";
-    residency.return_to_gpu([](std::uint64_t) { return true; }, now + 62s);
+    EXPECT_TRUE(residency.leave_gpu(mirror, 0, now + 61s)) << "a search that began before";
+    residency.return_to_gpu(plenty, now + 62s);
     EXPECT_FALSE(residency.find_resident(index_of(1).key)) << "its pause was over";
 }
 
@@ -307,15 +327,14 @@ TEST_F(MirrorTable, TheGpuIsAskedAgainWhereItHasRoom)
     publish(residency, index_of(1), true);
     const auto mirror = residency.find_resident(index_of(1).key);
     const auto now = Clock::now();
-    ASSERT_TRUE(residency.leave_gpu(mirror));
+    ASSERT_TRUE(residency.leave_gpu(mirror, 1000));
     EXPECT_TRUE(residency.is_too_large(index_of(1).key));
     publish(residency, index_of(1), false);
-    const auto yes = [](std::uint64_t) { return true; };
-    residency.return_to_gpu(yes, now);
+    residency.return_to_gpu(plenty, now);
     EXPECT_TRUE(residency.find_resident(index_of(1).key)) << "not yet";
-    residency.return_to_gpu([](std::uint64_t) { return false; }, now + 2min);
+    residency.return_to_gpu(1000, now + 2min);
     EXPECT_TRUE(residency.find_resident(index_of(1).key)) << "no room yet";
-    residency.return_to_gpu(yes, now + 2min);
+    residency.return_to_gpu(plenty, now + 2min);
     EXPECT_FALSE(residency.find_resident(index_of(1).key)) << "to be loaded again";
 }
 

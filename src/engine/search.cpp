@@ -325,7 +325,8 @@ void search_rungs_together(Mirror& mirror, const MirrorSnapshot& snapshot, const
     timed(times.index, [&] { mirror.searcher().search_rungs(in_index, rungs, work.rungs, pool); });
     times.fresh_beside = plain.begun();
     plain.run();
-    count_times(mirror, snapshot, batch.count, times);
+    // A device takes for each rung as for a search.
+    count_times(mirror, snapshot, batch.count * rungs.size(), times);
 }
 
 void clear_answer(SearchAnswer& answer)

@@ -1,6 +1,9 @@
 // Fresh rows that are compared while a device works: the answers are those of comparing them afterwards.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "delta_fixture.h"
 
 namespace pgwarp
@@ -9,6 +12,8 @@ namespace
 {
 
 using namespace test;
+
+std::chrono::milliseconds device_time{0};  // of a search
 
 // A searcher of the CPU that does what a device's does while it waits.
 class WaitingSearcher : public Searcher
@@ -26,6 +31,7 @@ public:
     void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override
     {
         if (batch.meanwhile != nullptr) batch.meanwhile->run();
+        std::this_thread::sleep_for(device_time);
         SearchBatch own = batch;
         own.probed = nullptr;
         searcher_->search(own, results, pool);
@@ -145,6 +151,29 @@ TEST(Meanwhile, CostsWhatADispatchTakesLongerThanWithFewRows)
     // The device worked for both until the end.
     count(1, 55000, 30000, 15000);
     EXPECT_NEAR(fresh.mirror->delta_cost(), 0.375, 0.01) << "15 of 40 us";
+}
+
+TEST(Meanwhile, RungsTakeLongerWithoutFreshRowsToo)
+{
+    const MethodDescriptor device = waiting<Method::exact>();
+    Fresh fresh(Method::exact, Metric::l2, 100, 900, {}, &device);
+    fresh.append(*fresh.mirror, 100, 1000);
+    const std::vector<float> queries = fresh.queries(200);
+    SearchSettings single;
+    single.mirror = fresh.mirror;
+    single.k = 10;
+    SearchSettings rungs = single;
+    rungs.earlier_count = 2;
+    rungs.earlier[0] = {0, 2, 0};
+    rungs.earlier[1] = {0, 5, 0};
+    SearchAnswer answer;
+    device_time = std::chrono::milliseconds(10);
+    for (int i = 0; i < 5; ++i) {
+        run_search(single, queries, 200, nullptr, fresh.pool, answer);
+        run_search(rungs, queries, 200, nullptr, fresh.pool, answer);
+    }
+    device_time = {};
+    EXPECT_LT(fresh.mirror->delta_cost(), 0.05);
 }
 
 TEST(Meanwhile, WhatHeldADispatchUpCountsForLittle)

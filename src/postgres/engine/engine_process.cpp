@@ -25,6 +25,7 @@ namespace
 {
 
 constexpr int stop_patience_ms = 5000;
+constexpr int kill_patience_ms = 1000;
 
 // The engine lies beside this library. False, and a word in the log, when it doesn't.
 bool engine_path(char* path)
@@ -208,19 +209,25 @@ bool forward_engine_log(EngineProcess* engine)
     }
 }
 
-// Close the pipe and forget the process.
-static void forget_engine(EngineProcess* engine)
+static void close_log_pipe(EngineProcess* engine)
 {
     if (engine->log_pipe >= 0) close(engine->log_pipe);
     engine->log_pipe = -1;
+}
+
+// Close the pipe and forget the process.
+static void forget_engine(EngineProcess* engine)
+{
+    close_log_pipe(engine);
     engine->pid = 0;
 }
 
 EngineEnd report_engine_exit(EngineProcess* engine)
 {
     int status = 0;
-    while (waitpid(engine->pid, &status, 0) < 0 && errno == EINTR) {
-    }
+    close_log_pipe(engine);
+    const pid_t ended = waitpid(engine->pid, &status, WNOHANG);
+    if (ended == 0 || (ended < 0 && errno == EINTR)) return EngineEnd::not_yet;
     if (WIFSIGNALED(status)) {
         ereport(WARNING, (errmsg("pgwarp-engine (process id %d) was terminated by signal %d",
                                  static_cast<int>(engine->pid), WTERMSIG(status)),
@@ -234,18 +241,23 @@ EngineEnd report_engine_exit(EngineProcess* engine)
     return other_serves ? EngineEnd::other_serves : EngineEnd::ended;
 }
 
-void stop_engine_process(EngineProcess* engine)
+bool stop_engine_process(EngineProcess* engine)
 {
-    if (engine->pid == 0) return;
+    if (engine->pid == 0) return true;
     kill(engine->pid, SIGTERM);
     for (int waited_ms = 0;; waited_ms += 10) {
         int status;
         const pid_t ended = waitpid(engine->pid, &status, WNOHANG);
         if (ended == engine->pid || (ended < 0 && errno != EINTR)) break;
         if (waited_ms == stop_patience_ms) kill(engine->pid, SIGKILL);
+        if (waited_ms == stop_patience_ms + kill_patience_ms) {
+            close_log_pipe(engine);
+            return false;
+        }
         pg_usleep(10000L);
     }
     forget_engine(engine);
+    return true;
 }
 
 }  // namespace pgwarp

@@ -38,12 +38,14 @@ bool start_engine_process(EngineProcess* engine);
 // Hands complete lines of the engine's stderr to the server's log. False at its end.
 bool forward_engine_log(EngineProcess* engine);
 
-// How an engine ended. other_serves: it found another one at work.
-enum class EngineEnd { ended, other_serves };
-// Collects a process that ended by itself and logs how.
+// How an engine ended. not_yet: a driver may need long to give back what the process had. other_serves: it found
+// another one at work.
+enum class EngineEnd { not_yet, ended, other_serves };
+// Collects a process that ends by itself, without waiting for it, and logs how it ended. Its log is at an end.
 EngineEnd report_engine_exit(EngineProcess* engine);
 
-// Asks the engine to end, insists after some seconds. Nothing when there is none.
-void stop_engine_process(EngineProcess* engine);
+// Asks the engine to end, insists after some seconds. False when it was killed and isn't gone yet: then it is to be
+// collected by report_engine_exit().
+bool stop_engine_process(EngineProcess* engine);
 
 }  // namespace pgwarp

@@ -30,6 +30,7 @@ constexpr long first_delay_ms = 50;
 constexpr long longest_delay_ms = 5000;           // shorter than pgwarp.engine_timeout: who waits sees the next engine
 constexpr int64 healthy_us = 10 * USECS_PER_SEC;  // a life that makes up for the cost of its start
 constexpr long longest_wait_ms = 60000;
+constexpr long ending_wait_ms = 100;                       // between looks whether an engine that ends is gone
 constexpr int64 other_engine_rest_us = 5 * USECS_PER_SEC;  // between looks whether another launcher's engine has ended
 
 shmem_request_hook_type previous_request_hook = nullptr;
@@ -120,6 +121,12 @@ bool wait_for_event(long timeout_ms)
     return (happened & WL_SOCKET_READABLE) != 0;
 }
 
+// When to start the engine next: at once after a long life, later and later after short ones.
+struct BackOff {
+    long delay_ms;  // after the next short life
+    TimestampTz start_at;
+};
+
 // Reload the configuration; restart the engine when it was started with other settings.
 void reload()
 {
@@ -130,16 +137,23 @@ void reload()
     collect_engine_arguments(&after);
     if (memcmp(&before, &after, sizeof(before)) != 0 && engine.pid != 0) {
         ereport(LOG, (errmsg("pgwarp: restarting the engine with new settings")));
-        stop_engine_process(&engine);
-        set_engine_pid(0);
+        if (stop_engine_process(&engine)) set_engine_pid(0);
     }
 }
 
-// When to start the engine next: at once after a long life, later and later after short ones.
-struct BackOff {
-    long delay_ms;  // after the next short life
-    TimestampTz start_at;
-};
+// How long to wait for the next event: for the start of an engine, for one that ends, or for its words.
+long wait_of(const BackOff* back_off, TimestampTz now)
+{
+    if (engine.pid == 0) return Max(1L, static_cast<long>((back_off->start_at - now) / 1000));
+    return engine.log_pipe < 0 ? ending_wait_ms : longest_wait_ms;
+}
+
+// Whether the engine has ended or is ending, after what it had to say.
+bool engine_ends(bool readable)
+{
+    if (engine.pid == 0) return false;
+    return engine.log_pipe < 0 || (readable && !forward_engine_log(&engine));
+}
 
 void note_end(BackOff* back_off, TimestampTz started)
 {
@@ -168,11 +182,10 @@ void supervise()
                 note_end(&back_off, now);
             }
         }
-        const long wait_ms =
-            engine.pid != 0 ? longest_wait_ms : Max(1L, static_cast<long>((back_off.start_at - now) / 1000));
-        if (!wait_for_event(wait_ms) || engine.pid == 0 || forward_engine_log(&engine)) continue;
+        if (!engine_ends(wait_for_event(wait_of(&back_off, now)))) continue;
         const TimestampTz started = engine.started_at;
         const EngineEnd end = report_engine_exit(&engine);
+        if (end == EngineEnd::not_yet) continue;
         set_engine_pid(0);
         note_end(&back_off, started);
         if (end != EngineEnd::other_serves) continue;

@@ -9,6 +9,7 @@ CREATE INDEX items_v ON items USING exact (v);
 CREATE TABLE asked (id integer, v vector(3));
 INSERT INTO asked VALUES (1, '[1,2,3]'), (2, '[5,5,500]'), (3, NULL), (4, '[0,0,1000]');
 CREATE VIEW numbered AS SELECT g, ARRAY[g, g, g]::vector AS v FROM generate_series(1, 2000) g OFFSET 0;
+CREATE TABLE listed AS SELECT g, v FROM numbered;
 ANALYZE;
 
 -- plans
@@ -87,7 +88,7 @@ SELECT count(*), sum(n.id) FROM numbered q CROSS JOIN LATERAL (SELECT id FROM it
 RESET pgwarp.knn_batch;
 RESET pgwarp.batch_size;
 -- a query that is stopped early reads little ahead
-SELECT counts('SELECT g FROM numbered q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n LIMIT 5');
+SELECT counts('SELECT g FROM listed q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n LIMIT 5');
 -- a row that comes alone is searched for by its scan, the first time and every time
 SELECT counts('SELECT n.id FROM (SELECT * FROM asked WHERE id = 2) q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n');
 SELECT counts('SELECT o.id, (SELECT sum(n.id) FROM asked q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n WHERE q.id = o.id) FROM asked o');
@@ -95,6 +96,67 @@ SELECT counts('SELECT o.id, (SELECT sum(n.id) FROM asked q CROSS JOIN LATERAL (S
 SELECT counts('SELECT n.id FROM (SELECT * FROM asked WHERE id < 3) q CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> q.v LIMIT 3) n');
 -- a filter that takes most rows away
 SELECT counts('SELECT g FROM numbered q CROSS JOIN LATERAL (SELECT id FROM items i WHERE id % 40 = 0 ORDER BY i.v <-> q.v LIMIT 5) n WHERE g <= 200');
+
+-- what has effects is not done ahead, nor are rows locked that the join never comes to
+CREATE TABLE told (id integer);
+CREATE FUNCTION tell(id integer) RETURNS integer LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+	INSERT INTO told VALUES (id);
+	RETURN id;
+END $$;
+CREATE FUNCTION told() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT count(*) FROM told';
+SELECT o.g, o.told, n.id FROM (SELECT g, v, told() FROM listed WHERE g > 3 OFFSET 0) o CROSS JOIN LATERAL (SELECT tell(id) AS id FROM items i ORDER BY i.v <-> o.v LIMIT 1) n LIMIT 4;
+SELECT o.g, n.id FROM (SELECT g, v FROM listed WHERE (SELECT max(told()) FROM asked WHERE g > 3) < 7) o CROSS JOIN LATERAL (SELECT tell(id) AS id FROM items i ORDER BY i.v <-> o.v LIMIT 1) n;
+DROP FUNCTION tell(integer), told();
+DROP TABLE told;
+CREATE SEQUENCE reached;
+SELECT o.g, o.number, n.id FROM (SELECT g, v, nextval('reached') AS number FROM listed OFFSET 0) o CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> o.v LIMIT 2) n LIMIT 3;
+SELECT last_value FROM reached;
+DROP SEQUENCE reached;
+BEGIN;
+SELECT o.g, n.id FROM (SELECT g, v FROM listed WHERE g > 3 FOR UPDATE SKIP LOCKED) o CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> o.v LIMIT 2) n LIMIT 4;
+SELECT count(*) FROM listed WHERE xmax::text <> '0';
+ROLLBACK;
+-- below a sort, in a hash table or in a function's result everything has happened before the first row
+CREATE FUNCTION is_batched(query text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE plan text;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	RETURN plan ~ 'KnnBatch';
+END $$;
+CREATE FUNCTION join_of(outer_side text, rest text = '') RETURNS text LANGUAGE sql AS $$
+	SELECT format('SELECT o.g, n.id FROM (%s) o CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> o.v LIMIT 2) n %s', outer_side, rest)
+$$;
+SELECT outer_side, is_batched(join_of(outer_side)) AS batched FROM (VALUES
+	('SELECT g, v, random() FROM listed OFFSET 0'),
+	('SELECT g, v FROM listed WHERE random() < 2'),
+	('SELECT g, v FROM listed ORDER BY random() LIMIT 10'),
+	('SELECT g, v FROM listed ORDER BY random()'),
+	('SELECT g, v, random() FROM listed ORDER BY g OFFSET 0'),
+	('SELECT g, v FROM listed FOR UPDATE'),
+	('SELECT g, (array_agg(v))[1] AS v FROM (SELECT g, v FROM listed WHERE random() < 2) l GROUP BY g'),
+	('SELECT l.g, l.v FROM listed l JOIN (SELECT g FROM listed WHERE random() < 2 OFFSET 0) a ON a.g = l.g'),
+	('SELECT g, ARRAY[g, g, g]::vector AS v FROM generate_series(1, (9 * random())::integer) g OFFSET 0'),
+	('SELECT l.g, l.v FROM listed l CROSS JOIN LATERAL generate_series(l.g, l.g + (9 * random())::integer) OFFSET 0'),
+	('SELECT g, v FROM listed UNION ALL SELECT g, v FROM (SELECT g, v FROM listed ORDER BY random() LIMIT 3) l')) o(outer_side);
+-- where not all rows are wanted, nothing is evaluated ahead that may raise an error
+SELECT o.g, n.id FROM (SELECT g, v FROM listed WHERE g > 3 AND 100 / (g - 8) IS NOT NULL) o CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> o.v LIMIT 2) n LIMIT 4;
+SELECT o.g, n.id FROM (SELECT g, v FROM listed WHERE g > 3 AND 100 / (g - 8) IS NOT NULL) o CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> o.v LIMIT 2) n;
+SELECT outer_side, rest, is_batched(join_of(outer_side, rest)) AS batched FROM (VALUES
+	('SELECT g, v FROM listed WHERE g > 3'),
+	('SELECT g, v FROM listed WHERE 100 / g > 3'),
+	('SELECT g, v FROM listed WHERE 100 / g > 3 ORDER BY g OFFSET 0'),
+	('SELECT g, (v + v)::vector(3) AS v FROM listed OFFSET 0')) o(outer_side),
+	(VALUES ('LIMIT 4'), ('ORDER BY n.id LIMIT 4'), ('LIMIT NULL'), ('OFFSET 4')) r(rest);
+-- a query may stop early because of one that it is a part of
+SELECT outer_side, is_batched(format('SELECT * FROM (%s) j LIMIT 4', join_of(outer_side, 'OFFSET 0'))) AS within,
+	is_batched(format('SELECT count(*) FROM (%s) j LIMIT 4', join_of(outer_side, 'OFFSET 0'))) AS counted,
+	is_batched(format('SELECT EXISTS (%s)', join_of(outer_side, 'WHERE n.id > 5'))) AS found,
+	is_batched(format('WITH j AS MATERIALIZED (%s) SELECT * FROM j LIMIT 4', join_of(outer_side))) AS stored,
+	is_batched(format('WITH j AS MATERIALIZED (%s) SELECT count(*) FROM j', join_of(outer_side))) AS read,
+	is_batched(format('DECLARE c CURSOR FOR %s', join_of(outer_side))) AS cursor
+FROM (VALUES ('SELECT g, v FROM listed WHERE g > 3'), ('SELECT g, v FROM listed WHERE 100 / g > 3')) o(outer_side);
+DROP FUNCTION is_batched(text), join_of(text, text);
 
 -- a filter that takes most rows away is evaluated ahead: for each row once
 CREATE FUNCTION filtered_ahead(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -264,7 +326,7 @@ FETCH ALL FROM joined_rows;
 ROLLBACK;
 -- subtransactions that end below it, in which it was read, or in which others searched
 BEGIN;
-DECLARE joined_rows CURSOR FOR SELECT q.g, n.id FROM numbered q CROSS JOIN LATERAL (SELECT id FROM items i WHERE part = 0 ORDER BY i.v <-> q.v LIMIT 1) n;
+DECLARE joined_rows CURSOR FOR SELECT q.g, n.id FROM listed q CROSS JOIN LATERAL (SELECT id FROM items i WHERE part = 0 ORDER BY i.v <-> q.v LIMIT 1) n;
 FETCH 1 FROM joined_rows;
 SAVEPOINT s;
 FETCH 2 FROM joined_rows;
@@ -291,7 +353,7 @@ ANALYZE clustered;
 CREATE FUNCTION nearest(place vector) RETURNS integer[] LANGUAGE sql AS 'SELECT array_agg(id ORDER BY d, id) FROM (SELECT id, v <-> place AS d FROM clustered ORDER BY 2, id LIMIT 8) n';
 BEGIN;
 SET LOCAL pgwarp.ivfadc_probes = 1;
-DECLARE joined_rows CURSOR FOR SELECT q.g, n.ids = nearest(q.v) AS all_found FROM numbered q
+DECLARE joined_rows CURSOR FOR SELECT q.g, n.ids = nearest(q.v) AS all_found FROM listed q
 	CROSS JOIN LATERAL (SELECT array_agg(id ORDER BY d, id) AS ids FROM (SELECT id, c.v <-> q.v AS d FROM clustered c ORDER BY c.v <-> q.v LIMIT 8) s) n;
 MOVE 100 FROM joined_rows;
 SET LOCAL pgwarp.ivfadc_probes = 40;
@@ -385,5 +447,5 @@ DROP FUNCTION tells(integer);
 DROP FUNCTION filtered_ahead(text), joined_rows(text, integer), same_rows(text), outcome(text);
 DROP FUNCTION counts(text);
 DROP VIEW numbered;
-DROP TABLE items, asked;
+DROP TABLE items, asked, listed;
 DROP ROLE knn_batch_reader;

@@ -127,6 +127,36 @@ SELECT count(*) FROM asked q WHERE q.label = ANY (SELECT i.label FROM items i OR
 SELECT same_rows('SELECT q.id FROM asked q WHERE q.id = 20 OR q.label = ANY (SELECT i.label FROM items i ORDER BY i.v <-> ARRAY[1 / (q.id - 20), 2, 3]::vector LIMIT 2)');
 SELECT same_rows('SELECT q.id FROM asked q WHERE q.id <> 20 AND q.label = ANY (SELECT i.label FROM items i ORDER BY i.v <-> ARRAY[1 / (q.id - 20), 2, 3]::vector LIMIT 2)');
 
+-- effects of a sub-select, and conditions that depend on them, come in the order of the rows
+CREATE TABLE told (id integer);
+CREATE FUNCTION tell(id integer) RETURNS integer LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+	INSERT INTO told VALUES (id);
+	RETURN id;
+END $$;
+CREATE FUNCTION told() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT count(*) FROM told';
+SELECT q.id FROM asked q WHERE q.id BETWEEN 4 AND 12 AND told() < 3 AND (SELECT tell(i.id) FROM items i ORDER BY i.v <-> q.w LIMIT 1) > 0;
+SELECT q.id, (SELECT tell(i.id) FROM items i ORDER BY i.v <-> q.w LIMIT 1) > 0 AS found FROM asked q WHERE q.id BETWEEN 4 AND 12 AND told() < 6;
+SELECT q.id FROM asked q WHERE q.id BETWEEN 4 AND 12 AND (SELECT max(told()) FROM asked p WHERE p.id = q.id) < 9 AND (SELECT tell(i.id) FROM items i ORDER BY i.v <-> q.w LIMIT 1) > 0;
+SELECT q.id, (SELECT tell(i.id) FROM items i ORDER BY i.v <-> q.w LIMIT 1) > 0 AS found, told FROM (SELECT id, w, told() FROM asked WHERE id < 4 OFFSET 0) q;
+-- without such conditions they are batched
+EXPLAIN (COSTS OFF) SELECT q.id, (SELECT tell(i.id) FROM items i ORDER BY i.v <-> q.w LIMIT 1) FROM asked q WHERE q.id BETWEEN 4 AND 12;
+DROP FUNCTION tell(integer), told();
+DROP TABLE told;
+-- where a LIMIT may stop the rows, what may raise an error is not evaluated ahead
+SELECT q.id, (SELECT i.id FROM items i ORDER BY i.v <-> q.w LIMIT 1) FROM asked q WHERE 100 / (q.id - 8) IS NOT NULL AND q.id > 3 LIMIT 2;
+SELECT q.id, (SELECT i.id FROM items i ORDER BY i.v <-> q.w LIMIT 1) FROM asked q WHERE 100 / (q.id - 8) IS NOT NULL AND q.id > 3;
+SELECT text, same_rows(text) FROM (SELECT format('SELECT q.id, ARRAY(SELECT i.id FROM items i ORDER BY i.v <-> q.w LIMIT 2) FROM asked q %s', rest) AS text FROM (VALUES
+	('WHERE 100 / q.id > 3'),
+	('WHERE 100 / q.id > 3 LIMIT 4'),
+	('WHERE q.id % 2 = q.label LIMIT 4'),
+	('WHERE q.label > 3 LIMIT 4'),
+	('WHERE 100 / q.id > 3 ORDER BY q.label, q.id LIMIT 4'),
+	('WHERE 100 / q.id > 3 ORDER BY q.id LIMIT 4'),
+	('WHERE q.id > 3 ORDER BY q.id LIMIT 4'),
+	('JOIN asked p ON p.id = q.label WHERE q.label > 2 LIMIT 4'),
+	('JOIN asked p ON p.id = 100 / q.id LIMIT 4')) r(rest)) t;
+
 -- prepared, with parameters
 SET plan_cache_mode = force_generic_plan;
 PREPARE asked_rows(integer, bigint) AS SELECT count(*) FROM asked q WHERE q.id > $1 AND q.label IN (SELECT i.label FROM items i ORDER BY i.v <-> q.v LIMIT $2);

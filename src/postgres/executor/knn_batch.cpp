@@ -102,7 +102,7 @@ void use_minimal_slot(KnnBatchState* state, EState* executor)
 // A plan may be older than pgwarp.knn_batch. EvalPlanQual asks about the versions of single rows.
 uint32 widest_allowed(const KnnBatchState* state, const EState* executor)
 {
-    if (!setting_knn_batch || executor->es_epq_active != nullptr) return 1;
+    if (!setting_knn_batch || state->plan.alone || executor->es_epq_active != nullptr) return 1;
     return Max(1U, static_cast<uint32>(setting_batch_size) / Max(1U, state->cache_count));
 }
 
@@ -497,6 +497,7 @@ void explain(CustomScanState* node, List*, ExplainState* explanation)
 
 }  // namespace
 
+bool knn_batch_plans_are_checked = false;
 const CustomScanMethods knn_batch_scan_methods = {"KnnBatch", create_state};
 
 bool is_knn_batch(const PlanState* node)

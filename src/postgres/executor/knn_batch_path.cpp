@@ -317,14 +317,14 @@ List* knn_batch_expressions(const KnnBatchPlan& plan)
 
 List* knn_batch_private(const KnnBatchPlan& plan)
 {
-    return list_make2(plan.indexes, makeInteger(plan.filtered ? 1 : 0));
+    return list_make3(plan.indexes, makeInteger(plan.filtered ? 1 : 0), makeInteger(plan.alone ? 1 : 0));
 }
 
 KnnBatchPlan read_knn_batch_plan(const CustomScan* scan)
 {
     return {static_cast<Expr*>(linitial(scan->custom_exprs)), static_cast<Expr*>(lsecond(scan->custom_exprs)),
-            static_cast<Expr*>(lthird(scan->custom_exprs)), static_cast<List*>(linitial(scan->custom_private)),
-            intVal(lsecond(scan->custom_private)) != 0};
+            static_cast<Expr*>(lthird(scan->custom_exprs)),   static_cast<List*>(linitial(scan->custom_private)),
+            intVal(lsecond(scan->custom_private)) != 0,       intVal(lthird(scan->custom_private)) != 0};
 }
 
 void init_knn_batch()

@@ -2,6 +2,7 @@
 
 #include "postgres/executor/expression_walk.h"
 #include "postgres/executor/knn_batch.h"
+#include "postgres/executor/read_ahead.h"
 #include "postgres/executor/subplan_search.h"
 #include "postgres/settings.h"
 
@@ -195,17 +196,39 @@ bool find_split(const PlannedStmt* statement, Plan* plan, Split* split)
     return true;
 }
 
-bool is_volatile(List* expressions)
+// Where in the statement a node is.
+struct Place {
+    bool stops_early;  // PostgreSQL may not want all of its rows
+    bool splits;       // the node may be split
+};
+
+struct Rewriting {
+    PlannedStmt* statement;
+    int next_node_number;
+    Bitmapset* late_parameters;  // of sub-selects that are evaluated once, when they are first asked for
+    Bitmapset* scanned;          // sub-plans that are common table expressions
+    Bitmapset* stopped;          // those of them that may not be read to their end
+};
+
+ReadingPlace reading_place(const Rewriting* rewriting, Place place)
 {
-    return contain_volatile_functions(reinterpret_cast<Node*>(expressions));
+    return {rewriting->statement, rewriting->late_parameters, place.stops_early};
 }
 
 // Whether rows are the same when the conditions that are kept are evaluated for many rows, and then the rest for each.
-bool may_apply(const Split& split, Plan* plan)
+bool may_apply(const Rewriting* rewriting, Place place, const Split& split, Plan* plan)
 {
     if (is_bound(reinterpret_cast<Node*>(split.moved), plan)) return false;
     if (is_bound(reinterpret_cast<Node*>(plan->targetlist), plan)) return false;
-    return !is_volatile(split.kept) || !(is_volatile(split.moved) || is_volatile(plan->targetlist));
+    List** conditions = conditions_of(plan);
+    List* all = *conditions;
+    List* targets = plan->targetlist;
+    *conditions = split.kept;
+    plan->targetlist = NIL;
+    const bool may_read = may_read_ahead(reading_place(rewriting, place), plan);
+    *conditions = all;
+    plan->targetlist = targets;
+    return may_read;
 }
 
 // The node with its columns and the conditions that it keeps, below a KnnBatch with the others and its target list.
@@ -279,92 +302,197 @@ int largest_node_number(const Plan* plan)
     }
 }
 
-struct Rewriting {
-    PlannedStmt* statement;
-    int next_node_number;
-};
-
-void rewrite_plan(Rewriting* rewriting, Plan** link);
-
-void rewrite_plans(Rewriting* rewriting, List* plans)
+// Whether a KnnBatch gives the columns of its child as they are.
+bool hands_columns_on(const CustomScan* batch, const Plan* child)
 {
+    if (batch->scan.plan.qual != NIL || list_length(batch->scan.plan.targetlist) > list_length(child->targetlist)) {
+        return false;
+    }
     ListCell* cell;
-    foreach (cell, plans) rewrite_plan(rewriting, reinterpret_cast<Plan**>(&lfirst(cell)));
+    foreach (cell, batch->scan.plan.targetlist) {
+        const auto* target = static_cast<const TargetEntry*>(lfirst(cell));
+        const auto* column = reinterpret_cast<const Var*>(target->expr);
+        if (!IsA(column, Var) || column->varno != INDEX_VAR || column->varattno != target->resno) return false;
+    }
+    return true;
 }
 
-// Rewrite what is below a node. What parallel workers execute, and what must go back to a marked row, stays.
-void rewrite_children(Rewriting* rewriting, Plan* plan)
+// The plan without the KnnBatch of a join; or, where that gives other columns than its child, with one that reads no
+// row ahead.
+Plan* without_batch(CustomScan* batch)
 {
+    auto* child = static_cast<Plan*>(linitial(batch->custom_plans));
+    if (hands_columns_on(batch, child)) {
+        child->initPlan = list_concat(child->initPlan, batch->scan.plan.initPlan);
+        return child;
+    }
+    KnnBatchPlan plan = read_knn_batch_plan(batch);
+    plan.alone = true;
+    batch->custom_private = knn_batch_private(plan);
+    return &batch->scan.plan;
+}
+
+// Where the left child of a node is, or one of its members.
+Place place_below(const Plan* plan, Place place)
+{
+    if (reads_all_first(plan)) return {false, place.splits};
+    switch (nodeTag(plan)) {
+        case T_Limit: {
+            const Node* count = reinterpret_cast<const Limit*>(plan)->limitCount;
+            const bool unlimited = count == nullptr || (IsA(count, Const) && castNode(Const, count)->constisnull);
+            return {place.stops_early || !unlimited, place.splits};
+        }
+        case T_WindowAgg:  // is done when a condition on a row's number no longer holds
+            return {place.stops_early || reinterpret_cast<const WindowAgg*>(plan)->runCondition != NIL, place.splits};
+        case T_MergeJoin:  // is done when one side is
+            return {true, place.splits};
+        case T_CustomScan:
+            return is_batch(plan) ? place : Place{true, false};
+        default:
+            return place;
+    }
+}
+
+// Where the right child of a node is. What must go back to a marked row stays as it is.
+Place place_right(const Plan* plan, Place place)
+{
+    if (IsA(plan, MergeJoin)) return {true, false};
+    if (!IsA(plan, NestLoop)) return place;
+    const auto* join = reinterpret_cast<const Join*>(plan);
+    const bool one_match = join->inner_unique || join->jointype == JOIN_SEMI || join->jointype == JOIN_ANTI;
+    return {place.stops_early || one_match, place.splits};
+}
+
+void rewrite_plan(Rewriting* rewriting, Plan** link, Place place);
+
+void rewrite_plans(Rewriting* rewriting, List* plans, Place place)
+{
+    ListCell* cell;
+    foreach (cell, plans) rewrite_plan(rewriting, reinterpret_cast<Plan**>(&lfirst(cell)), place);
+}
+
+// Rewrite what is below a node. What parallel workers execute stays.
+void rewrite_children(Rewriting* rewriting, Plan* plan, Place place)
+{
+    const Place below = place_below(plan, place);
     switch (nodeTag(plan)) {
         case T_Gather:
         case T_GatherMerge:
             return;
         case T_SubqueryScan:
-            rewrite_plan(rewriting, &castNode(SubqueryScan, plan)->subplan);
+            rewrite_plan(rewriting, &castNode(SubqueryScan, plan)->subplan, below);
             break;
         case T_Append:
-            rewrite_plans(rewriting, castNode(Append, plan)->appendplans);
+            rewrite_plans(rewriting, castNode(Append, plan)->appendplans, below);
             break;
         case T_MergeAppend:
-            rewrite_plans(rewriting, castNode(MergeAppend, plan)->mergeplans);
+            rewrite_plans(rewriting, castNode(MergeAppend, plan)->mergeplans, below);
             break;
         case T_CustomScan:
-            if (is_batch(plan)) rewrite_plans(rewriting, castNode(CustomScan, plan)->custom_plans);
+            rewrite_plans(rewriting, castNode(CustomScan, plan)->custom_plans, below);
             break;
+        case T_CteScan: {
+            const int number = castNode(CteScan, plan)->ctePlanId;
+            rewriting->scanned = bms_add_member(rewriting->scanned, number);
+            if (place.stops_early) rewriting->stopped = bms_add_member(rewriting->stopped, number);
+            break;
+        }
         default:
             break;
     }
-    rewrite_plan(rewriting, &plan->lefttree);
-    if (!IsA(plan, MergeJoin)) rewrite_plan(rewriting, &plan->righttree);
+    rewrite_plan(rewriting, &plan->lefttree, below);
+    rewrite_plan(rewriting, &plan->righttree, place_right(plan, place));
 }
 
-void rewrite_plan(Rewriting* rewriting, Plan** link)
+void note_late_parameters(Rewriting* rewriting, const Plan* plan)
+{
+    ListCell* subplan;
+    foreach (subplan, plan->initPlan) {
+        ListCell* number;
+        foreach (number, static_cast<SubPlan*>(lfirst(subplan))->setParam) {
+            rewriting->late_parameters = bms_add_member(rewriting->late_parameters, lfirst_int(number));
+        }
+    }
+}
+
+void rewrite_plan(Rewriting* rewriting, Plan** link, Place place)
 {
     Plan* plan = *link;
     if (plan == nullptr) return;
     check_stack_depth();
-    rewrite_children(rewriting, plan);
+    note_late_parameters(rewriting, plan);
+    rewrite_children(rewriting, plan, place);
+    if (is_batch(plan)) {
+        auto* batch = castNode(CustomScan, plan);
+        const auto* child = static_cast<Plan*>(linitial(batch->custom_plans));
+        if (!may_read_ahead(reading_place(rewriting, place), child)) *link = without_batch(batch);
+    }
+    if (!place.splits) return;
     Split split = {};
-    while (may_split(*link) && find_split(rewriting->statement, *link, &split) && may_apply(split, *link)) {
+    while (may_split(*link) && find_split(rewriting->statement, *link, &split) &&
+           may_apply(rewriting, place, split, *link)) {
         *link = split_node(*link, split, rewriting->next_node_number++);
     }
 }
 
-// Sub-plans that parallel workers may execute stay.
-void rewrite_subplans(Rewriting* rewriting, PlannedStmt* statement)
+// Sub-plans that parallel workers may execute stay. A common table expression is planned before what reads it, so it
+// comes after that here; other sub-plans may be stopped when the answer is known.
+void rewrite_subplans(Rewriting* rewriting, bool splits)
 {
-    ListCell* cell;
-    foreach (cell, statement->subplans) {
+    const PlannedStmt* statement = rewriting->statement;
+    for (int number = list_length(statement->subplans); number > 0; --number) {
+        ListCell* cell = list_nth_cell(statement->subplans, number - 1);
         const Plan* plan = static_cast<Plan*>(lfirst(cell));
         if (plan == nullptr || (statement->parallelModeNeeded && plan->parallel_safe)) continue;
-        rewrite_plan(rewriting, reinterpret_cast<Plan**>(&lfirst(cell)));
+        const bool read_to_end =
+            bms_is_member(number, rewriting->scanned) && !bms_is_member(number, rewriting->stopped);
+        rewrite_plan(rewriting, reinterpret_cast<Plan**>(&lfirst(cell)), {!read_to_end, splits});
     }
 }
 
 // Rows that are locked or changed want the plan as the planner made it, and so do cursors: they may go backward, and
 // WHERE CURRENT OF looks for the node that reads the table.
-bool may_rewrite(const PlannedStmt* statement, int cursor_options)
+bool may_split_nodes(const PlannedStmt* statement, int cursor_options)
 {
     if (statement->subplans == NIL || statement->rowMarks != NIL || statement->hasModifyingCTE) return false;
     if (statement->commandType != CMD_SELECT && statement->commandType != CMD_INSERT) return false;
     return (cursor_options & (CURSOR_OPT_SCROLL | CURSOR_OPT_FAST_PLAN)) == 0;
 }
 
-void batch_subplans(PlannedStmt* statement)
+// A cursor may be closed before its last row.
+void rewrite_statement(PlannedStmt* statement, int cursor_options)
 {
-    const int largest = Max(largest_node_number(statement->planTree), largest_number_of(statement->subplans));
-    Rewriting rewriting = {statement, largest + 1};
-    rewrite_plan(&rewriting, &statement->planTree);
-    rewrite_subplans(&rewriting, statement);
+    const bool splits = may_split_nodes(statement, cursor_options) && any_subplan_searches(statement);
+    Rewriting rewriting = {statement, 0, nullptr, nullptr, nullptr};
+    if (splits) {
+        const int largest = Max(largest_node_number(statement->planTree), largest_number_of(statement->subplans));
+        rewriting.next_node_number = largest + 1;
+    }
+    rewrite_plan(&rewriting, &statement->planTree, {(cursor_options & CURSOR_OPT_FAST_PLAN) != 0, splits});
+    rewrite_subplans(&rewriting, splits);
+}
+
+PlannedStmt* plan_as_before(Query* query, const char* text, int cursor_options, ParamListInfo parameters)
+{
+    if (previous_planner != nullptr) return previous_planner(query, text, cursor_options, parameters);
+    return standard_planner(query, text, cursor_options, parameters);
 }
 
 PlannedStmt* plan_statement(Query* query, const char* text, int cursor_options, ParamListInfo parameters)
 {
-    PlannedStmt* statement = previous_planner != nullptr ? previous_planner(query, text, cursor_options, parameters)
-                                                         : standard_planner(query, text, cursor_options, parameters);
-    if (setting_knn_batch && may_rewrite(statement, cursor_options) && any_subplan_searches(statement)) {
-        batch_subplans(statement);
+    PlannedStmt* statement = nullptr;
+    const bool before = knn_batch_plans_are_checked;
+    knn_batch_plans_are_checked = true;
+    PG_TRY();
+    {
+        statement = plan_as_before(query, text, cursor_options, parameters);
     }
+    PG_FINALLY();
+    {
+        knn_batch_plans_are_checked = before;
+    }
+    PG_END_TRY();
+    if (setting_knn_batch) rewrite_statement(statement, cursor_options);
     return statement;
 }
 

@@ -7,6 +7,9 @@
 // the columns of the rows that its conditions before the sub-plan let through, and a KnnBatch over it, which reads
 // ahead, evaluates the conditions from the sub-plan on, in their order, and the target list. PostgreSQL caches, shows
 // and executes this plan.
+//
+// Only the finished plan tells whether rows may be read ahead (read_ahead.h): it shows what is above, and what is
+// evaluated below. So the KnnBatch of a lateral join is taken out again here, where they may not.
 #pragma once
 
 namespace pgwarp

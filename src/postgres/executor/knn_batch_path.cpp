@@ -4,6 +4,7 @@
 
 #include "postgres/access/methods.h"
 #include "postgres/executor/custom_scan.h"
+#include "postgres/executor/expression_walk.h"
 #include "postgres/executor/knn_filter.h"
 #include "postgres/executor/partition_search.h"
 #include "postgres/executor/read_ahead.h"
@@ -281,6 +282,47 @@ void add_batched_join(const JoinSides& sides, Path* child, Path* inner, const Kn
     add_path(sides.join, &path);
 }
 
+template <class Walker>
+bool walk_query(Query* query, Walker walker, void* context)
+{
+#if PG_VERSION_NUM >= 160000
+    return query_tree_walker(query, walker, context, 0);
+#else
+    return query_tree_walker(query, reinterpret_cast<bool (*)()>(reinterpret_cast<void*>(walker)), context, 0);
+#endif
+}
+
+// Whether a query in one, its common table expressions included, locks or changes rows.
+bool touches_rows(Node* node, void* context)
+{
+    if (node == nullptr) return false;
+    if (!IsA(node, Query)) return walk_expression(node, touches_rows, context);
+    auto* query = castNode(Query, node);
+    return query->rowMarks != NIL || query->commandType != CMD_SELECT || walk_query(query, touches_rows, context);
+}
+
+bool is_simple(const PlannerInfo* root)
+{
+    Query* query = root->parse;
+    return root->tuple_fraction <= 0 && query->limitCount == nullptr && !walk_query(query, touches_rows, nullptr) &&
+           !contain_volatile_functions(reinterpret_cast<Node*>(query));
+}
+
+// Whether a statement reads all rows of all its queries, and none of these has effects, other than that of the
+// statement on the rows that it finds. Where nobody checks the finished plan, as in a session's first statement, only
+// the joins of such a statement are batched.
+bool is_simple_statement(const PlannerInfo* root)
+{
+    ListCell* cell;
+    foreach (cell, root->glob->subroots) {
+        if (!is_simple(static_cast<const PlannerInfo*>(lfirst(cell)))) return false;
+    }
+    for (; root != nullptr; root = root->parent_root) {
+        if (!is_simple(root)) return false;
+    }
+    return true;
+}
+
 void add_join_paths(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOptInfo* inner, JoinType type,
                     JoinPathExtraData* extra)
 {
@@ -289,7 +331,7 @@ void add_join_paths(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelO
     if (type != JOIN_INNER && type != JOIN_LEFT && type != JOIN_SEMI && type != JOIN_ANTI) return;
     KnnBatchPlan plan = {};
     Path* knn = find_knn_subquery(outer, inner, &plan);
-    if (knn == nullptr) return;
+    if (knn == nullptr || !(knn_batch_plans_are_checked || is_simple_statement(root))) return;
     knn = without_unused_distance(root, knn);
     List* children = list_copy(outer->pathlist);
     ListCell* cell;

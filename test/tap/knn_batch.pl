@@ -320,7 +320,7 @@ sub compare_beside_writers
 
 compare('exact', 'read', $queries, 0.1, 0.5);
 compare('exact, writing', 'write', $queries / 4, 0.11, 0.4);
-compare('exact, by cursors', 'cursor', $queries / 4, 0.12, 0.8);
+compare('exact, by cursors', 'cursor', $queries / 4, 0.12, 0.7);
 compare_beside_writers('exact, beside writers', $queries / 2, 0.13);
 $secure->('ENABLE');
 compare('exact, row security', 'read', $queries / 2, 0.14, 0.5, before => 'SET ROLE reader;');
@@ -335,7 +335,7 @@ $node->safe_psql('postgres', q{
 });
 compare('ivfadc', 'read', $queries, 0.2, 0.5);
 compare('ivfadc, writing', 'write', $queries / 4, 0.21, 0.4);
-compare('ivfadc, by cursors', 'cursor', $queries / 4, 0.22, 0.8);
+compare('ivfadc, by cursors', 'cursor', $queries / 4, 0.22, 0.7);
 compare_beside_writers('ivfadc, beside writers', $queries / 4, 0.23);
 # With as much effort as there is, approximate searches find the same rows, however many are asked for at first.
 my $more_rows = 'INSERT INTO items SELECT i, i % 7, random_vector() FROM generate_series(5001, 5200) i;';
@@ -347,7 +347,7 @@ $node->safe_psql('postgres', qq{
 });
 compare('graph', 'read', $queries, 0.3, 0.5);
 compare('graph, writing', 'write', $queries / 4, 0.31, 0.4);
-compare('graph, by cursors', 'cursor', $queries / 4, 0.32, 0.8);
+compare('graph, by cursors', 'cursor', $queries / 4, 0.32, 0.7);
 compare_beside_writers('graph, beside writers', $queries / 4, 0.33);
 
 # The same of halfvec.
@@ -367,7 +367,7 @@ for my $index ('exact (v)', 'ivfadc (v) WITH (lists = 10)', 'graph (v)')
 	});
 	compare("halfvec, $method", 'read', $queries / 2, $seed, 0.5);
 	compare("halfvec, $method, writing", 'write', $queries / 8, $seed + 0.01, 0.4);
-	compare("halfvec, $method, by cursors", 'cursor', $queries / 8, $seed + 0.02, 0.8);
+	compare("halfvec, $method, by cursors", 'cursor', $queries / 8, $seed + 0.02, 0.7);
 	$seed += 0.1;
 }
 $database = 'postgres';

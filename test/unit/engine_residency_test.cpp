@@ -332,7 +332,7 @@ TEST_F(MirrorTable, TheGpuIsAskedAgainWhereItHasRoom)
     publish(residency, index_of(1), false);
     residency.return_to_gpu(plenty, now);
     EXPECT_TRUE(residency.find_resident(index_of(1).key)) << "not yet";
-    residency.return_to_gpu(1000, now + 2min);
+    residency.return_to_gpu(999, now + 2min);
     EXPECT_TRUE(residency.find_resident(index_of(1).key)) << "no room yet";
     residency.return_to_gpu(plenty, now + 2min);
     EXPECT_FALSE(residency.find_resident(index_of(1).key)) << "to be loaded again";

@@ -2,6 +2,10 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <chrono>
+#include <list>
+#include <thread>
+
 #include "delta_fixture.h"
 #include "engine_fixture.h"
 
@@ -40,21 +44,34 @@ TEST(SearchMemory, AsManyQueriesAsTheirResultsAllow)
     EXPECT_EQ(queries_within(settings, 10), 1U);
 }
 
-TEST(SearchMemory, ARequestForManyResultsIsCut)
+TEST(SearchMemory, SearchesForManyResultsGoInSeveralBatches)
 {
     TestServer server;
     EngineClient client(server.path());
-    constexpr std::uint32_t rows = 20000;
-    constexpr std::uint32_t count = 120;
+    constexpr std::uint32_t rows = 50000;
+    constexpr int searches = 120;
+    constexpr int most_under_way = 30;  // of a session
     const TestIndex index = TestIndex::random(rows, 4, Metric::l2);
     load(client, index, build(client, index));
-    test_method_state().cost = 1e9;
-    test_method_state().widest = 0;
-    const SearchOutcome outcome = search(client, search_request(index, rows, count), index.random_rows(count, 7));
-    test_method_state().cost = 1.0;
-    EXPECT_LT(test_method_state().widest, 100U);
-    ASSERT_EQ(outcome.counts.size(), count);
-    for (const std::uint32_t found : outcome.counts) ASSERT_EQ(found, rows);
+    TestMethodState& state = test_method_state();
+    state.cost = 1e9;
+    state.widest = 0;
+    state.held = true;
+    const std::vector<float> query = index.random_rows(1, 7);
+    std::list<EngineClient> sessions;
+    for (int i = 0; i < searches; ++i) {
+        if (i % most_under_way == 0) sessions.emplace_back(server.path());
+        sessions.back().send(MessageType::search, EngineClient::bytes_of(search_request(index, rows)),
+                             EngineClient::bytes_of_all(query));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    state.held = false;
+    for (EngineClient& session : sessions) {
+        for (int i = 0; i < most_under_way; ++i) EXPECT_EQ(decode_outcome(session.receive()).results.size(), rows);
+    }
+    state.cost = 1.0;
+    EXPECT_GT(state.widest, 10U);
+    EXPECT_LT(state.widest, 40U);
 }
 
 TEST(SearchMemory, ALargeBatchLeavesNothingBehind)

@@ -84,6 +84,7 @@ EXPLAIN (COSTS OFF) SELECT id FROM parts WHERE v <-> '[1,2,3]' < 6 ORDER BY v <-
 SELECT array_agg(id ORDER BY id) FROM (SELECT id FROM parts WHERE v <-> '[1,2,3]' < 6 ORDER BY v <-> '[1,2,3]' LIMIT 100) s;
 SET enable_indexscan = off;
 SELECT array_agg(id ORDER BY id) FROM (SELECT id FROM parts WHERE v <-> '[1,2,3]' < 6 ORDER BY v <-> '[1,2,3]' LIMIT 100) s;
+RESET enable_indexscan;
 DROP TABLE parts;
 
 -- row security: no condition sees a row before the policy has

@@ -49,7 +49,7 @@ TEST(SearchMemory, SearchesForManyResultsGoInSeveralBatches)
     TestServer server;
     EngineClient client(server.path());
     constexpr std::uint32_t rows = 50000;
-    constexpr int searches = 120;
+    constexpr int searches = 60;
     constexpr int most_under_way = 30;  // of a session
     const TestIndex index = TestIndex::random(rows, 4, Metric::l2);
     load(client, index, build(client, index));
@@ -58,14 +58,25 @@ TEST(SearchMemory, SearchesForManyResultsGoInSeveralBatches)
     state.widest = 0;
     state.held = true;
     const std::vector<float> query = index.random_rows(1, 7);
+    const auto send = [&](EngineClient& session) {
+        session.send(MessageType::search, EngineClient::bytes_of(search_request(index, rows)),
+                     EngineClient::bytes_of_all(query));
+    };
+    const auto wait_for = [end = Clock::now() + std::chrono::seconds(20)](const auto& what) {
+        while (!what() && Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    // The others come while the first is under way.
+    state.searches = 0;
+    send(client);
+    wait_for([&] { return state.searches == 1; });
     std::list<EngineClient> sessions;
     for (int i = 0; i < searches; ++i) {
         if (i % most_under_way == 0) sessions.emplace_back(server.path());
-        sessions.back().send(MessageType::search, EngineClient::bytes_of(search_request(index, rows)),
-                             EngineClient::bytes_of_all(query));
+        send(sessions.back());
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    wait_for([&] { return server.engine().in_flight == searches + 1; });
     state.held = false;
+    EXPECT_EQ(decode_outcome(client.receive()).results.size(), rows);
     for (EngineClient& session : sessions) {
         for (int i = 0; i < most_under_way; ++i) EXPECT_EQ(decode_outcome(session.receive()).results.size(), rows);
     }

@@ -338,7 +338,7 @@ Place place_below(const Plan* plan, Place place)
     if (reads_all_first(plan)) return {false, place.splits};
     switch (nodeTag(plan)) {
         case T_Limit: {
-            const Node* count = reinterpret_cast<const Limit*>(plan)->limitCount;
+            Node* count = reinterpret_cast<const Limit*>(plan)->limitCount;
             const bool unlimited = count == nullptr || (IsA(count, Const) && castNode(Const, count)->constisnull);
             return {place.stops_early || !unlimited, place.splits};
         }

@@ -63,6 +63,7 @@ Path* with_partition_search(Path* path)
         auto* copy = makeNode(ProjectionPath);
         *copy = *projection;
         copy->subpath = below;
+        copy->path.parallel_safe = below->parallel_safe;
         return &copy->path;
     }
     if (!IsA(path, MergeAppendPath) || !merges_knn_scans(reinterpret_cast<MergeAppendPath*>(path))) return path;

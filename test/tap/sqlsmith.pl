@@ -1,5 +1,5 @@
 # sqlsmith's statements about tables, indexes, policies, partitions and views of pgwarp's end no server, and meet no
-# internal error.
+# internal error, while another session writes, vacuums and checkpoints.
 #   PGWARP_SQLSMITH_SECONDS   how long (30)
 #   PGWARP_SEED               sqlsmith's (unset: another one each time, which is told)
 use strict;
@@ -68,6 +68,21 @@ $node->safe_psql('postgres', q{
 } =~ s/\tVACUUM ANALYZE;\n//r);
 $node->safe_psql('postgres', 'VACUUM ANALYZE');
 
+# The other session: sqlsmith rolls all that it does back, so nobody else changes the tables for good.
+my @writes = (map { "UPDATE $_ SET v = random_vector() WHERE id % 50 = (random() * 50)::int" } 'items', 'parts', 'guarded');
+push @writes, 'DELETE FROM items WHERE id % 30 = (random() * 30)::int',
+	'INSERT INTO items SELECT i, i % 7, NULL, w, w FROM generate_series(1, 500) i, random_vector() w WHERE i % 30 = (random() * 30)::int',
+	'VACUUM items', 'VACUUM parts, guarded', 'CHECKPOINT';
+my ($to_writer, $from_writer, $written) = ('', '', 0);
+my $writer = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ], '<', \$to_writer, '>', \$from_writer, '2>', \my $refused);
+
+sub write_on
+{
+	my $done = () = $from_writer =~ /^done$/mg;
+	$to_writer .= $writes[ $written++ % @writes ] . ";\n\\echo done\n" if $done == $written;
+	$writer->pump_nb;
+}
+
 # A third of the time each: the indexes preferred, plans by cost, and every plan tried in a worker.
 my $queries = 0;
 my @settings = ('enable_seqscan = off', 'enable_seqscan = on', $node->pg_version >= 16 ? 'debug_parallel_query = on' : 'force_parallel_mode = on');
@@ -80,7 +95,7 @@ for my $part (0 .. $#settings)
 	{
 		my $smith = IPC::Run::start([ 'sqlsmith', '--exclude-catalog', '--verbose', '--seed=' . ($seed + $part + 1000 * $again++), '--target=' . $node->connstr('postgres') . ' user=smith' ],
 			'<', \undef, '>', \my $out, '2>', \my $err);
-		while (time < $until && $smith->pumpable) { eval { $smith->pump_nb }; select undef, undef, undef, 0.1 }
+		while (time < $until && $smith->pumpable) { eval { $smith->pump_nb }; write_on(); select undef, undef, undef, 0.1 }
 		$smith->signal('TERM');
 		$smith->finish;
 		# A sign for each statement: done, refused, timed out, or the connection was lost.
@@ -88,7 +103,12 @@ for my $part (0 .. $#settings)
 	}
 }
 
+$to_writer .= "\\q\n";
+$writer->finish;
+
 cmp_ok($queries, '>', 50, "$queries statements");
+cmp_ok($written, '>', 20, "$written statements beside them");
+is(join("\n", grep { !/deadlock/ } $refused =~ /^.*(?:ERROR|FATAL):.*$/mg), '', 'none of those met an error but a deadlock');
 my $log = slurp_file($node->logfile);
 unlike($log, qr/terminated by signal|PANIC|TRAP|wrong distance|wrong included/, 'the server did not crash, and no distance was wrong');
 # The parser and functions of PostgreSQL have internal errors for what no statement of use gives them. Those of pgwarp's own

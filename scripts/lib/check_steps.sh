@@ -42,13 +42,14 @@ format_tree()
 
 check_format() { counted_step "clang-format" format_tree; }
 
+# Configure a folder and build it, or one target of it: [build_target=NAME] build_engine BUILD [CMAKE FLAG...]
 build_engine()
 {
     local build=$1 launcher=()
     shift
     ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
     cmake -S "$root_dir" -B "$root_dir/$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo $check_flags "${launcher[@]}" "$@" &&
-        cmake --build "$root_dir/$build" -j "$jobs"
+        cmake --build "$root_dir/$build" -j "$jobs" ${build_target:+--target "$build_target"}
 }
 
 run_ctest()

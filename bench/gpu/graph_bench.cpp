@@ -130,27 +130,30 @@ Measured Bench::measure(const ParameterList& settings, std::size_t ef, std::size
     const std::size_t dimensions = data.dimensions;
     const std::size_t width = std::min(width_of(searcher, k), mirror.rows());
     const std::size_t kept = std::max(ef, width);
-    cuda::DeviceArray<float> queries(memory, count * dimensions, "bench", lease);
-    cuda::DeviceArray<double> values(memory, count * width, "bench", lease);
-    cuda::DeviceArray<std::uint32_t> rows(memory, count * width, "bench", lease);
-    cuda::DeviceArray<std::uint32_t> found(memory, count, "bench", lease);
+    // Recall is that of whole batches with at least 1,000 queries together, however small the timed one is.
+    const std::size_t judged =
+        std::min(std::max(count, (1000 + count - 1) / count * count), data.asked() / count * count);
+    cuda::DeviceArray<float> queries(memory, judged * dimensions, "bench", lease);
+    cuda::DeviceArray<double> values(memory, judged * width, "bench", lease);
+    cuda::DeviceArray<std::uint32_t> rows(memory, judged * width, "bench", lease);
+    cuda::DeviceArray<std::uint32_t> found(memory, judged, "bench", lease);
     cuda::DeviceArray<cuda::graph::TraversalCounts> work(memory, count, "bench", lease);
     cuda::check(cudaMemcpyAsync(queries.data(), data.queries.data(), queries.bytes(), cudaMemcpyHostToDevice, lease),
                 "bench");
     const auto plan = cuda::graph::plan_search(mirror, settings, kept, width, count);
     if (plan.shape.shared_bytes > mirror.context().shared_bytes_per_block()) throw std::runtime_error("does not fit");
     cuda::DeviceArray<std::byte> workspace(memory, plan.workspace, "bench", lease);
-    const auto run = [&](bool count_work) {
-        for (std::size_t begin = 0; begin < count; begin += plan.count) {
+    const auto run = [&](std::size_t first, bool count_work) {
+        for (std::size_t begin = first; begin < first + count; begin += plan.count) {
             const auto some = cuda::graph::plan_search(mirror, settings, kept, width,
-                                                       std::min<std::size_t>(plan.count, count - begin));
+                                                       std::min<std::size_t>(plan.count, first + count - begin));
             // The shape is that of the whole batch.
             auto piece = some;
             piece.shape = plan.shape;
             cuda::graph::enqueue_search(
                 mirror, piece, queries.data() + begin * dimensions, nullptr, nullptr, workspace.data(),
                 {values.data() + begin * width, rows.data() + begin * width, found.data() + begin},
-                count_work ? work.data() + begin : nullptr, lease);
+                count_work ? work.data() + (begin - first) : nullptr, lease);
         }
     };
     cudaEvent_t start;
@@ -161,15 +164,16 @@ Measured Bench::measure(const ParameterList& settings, std::size_t ef, std::size
     const std::size_t repeats = arguments.number("repeat", 9);
     for (std::size_t i = 0; i < repeats + 2; ++i) {
         cuda::check(cudaEventRecord(start, lease), "bench");
-        run(false);
+        run(0, false);
         cuda::check(cudaEventRecord(stop, lease), "bench");
         cuda::check(cudaEventSynchronize(stop), "bench");
         float milliseconds = 0;
         cuda::check(cudaEventElapsedTime(&milliseconds, start, stop), "bench");
         if (i >= 2) times.push_back(milliseconds);
     }
-    run(true);
-    std::vector<std::uint32_t> host_rows(count * width);
+    run(0, true);
+    for (std::size_t first = count; first < judged; first += count) run(first, false);
+    std::vector<std::uint32_t> host_rows(judged * width);
     std::vector<cuda::graph::TraversalCounts> host_work(count);
     cuda::check(cudaMemcpyAsync(host_rows.data(), rows.data(), rows.bytes(), cudaMemcpyDeviceToHost, lease), "bench");
     cuda::check(cudaMemcpyAsync(host_work.data(), work.data(), work.bytes(), cudaMemcpyDeviceToHost, lease), "bench");
@@ -178,7 +182,7 @@ Measured Bench::measure(const ParameterList& settings, std::size_t ef, std::size
     cuda::check(cudaEventDestroy(stop), "bench");
     Measured measured;
     measured.milliseconds = median(times);
-    measured.recall = recall_of(truth, host_rows.data(), count, k, width);
+    measured.recall = recall_of(truth, host_rows.data(), judged, k, width);
     measured.shape = plan.shape;
     for (const auto& counts : host_work) {
         measured.turns += counts.turns / static_cast<double>(count);

@@ -147,35 +147,36 @@ struct Recall {
     double share = 0;  // recall@k
 };
 
-template <class RowAt>
-Recall recall_of(const std::vector<std::vector<RowResult>>& truth, std::size_t count, std::size_t k,
-                 const RowAt& row_at)
+// Over the queries that have an answer.
+Recall recall_of(const std::vector<std::vector<RowResult>>& truth, const std::vector<std::vector<RowResult>>& answers,
+                 std::size_t k)
 {
     Recall recall;
-    for (std::size_t q = 0; q < count; ++q) {
+    double queries = 0;
+    for (std::size_t q = 0; q < answers.size(); ++q) {
+        if (answers[q].empty()) continue;
+        queries += 1;
         std::vector<std::uint32_t> wanted;
         for (std::size_t i = 0; i < k; ++i) wanted.push_back(truth[q][i].row);
         const std::uint32_t nearest = wanted[0];
         std::sort(wanted.begin(), wanted.end());
         std::size_t found = 0;
         bool among = false;
-        for (std::size_t i = 0; i < k; ++i) {
-            const std::uint32_t row = row_at(q, i);
+        for (const RowResult& answer : answers[q]) {
+            const std::uint32_t row = answer.row;
             found += std::binary_search(wanted.begin(), wanted.end(), row) ? 1 : 0;
             among = among || row == nearest;
         }
-        recall.first += row_at(q, 0) == nearest ? 1 : 0;
+        recall.first += answers[q][0].row == nearest ? 1 : 0;
         recall.among += among ? 1 : 0;
         recall.share += static_cast<double>(found) / static_cast<double>(k);
     }
-    const auto queries = static_cast<double>(count);
     return {recall.first / queries, recall.among / queries, recall.share / queries};
 }
 
 // Operands on the device: milliseconds of one batch, by events.
 double time_on_device(const Mirror& mirror, std::size_t count, std::size_t probes, std::size_t k,
-                      const float* host_queries, std::vector<std::uint32_t>& rows, std::vector<std::uint32_t>& found,
-                      bool profile)
+                      const float* host_queries, std::vector<std::uint32_t>& found, bool profile)
 {
     const auto lease = mirror.context().lease(cuda::Priority::search);
     cuda::MemoryPool& pool = mirror.context().pool();
@@ -220,9 +221,7 @@ double time_on_device(const Mirror& mirror, std::size_t count, std::size_t probe
         cuda::check(cudaEventElapsedTime(&milliseconds, start, stop), "bench");
         if (i >= 3 || profile) times.push_back(milliseconds);
     }
-    rows.resize(count * k);
     found.resize(count);
-    cuda::check(cudaMemcpy(rows.data(), numbers.data(), numbers.bytes(), cudaMemcpyDeviceToHost), "bench");
     cuda::check(cudaMemcpy(found.data(), counts.data(), counts.bytes(), cudaMemcpyDeviceToHost), "bench");
     return median(times);
 }
@@ -230,6 +229,7 @@ double time_on_device(const Mirror& mirror, std::size_t count, std::size_t probe
 struct HostTime {
     double median;
     double p99;
+    std::vector<std::vector<RowResult>> answers;  // of each query that a batch held; at least 1,000 queries, or all
 };
 
 HostTime time_host_to_host(const Searcher& searcher, const Data& data, std::size_t count, std::size_t probes,
@@ -237,6 +237,7 @@ HostTime time_host_to_host(const Searcher& searcher, const Data& data, std::size
 {
     std::vector<double> times;
     std::vector<std::vector<RowResult>> results;
+    std::vector<std::vector<RowResult>> answers(data.asked());
     const std::size_t repeats = count < 100 ? 1000 : 21;
     for (std::size_t i = 0; i < repeats; ++i) {
         SearchBatch batch;
@@ -248,9 +249,11 @@ HostTime time_host_to_host(const Searcher& searcher, const Data& data, std::size
         const auto begin = Clock::now();
         searcher.search(batch, results, pool);
         times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
+        std::copy(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(count),
+                  answers.begin() + static_cast<std::ptrdiff_t>(first));
     }
     std::sort(times.begin(), times.end());
-    return {times[times.size() / 2], times[times.size() * 99 / 100]};
+    return {times[times.size() / 2], times[times.size() * 99 / 100], std::move(answers)};
 }
 
 // The least that a batch needs: centroids and touched lists read once, and the products of all pairs.
@@ -332,16 +335,13 @@ void run(const Arguments& arguments)
                 const std::size_t batch = std::min(asked, data.asked());
                 for (const std::size_t asked_probes : arguments.numbers("probes", "8,16,32,64")) {
                     const std::size_t probes = std::min(asked_probes, lists_made);
-                    std::vector<std::uint32_t> rows;
                     std::vector<std::uint32_t> found;
-                    const double device =
-                        time_on_device(mirror, batch, probes, k, data.queries.data(), rows, found, profile);
+                    const double device = time_on_device(mirror, batch, probes, k, data.queries.data(), found, profile);
                     if (profile) continue;
-                    const Recall recall =
-                        recall_of(truth, batch, k, [&](std::size_t q, std::size_t i) { return rows[q * k + i]; });
                     const auto lost = std::count(found.begin(), found.end(), cuda::ivfadc::overflowed);
                     const HostTime host =
                         time_host_to_host(*searcher, data, batch, probes, k, batch < 1000 ? alone : pool);
+                    const Recall recall = recall_of(truth, host.answers, k);
                     const double roof = roofline_milliseconds(mirror, batch, probes);
                     const double queries = static_cast<double>(batch);
                     const double bytes = static_cast<double>(probes) / static_cast<double>(lists_made) *

@@ -71,7 +71,7 @@ $node->safe_psql('postgres', 'VACUUM ANALYZE');
 # The other session: sqlsmith rolls all that it does back, so nobody else changes the tables for good.
 my @writes = (map { "UPDATE $_ SET v = random_vector() WHERE id % 50 = (random() * 50)::int" } 'items', 'parts', 'guarded');
 push @writes, 'DELETE FROM items WHERE id % 30 = (random() * 30)::int',
-	'INSERT INTO items SELECT i, i % 7, NULL, w, w FROM generate_series(1, 500) i, random_vector() w WHERE i % 30 = (random() * 30)::int',
+	'INSERT INTO items SELECT i, i % 7, NULL, w, w, (random() * 255)::int::bit(8) FROM generate_series(1, 500) i, random_vector() w WHERE i % 30 = (random() * 30)::int',
 	'VACUUM items', 'VACUUM parts, guarded', 'CHECKPOINT';
 my ($to_writer, $from_writer, $written) = ('', '', 0);
 my $writer = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ], '<', \$to_writer, '>', \$from_writer, '2>', \my $refused);

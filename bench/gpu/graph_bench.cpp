@@ -130,7 +130,7 @@ Measured Bench::measure(const ParameterList& settings, std::size_t ef, std::size
     const std::size_t dimensions = data.dimensions;
     const std::size_t width = std::min(width_of(searcher, k), mirror.rows());
     const std::size_t kept = std::max(ef, width);
-    // Recall is that of whole batches with at least 1,000 queries together, however small the timed one is.
+    // The timed batch may be one query: recall is measured over batches of at least 1,000 queries together.
     const std::size_t judged =
         std::min(std::max(count, (1000 + count - 1) / count * count), data.asked() / count * count);
     cuda::DeviceArray<float> queries(memory, judged * dimensions, "bench", lease);

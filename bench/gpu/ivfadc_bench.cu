@@ -229,7 +229,7 @@ double time_on_device(const Mirror& mirror, std::size_t count, std::size_t probe
 struct HostTime {
     double median;
     double p99;
-    std::vector<std::vector<RowResult>> answers;  // of each query that a batch held; at least 1,000 queries, or all
+    std::vector<std::vector<RowResult>> answers;  // by query; empty for a query that no batch held
 };
 
 HostTime time_host_to_host(const Searcher& searcher, const Data& data, std::size_t count, std::size_t probes,

@@ -52,7 +52,7 @@ sub random_table
 	my $table = {
 		name => "t$number", type => $type, dims => $type eq 'bit' ? 32 : $round->{dims}, metric => $metric,
 		operator => $operators{$type}{$metric}, method => $round->{kind} eq 'exact' ? 'exact' : pick(@methods),
-		# Of few halves, of sums of halves and of single dimensions there are too few for distances to be all different.
+		# Distances of few halves, L1 distances of halves and those of one dimension have too few values to be all different.
 		ties => ($type eq 'bit' || ($type eq 'halfvec' && ($round->{dims} < 5 || $metric eq 'l1')) || $round->{dims} == 1 || chance(0.2)) ? 1 : 0,
 		nulls => chance(0.5) ? 1 : 0, layout => pick(@layouts), rows => $round->{kind} eq 'approximate' ? pick(60, 400, 2000, 5000) : pick(0, 7, 60, 200, 400, 400), policy => chance(0.35) };
 	$table->{duplicates} = $table->{method} eq 'exact' && chance(0.3) ? 1 : 0;

@@ -110,14 +110,31 @@ $writer->finish;
 cmp_ok($queries, '>', 50, "$queries statements");
 cmp_ok($written, '>', scalar @writes, "$written statements beside them, each kind of them");
 is(join("\n", grep { !/deadlock/ } $refused =~ /^.*(?:ERROR|FATAL):.*$/mg), '', 'none of those met an error but a deadlock');
-my $log = slurp_file($node->logfile);
-unlike($log, qr/terminated by signal|PANIC|TRAP|wrong distance|wrong included/, 'the server did not crash, and no distance was wrong');
 # The parser and functions of PostgreSQL have internal errors for what no statement of use gives them. Those of pgwarp's own
 # files, and of the planner, the executor, access methods and memory, to which its hooks and plans give something, count.
 my $ours = qr/[\w.]+\.cpp|(?:setrefs|createplan|planner|planmain|subselect|prep\w+|pathnode|pathkeys|costsize|relnode|joinrels|joinpath|allpaths|indxpath|equivclass|initsplan|plancat|exec\w+|node\w+|heapam\w*|index\w*|genam|tableam|relcache|plancache|snapmgr|resowner|mcxt|aset|bufmgr)\.c/;
-my @internal = grep { /LOCATION:\s+\w+, $ours:/ }
-	$log =~ /(ERROR:  XX00\d:.*\n(?:.*\n){0,3}?.*LOCATION:.*\n(?:.*STATEMENT:(?:.*\n)(?:\t.*\n)*)?)/g;
-is(join("\n", @internal), '', 'no internal error');
+
+# The crashes and the internal errors that a log tells. It is read by lines: of hours it is longer than a match can be.
+sub read_faults
+{
+	my ($file) = @_;
+	my (@crashes, @internal, $message);
+	my $end_message = sub { push @internal, $message if defined $message && $message =~ /LOCATION:\s+\w+, $ours:/; $message = undef };
+	open(my $log, '<', $file) or die "$file: $!\n";
+	while (my $line = <$log>)
+	{
+		push @crashes, $line if $line =~ /terminated by signal|PANIC|TRAP|wrong distance|wrong included/;
+		if ($line =~ /ERROR:  XX00\d:/) { $end_message->(); $message = $line }
+		elsif (defined $message && $line =~ /^\t|(?:DETAIL|HINT|CONTEXT|QUERY|LOCATION|STATEMENT):/) { $message .= $line }
+		else { $end_message->() }
+	}
+	$end_message->();
+	return (\@crashes, \@internal);
+}
+
+my ($crashes, $internal) = read_faults($node->logfile);
+is(join('', @$crashes), '', 'the server did not crash, and no distance was wrong');
+is(join("\n", @$internal), '', 'no internal error');
 is($node->safe_psql('postgres', "SELECT live_rows > 0 FROM pgwarp_check('$_', true)"), 't', "$_ is whole") for 'items_exact', 'items_graph', 'items_ivfadc', 'items_bits';
 $node->stop;
 done_testing();

@@ -167,7 +167,7 @@ my %shapes = (
 	distinct => sub {
 		my ($statement) = @_;
 		my $found = search($statement);
-		return pick("SELECT DISTINCT kind FROM ($found) s", "SELECT DISTINCT ON (kind) kind, d FROM ($found) s ORDER BY kind, d", "SELECT DISTINCT d, kind FROM ($found) s ORDER BY d LIMIT 5");
+		return pick("SELECT DISTINCT kind FROM ($found) s", "SELECT DISTINCT ON (kind) kind, d FROM ($found) s ORDER BY kind, d", "SELECT DISTINCT d, kind FROM ($found) s ORDER BY d, kind LIMIT 5");
 	},
 	distinct_distances => sub {
 		my ($statement) = @_;

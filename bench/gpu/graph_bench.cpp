@@ -131,8 +131,7 @@ Measured Bench::measure(const ParameterList& settings, std::size_t ef, std::size
     const std::size_t width = std::min(width_of(searcher, k), mirror.rows());
     const std::size_t kept = std::max(ef, width);
     // The timed batch may be one query: recall is measured over batches of at least 1,000 queries together.
-    const std::size_t judged =
-        std::min(std::max(count, (1000 + count - 1) / count * count), data.asked() / count * count);
+    const std::size_t judged = std::min((1000 + count - 1) / count * count, data.asked() / count * count);
     cuda::DeviceArray<float> queries(memory, judged * dimensions, "bench", lease);
     cuda::DeviceArray<double> values(memory, judged * width, "bench", lease);
     cuda::DeviceArray<std::uint32_t> rows(memory, judged * width, "bench", lease);

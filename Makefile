@@ -1,14 +1,14 @@
 # pgwarp.so by PGXS; pgwarp-engine by CMake.
 EXTENSION = pgwarp
 MODULE_big = pgwarp
-DATA = $(wildcard sql/pgwarp--*.sql)
+DATA = $(wildcard src/sql/pgwarp--*.sql)
 
 CXX_SOURCES = $(wildcard src/postgres/*.cpp src/postgres/*/*.cpp src/protocol/*.cpp) \
 	src/numeric/bits.cpp src/numeric/canonical.cpp src/numeric/hadamard.cpp
 OBJS = $(CXX_SOURCES:.cpp=.o)
 
-REGRESS = $(patsubst test/sql/%.sql,%,$(sort $(wildcard test/sql/*.sql)))
-REGRESS_OPTS = --inputdir=test --load-extension=pgwarp
+REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
+REGRESS_OPTS = --load-extension=pgwarp
 TAP_TESTS = 1
 PROVE_TESTS ?= test/tap/*.pl
 

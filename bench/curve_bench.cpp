@@ -23,8 +23,8 @@
 #include <sstream>
 
 #include "curve_data.h"
-#include "index/calibrate.h"
-#include "index/index.h"
+#include "methods/calibrate.h"
+#include "methods/method.h"
 #include "metric_names.h"
 #include "protocol/calibration.h"
 

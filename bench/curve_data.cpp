@@ -6,8 +6,8 @@
 
 #include "generated.h"
 #include "gpu/bench_data.h"
-#include "index/ivfadc/ivfadc.h"
 #include "matrix.h"
+#include "methods/ivfadc/ivfadc.h"
 #include "numeric/distance.h"
 
 namespace pgwarp::bench

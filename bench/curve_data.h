@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "index/index.h"
+#include "methods/method.h"
 
 namespace pgwarp::bench
 {

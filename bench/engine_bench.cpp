@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "engine_delta.h"
-#include "index/calibrate.h"
-#include "index/index.h"
+#include "methods/calibrate.h"
+#include "methods/method.h"
 #include "metric_names.h"
 #include "numeric/distance.h"
 #include "numeric/top_k.h"

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <memory>
 
-#include "engine/mirror.h"
-#include "engine/search.h"
-#include "index/arrays.h"
+#include "engine/mirror/mirror.h"
+#include "engine/search/search.h"
+#include "methods/arrays.h"
 #include "numeric/distance.h"
 #include "protocol/calibration.h"
 

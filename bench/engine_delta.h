@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "index/index.h"
+#include "methods/method.h"
 
 namespace pgwarp::bench
 {

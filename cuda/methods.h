@@ -1,7 +1,7 @@
 // The methods that devices serve.
 #pragma once
 
-#include "index/index.h"
+#include "methods/method.h"
 
 namespace pgwarp::cuda
 {

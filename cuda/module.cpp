@@ -9,10 +9,10 @@
 #include "device/context.h"
 #include "device/error.h"
 #include "device/hang.h"
-#include "engine/device_module.h"
-#include "index/device_wait.h"
-#include "index/index.h"
+#include "engine/device/device_module.h"
 #include "methods.h"
+#include "methods/device_wait.h"
+#include "methods/method.h"
 #include "protocol/messages.h"
 
 namespace pgwarp::cuda

@@ -21,9 +21,9 @@
 #include "cluster/update.h"
 #include "device/context.h"
 #include "device/error.h"
-#include "index/index.h"
-#include "index/ivfadc/ivfadc.h"
 #include "ivfadc/builder.h"
+#include "methods/ivfadc/ivfadc.h"
+#include "methods/method.h"
 #include "numeric/hadamard.h"
 #include "numeric/sample.h"
 

@@ -18,7 +18,7 @@
 
 #include "device/error.h"
 #include "exact/exact.h"
-#include "index/arrays.h"
+#include "methods/arrays.h"
 
 namespace pgwarp::cuda
 {

@@ -41,7 +41,7 @@
 #include "graph/device_search.h"
 #include "graph/graph.h"
 #include "graph_index.h"
-#include "index/graph/graph.h"
+#include "methods/graph/graph.h"
 
 namespace
 {

@@ -4,8 +4,8 @@
 
 #include "exact/exact.h"
 #include "graph/graph.h"
-#include "index/arrays.h"
-#include "index/ivfadc/ivfadc.h"
+#include "methods/arrays.h"
+#include "methods/ivfadc/ivfadc.h"
 
 namespace pgwarp::bench
 {

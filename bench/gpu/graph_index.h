@@ -10,7 +10,7 @@
 
 #include "bench_data.h"
 #include "device/context.h"
-#include "index/index.h"
+#include "methods/method.h"
 
 namespace pgwarp::bench
 {

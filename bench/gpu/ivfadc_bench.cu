@@ -28,11 +28,11 @@
 #include "bench_data.h"
 #include "device/context.h"
 #include "device/error.h"
-#include "index/arrays.h"
-#include "index/ivfadc/ivfadc.h"
 #include "ivfadc/builder.h"
 #include "ivfadc/device_search.h"
 #include "ivfadc/ivfadc.h"
+#include "methods/arrays.h"
+#include "methods/ivfadc/ivfadc.h"
 
 namespace
 {

@@ -12,8 +12,8 @@
 
 #include "bench_data.h"
 #include "device/context.h"
-#include "index/index.h"
 #include "methods.h"
+#include "methods/method.h"
 
 namespace
 {

@@ -6,9 +6,9 @@
 #include "cluster/staging.h"
 #include "device/context.h"
 #include "device/wait.h"
-#include "index/arrays.h"
-#include "index/clustering/clustering.h"
-#include "index/device_wait.h"
+#include "methods/arrays.h"
+#include "methods/clustering/clustering.h"
+#include "methods/device_wait.h"
 
 namespace pgwarp::cuda
 {

@@ -1,7 +1,7 @@
-// k-means as a build on the device: what src/index/clustering/clustering.h is on the CPU.
+// k-means as a build on the device: what src/methods/clustering/clustering.h is on the CPU.
 #pragma once
 
-#include "index/index.h"
+#include "methods/method.h"
 #include "protocol/clustering.h"
 
 namespace pgwarp::cuda

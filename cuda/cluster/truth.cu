@@ -9,7 +9,7 @@
 #include "cluster/row_products.h"
 #include "device/error.h"
 #include "device/wait.h"
-#include "index/calibrate.h"
+#include "methods/calibrate.h"
 
 namespace pgwarp::cuda
 {

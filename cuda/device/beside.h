@@ -4,7 +4,7 @@
 #include "device/context.h"
 #include "device/error.h"
 #include "device/wait.h"
-#include "index/index.h"
+#include "methods/method.h"
 
 namespace pgwarp::cuda
 {

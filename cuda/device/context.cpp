@@ -6,7 +6,7 @@
 
 #include "device/error.h"
 #include "device/wait.h"
-#include "index/device_wait.h"
+#include "methods/device_wait.h"
 
 namespace pgwarp::cuda
 {

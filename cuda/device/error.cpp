@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "index/index.h"
+#include "methods/method.h"
 
 namespace pgwarp::cuda
 {

@@ -3,7 +3,7 @@
 
 #include <new>
 
-#include "index/index.h"
+#include "methods/method.h"
 
 namespace pgwarp::cuda
 {

@@ -1,12 +1,12 @@
 // Tombstones on the device: the bitmap of dead rows as every method gets it, from which each makes what its kernels
-// read. Kept by version (index/row_bitmap.h).
+// read. Kept by version (methods/row_bitmap.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "device/context.h"
-#include "index/index.h"
+#include "methods/method.h"
 
 namespace pgwarp::cuda
 {

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "device/error.h"
-#include "index/device_wait.h"
+#include "methods/device_wait.h"
 
 namespace pgwarp::cuda
 {

@@ -1,5 +1,5 @@
 // Waiting for a device: every wait of the module goes through here, so that one without end is noticed
-// (index/device_wait.h).
+// (methods/device_wait.h).
 #pragma once
 
 #include <cuda_runtime_api.h>

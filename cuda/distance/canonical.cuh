@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "index/bounds.h"
+#include "methods/bounds.h"
 #include "numeric/metric.h"
 
 namespace pgwarp::cuda
@@ -106,7 +106,7 @@ __device__ inline double canonical_distance(Metric metric, const float* a, const
     return 0;
 }
 
-// What exact search emits for a row: for cosine a lower bound of the operator's distance (index/bounds.h).
+// What exact search emits for a row: for cosine a lower bound of the operator's distance (methods/bounds.h).
 __device__ inline double emitted_value(Metric metric, double distance)
 {
     return metric == Metric::cosine ? __dsub_rn(distance, cosine_slack) : distance;

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "index/bounds.h"
+#include "methods/bounds.h"
 #include "numeric/metric.h"
 
 #ifdef __CUDACC__

@@ -1,4 +1,4 @@
-// Exact search on the device: what src/index/exact/exact.h is on the CPU, with the same answers. Array: vectors
+// Exact search on the device: what src/methods/exact/exact.h is on the CPU, with the same answers. Array: vectors
 // [rows][dimensions], f32 or f16.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 #include "device/context.h"
 #include "exact/exact_search.h"
-#include "index/index.h"
+#include "methods/method.h"
 
 namespace pgwarp::cuda
 {

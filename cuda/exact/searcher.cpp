@@ -15,10 +15,10 @@
 #include "exact/small_search.h"
 #include "exact/staging.h"
 #include "exact/unit_rows.h"
-#include "index/arrays.h"
-#include "index/bounds.h"
-#include "index/device_wait.h"
-#include "index/exact/exact.h"
+#include "methods/arrays.h"
+#include "methods/bounds.h"
+#include "methods/device_wait.h"
+#include "methods/exact/exact.h"
 #include "numeric/distance.h"
 
 namespace pgwarp::cuda

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "exact/passes.h"
-#include "index/index.h"
+#include "methods/method.h"
 
 namespace pgwarp::cuda
 {

@@ -15,7 +15,7 @@
 #include "graph/graph.h"
 #include "graph/grouped.h"
 #include "graph/nearest.h"
-#include "index/graph/build_steps.h"
+#include "methods/graph/build_steps.h"
 #include "numeric/sample.h"
 
 namespace pgwarp::cuda::graph

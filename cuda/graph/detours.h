@@ -1,5 +1,5 @@
 // Pruning by rank (CAGRA, arXiv 2308.15136, section III-B) by a group of threads for each row, the same edges as
-// src/index/graph/edges.cpp draws. Free of CUDA: the group is given, as for searches (traversal.h).
+// src/methods/graph/edges.cpp draws. Free of CUDA: the group is given, as for searches (traversal.h).
 #pragma once
 
 #include <cstddef>

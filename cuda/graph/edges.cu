@@ -9,7 +9,7 @@
 #include "device/wait.h"
 #include "graph/detours.h"
 #include "graph/device_group.cuh"
-#include "index/graph/graph.h"
+#include "methods/graph/graph.h"
 
 namespace pgwarp::cuda::graph
 {

@@ -1,4 +1,4 @@
-// From the k-NN graph to the edges that searches follow, on the device: the same edges as src/index/graph/edges.h
+// From the k-NN graph to the edges that searches follow, on the device: the same edges as src/methods/graph/edges.h
 // draws from the same lists.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "device/context.h"
-#include "index/graph/edges.h"
+#include "methods/graph/edges.h"
 
 namespace pgwarp::cuda::graph
 {

@@ -3,15 +3,15 @@
 //   whole   everything on the device;
 //   ranked  (vectors = full) the vectors that rank lie in page-locked host memory.
 // What is found is the same in both, but where bytes don't tell near rows apart: then floats are compared in the first
-// and halves in the second. Rows as bytes, which searches go by where they can (index/graph/byte_choice.h), take the
+// and halves in the second. Rows as bytes, which searches go by where they can (methods/graph/byte_choice.h), take the
 // place of the halves where the index has full vectors. Where it has halves, bytes come in addition, if there is room.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "index/graph/graph.h"
 #include "ivfadc/layout.h"
+#include "methods/graph/graph.h"
 
 namespace pgwarp::cuda::graph
 {

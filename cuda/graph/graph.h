@@ -1,11 +1,12 @@
-// The method graph on the device, with the contract of src/index/graph (SONG; CAGRA, arXiv 2308.15136, for the build).
+// The method graph on the device, with the contract of src/methods/graph (SONG; CAGRA, arXiv 2308.15136, for the
+// build).
 #pragma once
 
 #include <memory>
 #include <span>
 
 #include "device/context.h"
-#include "index/index.h"
+#include "methods/method.h"
 
 namespace pgwarp::cuda::graph
 {

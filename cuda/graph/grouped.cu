@@ -11,7 +11,7 @@
 #include "exact/exact_search.h"
 #include "graph/entry.h"
 #include "graph/nearest.h"
-#include "index/graph/graph.h"
+#include "methods/graph/graph.h"
 #include "numeric/sample.h"
 #include "select/select.h"
 

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "device/context.h"
-#include "index/index.h"
+#include "methods/method.h"
 #include "numeric/metric.h"
 
 namespace pgwarp::cuda::graph

@@ -10,9 +10,9 @@
 #include "device/error.h"
 #include "device/wait.h"
 #include "graph/mirror_kernels.h"
-#include "index/arrays.h"
-#include "index/ivfadc/ivfadc.h"
 #include "ivfadc/mirror_kernels.h"
+#include "methods/arrays.h"
+#include "methods/ivfadc/ivfadc.h"
 
 namespace pgwarp::cuda::graph
 {

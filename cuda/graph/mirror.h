@@ -1,4 +1,4 @@
-// A graph index on the device: its stored arrays (index/graph/graph.h) as searches want them. Rows stay in row order,
+// A graph index on the device: its stored arrays (methods/graph/graph.h) as searches want them. Rows stay in row order,
 // as bytes or halves padded to whole pieces of 16 bytes, as floats, or as bits (RowForm); the seeds' halves lie
 // together. How much of it is on the device depends on the room there: form.h.
 #pragma once
@@ -17,8 +17,8 @@
 #include "graph/form.h"
 #include "graph/search_shape.h"
 #include "graph/view.h"
-#include "index/graph/edge_changes.h"
-#include "index/index.h"
+#include "methods/graph/edge_changes.h"
+#include "methods/method.h"
 
 namespace pgwarp::cuda::graph
 {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "device/error.h"
-#include "index/graph/graph.h"
 #include "ivfadc/layout.h"
 #include "ivfadc/values.cuh"
+#include "methods/graph/graph.h"
 
 namespace pgwarp::cuda::graph
 {

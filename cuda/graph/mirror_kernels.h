@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "index/graph/edge_changes.h"
+#include "methods/graph/edge_changes.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -40,7 +40,7 @@ void decode_halves(const __half* halves, const float* mean, float scale, std::ui
                    const std::uint32_t* numbers, std::size_t count, float* out, cudaStream_t stream);
 // Rows as they are compared as bytes (view.h), of codes [count][dimensions] and scales [count] as ivfadc/byte_rows.h
 // makes them: signed bytes [count][stride], zeros behind the dimensions, and terms with the bits of encode_byte_row()
-// (index/graph/byte_choice.h). squared: the metric is l2.
+// (methods/graph/byte_choice.h). squared: the metric is l2.
 void finish_byte_rows(const std::uint8_t* codes, const float* scales, std::size_t count, std::uint32_t dimensions,
                       std::uint32_t stride, bool squared, std::int8_t* out, float2* terms, cudaStream_t stream);
 

@@ -8,10 +8,10 @@
 #include "device/wait.h"
 #include "graph/mirror.h"
 #include "graph/mirror_kernels.h"
-#include "index/graph/byte_choice.h"
-#include "index/graph/graph.h"
 #include "ivfadc/byte_rows.h"
 #include "ivfadc/mirror_kernels.h"
+#include "methods/graph/byte_choice.h"
+#include "methods/graph/graph.h"
 
 namespace pgwarp::cuda::graph
 {

@@ -10,7 +10,7 @@
 #include "exact/exact_search.h"
 #include "exact/proposal_key.cuh"
 #include "exact/thresholds.h"
-#include "index/graph/graph.h"
+#include "methods/graph/graph.h"
 
 namespace pgwarp::cuda::graph
 {

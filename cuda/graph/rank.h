@@ -1,5 +1,5 @@
 // The last step of a search: the rows that were found, ranked by the values that are returned. Values have the bits of
-// src/index/graph/stored_rows.cpp.
+// src/methods/graph/stored_rows.cpp.
 #pragma once
 
 #include <cuda_runtime_api.h>

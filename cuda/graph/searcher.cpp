@@ -14,11 +14,11 @@
 #include "graph/rank.h"
 #include "graph/seeds.h"
 #include "graph/workspace.h"
-#include "index/bounds.h"
-#include "index/device_wait.h"
-#include "index/ordered_scan.h"
 #include "ivfadc/ordered_rows.h"
 #include "ivfadc/queries.h"
+#include "methods/bounds.h"
+#include "methods/device_wait.h"
+#include "methods/ordered_scan.h"
 
 namespace pgwarp::cuda::graph
 {

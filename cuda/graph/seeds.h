@@ -30,7 +30,7 @@ void choose_starts(const GraphView& view, const SearchShape& shape, const ivfadc
                    cudaStream_t stream);
 
 // out [count][words]: the bits of queries, or of rows, [count][dimensions]: those of project_row()
-// (index/graph/stored_rows.h).
+// (methods/graph/stored_rows.h).
 void project(const BitView& bits, const float* queries, std::uint32_t dimensions, std::uint32_t count,
              std::uint32_t* out, cudaStream_t stream);
 

@@ -8,7 +8,7 @@
 namespace pgwarp::cuda::graph
 {
 
-// As in index/graph/graph.h.
+// As in methods/graph/graph.h.
 inline constexpr std::uint32_t no_row_here = 0xffffffff;
 
 // What takes the place of a division by a small number: quotient(a, inverse_of(b)) = a / b for a, b below 2^16, b > 1.

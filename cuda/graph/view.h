@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "index/graph/graph.h"
 #include "ivfadc/view.h"
+#include "methods/graph/graph.h"
 #include "numeric/metric.h"
 
 namespace pgwarp::cuda::graph
@@ -23,7 +23,7 @@ struct BitView {
 // By what a traversal compares rows.
 enum class RowForm : std::uint8_t {
     halves,  // where neither of the next two serves
-    bytes,   // a quarter of what floats read, as on the CPU: where they tell near rows apart (index/graph/byte_rows.h)
+    bytes,  // a quarter of what floats read, as on the CPU: where they tell near rows apart (methods/graph/byte_rows.h)
     floats,  // where bytes don't, and full vectors are on the device
     bits,
 };

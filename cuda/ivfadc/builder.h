@@ -1,4 +1,4 @@
-// The ivfadc build on the device: the arrays, options and calibration that src/index/ivfadc/builder.cpp makes on the
+// The ivfadc build on the device: the arrays, options and calibration that src/methods/ivfadc/builder.cpp makes on the
 // CPU.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <span>
 
 #include "device/context.h"
-#include "index/index.h"
+#include "methods/method.h"
 
 namespace pgwarp::cuda
 {

@@ -1,4 +1,5 @@
-// Rows as residuals in bytes (codes = int8, src/index/ivfadc/byte_lists.h): made on the device, and laid out for scans.
+// Rows as residuals in bytes (codes = int8, src/methods/ivfadc/byte_lists.h): made on the device, and laid out for
+// scans.
 #pragma once
 
 #include <cuda_runtime_api.h>

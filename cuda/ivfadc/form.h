@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "index/ivfadc/ivfadc.h"
 #include "ivfadc/layout.h"
+#include "methods/ivfadc/ivfadc.h"
 
 namespace pgwarp::cuda::ivfadc
 {

@@ -1,11 +1,11 @@
-// The method ivfadc on the device, with the contract of src/index/ivfadc (Faiss paper, sections 2 and 5).
+// The method ivfadc on the device, with the contract of src/methods/ivfadc (Faiss paper, sections 2 and 5).
 #pragma once
 
 #include <memory>
 #include <span>
 
 #include "device/context.h"
-#include "index/index.h"
+#include "methods/method.h"
 
 namespace pgwarp::cuda::ivfadc
 {

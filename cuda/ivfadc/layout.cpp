@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "index/index.h"
+#include "methods/method.h"
 
 namespace pgwarp::cuda::ivfadc
 {

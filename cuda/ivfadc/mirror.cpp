@@ -7,11 +7,11 @@
 #include "cluster/hadamard.h"
 #include "device/error.h"
 #include "device/wait.h"
-#include "index/arrays.h"
-#include "index/ivfadc/build_arrays.h"
-#include "index/ivfadc/byte_lists.h"
 #include "ivfadc/byte_rows.h"
 #include "ivfadc/mirror_kernels.h"
+#include "methods/arrays.h"
+#include "methods/ivfadc/build_arrays.h"
+#include "methods/ivfadc/byte_lists.h"
 
 namespace pgwarp::cuda::ivfadc
 {

@@ -1,4 +1,5 @@
-// The device's copy of an ivfadc index: loaded from the stored arrays (src/index/ivfadc/ivfadc.h), laid out for scans.
+// The device's copy of an ivfadc index: loaded from the stored arrays (src/methods/ivfadc/ivfadc.h), laid out for
+// scans.
 //
 // Halves and codes are put in list-major order as they come. Where only full vectors are kept (refine = full) they stay
 // in row order and halves for the scan are made of them. Where bytes are kept (codes = int8) they are scanned, and
@@ -14,11 +15,11 @@
 #include <vector>
 
 #include "device/context.h"
-#include "index/index.h"
-#include "index/ivfadc/ivfadc.h"
 #include "ivfadc/form.h"
 #include "ivfadc/layout.h"
 #include "ivfadc/view.h"
+#include "methods/ivfadc/ivfadc.h"
+#include "methods/method.h"
 #include "numeric/rotation.h"
 
 namespace pgwarp::cuda::ivfadc

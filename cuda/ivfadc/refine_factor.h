@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "index/index.h"
+#include "methods/method.h"
 #include "numeric/parallel.h"
 
 namespace pgwarp::cuda::ivfadc

@@ -10,15 +10,15 @@
 #include "device/tombstones.h"
 #include "device/wait.h"
 #include "distance/canonical.h"
-#include "index/bounds.h"
-#include "index/device_wait.h"
-#include "index/ordered_scan.h"
 #include "ivfadc/device_search.h"
 #include "ivfadc/ivfadc.h"
 #include "ivfadc/mirror_kernels.h"
 #include "ivfadc/ordered_rows.h"
 #include "ivfadc/queries.h"
 #include "ivfadc/refine_factor.h"
+#include "methods/bounds.h"
+#include "methods/device_wait.h"
+#include "methods/ordered_scan.h"
 
 namespace pgwarp::cuda::ivfadc
 {

@@ -1,14 +1,15 @@
-// The values that searches return, computed by groups of 8 lanes, with the bits of src/index/ivfadc/vector_stores.cpp:
-// lane i holds the accumulator of src/numeric/canonical.cpp that takes the elements i, i + 8, ...
-// Values of rows kept as codes are asymmetric distances in single precision, as in src/index/ivfadc/code_store.cpp.
+// The values that searches return, computed by groups of 8 lanes, with the bits of
+// src/methods/ivfadc/vector_stores.cpp: lane i holds the accumulator of src/numeric/canonical.cpp that takes the
+// elements i, i + 8, ... Values of rows kept as codes are asymmetric distances in single precision, as in
+// src/methods/ivfadc/code_store.cpp.
 #pragma once
 
 #include <cfloat>
 #include <cstdint>
 
-#include "index/bounds.h"
 #include "ivfadc/remote_row.cuh"
 #include "ivfadc/view.h"
+#include "methods/bounds.h"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -67,7 +68,7 @@ __device__ inline double canonical_dot(const float* a, const float* b, std::uint
     return canonical_dot_of([&](std::uint32_t i) { return a[i]; }, [&](std::uint32_t i) { return b[i]; }, dimensions);
 }
 
-// lower_bound() of src/index/bounds.h.
+// lower_bound() of src/methods/bounds.h.
 __device__ inline double lower_bound_of(Metric metric, double value, double error, double query_norm)
 {
     if (metric == Metric::l2) {
@@ -218,7 +219,7 @@ __device__ inline double code_value(const MirrorView& mirror, const float* query
     return mirror.metric == Metric::cosine ? __dadd_rn(1.0, raw) : static_cast<double>(raw);
 }
 
-// Of a row that is kept as bytes alone: the bits of src/index/ivfadc/byte_store.cpp.
+// Of a row that is kept as bytes alone: the bits of src/methods/ivfadc/byte_store.cpp.
 __device__ inline double byte_value(const MirrorView& mirror, const float* query, std::uint32_t list,
                                     std::uint32_t position)
 {

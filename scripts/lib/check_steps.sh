@@ -183,18 +183,18 @@ device=cpu
 # The server must be able to read the tests, and root's home is closed to it.
 stage_tests()
 {
-    mkdir -p "$work/regress" && cp -a "$root_dir/test" "$work/" && chmod -R a+rX "$work/test"
+    mkdir -p "$work/regress" "$work/tests" && cp -a "$root_dir"/{sql,expected,test} "$work/tests/" && chmod -R a+rX "$work/tests"
 }
 
 # What `make installcheck` runs, but with all output in the work folder: run_regress [TEST...]
 run_regress()
 {
-    local tests=("$work"/test/sql/*.sql)
+    local tests=("$work"/tests/sql/*.sql)
     [ $# -eq 0 ] || tests=("${@/%/.sql}")
     tests=("${tests[@]##*/}")
     mapfile -t tests < <(own_part "${tests[@]}")
     cd "$work/regress" && rm -rf results &&
-        "$(pgxs_dir)/src/test/regress/pg_regress" --bindir="$pg_bin" --inputdir="$work/test" --load-extension=pgwarp \
+        "$(pgxs_dir)/src/test/regress/pg_regress" --bindir="$pg_bin" --inputdir="$work/tests" --load-extension=pgwarp \
             --dbname=contrib_regression "${tests[@]%.sql}" ||
         { head -n 400 regression.diffs; return 1; }
 }
@@ -229,7 +229,7 @@ check_regress()
 run_tap()
 {
     local files
-    cd "$work/test" || return
+    cd "$work/tests/test" || return
     if [ -n "${TAP:-}" ]; then read -ra files < <(printf 'tap/%s.pl ' $TAP); else files=(tap/*.pl); fi
     mapfile -t files < <(own_part "${files[@]}")
     as_server env PATH="$pg_bin:$PATH" TESTDIR="$1" TESTLOGDIR="$1/tmp_check/log" TESTDATADIR="$1/tmp_check" PGPORT=65432 PGWARP_DEVICE="$device" \

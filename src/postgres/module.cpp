@@ -1,14 +1,14 @@
 // The library's entry point.
 #include "postgres/postgres_headers.h"
 
-#include "postgres/engine/launcher.h"
-#include "postgres/executor/index_only_path.h"
+#include "postgres/client/launcher.h"
 #include "postgres/executor/knn_batch.h"
 #include "postgres/executor/knn_filter.h"
 #include "postgres/executor/limit_hint.h"
-#include "postgres/executor/ordered_path.h"
 #include "postgres/executor/partition_search.h"
 #include "postgres/executor/subplan_batch.h"
+#include "postgres/planner/index_only_path.h"
+#include "postgres/planner/ordered_path.h"
 #include "postgres/settings.h"
 
 extern "C" {

@@ -1,6 +1,6 @@
 #include "postgres/settings.h"
 
-#include "postgres/engine/engine_process.h"
+#include "postgres/client/engine_process.h"
 #include "postgres/postgres_headers.h"
 #include "postgres/storage/fault_point.h"
 

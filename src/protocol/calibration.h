@@ -9,7 +9,7 @@
 namespace pgwarp
 {
 
-// What a calibrating build is given besides arrays of its index (src/index/METHOD/calibrator.h): live rows that are
+// What a calibrating build is given besides arrays of its index (src/methods/METHOD/calibrator.h): live rows that are
 // searched for, "calib_row" u32 [count][1], ascending and evenly spread over all rows, and what the index keeps of
 // them, "calib_query" u8 [count][bytes of a row]; and which rows are dead, bit i of word i / 64 for row i, "calib_dead"
 // u64

@@ -5,7 +5,7 @@
 
 #include "cluster/clustering.h"
 #include "device/context.h"
-#include "index/clustering/clustering.h"
+#include "methods/clustering/clustering.h"
 
 namespace pgwarp::test
 {

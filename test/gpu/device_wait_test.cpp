@@ -1,6 +1,6 @@
 // Waits for a device that hangs are overdue after their deadline, whether they wait for a stream, an event, answers or
 // what is read back.
-#include "index/device_wait.h"
+#include "methods/device_wait.h"
 
 #include <gtest/gtest.h>
 

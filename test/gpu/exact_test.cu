@@ -20,8 +20,8 @@
 #include "exact/exact.h"
 #include "exact/pace.h"
 #include "exact/wide_search.h"
-#include "index/arrays.h"
-#include "index/ordered_scan.h"
+#include "methods/arrays.h"
+#include "methods/ordered_scan.h"
 #include "shared_context.h"
 
 namespace pgwarp::cuda

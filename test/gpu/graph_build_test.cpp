@@ -9,10 +9,10 @@
 #include "graph/grouped.h"
 #include "graph/nearest.h"
 #include "graph_fixture.h"
-#include "index/arrays.h"
-#include "index/graph/edges.h"
-#include "index/graph/graph.h"
-#include "index/graph/nearest_rows.h"
+#include "methods/arrays.h"
+#include "methods/graph/edges.h"
+#include "methods/graph/graph.h"
+#include "methods/graph/nearest_rows.h"
 
 namespace pgwarp::test
 {

@@ -8,10 +8,10 @@
 #include <random>
 
 #include "graph_fixture.h"
-#include "index/graph/byte_choice.h"
-#include "index/graph/byte_rows.h"
-#include "index/graph/graph.h"
-#include "index/ivfadc/ivfadc.h"
+#include "methods/graph/byte_choice.h"
+#include "methods/graph/byte_rows.h"
+#include "methods/graph/graph.h"
+#include "methods/ivfadc/ivfadc.h"
 #include "numeric/half_codec.h"
 
 namespace pgwarp::test

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "graph/form.h"
-#include "index/graph/graph.h"
+#include "methods/graph/graph.h"
 
 namespace pgwarp::test
 {

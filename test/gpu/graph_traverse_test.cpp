@@ -12,10 +12,10 @@
 #include "graph/seeds.h"
 #include "graph_fixture.h"
 #include "host_group.h"
-#include "index/arrays.h"
-#include "index/graph/graph.h"
-#include "index/ivfadc/byte_lists.h"
-#include "index/ivfadc/ivfadc.h"
+#include "methods/arrays.h"
+#include "methods/graph/graph.h"
+#include "methods/ivfadc/byte_lists.h"
+#include "methods/ivfadc/ivfadc.h"
 
 namespace pgwarp::test
 {

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "cluster_fixture.h"
-#include "index/ivfadc/ivfadc.h"
 #include "ivfadc/builder.h"
 #include "ivfadc/ivfadc.h"
+#include "methods/ivfadc/ivfadc.h"
 
 namespace pgwarp::cuda
 {

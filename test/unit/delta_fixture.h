@@ -7,10 +7,10 @@
 #include <set>
 #include <vector>
 
-#include "engine/mirror.h"
-#include "engine/search.h"
-#include "index/arrays.h"
+#include "engine/mirror/mirror.h"
+#include "engine/search/search.h"
 #include "index_fixture.h"
+#include "methods/arrays.h"
 
 namespace pgwarp::test
 {

@@ -11,8 +11,8 @@
 #include "graph/form.h"
 #include "graph/search_shape.h"
 #include "host_group.h"
-#include "index/graph/edges.h"
-#include "index/graph/graph.h"
+#include "methods/graph/edges.h"
+#include "methods/graph/graph.h"
 
 namespace pgwarp::test
 {

@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "index/row_bitmap.h"
+#include "methods/row_bitmap.h"
 
 namespace pgwarp
 {

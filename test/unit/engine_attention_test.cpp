@@ -4,8 +4,8 @@
 
 #include <thread>
 
-#include "engine/attention.h"
-#include "engine/running_tasks.h"
+#include "engine/server/attention.h"
+#include "engine/server/running_tasks.h"
 #include "engine_fixture.h"
 
 namespace pgwarp

@@ -3,7 +3,7 @@
 
 #include <bit>
 
-#include "engine/error.h"
+#include "engine/server/error.h"
 #include "engine_fixture.h"
 
 namespace pgwarp

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/device.h"
-#include "engine/file_descriptor.h"
+#include "engine/device/device.h"
+#include "engine/server/file_descriptor.h"
 #include "protocol/messages.h"
 
 namespace pgwarp

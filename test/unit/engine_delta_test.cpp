@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "delta_fixture.h"
-#include "engine/delta_search.h"
-#include "engine/error.h"
+#include "engine/search/delta_search.h"
+#include "engine/server/error.h"
 #include "engine_fixture.h"
 
 namespace pgwarp

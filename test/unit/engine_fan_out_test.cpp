@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "delta_fixture.h"
-#include "engine/delta_search.h"
+#include "engine/search/delta_search.h"
 
 namespace pgwarp
 {

@@ -11,8 +11,8 @@
 #include <string>
 #include <thread>
 
-#include "engine/log.h"
-#include "engine/server.h"
+#include "engine/server/log.h"
+#include "engine/server/server.h"
 #include "engine_client.h"
 
 namespace pgwarp

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <random>
 
-#include "engine/decode.h"
+#include "engine/server/decode.h"
 #include "engine_fixture.h"
 
 namespace pgwarp

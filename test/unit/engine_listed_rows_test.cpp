@@ -1,4 +1,4 @@
-#include "engine/listed_rows.h"
+#include "engine/mirror/listed_rows.h"
 
 #include <gtest/gtest.h>
 

@@ -6,9 +6,9 @@
 #include <csignal>
 #include <filesystem>
 
-#include "engine/decode.h"
-#include "engine/options.h"
-#include "engine/process.h"
+#include "engine/server/decode.h"
+#include "engine/server/options.h"
+#include "engine/server/process.h"
 
 namespace pgwarp
 {

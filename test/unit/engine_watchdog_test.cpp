@@ -4,7 +4,7 @@
 #include <atomic>
 #include <thread>
 
-#include "engine/watchdog.h"
+#include "engine/server/watchdog.h"
 #include "protocol/exit_codes.h"
 
 namespace pgwarp

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "index/arrays.h"
-#include "index/graph/edge_changes.h"
-#include "index/graph/edges.h"
-#include "index/graph/graph.h"
 #include "index_fixture.h"
-#include "protocol/extension.h"
+#include "methods/arrays.h"
+#include "methods/graph/edge_changes.h"
+#include "methods/graph/edges.h"
+#include "methods/graph/graph.h"
+#include "protocol/merge_build.h"
 
 namespace pgwarp::test
 {

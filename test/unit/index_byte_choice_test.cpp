@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "index/graph/byte_choice.h"
-#include "index/graph/byte_rows.h"
-#include "index/graph/graph.h"
 #include "index_fixture.h"
+#include "methods/graph/byte_choice.h"
+#include "methods/graph/byte_rows.h"
+#include "methods/graph/graph.h"
 
 namespace pgwarp::test
 {

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <random>
 
-#include "index/arrays.h"
-#include "index/ivfadc/build_samples.h"
 #include "index_fixture.h"
+#include "methods/arrays.h"
+#include "methods/ivfadc/build_samples.h"
 #include "numeric/hash.h"
 #include "numeric/sample.h"
 #include "protocol/calibration.h"

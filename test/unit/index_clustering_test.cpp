@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "index/clustering/clustering.h"
+#include "methods/clustering/clustering.h"
 
 namespace pgwarp
 {

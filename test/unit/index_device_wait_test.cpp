@@ -1,5 +1,5 @@
 // The table of threads that wait for a device: deadlines, patience, and many threads at once.
-#include "index/device_wait.h"
+#include "methods/device_wait.h"
 
 #include <gtest/gtest.h>
 

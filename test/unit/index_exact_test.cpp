@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "index/bounds.h"
 #include "index_fixture.h"
+#include "methods/bounds.h"
 
 namespace pgwarp::test
 {

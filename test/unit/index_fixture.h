@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "index/index.h"
+#include "methods/method.h"
 
 namespace pgwarp::test
 {

@@ -9,9 +9,9 @@
 #include <string>
 
 #include "graph_pages.h"
-#include "index/graph/edge_changes.h"
-#include "index/graph/edges.h"
-#include "index/graph/graph.h"
+#include "methods/graph/edge_changes.h"
+#include "methods/graph/edges.h"
+#include "methods/graph/graph.h"
 
 namespace pgwarp::test
 {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "index/graph/graph.h"
-#include "index/graph/place_table.h"
+#include "methods/graph/graph.h"
+#include "methods/graph/place_table.h"
 
 namespace pgwarp::test
 {

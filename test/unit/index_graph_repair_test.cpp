@@ -7,10 +7,10 @@
 #include <string>
 
 #include "graph_pages.h"
-#include "index/graph/edges.h"
-#include "index/graph/graph.h"
-#include "index/graph/insertion.h"
-#include "index/graph/traversal.h"
+#include "methods/graph/edges.h"
+#include "methods/graph/graph.h"
+#include "methods/graph/insertion.h"
+#include "methods/graph/traversal.h"
 
 namespace pgwarp::test
 {

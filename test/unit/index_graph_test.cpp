@@ -7,15 +7,15 @@
 #include <random>
 #include <set>
 
-#include "index/arrays.h"
-#include "index/graph/byte_rows.h"
-#include "index/graph/edges.h"
-#include "index/graph/graph.h"
-#include "index/graph/nearest_rows.h"
-#include "index/graph/row_groups.h"
-#include "index/graph/traversal.h"
-#include "index/ordered_scan.h"
 #include "index_fixture.h"
+#include "methods/arrays.h"
+#include "methods/graph/byte_rows.h"
+#include "methods/graph/edges.h"
+#include "methods/graph/graph.h"
+#include "methods/graph/nearest_rows.h"
+#include "methods/graph/row_groups.h"
+#include "methods/graph/traversal.h"
+#include "methods/ordered_scan.h"
 #include "numeric/distance.h"
 #include "protocol/calibration.h"
 

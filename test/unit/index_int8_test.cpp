@@ -4,10 +4,10 @@
 #include <cstring>
 #include <limits>
 
-#include "index/arrays.h"
-#include "index/ivfadc/byte_lists.h"
-#include "index/ivfadc/ivfadc.h"
 #include "index_fixture.h"
+#include "methods/arrays.h"
+#include "methods/ivfadc/byte_lists.h"
+#include "methods/ivfadc/ivfadc.h"
 
 namespace pgwarp::test
 {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <random>
 
-#include "index/calibrate.h"
 #include "index_fixture.h"
+#include "methods/calibrate.h"
 #include "protocol/calibration.h"
 
 namespace pgwarp::test

@@ -1,5 +1,5 @@
 // What searchers make of a bitmap of dead rows is kept by the bitmap's version, and by nothing else.
-#include "index/row_bitmap.h"
+#include "methods/row_bitmap.h"
 
 #include <gtest/gtest.h>
 

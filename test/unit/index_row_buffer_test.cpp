@@ -5,7 +5,7 @@
 #include <random>
 #include <thread>
 
-#include "index/index.h"
+#include "methods/method.h"
 
 namespace pgwarp
 {

@@ -1,8 +1,8 @@
 #include "postgres/executor/answer_filter.h"
 
-#include "postgres/access/heap_prefetch.h"
-#include "postgres/executor/expression_walk.h"
 #include "postgres/executor/read_ahead.h"
+#include "postgres/planner/expression_walk.h"
+#include "postgres/scan/heap_prefetch.h"
 
 extern "C" {
 #include "access/tableam.h"

@@ -3,7 +3,7 @@
 // again. Only filters that say the same of a row whenever they are asked, and raise no error (read_ahead.h).
 #pragma once
 
-#include "postgres/engine/batch_search.h"
+#include "postgres/client/batch_search.h"
 
 extern "C" {
 #include "nodes/execnodes.h"

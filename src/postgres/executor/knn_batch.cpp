@@ -1,11 +1,11 @@
 // The executor's side of KnnBatch.
 #include "postgres/executor/knn_batch.h"
 
-#include "postgres/access/element_type.h"
-#include "postgres/access/query_value.h"
-#include "postgres/engine/index_state.h"
+#include "postgres/am/element_type.h"
+#include "postgres/client/index_state.h"
 #include "postgres/executor/custom_scan.h"
 #include "postgres/executor/knn_cache.h"
+#include "postgres/scan/query_value.h"
 #include "postgres/settings.h"
 #include "postgres/types/any_vector.h"
 

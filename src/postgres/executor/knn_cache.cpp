@@ -1,8 +1,8 @@
 #include "postgres/executor/knn_cache.h"
 
-#include "postgres/access/index_options.h"
-#include "postgres/access/scan.h"
-#include "postgres/engine/index_searches.h"
+#include "postgres/am/index_options.h"
+#include "postgres/client/index_searches.h"
+#include "postgres/scan/scan.h"
 
 extern "C" {
 #include "nodes/memnodes.h"

@@ -5,9 +5,9 @@
 #pragma once
 
 #include "numeric/metric.h"
-#include "postgres/access/heap_prefetch.h"
-#include "postgres/engine/batch_search.h"
+#include "postgres/client/batch_search.h"
 #include "postgres/executor/answer_filter.h"
+#include "postgres/scan/heap_prefetch.h"
 #include "protocol/parameters.h"
 
 extern "C" {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "postgres/access/filtered_scan.h"
 #include "postgres/executor/custom_scan.h"
 #include "postgres/executor/held_rows.h"
+#include "postgres/scan/filtered_scan.h"
 #include "postgres/settings.h"
 
 extern "C" {

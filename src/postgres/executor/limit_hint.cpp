@@ -2,11 +2,11 @@
 
 #include <cmath>
 
-#include "postgres/executor/expression_walk.h"
 #include "postgres/executor/knn_batch.h"
 #include "postgres/executor/knn_filter.h"
 #include "postgres/executor/partition_search.h"
 #include "postgres/executor/scan_watch.h"
+#include "postgres/planner/expression_walk.h"
 
 extern "C" {
 #include "executor/executor.h"

@@ -3,12 +3,12 @@
 
 #include <cmath>
 
-#include "postgres/access/scan.h"
-#include "postgres/engine/index_searches.h"
+#include "postgres/client/index_searches.h"
 #include "postgres/executor/custom_scan.h"
 #include "postgres/executor/knn_cache.h"
 #include "postgres/executor/knn_filter.h"
 #include "postgres/executor/partition_merge.h"
+#include "postgres/scan/scan.h"
 #include "postgres/settings.h"
 
 extern "C" {

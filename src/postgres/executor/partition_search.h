@@ -11,7 +11,7 @@
 #pragma once
 
 #include "numeric/metric.h"
-#include "postgres/engine/batch_search.h"
+#include "postgres/client/batch_search.h"
 #include "postgres/executor/limit_hint.h"
 
 extern "C" {

@@ -1,8 +1,8 @@
 #include "postgres/executor/read_ahead.h"
 
 #include "postgres/executor/custom_scan.h"
-#include "postgres/executor/expression_walk.h"
 #include "postgres/executor/knn_batch.h"
+#include "postgres/planner/expression_walk.h"
 
 extern "C" {
 #include "catalog/pg_proc.h"

@@ -1,8 +1,8 @@
 #include "postgres/executor/scan_watch.h"
 
-#include "postgres/access/methods.h"
-#include "postgres/access/scan.h"
+#include "postgres/am/methods.h"
 #include "postgres/executor/partition_search.h"
+#include "postgres/scan/scan.h"
 
 extern "C" {
 #include "access/genam.h"

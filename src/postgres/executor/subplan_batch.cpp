@@ -1,9 +1,9 @@
 #include "postgres/executor/subplan_batch.h"
 
-#include "postgres/executor/expression_walk.h"
 #include "postgres/executor/knn_batch.h"
 #include "postgres/executor/read_ahead.h"
 #include "postgres/executor/subplan_search.h"
+#include "postgres/planner/expression_walk.h"
 #include "postgres/settings.h"
 
 extern "C" {

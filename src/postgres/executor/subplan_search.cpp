@@ -1,9 +1,9 @@
 #include "postgres/executor/subplan_search.h"
 
-#include "postgres/access/methods.h"
+#include "postgres/am/methods.h"
 #include "postgres/executor/custom_scan.h"
-#include "postgres/executor/expression_walk.h"
 #include "postgres/executor/read_ahead.h"
+#include "postgres/planner/expression_walk.h"
 
 extern "C" {
 #include "optimizer/optimizer.h"

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "postgres/engine/batch_search.h"
+#include "postgres/client/batch_search.h"
 #include "postgres/functions/query_round.h"
 #include "protocol/rungs.h"
 

@@ -1,10 +1,10 @@
 #include "postgres/functions/query_batch.h"
 
-#include "postgres/access/heap_prefetch.h"
-#include "postgres/access/scan.h"
-#include "postgres/engine/batch_search.h"
+#include "postgres/client/batch_search.h"
 #include "postgres/functions/exact_search.h"
 #include "postgres/functions/query_round.h"
+#include "postgres/scan/heap_prefetch.h"
+#include "postgres/scan/scan.h"
 #include "protocol/rungs.h"
 
 extern "C" {

@@ -2,7 +2,7 @@
 // distances.
 #pragma once
 
-#include "postgres/engine/loader.h"
+#include "postgres/client/loader.h"
 #include "postgres/functions/search_target.h"
 
 namespace pgwarp

@@ -1,8 +1,8 @@
 // One search of some queries of a batch, and how its results become their nearest rows.
 #pragma once
 
-#include "postgres/access/scan.h"
 #include "postgres/functions/neighbour_list.h"
+#include "postgres/scan/scan.h"
 
 namespace pgwarp
 {

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <limits>
 
-#include "postgres/access/query_value.h"
-#include "postgres/access/scan.h"
 #include "postgres/fmgr_cpp.h"
 #include "postgres/functions/neighbour_list.h"
 #include "postgres/functions/search_target.h"
+#include "postgres/scan/query_value.h"
+#include "postgres/scan/scan.h"
 #include "postgres/settings.h"
 
 extern "C" {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "numeric/hash.h"
-#include "postgres/access/element_type.h"
+#include "postgres/am/element_type.h"
 #include "postgres/functions/search_target.h"
 #include "postgres/types/any_vector.h"
 

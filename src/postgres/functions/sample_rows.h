@@ -1,7 +1,7 @@
 // A column's values, or a sample of them, on their way to a build in the engine.
 #pragma once
 
-#include "postgres/access/engine_build.h"
+#include "postgres/build/engine_build.h"
 
 extern "C" {
 #include "nodes/pg_list.h"

@@ -1,7 +1,7 @@
 #include "postgres/functions/search_target.h"
 
-#include "postgres/access/methods.h"
-#include "postgres/engine/loader.h"
+#include "postgres/am/methods.h"
+#include "postgres/client/loader.h"
 #include "postgres/types/any_vector.h"
 
 extern "C" {

@@ -1,8 +1,8 @@
 // An index as SQL functions search it: opened with the caller's rights, read under the active snapshot.
 #pragma once
 
-#include "postgres/access/heap_distance.h"
 #include "postgres/functions/visible_rows.h"
+#include "postgres/scan/heap_distance.h"
 
 namespace pgwarp
 {

@@ -1,6 +1,6 @@
 #include "postgres/functions/vector_source.h"
 
-#include "postgres/access/element_type.h"
+#include "postgres/am/element_type.h"
 
 extern "C" {
 #include "utils/lsyscache.h"

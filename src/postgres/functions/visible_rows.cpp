@@ -1,7 +1,7 @@
 #include "postgres/functions/visible_rows.h"
 
 #include "numeric/hash.h"
-#include "postgres/access/heap_prefetch.h"
+#include "postgres/scan/heap_prefetch.h"
 
 namespace pgwarp
 {

@@ -2,7 +2,7 @@
 // who wants to join the table on ctid needs the tuple of the chain that is visible.
 #pragma once
 
-#include "postgres/access/heap_distance.h"
+#include "postgres/scan/heap_distance.h"
 
 namespace pgwarp
 {

@@ -1,6 +1,6 @@
 #include "postgres/storage/fault_point.h"
 
-#include "postgres/engine/shared_slot.h"
+#include "postgres/client/shared_slot.h"
 
 #include <unistd.h>
 #include <climits>

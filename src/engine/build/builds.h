@@ -1,0 +1,112 @@
+// Index builds: rows collected from several connections, one build run on its own thread, the arrays read back.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <span>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/server/attention.h"
+#include "engine/server/error.h"
+#include "methods/method.h"
+#include "protocol/messages.h"
+
+namespace pgwarp
+{
+
+inline constexpr int build_nice = 5;  // of the threads that build: queries come first where cores are short
+
+// What a finished build has to tell.
+struct BuildOutcome {
+    std::uint64_t rows = 0;
+    Calibration calibration;
+    ParameterList options;
+    std::vector<ArrayShape> arrays;
+};
+
+using BuilderMaker = std::unique_ptr<Builder> (*)(const IndexShape& shape, const ParameterList& options);
+// What makes the builder for a kind of build; null when the method has none.
+BuilderMaker maker_of(const MethodDescriptor& method, BuildKind kind);
+
+class Build
+{
+public:
+    // second: builds when the first runs out of device memory; may be null.
+    Build(std::uint64_t owner, const BuildBeginRequest& request, const MethodDescriptor& method,
+          const MethodDescriptor* second);
+
+    std::uint64_t owner() const { return owner_; }
+    const IndexShape& shape() const { return shape_; }
+    void cancel() { cancel_.cancel(); }
+
+    // Checks the rows and adds them; from any thread, until the run begins. Throws BadRequest.
+    void append(std::span<const Tid> tids, std::span<const float> vectors);
+    // Takes a piece of an array of the index that is extended. From one thread at a time. Throws BadRequest.
+    void give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes);
+    // Closes the collecting phase; throws BadRequest when that was done before.
+    void close();
+    // Runs the build after close(). Throws what the builder throws.
+    BuildOutcome run(const std::function<void(const ProgressReply&)>& progress, ThreadPool& pool);
+    // Copies a part of an array after run(). Throws BadRequest.
+    void read(std::uint32_t array, std::uint64_t offset, std::span<std::byte> out) const;
+
+private:
+    enum class Phase { collecting, running, done, failed };
+    void run_builder(const BuildProgress& progress, ThreadPool& pool);
+    void read_tids(const ArrayShape& array, std::uint64_t offset, std::span<std::byte> out) const;
+
+    const std::uint64_t owner_;
+    const IndexShape shape_;
+    CancelToken cancel_;
+    std::shared_mutex phase_mutex_;  // shared by those who append
+    std::atomic<Phase> phase_{Phase::collecting};
+    std::atomic<bool> refused_{false};  // rows that must not be built with lie among the others
+    RowBuffer rows_;
+    std::unique_ptr<Builder> builder_;
+    std::unique_ptr<Builder> second_;
+    std::vector<ArrayShape> arrays_;
+    std::size_t own_arrays_ = 0;  // of them, in front: the tids, which the engine serves itself
+};
+
+class Builds
+{
+public:
+    Builds(ThreadPool& pool, Attention& attention) : pool_(pool), attention_(attention) {}
+    ~Builds() { stop(); }
+
+    std::uint64_t begin(std::uint64_t owner, const BuildBeginRequest& request, const MethodDescriptor& method,
+                        const MethodDescriptor* second);
+    // Throws UnknownBuild.
+    std::shared_ptr<Build> find(std::uint64_t token);
+    std::shared_ptr<Build> find_owned(std::uint64_t token, std::uint64_t owner);
+    void end(std::uint64_t token, std::uint64_t owner);
+    void connection_closed(std::uint64_t connection);
+    std::uint32_t count() const;
+
+    // Runs a build on a thread of its own. One of the two last callbacks is called on it.
+    void start(std::shared_ptr<Build> build, std::function<void(const ProgressReply&)> progress,
+               std::function<void(const BuildOutcome&)> done, std::function<void(const ErrorReply&)> failed);
+    // Cancels and waits for all.
+    void stop();
+
+private:
+    BuildOutcome run_build(Build& build, const std::function<void(const ProgressReply&)>& progress);
+
+    ThreadPool& pool_;
+    Attention& attention_;
+    mutable std::mutex mutex_;
+    std::condition_variable idle_;
+    std::unordered_map<std::uint64_t, std::shared_ptr<Build>> builds_;
+    std::map<std::uint64_t, std::weak_ptr<Build>> running_;
+    std::uint64_t runs_ = 0;
+};
+
+}  // namespace pgwarp

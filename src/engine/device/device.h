@@ -1,0 +1,62 @@
+// The device that serves: the CPU, or the CUDA module where there is one.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/device/device_module.h"
+#include "engine/server/options.h"
+#include "methods/device_wait.h"
+#include "methods/method.h"
+#include "protocol/messages.h"
+
+namespace pgwarp
+{
+
+class Device
+{
+public:
+    // Opens what the options ask for. auto never fails; cuda throws std::runtime_error when there is none.
+    static std::unique_ptr<Device> open(const EngineOptions& options, std::size_t threads);
+    virtual ~Device();
+    Device(const Device&) = delete;
+    Device& operator=(const Device&) = delete;
+
+    // "cpu (AVX2, 2 threads)"
+    const std::string& description() const { return description_; }
+    virtual bool on_cuda() const { return module_ != nullptr; }
+
+    // Called before an allocation on a GPU fails for want of so many bytes; null = nobody. See device_module.h.
+    using Relief = std::function<void(std::int32_t gpu, std::uint64_t bytes)>;
+    virtual void set_relief(Relief relief);
+    // Of each GPU that serves.
+    virtual std::vector<PgwarpDeviceMemory> memory() const;
+
+    // What a search that waits for the device may still take; negative: it is overdue, and the device hangs. See
+    // methods/device_wait.h. Any thread, at any time; a device that hangs doesn't delay it.
+    DeviceClock::duration patience_left() const;
+    // For tests: waits as for a device that hangs for so long; on the CPU nothing is under way.
+    void hang(std::chrono::seconds duration) const;
+
+    // The descriptor to build and search with, and whether that is on the GPU. Null when nobody knows the method.
+    virtual const MethodDescriptor* method(Method method, MirrorDevice on, bool& on_cuda) const;
+    // The same for an index; throws BadRequest when it can't be served.
+    const MethodDescriptor& require_method(const IndexShape& shape, MirrorDevice on, bool& on_cuda) const;
+
+protected:
+    Device() = default;
+
+private:
+    bool open_module(const EngineOptions& options, std::string& why);
+
+    void* library_ = nullptr;
+    const PgwarpDeviceModule* module_ = nullptr;
+    std::string description_;
+    Relief relief_;
+};
+
+}  // namespace pgwarp

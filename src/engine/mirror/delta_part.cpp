@@ -1,0 +1,237 @@
+#include "engine/mirror/delta_part.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/mirror/listed_rows.h"
+#include "methods/arrays.h"
+#include "methods/calibrate.h"
+#include "methods/ivfadc/extender.h"
+#include "methods/ivfadc/ivfadc.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// A part goes into the next one unless it has so many times the rows: a row is moved few times, and parts are few.
+constexpr std::uint64_t growth = 8;
+
+// On a device one part holds up to so many times the rows that come after it: a search of it takes as long as any.
+constexpr std::uint64_t growth_on_device = 256;
+
+// What makes the searchers of parts. A device compares fresh rows while it searches the index: exact parts are made by
+// copying, and find all that there is.
+const MethodDescriptor* method_of_parts(const MethodDescriptor& method, std::uint64_t rows)
+{
+    if (method.exact_parts != nullptr) return method.exact_parts;
+    const MethodDescriptor* known = find_method(method.method);
+    if (known == nullptr || known->part_options == nullptr || known->make_extender == nullptr) return nullptr;
+    if (known->part_array == nullptr) return &method;
+    // An index that was built without rows has no lists: its fresh rows are searched as those of an exact one.
+    return rows == 0 ? find_method(Method::exact) : known;
+}
+
+std::vector<DeltaPart::Row> collect_rows(const LogViews& logs, const LogSpans& spans, std::size_t dimensions)
+{
+    std::vector<DeltaPart::Row> rows;
+    for (std::uint32_t log = 0; log < delta_log_count; ++log) {
+        const LogSpan& span = spans[log];
+        for_each_chunk(logs[log], dimensions, span.begin,
+                       [&](std::uint64_t position, const Tid* tids, const float* vectors, std::size_t count) {
+                           for (std::size_t i = 0; i < count && position + i < span.end; ++i) {
+                               rows.push_back({vectors + i * dimensions, delta_ordinal(log, position + i), tids[i]});
+                           }
+                       });
+    }
+    return rows;
+}
+
+// Loads rows [first, first + count) of those collected: from a chunk of a log, where they lie one behind another.
+void write_rows(const std::vector<DeltaPart::Row>& rows, std::uint64_t first, std::uint64_t count,
+                std::size_t dimensions, Searcher& searcher)
+{
+    const std::size_t row_bytes = dimensions * sizeof(float);
+    for (std::uint64_t done = 0; done < count;) {
+        const float* from = rows[first + done].vector;
+        std::uint64_t run = 1;
+        while (done + run < count && rows[first + done + run].vector == from + run * dimensions) ++run;
+        searcher.write("vectors", (first + done) * row_bytes, std::as_bytes(std::span(from, run * dimensions)));
+        done += run;
+    }
+}
+
+// Loads the rows of an exact part. What the parts hold whose place it takes is copied where they are.
+void load_rows(const DeltaPart& part, std::span<const DeltaPartPtr> replaced, std::size_t dimensions,
+               Searcher& searcher)
+{
+    std::vector<std::uint64_t> taken(replaced.size(), 0);  // rows of each
+    std::uint64_t to = 0;
+    for (std::size_t log = 0; log < delta_log_count; ++log) {
+        const std::uint64_t end = to + part.spans[log].rows();
+        for (std::size_t i = 0; i < replaced.size(); ++i) {
+            const std::uint64_t count = replaced[i]->spans[log].rows();
+            if (count > 0 && !searcher.copy_rows(*replaced[i]->searcher, taken[i], count, to))
+                write_rows(part.rows, to, count, dimensions, searcher);
+            taken[i] += count;
+            to += count;
+        }
+        write_rows(part.rows, to, end - to, dimensions, searcher);
+        to = end;
+    }
+}
+
+// An exact index of the rows as they are.
+void make_exact_searcher_of(DeltaPart& part, const PartRecipe& recipe, std::span<const DeltaPartPtr> replaced,
+                            ThreadPool& pool)
+{
+    const std::size_t dimensions = recipe.shape.dimensions;
+    const std::vector<ArrayShape> arrays = {
+        make_array_shape("vectors", ArrayType::f32, part.rows.size(), recipe.shape.dimensions)};
+    part.searcher = recipe.method->make_searcher(recipe.shape, recipe.options, arrays);
+    part.proposes_values = true;
+    part.on_device = true;
+    load_rows(part, replaced, dimensions, *part.searcher);
+    part.searcher->finish_load(pool);
+}
+
+// The lists of the plan's rows as far as parts know them.
+std::vector<std::uint32_t> known_lists(const PartPlan& plan, std::span<const DeltaPartPtr> parts)
+{
+    std::vector<std::uint32_t> lists(plan.rows, no_list);
+    for (const DeltaPartPtr& part : parts) {
+        std::size_t from = 0;
+        std::size_t to = 0;
+        for (std::size_t log = 0; log < delta_log_count; ++log) {
+            const std::size_t count = part->spans[log].rows();
+            if (count > 0 && !part->lists.empty()) {
+                const std::size_t first = to + (part->spans[log].begin - plan.spans[log].begin);
+                std::copy_n(part->lists.begin() + static_cast<std::ptrdiff_t>(from), count,
+                            lists.begin() + static_cast<std::ptrdiff_t>(first));
+            }
+            from += count;
+            to += plan.spans[log].rows();
+        }
+    }
+    return lists;
+}
+
+}  // namespace
+
+std::uint64_t DeltaPart::memory_bytes() const
+{
+    return rows.size() * sizeof(Row) + lists.size() * sizeof(std::uint32_t) + searcher->memory_bytes();
+}
+
+std::vector<std::uint64_t> DeltaPart::dead_rows(
+    const std::array<std::vector<std::uint64_t>, delta_log_count>& entries) const
+{
+    std::vector<std::uint64_t> bits;
+    std::size_t first = 0;
+    for (std::size_t log = 0; log < delta_log_count; ++log) {
+        const LogSpan& span = spans[log];
+        auto at = std::lower_bound(entries[log].begin(), entries[log].end(), span.begin);
+        for (; at != entries[log].end() && *at < span.end; ++at) {
+            bits.resize((rows.size() + 63) / 64);
+            const std::size_t row = first + (*at - span.begin);
+            bits[row / 64] |= std::uint64_t{1} << (row % 64);
+        }
+        first += span.rows();
+    }
+    return bits;
+}
+
+PartRecipe::PartRecipe(const IndexShape& given, const ParameterList& effective, std::uint64_t rows,
+                       std::span<const ArrayShape> arrays, const MethodDescriptor& used)
+    : shape(given), method(method_of_parts(used, rows)), exact_on_device(used.exact_parts != nullptr)
+{
+    if (!possible()) return;
+    shape.method = method->method;
+    if (shape.element != ElementType::bit) shape.element = ElementType::float32;  // as the rows arrive
+    const MethodDescriptor& known = *find_method(method->method);
+    options = known.part_options(method->method == used.method ? effective : ParameterList());
+    if (known.part_array == nullptr) return;
+    const ArrayShape* array = find_array(arrays, known.part_array);
+    if (array == nullptr) throw BadRequest("array \"" + std::string(known.part_array) + "\" is missing");
+    shared.push_back(*array);
+    shared_bytes.resize(array->bytes());
+    options.set("lists", static_cast<std::int64_t>(array->rows));
+}
+
+bool PartRecipe::takes(const ArrayShape& array) const
+{
+    return !shared.empty() && std::strcmp(array.name, shared.front().name) == 0;
+}
+
+PartPlan plan_part(const PartRecipe& recipe, const LogViews& logs, const std::vector<DeltaPartPtr>& parts)
+{
+    const std::uint64_t times = recipe.exact_on_device ? growth_on_device : growth;
+    PartPlan plan;
+    for (std::size_t log = 0; log < delta_log_count; ++log) {
+        plan.spans[log] = {logs[log].start, logs[log].end};
+        if (!parts.empty() && logs[log].known)
+            plan.spans[log].begin = std::max(logs[log].start, parts.back()->spans[log].end);
+        plan.rows += plan.spans[log].rows();
+    }
+    plan.kept = parts.size();
+    while (plan.kept > 0 && parts[plan.kept - 1]->rows.size() < times * plan.rows) {
+        --plan.kept;
+        for (std::size_t log = 0; log < delta_log_count; ++log) {
+            plan.rows += parts[plan.kept]->spans[log].rows();
+            plan.spans[log].begin -= parts[plan.kept]->spans[log].rows();
+        }
+    }
+    return plan;
+}
+
+std::uint64_t part_bytes(const PartRecipe& recipe, std::uint64_t rows)
+{
+    // Floats and halves of an exact index, bytes of an inverted file; and what is kept for each row.
+    const std::uint64_t width = recipe.shape.dimensions * (recipe.shared.empty() ? 6U : 1U);
+    return rows * (width + 64) + 2 * recipe.shared_bytes.size();
+}
+
+DeltaPartPtr make_part(const PartRecipe& recipe, const LogViews& logs, const PartPlan& plan,
+                       std::span<const DeltaPartPtr> parts, ThreadPool& pool)
+{
+    const std::size_t dimensions = recipe.shape.dimensions;
+    auto part = std::make_shared<DeltaPart>();
+    part->spans = plan.spans;
+    part->rows = collect_rows(logs, plan.spans, dimensions);
+    if (recipe.exact_on_device) {
+        make_exact_searcher_of(*part, recipe, parts.subspan(plan.kept), pool);
+        return part;
+    }
+    RowBuffer rows(dimensions);
+    for (const DeltaPart::Row& row : part->rows) rows.append({&row.tid, 1}, {row.vector, dimensions});
+
+    const auto builder = find_method(recipe.method->method)->make_extender(recipe.shape, recipe.options);
+    for (const ArrayShape& array : recipe.shared) builder->give(array, 0, recipe.shared_bytes);
+    if (!recipe.shared.empty()) {
+        const std::vector<std::uint32_t> lists = known_lists(plan, parts.subspan(plan.kept));
+        builder->give(make_array_shape(array_list_of_row, ArrayType::u32, plan.rows, 1), 0,
+                      std::as_bytes(std::span(lists)));
+    }
+    builder->run(rows, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
+
+    std::vector<ArrayShape> arrays = recipe.shared;
+    for (const ArrayShape& array : builder->arrays()) {
+        arrays.push_back(array);
+        if (std::strcmp(array.name, array_list_of_row) != 0) continue;
+        part->lists.resize(array.rows);
+        builder->read(array.name, 0, std::as_writable_bytes(std::span(part->lists)));
+    }
+    const std::uint64_t lists = recipe.shared.empty() ? 0 : recipe.shared.front().rows;
+    if (!part->lists.empty() && plan.rows <= few_rows_of_list * lists) {
+        part->searcher =
+            make_listed_rows(static_cast<Metric>(recipe.shape.metric), dimensions, part->rows, part->lists, lists);
+        return part;
+    }
+    part->searcher = recipe.method->make_searcher(recipe.shape, recipe.options, arrays);
+    for (const ArrayShape& array : recipe.shared) part->searcher->write(array.name, 0, recipe.shared_bytes);
+    feed_searcher(*builder, *part->searcher, pool);
+    return part;
+}
+
+}  // namespace pgwarp

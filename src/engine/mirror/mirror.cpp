@@ -1,0 +1,460 @@
+#include "engine/mirror/mirror.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <string>
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// How long a wide dispatch is to take: what else waits for the device has its turn after that.
+constexpr std::uint64_t batch_patience_ns = 20000000;
+constexpr std::size_t narrowest_wide_batch = 64;
+constexpr std::size_t first_wide_batch = 256;
+constexpr std::size_t widest_wide_batch = 4096;
+
+// Before any search was counted: float operations of the CPU, of as much weight as a short search.
+constexpr double guessed_ns = 1e6;
+constexpr double guessed_cost = 2e7;
+constexpr double counted_lately_ns = 200e6;
+
+// What comparing delta rows must have cost in all before anything is concluded from it, and how many it takes.
+constexpr std::uint64_t measured_ns = 500000;
+constexpr std::uint64_t remembered_ns = 20000000;  // of searches in the index
+constexpr std::uint64_t most_parts = 4;            // times the search in the index that they are believed to take
+constexpr std::uint64_t fewest_part_rows = 128;
+constexpr auto part_pause = std::chrono::seconds(30);  // after a part could not be made
+constexpr int part_patience = 4;  // after one was: as many times what it took, so that parts take a fifth of a thread
+
+bool is_named(const ArrayShape& array, const char* name)
+{
+    return std::strcmp(array.name, name) == 0;
+}
+bool is_tid_array(const ArrayShape& array)
+{
+    return is_named(array, array_tid_block) || is_named(array, array_tid_offset);
+}
+
+// The tids are the mirror's own; everything else is the method's.
+std::vector<ArrayShape> method_arrays(const std::vector<ArrayShape>& arrays)
+{
+    std::vector<ArrayShape> rest;
+    std::copy_if(arrays.begin(), arrays.end(), std::back_inserter(rest),
+                 [](const ArrayShape& a) { return !is_tid_array(a); });
+    return rest;
+}
+
+// Dispatches of about as many queries.
+std::size_t class_of(std::size_t queries)
+{
+    return std::min<std::size_t>(std::bit_width(queries), 15);
+}
+
+PartView view_part(DeltaPartPtr part, const Tombstones& dead)
+{
+    std::vector<std::uint64_t> bits = part->dead_rows(dead.log_entries);
+    if (bits.empty()) return {std::move(part), nullptr};
+    return {std::move(part), std::make_shared<const std::vector<std::uint64_t>>(std::move(bits)), new_bitmap_version()};
+}
+
+// The same view where the same rows of the part are dead as were.
+PartView view_again(const PartView& before, const Tombstones& dead)
+{
+    PartView now = view_part(before.part, dead);
+    const bool same =
+        (now.dead == nullptr) == (before.dead == nullptr) && (now.dead == nullptr || *now.dead == *before.dead);
+    return same ? before : now;
+}
+
+// Adds bits; whether any of them is new.
+bool add_bits(std::vector<std::uint64_t>& have, std::span<const std::uint64_t> more)
+{
+    std::uint64_t fresh = 0;
+    for (std::size_t i = 0; i < more.size(); ++i) {
+        fresh |= more[i] & ~have[i];
+        have[i] |= more[i];
+    }
+    return fresh != 0;
+}
+
+// Checks that both tid arrays are there, once, with a row each.
+void check_tid_arrays(const std::vector<ArrayShape>& arrays, std::uint64_t rows)
+{
+    int blocks = 0;
+    int offsets = 0;
+    for (const ArrayShape& array : arrays) {
+        if (!is_tid_array(array)) continue;
+        const bool block = is_named(array, array_tid_block);
+        (block ? blocks : offsets) += 1;
+        if (array.rows != rows || array.width != 1 || array.type != (block ? ArrayType::u32 : ArrayType::u16)) {
+            throw BadRequest("array of row addresses has another shape than the index");
+        }
+    }
+    if (blocks != 1 || offsets != 1) throw BadRequest("arrays of row addresses are missing");
+}
+
+std::uint64_t count_bits(const std::vector<std::uint64_t>& words)
+{
+    std::uint64_t bits = 0;
+    for (std::uint64_t word : words) bits += std::popcount(word);
+    return bits;
+}
+
+// The union of sorted positions.
+std::vector<std::uint64_t> merge_positions(const std::vector<std::uint64_t>& have, std::vector<std::uint64_t> more)
+{
+    std::sort(more.begin(), more.end());
+    std::vector<std::uint64_t> all;
+    all.reserve(have.size() + more.size());
+    std::merge(have.begin(), have.end(), more.begin(), more.end(), std::back_inserter(all));
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+}
+
+}  // namespace
+
+std::uint64_t Tombstones::bytes() const
+{
+    std::uint64_t values = rows.size();
+    for (const auto& entries : log_entries) values += entries.size();
+    return values * sizeof(std::uint64_t);
+}
+
+std::uint64_t MirrorSnapshot::plain_rows() const
+{
+    std::uint64_t rows = delta_rows();
+    for (const PartView& view : parts) rows -= view.part->rows.size();
+    return rows;
+}
+
+std::uint64_t MirrorSnapshot::delta_rows() const
+{
+    std::uint64_t rows = 0;
+    for (const DeltaView& log : logs) rows += log.rows();
+    return rows;
+}
+
+Mirror::Mirror(const MirrorKey& key, const IndexShape& shape, const ParameterList& options, std::uint64_t rows,
+               std::vector<ArrayShape> arrays, const MethodDescriptor& method, bool on_cuda)
+    : key_(key),
+      shape_(shape),
+      rows_(rows),
+      arrays_(std::move(arrays)),
+      on_cuda_(on_cuda),
+      written_(arrays_.size()),
+      copied_(arrays_.size()),
+      recipe_(shape, options, rows, arrays_, method),
+      wide_batch_(first_wide_batch),
+      counted_ns_(guessed_ns),
+      counted_cost_(guessed_cost)
+{
+    if (rows > std::numeric_limits<std::uint32_t>::max()) throw BadRequest("too many rows for one segment");
+    if (rows > 0 || !arrays_.empty()) check_tid_arrays(arrays_, rows);
+    searcher_ = method.make_searcher(shape, options, method_arrays(arrays_));
+    blocks_.resize(rows);
+    offsets_.resize(rows);
+    auto first = std::make_shared<MirrorSnapshot>();
+    first->dead = std::make_shared<Tombstones>();
+    snapshot_ = std::move(first);
+    touch();
+}
+
+void Mirror::claim(std::uint32_t array, std::uint64_t offset, std::uint64_t length)
+{
+    std::lock_guard lock(mutex_);
+    // Searchers lay the later arrays out by the earlier ones, and several connections may be sending.
+    while (first_open_ < array && copied_[first_open_] == arrays_[first_open_].bytes()) ++first_open_;
+    if (first_open_ < array) throw BadRequest("arrays out of order");
+    std::vector<Interval>& intervals = written_[array];
+    const auto after = std::lower_bound(intervals.begin(), intervals.end(), offset,
+                                        [](const Interval& interval, std::uint64_t at) { return interval.end <= at; });
+    if (after != intervals.end() && after->begin < offset + length) throw BadRequest("part of an array was sent twice");
+    const auto at = intervals.insert(after, {offset, offset + length});
+    // Neighbours grow together, so that a load in order keeps one interval.
+    if (const auto next = at + 1; next != intervals.end() && next->begin == at->end) {
+        at->end = next->end;
+        intervals.erase(next);
+    }
+    if (at != intervals.begin() && (at - 1)->end == at->begin) {
+        (at - 1)->end = at->end;
+        intervals.erase(at);
+    }
+}
+
+void Mirror::write(std::uint32_t array, std::uint64_t offset, std::span<const std::byte> bytes)
+{
+    if (array >= arrays_.size()) throw BadRequest("chunk of an unknown array");
+    const ArrayShape& shape = arrays_[array];
+    if (offset > shape.bytes() || bytes.size() > shape.bytes() - offset)
+        throw BadRequest("chunk past the end of its array");
+    if (bytes.empty()) return;
+    claim(array, offset, bytes.size());
+    if (is_named(shape, array_tid_block)) {
+        std::memcpy(reinterpret_cast<std::byte*>(blocks_.data()) + offset, bytes.data(), bytes.size());
+    } else if (is_named(shape, array_tid_offset)) {
+        std::memcpy(reinterpret_cast<std::byte*>(offsets_.data()) + offset, bytes.data(), bytes.size());
+    } else {
+        if (recipe_.takes(shape)) std::memcpy(recipe_.shared_bytes.data() + offset, bytes.data(), bytes.size());
+        searcher_->write(shape.name, offset, bytes);
+    }
+    std::lock_guard lock(mutex_);
+    copied_[array] += bytes.size();
+}
+
+void Mirror::check_complete() const
+{
+    std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < arrays_.size(); ++i) {
+        // No byte was sent twice: the number tells.
+        if (copied_[i] != arrays_[i].bytes()) {
+            throw BadRequest("array \"" + std::string(arrays_[i].name) + "\" was not sent whole");
+        }
+    }
+}
+
+void Mirror::finish_load(ThreadPool& pool)
+{
+    if (finished_) return;
+    searcher_->finish_load(pool);
+    finished_ = true;
+}
+
+void Mirror::add_delta(std::uint32_t log, std::uint64_t first, std::span<const Tid> tids,
+                       std::span<const float> vectors)
+{
+    if (vectors.size() != tids.size() * shape_.dimensions)
+        throw BadRequest("delta rows of another number of dimensions");
+    std::lock_guard extending(extend_mutex_);
+    const auto current = snapshot();
+    auto next = std::make_shared<MirrorSnapshot>(*current);
+    next->logs[log] = extend_delta(current->logs[log], metric(), shape_.dimensions, first, tids, vectors);
+    std::lock_guard lock(mutex_);
+    snapshot_ = std::move(next);
+}
+
+void Mirror::add_tombstones(std::uint64_t version, const Tombstones& more)
+{
+    const std::uint64_t words = (rows_ + 63) / 64;
+    if (more.rows.size() > words) throw BadRequest("tombstones past the last row");
+    std::lock_guard extending(extend_mutex_);
+    const auto current = snapshot();
+    // Rows never come back within a generation: what is known stays, so that late or partial news can't undo it.
+    auto dead = std::make_shared<Tombstones>(*current->dead);
+    if (!more.rows.empty()) dead->rows.resize(words);
+    if (add_bits(dead->rows, more.rows)) dead->rows_version = new_bitmap_version();
+    if (!dead->rows.empty() && rows_ % 64 != 0) dead->rows.back() &= (std::uint64_t{1} << (rows_ % 64)) - 1;
+    dead->dead_rows = count_bits(dead->rows);
+    if (dead->dead_rows == 0) dead->rows.clear();  // searches ask nothing of an empty one
+    for (std::size_t i = 0; i < delta_log_count; ++i) {
+        dead->log_entries[i] = merge_positions(dead->log_entries[i], more.log_entries[i]);
+    }
+    auto next = std::make_shared<MirrorSnapshot>(*current);
+    next->dead = std::move(dead);
+    for (PartView& view : next->parts) view = view_again(view, *next->dead);
+    next->tombstone_version = std::max(current->tombstone_version, version);
+    std::lock_guard lock(mutex_);
+    snapshot_ = std::move(next);
+}
+
+void Mirror::count_delta(std::uint64_t rows_nanoseconds, std::uint64_t parts_nanoseconds,
+                         std::uint64_t plain_nanoseconds)
+{
+    const auto add = [](std::atomic<std::uint64_t>& sum, std::uint64_t more) {
+        return sum.fetch_add(more, std::memory_order_relaxed) + more;
+    };
+    const std::uint64_t rows_ns = add(rows_ns_, rows_nanoseconds);
+    // A thread that was not let run says nothing about parts.
+    add(parts_ns_, std::min(parts_nanoseconds, most_parts * rows_nanoseconds));
+    add(plain_ns_, plain_nanoseconds);
+    if (rows_ns <= remembered_ns) return;
+    // What was long ago counts for little. Counts of others that are lost here are few.
+    for (std::atomic<std::uint64_t>* sum : {&parts_ns_, &plain_ns_, &hidden_ns_})
+        sum->store(sum->load(std::memory_order_relaxed) * (remembered_ns / 2) / rows_ns, std::memory_order_relaxed);
+    rows_ns_.store(remembered_ns / 2, std::memory_order_relaxed);
+}
+
+void Mirror::count_with_few(std::size_t queries, std::uint64_t nanoseconds)
+{
+    std::atomic<std::uint64_t>& kept = with_few_ns_[class_of(queries)];
+    const std::uint64_t before = kept.load(std::memory_order_relaxed);
+    // A thread that was not let run says nothing about the device.
+    const std::uint64_t now = before == 0 ? nanoseconds : (15 * before + std::min(nanoseconds, 2 * before)) / 16;
+    kept.store(std::max<std::uint64_t>(now, 1), std::memory_order_relaxed);
+}
+
+void Mirror::count_delta_meanwhile(const TimesBeside& times)
+{
+    const std::uint64_t fresh = times.parts + times.plain;
+    const std::uint64_t with_few = with_few_ns_[class_of(times.queries)].load(std::memory_order_relaxed);
+    const std::uint64_t cost = std::min(fresh, times.all - std::min(times.all, with_few));
+    const std::uint64_t parts = fresh > 0 ? cost * times.parts / fresh : 0;
+    hidden_ns_.fetch_add(times.plain - std::min(times.plain, cost - parts), std::memory_order_relaxed);
+    count_delta(times.all - cost, parts, cost - parts);
+}
+
+std::uint64_t Mirror::bearable_ns() const
+{
+    return rows_ns_.load(std::memory_order_relaxed) / 4;
+}
+
+double Mirror::delta_cost() const
+{
+    const std::uint64_t rows_ns = rows_ns_.load(std::memory_order_relaxed);
+    if (rows_ns < measured_ns) return -1;
+    std::uint64_t plain_ns = plain_ns_.load(std::memory_order_relaxed);
+    // From one part to the next it grows to what is bearable: half of that on average.
+    if (recipe_.possible() && !part_failed_.load()) plain_ns = std::min(plain_ns, bearable_ns() / 2);
+    return static_cast<double>(parts_ns_.load(std::memory_order_relaxed) + plain_ns) / static_cast<double>(rows_ns);
+}
+
+void Mirror::wait_with_parts(Clock::duration duration)
+{
+    no_part_before_.store((Clock::now() + duration).time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+bool Mirror::wants_part()
+{
+    // What a device hides counts as well: it is to stay hidden.
+    const std::uint64_t plain_ns =
+        plain_ns_.load(std::memory_order_relaxed) + hidden_ns_.load(std::memory_order_relaxed);
+    if (!recipe_.possible() || plain_ns < measured_ns || plain_ns <= bearable_ns()) return false;
+    if (snapshot()->plain_rows() < fewest_part_rows) return false;
+    if (Clock::now().time_since_epoch().count() < no_part_before_.load(std::memory_order_relaxed)) return false;
+    return !part_asked_.exchange(true);
+}
+
+void Mirror::add_part(ThreadPool& pool, const std::function<void(std::uint64_t)>& make_room)
+{
+    const std::lock_guard alone(part_mutex_);
+    const auto started = Clock::now();
+    try {
+        const auto before = snapshot();
+        std::vector<DeltaPartPtr> parts;
+        for (const PartView& view : before->parts) parts.push_back(view.part);
+        const PartPlan plan = plan_part(recipe_, before->logs, parts);
+        if (plan.rows > 0) {
+            make_room(part_bytes(recipe_, plan.rows));
+            DeltaPartPtr part = make_part(recipe_, before->logs, plan, parts, pool);
+            std::lock_guard extending(extend_mutex_);
+            auto next = std::make_shared<MirrorSnapshot>(*snapshot());
+            next->parts.resize(plan.kept);
+            next->parts.push_back(view_part(std::move(part), *next->dead));
+            std::lock_guard lock(mutex_);
+            snapshot_ = std::move(next);
+        }
+    } catch (...) {
+        wait_with_parts(part_pause);
+        part_failed_.store(true);
+        part_asked_.store(false);
+        throw;
+    }
+    wait_with_parts(part_patience * (Clock::now() - started));
+    rows_ns_.store(0, std::memory_order_relaxed);
+    parts_ns_.store(0, std::memory_order_relaxed);
+    plain_ns_.store(0, std::memory_order_relaxed);
+    hidden_ns_.store(0, std::memory_order_relaxed);
+    part_failed_.store(false);
+    part_asked_.store(false);
+}
+
+std::shared_ptr<const MirrorSnapshot> Mirror::snapshot() const
+{
+    std::lock_guard lock(mutex_);
+    return snapshot_;
+}
+
+std::uint64_t Mirror::memory_bytes() const
+{
+    const auto current = snapshot();
+    std::uint64_t bytes = searcher_->memory_bytes() + rows_ * (sizeof(std::uint32_t) + sizeof(std::uint16_t));
+    for (const DeltaView& log : current->logs) bytes += log.bytes(shape_.dimensions);
+    for (const PartView& view : current->parts) bytes += view.part->memory_bytes();
+    return bytes + recipe_.shared_bytes.size() + current->dead->bytes();
+}
+
+std::uint64_t Mirror::device_bytes() const
+{
+    const auto current = snapshot();  // to be kept while its parts are gone through
+    std::uint64_t bytes = searcher_->residence().device_bytes;
+    for (const PartView& view : current->parts) bytes += view.part->searcher->residence().device_bytes;
+    return bytes;
+}
+
+std::uint64_t Mirror::stored_bytes() const
+{
+    std::uint64_t bytes = 0;
+    for (const ArrayShape& array : arrays_) bytes += array.bytes();
+    return bytes;
+}
+
+void Mirror::count_batch(std::uint64_t queries, std::uint64_t nanoseconds)
+{
+    searches_.fetch_add(queries, std::memory_order_relaxed);
+    batches_.fetch_add(1, std::memory_order_relaxed);
+    engine_ns_.fetch_add(nanoseconds, std::memory_order_relaxed);
+    std::uint64_t widest = widest_batch_.load(std::memory_order_relaxed);
+    while (widest < queries && !widest_batch_.compare_exchange_weak(widest, queries, std::memory_order_relaxed)) {
+    }
+    const std::size_t width = wide_batch();
+    if (nanoseconds > 2 * batch_patience_ns && queries <= width) {
+        wide_batch_.store(std::clamp<std::size_t>(queries / 2, narrowest_wide_batch, width), std::memory_order_relaxed);
+    } else if (nanoseconds < batch_patience_ns / 2 && queries > width / 2) {
+        wide_batch_.store(std::min(width * 2, widest_wide_batch), std::memory_order_relaxed);
+    }
+}
+
+void Mirror::count_cost(double cost, double nanoseconds)
+{
+    if (cost <= 0) return;
+    double ns = counted_ns_.load(std::memory_order_relaxed) + nanoseconds;
+    double sum = counted_cost_.load(std::memory_order_relaxed) + cost;
+    // What was long ago counts for little. Counts of others that are lost here are few.
+    if (ns > counted_lately_ns) {
+        sum *= counted_lately_ns / 2 / ns;
+        ns = counted_lately_ns / 2;
+    }
+    counted_ns_.store(ns, std::memory_order_relaxed);
+    counted_cost_.store(sum, std::memory_order_relaxed);
+}
+
+void Mirror::count_answer(std::uint64_t queries, std::uint64_t queue_nanoseconds, std::uint64_t nanoseconds)
+{
+    queue_ns_.fetch_add(queries * queue_nanoseconds, std::memory_order_relaxed);
+    answer_ns_.fetch_add(queries * nanoseconds, std::memory_order_relaxed);
+}
+
+MirrorStatus Mirror::status() const
+{
+    const auto current = snapshot();
+    MirrorStatus status{};
+    status.key = key_;
+    status.method = shape_.method;
+    const Residence residence = searcher_->residence();
+    status.on_cuda = on_cuda_ ? 1 : 0;
+    status.gpu = static_cast<std::int8_t>(residence.gpu);
+    status.split = residence.split ? 1 : 0;
+    status.device_bytes = device_bytes();
+    status.rows = rows_;
+    status.delta_rows = current->delta_rows();
+    status.part_rows = current->delta_rows() - current->plain_rows();
+    status.delta_cost = delta_cost();
+    status.dead_rows = current->dead->dead_rows;
+    for (const auto& entries : current->dead->log_entries) status.dead_rows += entries.size();
+    status.bytes = memory_bytes();
+    status.searches = searches_.load(std::memory_order_relaxed);
+    status.batches = batches_.load(std::memory_order_relaxed);
+    status.widest_batch = widest_batch_.load(std::memory_order_relaxed);
+    status.queue_ns = queue_ns_.load(std::memory_order_relaxed);
+    status.engine_ns = engine_ns_.load(std::memory_order_relaxed);
+    status.answer_ns = answer_ns_.load(std::memory_order_relaxed);
+    const auto idle = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - last_used());
+    status.idle_ms = static_cast<std::uint64_t>(std::max<std::int64_t>(idle.count(), 0));
+    return status;
+}
+
+}  // namespace pgwarp

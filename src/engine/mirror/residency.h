@@ -1,0 +1,145 @@
+// The table of mirrors: who is resident, who is being loaded and by whom, who waits for it, and what must go when
+// memory is short.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/device/gpu_refusals.h"
+#include "engine/mirror/mirror.h"
+#include "engine/mirror/mirror_key_hash.h"
+#include "engine/server/error.h"
+#include "engine/server/ticket.h"
+
+namespace pgwarp
+{
+
+class Residency
+{
+public:
+    // Whether an index is gone from disk. Called without the table's lock.
+    using IsGone = std::function<bool(const MirrorKey& key)>;
+    // memory: of the host, 0 = unlimited; that of GPUs is the device module's to limit. A mirror used within `keep` is
+    // not evicted for a newcomer, unless its index is gone.
+    explicit Residency(std::uint64_t memory, Clock::duration keep = std::chrono::minutes(1), IsGone is_gone = nullptr);
+
+    enum class State { resident, loading, absent };
+    struct Lookup {
+        State state;
+        std::shared_ptr<Mirror> mirror;
+    };
+    // When it is loading, `ticket` is woken as soon as that ends, well or not.
+    Lookup find(const MirrorKey& key, Ticket ticket);
+    // Null unless resident.
+    std::shared_ptr<Mirror> find_resident(const MirrorKey& key);
+    // Resident, or being loaded by whomever: for additions of delta rows and tombstones. May be null.
+    std::shared_ptr<Mirror> find_any(const MirrorKey& key);
+
+    // Gives `connection` the role if nobody has it, and finds room by eviction (or throws OutOfMemory) for so many
+    // bytes of host memory; `bytes` is all that the index stores. Returns `absent` when granted: the loader's caller
+    // then makes the empty mirror and hands it over, or abandons the load.
+    State begin_load(const MirrorKey& key, std::uint64_t connection, LoadRole role, std::uint64_t bytes,
+                     std::uint64_t host_bytes, Ticket ticket);
+    State begin_load(const MirrorKey& key, std::uint64_t connection, LoadRole role, std::uint64_t bytes, Ticket ticket)
+    {
+        return begin_load(key, connection, role, bytes, bytes, ticket);
+    }
+    // What the mirror really takes of host memory, once it is made: finds room for that, or throws OutOfMemory.
+    void resize_load(const MirrorKey& key, std::uint64_t host_bytes);
+    bool set_load(const MirrorKey& key, std::uint64_t connection, std::shared_ptr<Mirror> mirror);
+    // Lets the connection send chunks of another's load. False when there is none.
+    bool join_load(const MirrorKey& key, std::uint64_t connection);
+    // The mirror that this connection is loading; null when it isn't.
+    std::shared_ptr<Mirror> find_load(const MirrorKey& key, std::uint64_t connection);
+    // The same, or that it has joined.
+    std::shared_ptr<Mirror> find_joined(const MirrorKey& key, std::uint64_t connection);
+    // From now on the load is the engine's own: its connection may go.
+    bool detach_load(const MirrorKey& key, std::uint64_t connection);
+    // The load is complete: publishes the mirror, drops earlier generations of the relation and wakes who waits.
+    void publish(const MirrorKey& key, const std::shared_ptr<Mirror>& mirror);
+    // The load failed; `mirror` is what set_load() got, or null.
+    void abandon_load(const MirrorKey& key, const std::shared_ptr<Mirror>& mirror);
+
+    // A connection is gone: its loads are dropped and those who wait may take over.
+    void connection_closed(std::uint64_t connection);
+    void forget(const MirrorKey& key, Ticket ticket);
+
+    // Drops earlier generations of the same relation, also those used lately: they are not asked for any more. False
+    // when there are none.
+    bool drop_other_generations(const MirrorKey& key);
+    // Whether one of them is on a GPU.
+    bool has_other_generation_on_gpu(const MirrorKey& key);
+
+    // Drops the mirrors of indexes that are gone from disk. Before memory is refused, and from time to time.
+    void drop_gone();
+
+    // The GPU had no room for so many bytes of this index, with so much room for it: the CPU serves it for a while.
+    void note_too_large(const MirrorKey& key, std::uint64_t bytes, std::uint64_t room);
+    bool is_too_large(const MirrorKey& key) const { return gpu_refusals_.holds(key); }
+    // The GPU has no room to search with this mirror: the next load of the index is for the CPU. False when the mirror
+    // is not on the GPU. room: what the GPU has for it, with what it takes.
+    bool leave_gpu(const std::shared_ptr<Mirror>& mirror, std::uint64_t room, Clock::time_point now = Clock::now());
+    // Drops mirrors on the CPU that the GPU refused some time ago, one at a time, where it has room for them now, and
+    // more than when it refused: the next search has the index loaded there.
+    void return_to_gpu(std::uint64_t room, Clock::time_point now = Clock::now());
+
+    // Finds room for more bytes of what is resident already (delta rows). Throws OutOfMemory.
+    void make_room(std::uint64_t bytes, const Mirror* except);
+    // On all devices.
+    void release(const MirrorKey& key);
+    void clear();
+    // Drops all mirrors that nobody has used for a while; after an allocation failed.
+    void evict_idle();
+    // Of those on this GPU as many as give back so many bytes, the least recently used first.
+    void evict_idle_of(std::int32_t gpu, std::uint64_t bytes);
+
+    // Of host memory.
+    std::uint64_t memory_used() const;
+    std::uint64_t memory_allowed() const { return memory_; }
+    std::vector<MirrorStatus> status() const;
+
+private:
+    struct Load {
+        std::uint64_t connection;  // 0 = detached
+        bool claimed;              // whoever asks to be the loader becomes it
+        std::uint64_t bytes;
+        std::uint64_t host_bytes;
+        std::shared_ptr<Mirror> mirror;  // null until it is made
+        std::unordered_set<std::uint64_t> joined;
+    };
+    struct Entry {
+        std::shared_ptr<Mirror> mirror;
+        std::unique_ptr<Load> load;
+        std::vector<Ticket> waiters;
+        std::uint64_t order = 0;  // in which loads were begun
+    };
+    using Table = std::unordered_map<MirrorKey, Entry, MirrorKeyHash>;
+    Load* find_load_locked(const MirrorKey& key);
+    // Of the generations that are resident on the key's device, the one whose load was begun last; null: none is.
+    std::shared_ptr<Mirror> find_latest(const MirrorKey& relation);
+    // Moves the mirrors of other generations whose loads were begun earlier into `dropped`.
+    void take_other_generations_locked(const MirrorKey& key, std::vector<Entry>& dropped);
+    // Drops what is gone when there is no room for so many more bytes.
+    void prepare_room(std::uint64_t bytes);
+    std::vector<std::shared_ptr<Mirror>> resident() const;
+    // Moves this very mirror out of the table. False when it is not there.
+    bool take_locked(const std::shared_ptr<Mirror>& mirror, std::vector<Entry>& dropped);
+    std::uint64_t used_locked() const;
+    // What goes is put into `dropped`, to be freed after the lock.
+    void make_room_locked(std::uint64_t bytes, const Mirror* except, std::vector<Entry>& dropped);
+
+    const std::uint64_t memory_;
+    const Clock::duration keep_;
+    const IsGone is_gone_;
+    mutable std::mutex mutex_;  // guards the table: nothing is freed under it
+    Table table_;
+    GpuRefusals gpu_refusals_;
+    std::uint64_t loads_begun_ = 0;
+};
+
+}  // namespace pgwarp

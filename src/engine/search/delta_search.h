@@ -1,0 +1,66 @@
+// Exact search of a mirror's delta rows by canonical distance.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "engine/mirror/mirror.h"
+
+namespace pgwarp
+{
+
+// A found row of an index or one of its delta logs; ordinal as in SearchCursor.
+struct Found {
+    double distance;
+    std::uint64_t ordinal;
+    Tid tid;
+};
+
+inline bool operator<(const Found& a, const Found& b)
+{
+    return a.distance != b.distance ? a.distance < b.distance : a.ordinal < b.ordinal;
+}
+
+// NaN (the cosine of a zero vector) has no place in an order: it comes last.
+inline double ordered_distance(double distance)
+{
+    return std::isnan(distance) ? std::numeric_limits<double>::infinity() : distance;
+}
+
+inline bool is_after(double distance, std::uint64_t ordinal, const SearchCursor& cursor)
+{
+    return distance != cursor.distance ? distance > cursor.distance : ordinal > cursor.ordinal;
+}
+
+// Which delta rows are compared one by one: all, or those that no part holds.
+enum class DeltaRows { all, in_no_part };
+
+// Puts the k nearest live ones of these rows into `found`, sorted, with values of the searcher's kind: canonical
+// distances, or lower bounds of them where the searcher gives those.
+void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const float* query,
+                  std::size_t k, const CancelToken* cancel, ThreadPool& pool, std::vector<Found>& found);
+
+// [part][query]: rows that the snapshot's parts propose, the k nearest as far as they know.
+using PartProposals = std::vector<std::vector<std::vector<RowResult>>>;
+
+// Asks the parts. `rows`: what the index has found, or nothing yet: parts may leave out what isn't among the k nearest
+// beside that.
+void propose_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
+                      const std::vector<std::vector<RowResult>>& rows, ThreadPool& pool, PartProposals& proposals);
+
+// found[i] gets the proposals for query i that can be among the k nearest beside `rows`, which the index has found;
+// unsorted.
+void rank_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
+                   const std::vector<std::vector<RowResult>>& rows, const PartProposals& proposals, ThreadPool& pool,
+                   std::vector<std::vector<Found>>& found);
+
+// Leaves the k first, sorted.
+void keep_nearest(std::vector<Found>& found, std::size_t k);
+
+// The k nearest of all delta rows after the cursor.
+void search_delta_after(const Mirror& mirror, const MirrorSnapshot& snapshot, const float* query, std::size_t k,
+                        const SearchCursor& cursor, const CancelToken* cancel, std::vector<Found>& found);
+
+}  // namespace pgwarp

@@ -1,0 +1,303 @@
+#include "engine/search/search_queue.h"
+
+#include <algorithm>
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::size_t most_narrow_queries = 16;  // of a request, to go beside the wide ones
+constexpr double most_narrow_ns = 20e6;          // that it may be expected to take
+constexpr double result_ns = 20;                 // that one of very many results takes, about
+constexpr std::size_t max_batch_queries = 4096;
+constexpr std::uint64_t max_batch_bytes = std::uint64_t{64} << 20;  // of what is found
+
+// A long search is wide whatever its number of queries: others would wait for it as for many.
+bool is_wide(const QueuedSearch& search)
+{
+    if (search.count > most_narrow_queries) return true;
+    const auto count = static_cast<double>(search.count);
+    const double results_ns = count * search.settings.k * result_ns;
+    return search.settings.mirror->expected_ns(count * search.query_cost) + results_ns > most_narrow_ns;
+}
+
+// The queries of all members, one after the other.
+template <class Members>
+void collect_queries(const Members& members, const std::vector<std::size_t>& shares, std::vector<float>& queries)
+{
+    queries.clear();
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        const QueuedSearch& search = members[i].search;
+        const std::size_t dimensions = search.settings.mirror->shape().dimensions;
+        const auto share = std::span(search.queries).subspan(members[i].done * dimensions, shares[i] * dimensions);
+        queries.insert(queries.end(), share.begin(), share.end());
+    }
+}
+
+}  // namespace
+
+void QueuedCancel::leave()
+{
+    std::lock_guard lock(mutex_);
+    if (left_) return;
+    left_ = true;
+    if (batch_) batch_->leave();
+}
+
+bool QueuedCancel::left() const
+{
+    std::lock_guard lock(mutex_);
+    return left_;
+}
+
+bool QueuedCancel::enter(std::shared_ptr<BatchCancel> batch)
+{
+    std::lock_guard lock(mutex_);
+    if (left_) return false;
+    batch->join();
+    batch_ = std::move(batch);
+    return true;
+}
+
+void QueuedCancel::exit()
+{
+    std::lock_guard lock(mutex_);
+    batch_.reset();
+}
+
+SearchQueue::SearchQueue(std::size_t workers, ThreadPool& pool, Attention& attention)
+    : pool_(pool), attention_(attention)
+{
+    for (std::size_t i = 0; i < workers; ++i) workers_.emplace_back([this, i] { work(i == 0); });
+}
+
+SearchQueue::~SearchQueue()
+{
+    stop();
+}
+
+void SearchQueue::stop()
+{
+    {
+        std::lock_guard lock(mutex_);
+        stopping_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& worker : workers_) {
+        if (worker.joinable()) worker.join();
+    }
+}
+
+std::shared_ptr<QueuedCancel> SearchQueue::submit(QueuedSearch&& search)
+{
+    auto cancel = std::make_shared<QueuedCancel>();
+    const bool wide = is_wide(search);
+    const Mirror* const mirror = search.settings.mirror.get();
+    bool watched = false;
+    {
+        std::lock_guard lock(mutex_);
+        if (queues_.empty() && idle_since_ != Clock::time_point{}) idle_.add(Clock::now() - idle_since_);
+        auto queue = std::find_if(queues_.begin(), queues_.end(),
+                                  [mirror](const IndexQueue& other) { return other.mirror == mirror; });
+        if (queue == queues_.end()) queue = queues_.insert(queues_.end(), IndexQueue{mirror, {}, {}});
+        Waiting waiting;
+        waiting.search = std::move(search);
+        waiting.cancel = cancel;
+        (wide ? queue->wide : queue->narrow).waiting.push_back(std::move(waiting));
+        submitted_.fetch_add(1, std::memory_order_relaxed);
+        watched = leave_to_watcher(wide);
+    }
+    // All of them: the one that is woken may not take wide requests.
+    if (!watched) wake_.notify_all();
+    return cancel;
+}
+
+// Whether a worker polls that will look for a search like this and wasn't counted on for another one. Call with the
+// mutex held.
+bool SearchQueue::leave_to_watcher(bool wide)
+{
+    if (watcher_ == std::thread::id() || (wide && !watcher_takes_wide_)) return false;
+    watcher_ = std::thread::id();
+    return true;
+}
+
+// Call with the mutex held.
+bool SearchQueue::may_watch() const
+{
+    return watcher_ == std::thread::id() && idle_.patience().count() > 0 && attention_.has_room(0, Clock::now());
+}
+
+// Polls for another search, for as long as is worth it. The lock, which is held, is released meanwhile.
+void SearchQueue::watch(std::unique_lock<std::mutex>& lock, bool narrow_only)
+{
+    watcher_ = std::this_thread::get_id();
+    watcher_takes_wide_ = !narrow_only;
+    const std::uint64_t seen = submitted_.load(std::memory_order_relaxed);
+    const auto end = Clock::now() + idle_.patience();
+    lock.unlock();
+    while (submitted_.load(std::memory_order_relaxed) == seen) {
+        const auto now = Clock::now();
+        if (now >= end || !attention_.has_room(0, now)) break;
+        rest_between_looks();
+    }
+    lock.lock();
+    if (watcher_ == std::this_thread::get_id()) watcher_ = std::thread::id();
+}
+
+// Call with the mutex held.
+SearchQueue::Queues::iterator SearchQueue::find_ready(Lane IndexQueue::*lane)
+{
+    return std::find_if(queues_.begin(), queues_.end(),
+                        [lane](const IndexQueue& queue) { return (queue.*lane).ready(); });
+}
+
+// Takes a batch of the index whose turn it is. False: time to stop.
+bool SearchQueue::take(bool narrow_only, Batch& batch)
+{
+    std::unique_lock lock(mutex_);
+    bool has_watched = false;
+    while (true) {
+        batch.queue = narrow_only ? queues_.end() : find_ready(&IndexQueue::wide);
+        batch.wide = batch.queue != queues_.end();
+        if (!batch.wide) batch.queue = find_ready(&IndexQueue::narrow);
+        if (batch.queue != queues_.end()) {
+            fill(batch);
+            queues_.splice(queues_.end(), queues_, batch.queue);
+            if (!batch.members.empty()) return true;
+            release(batch);
+        } else if (stopping_ && queues_.empty()) {
+            return false;
+        } else if (!has_watched && may_watch()) {
+            watch(lock, narrow_only);
+            has_watched = true;
+        } else {
+            wake_.wait(lock);
+        }
+    }
+}
+
+// Moves members that can share a batch into it, oldest first; of the last one perhaps only a part fits.
+void SearchQueue::fill(Batch& batch)
+{
+    Lane& lane = batch.lane();
+    std::size_t most = batch.wide ? batch.queue->mirror->wide_batch() : max_batch_queries;
+    lane.busy = true;
+    for (auto next = lane.waiting.begin(); next != lane.waiting.end() && batch.queries < most;) {
+        const bool fits =
+            batch.members.empty() || can_share_batch(batch.members.front().search.settings, next->search.settings);
+        if (!fits) {
+            ++next;
+            continue;
+        }
+        if (next->cancel->enter(batch.cancel)) {
+            if (batch.members.empty()) most = std::min(most, queries_within(next->search.settings, max_batch_bytes));
+            const std::size_t share = std::min(next->left(), most - batch.queries);
+            batch.shares.push_back(share);
+            batch.queries += share;
+            batch.cost += static_cast<double>(share) * next->search.query_cost;
+            batch.members.push_back(std::move(*next));
+        } else {
+            next->search.failed(make_error(ErrorCode::cancelled, "the search was cancelled"));
+        }
+        next = lane.waiting.erase(next);
+    }
+}
+
+// The lane may be served again.
+void SearchQueue::release(Batch& batch)
+{
+    batch.lane().busy = false;
+    if (batch.queue->idle()) queues_.erase(batch.queue);
+    if (queues_.empty()) idle_since_ = Clock::now();
+}
+
+void SearchQueue::run(Batch& batch)
+{
+    thread_local SearchAnswer kept;
+    thread_local std::vector<float> queries;
+    const SearchSettings settings = batch.members.front().search.settings;
+    SearchAnswer own;
+    SearchAnswer& answer = batch.queries <= queries_within(settings, most_kept_bytes) ? kept : own;
+    Clock::duration dispatched{};
+    try {
+        collect_queries(batch.members, batch.shares, queries);
+        batch.cancel->token().check();
+        const auto started = Clock::now();
+        // On a GPU this thread alone waits for the device.
+        const Attention::Work work(attention_, settings.mirror->on_cuda() ? 1 : pool_.threads());
+        run_search(settings, queries, batch.queries, &batch.cancel->token(), pool_, answer);
+        dispatched = Clock::now() - started;
+        settings.mirror->count_batch(batch.queries, static_cast<std::uint64_t>(dispatched.count()));
+        settings.mirror->count_cost(batch.cost, static_cast<double>(dispatched.count()));
+    } catch (...) {
+        const ErrorReply error = describe_exception();
+        for (Waiting& member : batch.members) member.search.failed(error);
+        batch.members.clear();
+        return;
+    }
+    give_out(batch, answer, dispatched);
+    answer.snapshot.reset();
+}
+
+// Gives each member its part of the answer. What remains are members that wait for more.
+void SearchQueue::give_out(Batch& batch, const SearchAnswer& answer, Clock::duration dispatched)
+{
+    std::size_t query = 0;
+    std::size_t result = 0;
+    std::vector<Waiting> unfinished;
+    for (std::size_t i = 0; i < batch.members.size(); ++i) {
+        Waiting& member = batch.members[i];
+        const auto counts = std::span(answer.counts).subspan(query, batch.shares[i]);
+        std::size_t found = 0;
+        for (std::uint32_t count : counts) found += count;
+        const auto results = std::span(answer.results).subspan(result, found);
+        const auto places = std::span(answer.places).subspan(result, found);
+        query += counts.size();
+        result += found;
+        member.cancel->exit();
+        member.dispatched += dispatched;
+        member.batch_width = std::max(member.batch_width, static_cast<std::uint32_t>(batch.queries));
+        member.bound_width = std::max(member.bound_width, answer.bound_width);
+        if (counts.size() == member.search.count) {
+            member.search.answered(
+                {counts, results, places, member.batch_width, member.dispatched, member.bound_width, answer});
+            continue;
+        }
+        member.counts.insert(member.counts.end(), counts.begin(), counts.end());
+        member.results.insert(member.results.end(), results.begin(), results.end());
+        if (member.search.settings.want_places) {
+            member.places.insert(member.places.end(), places.begin(), places.end());
+        }
+        member.done += counts.size();
+        if (member.left() > 0) {
+            unfinished.push_back(std::move(member));
+        } else {
+            member.search.answered({member.counts, member.results, member.places, member.batch_width, member.dispatched,
+                                    member.bound_width, answer});
+        }
+    }
+    batch.members = std::move(unfinished);
+}
+
+void SearchQueue::work(bool narrow_only)
+{
+    Batch batch;
+    while (take(narrow_only, batch)) {
+        run(batch);
+        bool others_may_work = false;
+        {
+            std::lock_guard lock(mutex_);
+            auto& waiting = batch.lane().waiting;
+            std::move(batch.members.rbegin(), batch.members.rend(), std::front_inserter(waiting));
+            release(batch);
+            others_may_work = stopping_ || find_ready(&IndexQueue::wide) != queues_.end() ||
+                              find_ready(&IndexQueue::narrow) != queues_.end();
+        }
+        if (others_may_work) wake_.notify_all();
+        batch = Batch();
+    }
+}
+
+}  // namespace pgwarp

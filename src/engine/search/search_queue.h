@@ -1,0 +1,179 @@
+// Searches too big for an I/O thread: queued per index, answered by workers on the shared pool. While the device works
+// on an index, what arrives for it collects into the next batch: no artificial wait.
+//
+// Fair in two ways. Indexes take turns: after a batch of one, every other index that waits comes first. And requests
+// with few queries that take little go a way of their own, beside those with many queries or long ones: these are cut
+// into dispatches of some 20 ms where they have several queries, and a worker is kept free of them.
+//
+// While few are at work a worker without work polls for a moment before it sleeps, one at a time.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "engine/search/search.h"
+#include "engine/server/attention.h"
+#include "engine/server/error.h"
+
+namespace pgwarp
+{
+
+// The cancel token of a batch: it is cancelled when all of its members gave up.
+class BatchCancel
+{
+public:
+    void join() { members_.fetch_add(1); }
+    void leave()
+    {
+        if (members_.fetch_sub(1) == 1) token_.cancel();
+    }
+    const CancelToken& token() const { return token_; }
+
+private:
+    std::atomic<int> members_{0};
+    CancelToken token_;
+};
+
+// How the sender of a queued search gives it up: before, between and during its batches.
+class QueuedCancel
+{
+public:
+    void leave();
+    bool left() const;
+    // By the queue: the search becomes part of a batch, unless it was given up; the batch is over.
+    bool enter(std::shared_ptr<BatchCancel> batch);
+    void exit();
+
+private:
+    mutable std::mutex mutex_;
+    std::shared_ptr<BatchCancel> batch_;
+    bool left_ = false;
+};
+
+// One member's answer.
+struct SearchSlice {
+    std::span<const std::uint32_t> counts;
+    std::span<const Result> results;
+    std::span<const std::uint64_t> places;
+    std::uint32_t batch_width;   // queries in the widest of its batches
+    Clock::duration dispatched;  // time in its batches
+    double bound_width;
+    const SearchAnswer& answer;  // of its last batch
+};
+
+// A search that waits. Exactly one of the callbacks is called, on a worker; it hands the news to the connection's
+// thread.
+struct QueuedSearch {
+    SearchSettings settings;
+    std::vector<float> queries;
+    std::size_t count = 0;
+    double query_cost = 0;  // by estimate_cost()
+    std::function<void(const SearchSlice&)> answered;
+    std::function<void(const ErrorReply&)> failed;
+};
+
+// Calls give(member, slice) with each member's part of a batch's answer.
+template <class Member, class Give>
+void deliver(std::vector<Member>& members, const SearchAnswer& answer, std::uint32_t batch_width,
+             Clock::duration dispatched, Give&& give)
+{
+    std::size_t query = 0;
+    std::size_t result = 0;
+    for (Member& member : members) {
+        const auto counts = std::span(answer.counts).subspan(query, member.count);
+        std::size_t results = 0;
+        for (std::uint32_t count : counts) results += count;
+        give(member, SearchSlice{counts, std::span(answer.results).subspan(result, results),
+                                 std::span(answer.places).subspan(result, results), batch_width, dispatched,
+                                 answer.bound_width, answer});
+        query += member.count;
+        result += results;
+    }
+}
+
+class SearchQueue
+{
+public:
+    // The first worker takes no wide requests.
+    SearchQueue(std::size_t workers, ThreadPool& pool, Attention& attention);
+    ~SearchQueue();
+
+    // Queues a search; the token's leave() says that its sender is gone.
+    std::shared_ptr<QueuedCancel> submit(QueuedSearch&& search);
+    // Stops after what is queued was answered or cancelled.
+    void stop();
+
+private:
+    // A search between its batches.
+    struct Waiting {
+        QueuedSearch search;
+        std::shared_ptr<QueuedCancel> cancel;
+        std::size_t done = 0;  // queries answered, and what was found for them
+        std::vector<std::uint32_t> counts;
+        std::vector<Result> results;
+        std::vector<std::uint64_t> places;
+        double bound_width = 0;
+        std::uint32_t batch_width = 0;
+        Clock::duration dispatched{};
+
+        std::size_t left() const { return search.count - done; }
+    };
+    // One way of an index: at most one batch at a time.
+    struct Lane {
+        std::deque<Waiting> waiting;
+        bool busy = false;
+        bool ready() const { return !busy && !waiting.empty(); }
+    };
+    struct IndexQueue {
+        const Mirror* mirror;
+        Lane narrow;
+        Lane wide;
+        bool idle() const { return !narrow.busy && !wide.busy && narrow.waiting.empty() && wide.waiting.empty(); }
+    };
+    using Queues = std::list<IndexQueue>;
+    // Members with the number of queries that each has in it.
+    struct Batch {
+        Queues::iterator queue;
+        bool wide = false;
+        std::vector<Waiting> members;
+        std::vector<std::size_t> shares;
+        std::size_t queries = 0;
+        double cost = 0;
+        std::shared_ptr<BatchCancel> cancel = std::make_shared<BatchCancel>();
+
+        Lane& lane() const { return wide ? queue->wide : queue->narrow; }
+    };
+
+    void work(bool narrow_only);
+    bool take(bool narrow_only, Batch& batch);
+    Queues::iterator find_ready(Lane IndexQueue::*lane);
+    bool may_watch() const;
+    void watch(std::unique_lock<std::mutex>& lock, bool narrow_only);
+    bool leave_to_watcher(bool wide);
+    void fill(Batch& batch);
+    void release(Batch& batch);
+    void run(Batch& batch);
+    static void give_out(Batch& batch, const SearchAnswer& answer, Clock::duration dispatched);
+
+    ThreadPool& pool_;
+    Attention& attention_;
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    Queues queues_;  // indexes with something to do, in the order of their turns
+    bool stopping_ = false;
+    TypicalWait idle_;  // from when nothing is left to do to the next search
+    Clock::time_point idle_since_{};
+    std::thread::id watcher_;  // the worker that polls and that nothing was left to yet; none: no thread's id
+    bool watcher_takes_wide_ = false;
+    std::atomic<std::uint64_t> submitted_{0};  // counts searches, for who polls
+    std::vector<std::thread> workers_;
+};
+
+}  // namespace pgwarp

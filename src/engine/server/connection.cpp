@@ -1,0 +1,103 @@
+#include "engine/server/connection.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace pgwarp
+{
+
+Connection::Connection(FileDescriptor socket, std::uint64_t id) : socket_(std::move(socket)), id_(id) {}
+
+Connection::ReadState Connection::read()
+{
+    const std::span<std::byte> space = reader_.space();
+    while (true) {
+        const ssize_t got = ::recv(fd(), space.data(), space.size(), MSG_DONTWAIT);
+        if (got > 0) {
+            reader_.filled(static_cast<std::size_t>(got));
+            return ReadState::data;
+        }
+        if (got == 0) return ReadState::ended;
+        if (errno == EINTR) continue;
+        return errno == EAGAIN || errno == EWOULDBLOCK ? ReadState::nothing : ReadState::ended;
+    }
+}
+
+ssize_t Connection::write(std::span<const std::span<const std::byte>> pieces, int descriptor)
+{
+    iovec vectors[3];
+    msghdr message{};
+    message.msg_iov = vectors;
+    for (const auto& piece : pieces) {
+        if (piece.empty()) continue;
+        vectors[message.msg_iovlen++] = {const_cast<std::byte*>(piece.data()), piece.size()};
+    }
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    if (descriptor >= 0) {
+        message.msg_control = control;
+        message.msg_controllen = sizeof(control);
+        cmsghdr* const head = CMSG_FIRSTHDR(&message);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(sizeof(int));
+        std::memcpy(CMSG_DATA(head), &descriptor, sizeof(int));
+    }
+    while (true) {
+        const ssize_t sent = ::sendmsg(fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent >= 0) return sent;
+        if (errno == EINTR) continue;
+        return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
+    }
+}
+
+bool Connection::send(MessageType type, std::uint64_t request_id, std::uint32_t awake_ns,
+                      std::span<const std::byte> front, std::span<const std::byte> rest,
+                      std::shared_ptr<BufferMapping> keep)
+{
+    MessageHeader header{};
+    header.magic = protocol_magic;
+    header.type = static_cast<std::uint16_t>(type);
+    header.payload_bytes = static_cast<std::uint32_t>(front.size() + rest.size());
+    header.awake_ns = awake_ns;
+    header.request_id = request_id;
+    const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(&header, 1)), front, rest};
+    std::size_t skip = 0;
+    if (segments_.empty()) {
+        const ssize_t sent = write(pieces, keep ? keep->fd() : -1);
+        if (sent < 0) return false;
+        skip = static_cast<std::size_t>(sent);
+        if (skip > 0) keep.reset();
+    }
+    if (skip == sizeof(header) + front.size() + rest.size()) return true;
+    Segment segment;
+    segment.descriptor = std::move(keep);
+    for (const auto& piece : pieces) {
+        const std::size_t gone = std::min(skip, piece.size());
+        skip -= gone;
+        segment.bytes.insert(segment.bytes.end(), piece.begin() + static_cast<std::ptrdiff_t>(gone), piece.end());
+    }
+    unsent_ += segment.bytes.size();
+    segments_.push_back(std::move(segment));
+    return true;
+}
+
+bool Connection::flush()
+{
+    while (!segments_.empty()) {
+        Segment& segment = segments_.front();
+        const std::span<const std::byte> rest = std::span(segment.bytes).subspan(segment.sent);
+        const ssize_t sent = write({&rest, 1}, segment.descriptor ? segment.descriptor->fd() : -1);
+        if (sent < 0) return false;
+        if (sent == 0) return true;
+        segment.descriptor.reset();
+        segment.sent += static_cast<std::size_t>(sent);
+        unsent_ -= static_cast<std::size_t>(sent);
+        if (segment.sent == segment.bytes.size()) segments_.pop_front();
+    }
+    return true;
+}
+
+}  // namespace pgwarp

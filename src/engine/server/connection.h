@@ -1,0 +1,80 @@
+// One client: its socket, what it sent and what it is owed. Touched by its I/O thread alone.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/mirror/mirror.h"
+#include "engine/search/search_queue.h"
+#include "engine/server/attention.h"
+#include "engine/server/file_descriptor.h"
+#include "engine/server/frame.h"
+#include "engine/server/transfer_buffers.h"
+
+namespace pgwarp
+{
+
+// Tombstones that a connection is sending piece by piece.
+struct StagedTombstones {
+    bool active = false;
+    MirrorKey key{};
+    std::uint64_t version = 0;
+    Tombstones values;
+};
+
+class Connection
+{
+public:
+    Connection(FileDescriptor socket, std::uint64_t id);
+
+    int fd() const { return socket_.get(); }
+    std::uint64_t id() const { return id_; }
+    bool closed() const { return !socket_; }
+    void close() { socket_.reset(); }
+
+    enum class ReadState { nothing, data, ended };
+    // Reads what is there, once.
+    ReadState read();
+    FrameReader& reader() { return reader_; }
+
+    // Sends a frame made of a struct and more bytes; what the socket doesn't take is kept. The descriptor goes with the
+    // frame's first byte and is kept alive by `keep`. awake_ns is the header's. False when the peer is gone.
+    bool send(MessageType type, std::uint64_t request_id, std::uint32_t awake_ns, std::span<const std::byte> front,
+              std::span<const std::byte> rest, std::shared_ptr<BufferMapping> keep = nullptr);
+    // Sends what was kept. False when the peer is gone.
+    bool flush();
+    std::size_t unsent() const { return unsent_; }
+
+    // State of the protocol.
+    bool greeted = false;
+    std::uint64_t incarnation = 0;
+    std::uint32_t in_flight = 0;  // requests without a final reply
+    bool exclusive = false;       // a worker handles a request of it: nothing more is read until that is done
+    bool held_back = false;       // limits stopped the parsing
+    std::uint32_t events = 0;     // what epoll watches for
+    ConnectionPace pace;
+    StagedTombstones staged;
+    std::unordered_map<std::uint64_t, std::shared_ptr<QueuedCancel>> searches;  // in the queue, by a number of ours
+    std::uint64_t next_search = 0;
+
+private:
+    struct Segment {
+        std::vector<std::byte> bytes;
+        std::size_t sent = 0;
+        std::shared_ptr<BufferMapping> descriptor;
+    };
+    // Bytes taken by the socket; -1 when the peer is gone.
+    ssize_t write(std::span<const std::span<const std::byte>> pieces, int descriptor);
+
+    FileDescriptor socket_;
+    const std::uint64_t id_;
+    FrameReader reader_;
+    std::deque<Segment> segments_;
+    std::size_t unsent_ = 0;
+};
+
+}  // namespace pgwarp

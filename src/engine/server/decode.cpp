@@ -1,0 +1,253 @@
+#include "engine/server/decode.h"
+
+#include <cstring>
+#include <type_traits>
+
+#include "numeric/metric.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::uint32_t max_arrays = 64;
+constexpr std::uint64_t max_array_bytes = std::uint64_t{1} << 44;
+
+void require(bool condition, const char* what)
+{
+    if (!condition) throw Malformed(what);
+}
+
+// The struct at the front of a payload, whose length check_header() has seen to already.
+template <class T>
+T front(Bytes payload)
+{
+    static_assert(std::is_trivially_copyable_v<T>);
+    require(payload.size() >= sizeof(T), "message too short");
+    T value;
+    std::memcpy(static_cast<void*>(&value), payload.data(), sizeof(T));
+    return value;
+}
+
+template <class T>
+T whole(Bytes payload)
+{
+    require(payload.size() == sizeof(T), "message of a wrong length");
+    return front<T>(payload);
+}
+
+template <class T>
+std::span<const T> as_array(Bytes bytes)
+{
+    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+template <std::size_t N>
+bool is_terminated(const char (&text)[N])
+{
+    return std::memchr(text, 0, N) != nullptr;
+}
+
+void check_parameters(const ParameterList& list)
+{
+    require(list.count <= ParameterList::capacity, "too many parameters");
+    for (std::uint32_t i = 0; i < list.count; ++i)
+        require(is_terminated(list.items[i].name), "parameter without a name's end");
+}
+
+void check_shape(const IndexShape& shape)
+{
+    require(shape.element >= ElementType::float32 && shape.element <= ElementType::bit, "unknown element type");
+    require(shape.metric >= 1 && shape.metric <= 6, "unknown metric");
+    require((shape.element == ElementType::bit) == is_of_bits(static_cast<Metric>(shape.metric)),
+            "metric of another element type");
+    require(shape.dimensions >= 1 && shape.dimensions <= max_dimensions, "number of dimensions out of range");
+}
+
+void check_array(const ArrayShape& array)
+{
+    require(is_terminated(array.name), "array without a name's end");
+    const std::uint32_t element = array_type_bytes(array.type);
+    require(element != 0, "unknown array type");
+    std::uint64_t bytes = 0;
+    const bool overflow = __builtin_mul_overflow(array.rows, array.width, &bytes) ||
+                          __builtin_mul_overflow(bytes, std::uint64_t{element}, &bytes);
+    require(!overflow && bytes <= max_array_bytes, "array too large");
+}
+
+// The rungs of a search ask for ever more.
+void check_rungs(std::uint32_t earlier_count, const SearchRung (&earlier)[max_rungs - 1], std::uint32_t k)
+{
+    require(earlier_count < max_rungs, "too many rungs in a search");
+    for (std::uint32_t i = 0; i < earlier_count; ++i) {
+        const std::uint32_t next = i + 1 < earlier_count ? earlier[i + 1].k : k;
+        require(earlier[i].k >= 1 && earlier[i].k < next, "rungs of a search that don't ascend");
+    }
+}
+
+}  // namespace
+
+HelloRequest decode_hello(Bytes payload)
+{
+    auto request = whole<HelloRequest>(payload);
+    require(is_terminated(request.build), "build without an end");
+    return request;
+}
+
+MirrorKey decode_mirror(Bytes payload)
+{
+    return whole<MirrorRequest>(payload).key;
+}
+
+BuildBeginRequest decode_build_begin(Bytes payload)
+{
+    auto request = whole<BuildBeginRequest>(payload);
+    require(request.kind <= BuildKind::calibrate, "unknown kind of build");
+    check_shape(request.shape);
+    check_parameters(request.options);
+    return request;
+}
+
+BuildRequest decode_build(Bytes payload)
+{
+    return whole<BuildRequest>(payload);
+}
+
+BuildReadRequest decode_build_read(Bytes payload)
+{
+    return whole<BuildReadRequest>(payload);
+}
+
+LeaseBufferRequest decode_lease_buffer(Bytes payload)
+{
+    auto request = whole<LeaseBufferRequest>(payload);
+    require(request.purpose == BufferPurpose::bulk || request.purpose == BufferPurpose::query,
+            "unknown buffer purpose");
+    return request;
+}
+
+ReturnBufferRequest decode_return_buffer(Bytes payload)
+{
+    return whole<ReturnBufferRequest>(payload);
+}
+
+SearchMessage decode_search(Bytes payload)
+{
+    SearchMessage message{front<SearchRequest>(payload), {}};
+    const SearchRequest& request = message.request;
+    require(request.mode == SearchMode::normal || request.mode == SearchMode::continuation, "unknown search mode");
+    require(request.want_places <= 1, "unknown wish in a search");
+    require(request.fault <= static_cast<std::uint16_t>(Fault::hang), "unknown fault");
+    require(request.query_count >= 1, "search without queries");
+    require(request.mode == SearchMode::normal || request.query_count == 1, "continuation of several queries");
+    require(request.mode == SearchMode::normal || request.earlier_count == 0, "continuation with rungs");
+    check_rungs(request.earlier_count, request.earlier, request.k);
+    require(request.dimensions >= 1 && request.dimensions <= max_dimensions, "number of dimensions out of range");
+    check_parameters(request.settings);
+    const Bytes rest = payload.subspan(sizeof(SearchRequest));
+    require(rest.size() == std::uint64_t{request.query_count} * request.dimensions * sizeof(float),
+            "search whose queries have another length");
+    message.queries = as_array<float>(rest);
+    return message;
+}
+
+SearchIndexesMessage decode_search_indexes(Bytes payload)
+{
+    SearchIndexesMessage message{front<SearchIndexesRequest>(payload), {}, {}};
+    const SearchIndexesRequest& request = message.request;
+    require(request.fault <= static_cast<std::uint16_t>(Fault::hang), "unknown fault");
+    require(request.index_count >= 1 && request.query_count >= 1, "search of nothing");
+    require(request.dimensions >= 1 && request.dimensions <= max_dimensions, "number of dimensions out of range");
+    check_parameters(request.settings);
+    const Bytes rest = payload.subspan(sizeof(SearchIndexesRequest));
+    const std::uint64_t target_bytes = std::uint64_t{request.index_count} * sizeof(IndexTarget);
+    require(rest.size() >= target_bytes, "search whose indexes have another length");
+    const Bytes queries = rest.subspan(target_bytes);
+    require(queries.size() == std::uint64_t{request.query_count} * request.dimensions * sizeof(float),
+            "search whose queries have another length");
+    message.targets = as_array<IndexTarget>(rest.first(target_bytes));
+    for (const IndexTarget& target : message.targets) {
+        require(target.want_places <= 1, "unknown wish in a search");
+        check_rungs(target.earlier_count, target.earlier, target.k);
+    }
+    message.queries = as_array<float>(queries);
+    return message;
+}
+
+LoadBeginMessage decode_load_begin(Bytes payload)
+{
+    LoadBeginMessage message{front<LoadBeginRequest>(payload), {}};
+    check_shape(message.request.shape);
+    check_parameters(message.request.options);
+    require(message.request.role <= LoadRole::ahead, "unknown role in a load");
+    const Bytes rest = payload.subspan(sizeof(LoadBeginRequest));
+    require(message.request.array_count <= max_arrays, "too many arrays");
+    require(rest.size() == message.request.array_count * sizeof(ArrayShape), "load whose arrays have another length");
+    message.arrays.resize(message.request.array_count);
+    if (!rest.empty()) std::memcpy(message.arrays.data(), rest.data(), rest.size());
+    for (const ArrayShape& array : message.arrays) check_array(array);
+    return message;
+}
+
+LoadChunkMessage decode_load_chunk(Bytes payload)
+{
+    LoadChunkMessage message{front<LoadChunkRequest>(payload), payload.subspan(sizeof(LoadChunkRequest))};
+    const std::uint64_t inline_bytes = message.request.buffer == no_buffer ? message.request.length : 0;
+    require(message.data.size() == inline_bytes, "chunk whose data have another length");
+    return message;
+}
+
+LoadDeltaMessage decode_load_delta(Bytes payload)
+{
+    LoadDeltaMessage message{front<LoadDeltaRequest>(payload), {}, {}};
+    const LoadDeltaRequest& request = message.request;
+    require(request.log < delta_log_count, "unknown delta log");
+    require(request.first < (std::uint64_t{1} << 48) - request.count, "delta position out of range");
+    const Bytes rest = payload.subspan(sizeof(LoadDeltaRequest));
+    const std::uint64_t tid_bytes = std::uint64_t{request.count} * sizeof(Tid);
+    require(rest.size() >= tid_bytes, "delta too short");
+    const Bytes vectors = rest.subspan(tid_bytes);
+    const std::uint64_t row_bytes = request.count == 0 ? 0 : vectors.size() / request.count;
+    require(row_bytes * request.count == vectors.size() && row_bytes % sizeof(float) == 0, "delta of a wrong length");
+    require(request.count == 0 || row_bytes > 0, "delta without vectors");
+    message.tids = as_array<Tid>(rest.first(tid_bytes));
+    message.vectors = as_array<float>(vectors);
+    return message;
+}
+
+LoadTombstonesMessage decode_load_tombstones(Bytes payload)
+{
+    LoadTombstonesMessage message{front<LoadTombstonesRequest>(payload), {}};
+    require(message.request.source <= delta_log_count, "unknown source of tombstones");
+    const Bytes rest = payload.subspan(sizeof(LoadTombstonesRequest));
+    require(rest.size() == std::uint64_t{message.request.count} * sizeof(std::uint64_t),
+            "tombstones of a wrong length");
+    message.values = as_array<std::uint64_t>(rest);
+    return message;
+}
+
+BuildRowsMessage decode_build_rows(Bytes payload)
+{
+    BuildRowsMessage message{front<BuildRowsRequest>(payload), payload.subspan(sizeof(BuildRowsRequest))};
+    const std::uint64_t tid_bytes = std::uint64_t{message.request.count} * sizeof(Tid);
+    if (message.request.buffer == no_buffer) {
+        require(message.data.size() >= tid_bytes, "rows too short");
+        const std::uint64_t vector_bytes = message.data.size() - tid_bytes;
+        const std::uint64_t column_bytes = std::uint64_t{message.request.count} * sizeof(float);
+        require(column_bytes == 0 ? vector_bytes == 0 : vector_bytes % column_bytes == 0, "rows of a wrong length");
+    } else {
+        require(message.data.empty(), "rows both inline and in a buffer");
+    }
+    return message;
+}
+
+BuildArrayMessage decode_build_array(Bytes payload)
+{
+    BuildArrayMessage message{front<BuildArrayRequest>(payload), payload.subspan(sizeof(BuildArrayRequest))};
+    check_array(message.request.shape);
+    require(message.data.size() == message.request.length, "array whose data have another length");
+    return message;
+}
+
+}  // namespace pgwarp

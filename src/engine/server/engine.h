@@ -1,0 +1,87 @@
+// What the I/O threads share: the device, residency, builds, buffers, pools.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/build/builds.h"
+#include "engine/device/device.h"
+#include "engine/mirror/relation_files.h"
+#include "engine/mirror/residency.h"
+#include "engine/search/search_queue.h"
+#include "engine/server/attention.h"
+#include "engine/server/options.h"
+#include "engine/server/periodic.h"
+#include "engine/server/process.h"
+#include "engine/server/transfer_buffers.h"
+#include "engine/server/watchdog.h"
+#include "engine/server/worker.h"
+
+namespace pgwarp
+{
+
+class IoThread;
+
+class Engine
+{
+public:
+    Engine(const EngineOptions& options, Device& device);
+    ~Engine();
+
+    // Remembers the server's incarnation. Another one than before drops every mirror and connection of the old one.
+    void greet(std::uint64_t incarnation);
+    // Begins to drain: new requests are refused, run() of the server returns when the rest is answered.
+    void drain(const std::string& reason);
+    // After a search: has a part of the delta's rows made in the background where they cost too much.
+    void index_delta(const std::shared_ptr<Mirror>& mirror);
+    // Makes a part of its delta rows here and now; what goes wrong is logged.
+    void add_part(Mirror& mirror, ThreadPool& pool);
+    bool draining() const { return draining_.load(std::memory_order_relaxed); }
+
+    const EngineOptions options;
+    Device& device;
+    const Clock::time_point started = Clock::now();
+
+private:
+    Watchdog watchdog_;  // the first to begin and the last to end: what follows waits for the device when it ends
+
+public:
+    Attention attention;
+    ThreadPool search_pool;
+    std::unique_ptr<ThreadPool> build_pool;  // of a lower priority
+    std::unique_ptr<ThreadPool> ahead_pool;  // likewise; few, so that searches keep most of the memory's bandwidth
+    ThreadPool inline_pool{1};
+    const RelationFiles relation_files;
+    Residency residency;
+    TransferBuffers buffers;
+    Builds builds{*build_pool, attention};
+    SearchQueue searches;
+    Worker spread{2};  // answers searches of many indexes
+    Worker loads{2};   // readies mirrors
+    Worker copies;     // copies chunks, rows and arrays
+    Worker parts;      // indexes delta rows
+
+    std::atomic<std::uint32_t> connections{0};
+    std::atomic<std::uint32_t> in_flight{0};
+    std::vector<std::unique_ptr<IoThread>> threads;  // fixed once serving
+    std::function<void()> on_drain;                  // wakes the server; set before serving
+    std::atomic<bool (*)()> was_replaced = executable_was_replaced;
+
+    // What the GPU with the most room has for an index: with what this mirror of it takes.
+    std::uint64_t gpu_room(const Mirror* mirror = nullptr) const;
+
+private:
+    void tidy();
+
+    std::atomic<bool> draining_{false};
+    std::mutex greet_mutex_;
+    std::uint64_t incarnation_ = 0;
+    bool greeted_ = false;
+    Periodic tidying_;  // the last member: its thread uses the others
+};
+
+}  // namespace pgwarp

@@ -1,0 +1,143 @@
+#include <cstring>
+
+#include "engine/server/handlers.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::size_t little = std::size_t{64} << 10;  // bytes that an I/O thread copies itself
+constexpr std::uint64_t max_inline_read = std::uint64_t{1} << 20;
+
+// The rows of a message: inline, or in a transfer buffer that `mapping` keeps alive.
+struct Rows {
+    std::span<const Tid> tids;
+    std::span<const float> vectors;
+    std::shared_ptr<BufferMapping> mapping;
+};
+
+template <class T>
+std::span<const T> typed(Bytes bytes)
+{
+    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+Rows locate_rows(IoThread& thread, const Request& request, const BuildRowsMessage& message, std::size_t dimensions)
+{
+    const BuildRowsRequest& rows = message.request;
+    const std::uint64_t tid_bytes = std::uint64_t{rows.count} * sizeof(Tid);
+    const std::uint64_t vector_bytes = std::uint64_t{rows.count} * dimensions * sizeof(float);
+    if (rows.buffer == no_buffer) {
+        if (message.data.size() != tid_bytes + vector_bytes) throw BadRequest("rows of another number of dimensions");
+        return {typed<Tid>(message.data.first(tid_bytes)), typed<float>(message.data.subspan(tid_bytes)), nullptr};
+    }
+    if (rows.tids_offset % alignof(Tid) != 0 || rows.vectors_offset % alignof(float) != 0)
+        throw BadRequest("rows not aligned");
+    TransferBuffers& buffers = thread.engine().buffers;
+    const std::uint64_t owner = request.connection->id();
+    const auto tids = buffers.part(rows.buffer, owner, rows.tids_offset, tid_bytes);
+    const auto vectors = buffers.part(rows.buffer, owner, rows.vectors_offset, vector_bytes);
+    return {typed<Tid>(tids.bytes), typed<float>(vectors.bytes), tids.mapping};
+}
+
+void reply_outcome(IoThread& thread, const ConnectionPtr& connection, std::uint64_t request_id,
+                   const BuildOutcome& outcome)
+{
+    BuildRunReply reply{};
+    reply.rows = outcome.rows;
+    reply.calibration = outcome.calibration;
+    reply.options = outcome.options;
+    reply.array_count = static_cast<std::uint32_t>(outcome.arrays.size());
+    thread.reply(connection, request_id, MessageType::reply, as_bytes(reply), std::as_bytes(std::span(outcome.arrays)));
+}
+
+}  // namespace
+
+void handle_build_begin(IoThread& thread, const Request& request)
+{
+    const BuildBeginRequest begin = decode_build_begin(request.payload);
+    bool on_cuda = false;
+    if (begin.kind != BuildKind::whole) {
+        // On the CPU, whatever serves: what is encoded is what came since the build or the last merge, and a sample is
+        // compared no faster than rows come.
+        const MethodDescriptor& method = thread.engine().device.require_method(begin.shape, MirrorDevice::cpu, on_cuda);
+        if (maker_of(method, begin.kind) == nullptr) throw BadRequest("an index of this method knows no such build");
+        const BuildBeginReply reply{thread.engine().builds.begin(request.connection->id(), begin, method, nullptr)};
+        return thread.reply(request.connection, request.header.request_id, MessageType::reply, as_bytes(reply));
+    }
+    const MethodDescriptor& method = thread.engine().device.require_method(begin.shape, MirrorDevice::best, on_cuda);
+    const MethodDescriptor* second =
+        on_cuda ? &thread.engine().device.require_method(begin.shape, MirrorDevice::cpu, on_cuda) : nullptr;
+    const BuildBeginReply reply{thread.engine().builds.begin(request.connection->id(), begin, method, second)};
+    thread.reply(request.connection, request.header.request_id, MessageType::reply, as_bytes(reply));
+}
+
+void handle_build_rows(IoThread& thread, const Request& request)
+{
+    const BuildRowsMessage message = decode_build_rows(request.payload);
+    const auto build = thread.engine().builds.find(message.request.token);
+    const Rows rows = locate_rows(thread, request, message, build->shape().dimensions);
+    thread.run_exclusive(request, rows.vectors.size_bytes() <= little, [build, rows] {
+        build->append(rows.tids, rows.vectors);
+        return std::vector<std::byte>();
+    });
+}
+
+void handle_build_array(IoThread& thread, const Request& request)
+{
+    const BuildArrayMessage message = decode_build_array(request.payload);
+    const auto build = thread.engine().builds.find_owned(message.request.token, request.connection->id());
+    thread.run_exclusive(request, message.data.size() <= little, [build, message] {
+        build->give(message.request.shape, message.request.offset, message.data);
+        return std::vector<std::byte>();
+    });
+}
+
+void handle_build_run(IoThread& thread, const Request& request)
+{
+    Builds& builds = thread.engine().builds;
+    const auto build = builds.find_owned(decode_build(request.payload).token, request.connection->id());
+    const ConnectionPtr connection = request.connection;
+    const std::uint64_t id = request.header.request_id;
+    builds.start(
+        build,
+        [&thread, connection, id](const ProgressReply& progress) {
+            thread.post([&thread, connection, id, progress] { thread.send_progress(connection, id, progress); });
+        },
+        [&thread, connection, id](const BuildOutcome& outcome) {
+            thread.post([&thread, connection, id, outcome] { reply_outcome(thread, connection, id, outcome); });
+        },
+        [&thread, connection, id](const ErrorReply& error) {
+            thread.post([&thread, connection, id, error] { thread.reply_error(connection, id, error); });
+        });
+}
+
+void handle_build_read(IoThread& thread, const Request& request)
+{
+    const BuildReadRequest read = decode_build_read(request.payload);
+    const auto build = thread.engine().builds.find(read.token);
+    if (read.buffer == no_buffer) {
+        if (read.length > max_inline_read) throw BadRequest("more than a reply holds");
+        return thread.run_exclusive(request, read.length <= little, [build, read] {
+            std::vector<std::byte> data(read.length);
+            build->read(read.array, read.offset, data);
+            return data;
+        });
+    }
+    const auto part =
+        thread.engine().buffers.part(read.buffer, request.connection->id(), read.buffer_offset, read.length);
+    thread.run_exclusive(request, read.length <= little, [build, read, part] {
+        build->read(read.array, read.offset, part.bytes);
+        return std::vector<std::byte>();
+    });
+}
+
+void handle_build_end(IoThread& thread, const Request& request)
+{
+    thread.engine().builds.end(decode_build(request.payload).token, request.connection->id());
+    thread.acknowledge(request.connection, request.header.request_id);
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,323 @@
+#include "engine/server/handlers.h"
+#include "engine/server/log.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::size_t little = std::size_t{64} << 10;     // bytes that an I/O thread copies itself
+constexpr std::size_t max_staged = std::size_t{1} << 27;  // positions of dead delta entries that a connection may stage
+
+std::uint64_t stored_bytes(const std::vector<ArrayShape>& arrays)
+{
+    std::uint64_t bytes = 0;
+    for (const ArrayShape& array : arrays) bytes += array.bytes();
+    return bytes;
+}
+
+std::shared_ptr<Mirror> make_mirror_on(Engine& engine, const LoadBeginMessage& message, MirrorDevice on)
+{
+    const LoadBeginRequest& load = message.request;
+    bool on_cuda = false;
+    const MethodDescriptor& method = engine.device.require_method(load.shape, on, on_cuda);
+    return std::make_shared<Mirror>(load.key, load.shape, load.options, load.rows, message.arrays, method, on_cuda);
+}
+
+// Whether the index is so small that the CPU is the better device.
+bool is_small(const Engine& engine, const LoadBeginRequest& load)
+{
+    return load.rows * load.shape.dimensions <= engine.options.cpu_values;
+}
+
+// An index that the GPU has no room for, even after what nobody uses is gone, is served by the CPU.
+std::shared_ptr<Mirror> make_mirror(Engine& engine, const LoadBeginMessage& message)
+{
+    const MirrorKey& key = message.request.key;
+    if (is_small(engine, message.request)) return make_mirror_on(engine, message, MirrorDevice::cpu);
+    const bool may_fit = key.device == MirrorDevice::best && !engine.residency.is_too_large(key);
+    try {
+        // What nobody uses makes room: Engine gives the device its relief.
+        if (may_fit) return make_mirror_on(engine, message, MirrorDevice::best);
+    } catch (const std::bad_alloc&) {
+        if (message.request.role == LoadRole::ahead) {
+            // A generation that is on the GPU makes room for this one when that is loaded in earnest.
+            if (!engine.residency.has_other_generation_on_gpu(key))
+                engine.residency.note_too_large(key, stored_bytes(message.arrays), engine.gpu_room());
+            throw;
+        }
+        if (!engine.residency.drop_other_generations(key)) {
+            log_line(LogLevel::log, "the GPU has no room for an index: the CPU serves it");
+        } else {
+            // After a merge or REINDEX the new generation takes the place of the old one.
+            try {
+                return make_mirror_on(engine, message, MirrorDevice::best);
+            } catch (const std::bad_alloc&) {
+                log_line(LogLevel::log, "the GPU has no room for an index: the CPU serves it");
+            }
+        }
+    }
+    if (may_fit) engine.residency.note_too_large(key, stored_bytes(message.arrays), engine.gpu_room());
+    return make_mirror_on(engine, message, MirrorDevice::cpu);
+}
+
+void reply_grant(IoThread& thread, const ConnectionPtr& connection, std::uint64_t request_id, LoadGrant grant)
+{
+    LoadBeginReply reply{};
+    reply.grant = grant;
+    thread.reply(connection, request_id, MessageType::reply, as_bytes(reply));
+}
+
+std::shared_ptr<Mirror> or_refuse(IoThread& thread, const Request& request, std::shared_ptr<Mirror> mirror,
+                                  const char* why)
+{
+    if (!mirror)
+        thread.reply_error(request.connection, request.header.request_id, make_error(ErrorCode::unknown_mirror, why));
+    return mirror;
+}
+
+// The mirror that the sender is loading. Null: it has been told that it loads none (any more: it may have been
+// released).
+std::shared_ptr<Mirror> find_load(IoThread& thread, const Request& request, const MirrorKey& key)
+{
+    return or_refuse(thread, request, thread.engine().residency.find_load(key, request.connection->id()),
+                     "the sender is not loading this index");
+}
+
+// The mirror that the sender loads or helps to load. Null: it has been told that it does neither.
+std::shared_ptr<Mirror> find_joined(IoThread& thread, const Request& request, const MirrorKey& key)
+{
+    return or_refuse(thread, request, thread.engine().residency.find_joined(key, request.connection->id()),
+                     "the sender is not loading this index");
+}
+
+// The mirror that more is to be added to. Null: the sender has been told that there is none.
+std::shared_ptr<Mirror> find_for_addition(IoThread& thread, const Request& request, const MirrorKey& key)
+{
+    return or_refuse(thread, request, thread.engine().residency.find_any(key), "the index is not resident");
+}
+
+// The same for entries of a log. What a mirror knows nothing of begins with what it is given first: where a log does
+// not begin with its first entry, only who loads the mirror knows where it does.
+std::shared_ptr<Mirror> find_for_entries(IoThread& thread, const Request& request, const LoadDeltaRequest& delta)
+{
+    Residency& residency = thread.engine().residency;
+    auto mirror = residency.find_load(delta.key, request.connection->id());
+    if (mirror) return mirror;
+    mirror = residency.find_resident(delta.key);
+    if (mirror && delta.first > 0 && !mirror->snapshot()->logs[delta.log].known) mirror.reset();
+    return or_refuse(thread, request, std::move(mirror), "the index is not resident");
+}
+
+// Of a load for which memory ran short on a GPU: the loader begins again, on the CPU.
+void give_up_gpu(Engine& engine, const std::shared_ptr<Mirror>& mirror)
+{
+    if (!mirror->on_cuda()) return;
+    engine.residency.note_too_large(mirror->key(), mirror->stored_bytes(), engine.gpu_room(mirror.get()));
+    engine.residency.abandon_load(mirror->key(), mirror);
+    throw UnknownMirror("the device has no room for the index");
+}
+
+// Makes the empty mirror on another thread (it can be large) and tells the loader to go on.
+void begin_granted(IoThread& thread, const Request& request, LoadBeginMessage message)
+{
+    Engine& engine = thread.engine();
+    const ConnectionPtr connection = request.connection;
+    const MirrorKey key = message.request.key;
+    thread.run_exclusive_on(
+        engine.loads, request,
+        [&engine, connection_id = connection->id(), key, message = std::move(message)] {
+            try {
+                auto mirror = make_mirror(engine, message);
+                engine.residency.resize_load(key, mirror->host_bytes());
+                if (!engine.residency.set_load(key, connection_id, std::move(mirror))) throw Cancelled();
+            } catch (...) {
+                engine.residency.abandon_load(key, nullptr);
+                throw;
+            }
+        },
+        [&thread, connection, id = request.header.request_id] {
+            reply_grant(thread, connection, id, LoadGrant::granted);
+        });
+}
+
+}  // namespace
+
+void handle_load_begin(IoThread& thread, const Request& request)
+{
+    LoadBeginMessage message = decode_load_begin(request.payload);
+    const std::uint64_t bytes = stored_bytes(message.arrays);
+    const MirrorKey& key = message.request.key;
+    const Ticket ticket = thread.new_ticket();
+    Residency& residency = thread.engine().residency;
+    // What goes to a GPU takes no host memory but that of the rows' addresses, as far as is known yet.
+    const bool to_gpu = thread.engine().device.on_cuda() && key.device == MirrorDevice::best &&
+                        !residency.is_too_large(key) && !is_small(thread.engine(), message.request);
+    const std::uint64_t host_bytes = to_gpu ? message.request.rows * sizeof(Tid) : bytes;
+    const LoadRole role = message.request.role;
+    if (role == LoadRole::join) {
+        const bool joined = residency.join_load(key, request.connection->id());
+        return reply_grant(thread, request.connection, request.header.request_id,
+                           joined ? LoadGrant::granted : LoadGrant::absent);
+    }
+    switch (residency.begin_load(key, request.connection->id(), role, bytes, host_bytes, ticket)) {
+        case Residency::State::absent:
+            if (role == LoadRole::load || role == LoadRole::ahead)
+                return begin_granted(thread, request, std::move(message));
+            return reply_grant(thread, request.connection, request.header.request_id,
+                               role == LoadRole::claim ? LoadGrant::granted : LoadGrant::absent);
+        case Residency::State::resident:
+            return reply_grant(thread, request.connection, request.header.request_id, LoadGrant::already_loaded);
+        case Residency::State::loading:
+            break;
+    }
+    const auto deadline = request.received + std::chrono::milliseconds(message.request.wait_ms);
+    if (Clock::now() < deadline) return thread.park(request, ticket, deadline);
+    residency.forget(key, ticket);
+    reply_grant(thread, request.connection, request.header.request_id, LoadGrant::still_loading);
+}
+
+void handle_load_chunk(IoThread& thread, const Request& request)
+{
+    const LoadChunkMessage message = decode_load_chunk(request.payload);
+    const LoadChunkRequest& chunk = message.request;
+    const auto mirror = find_joined(thread, request, chunk.key);
+    if (!mirror) return;
+    Bytes data = message.data;
+    std::shared_ptr<BufferMapping> mapping;
+    if (chunk.buffer != no_buffer) {
+        const auto part =
+            thread.engine().buffers.part(chunk.buffer, request.connection->id(), chunk.buffer_offset, chunk.length);
+        mapping = part.mapping;
+        data = part.bytes;
+    }
+    Engine& engine = thread.engine();
+    thread.run_exclusive(request, data.size() <= little, [mirror, mapping, data, chunk, &engine] {
+        try {
+            mirror->write(chunk.array, chunk.offset, data);
+        } catch (const std::bad_alloc&) {
+            give_up_gpu(engine, mirror);
+            throw;
+        }
+        return std::vector<std::byte>();
+    });
+}
+
+// What a load's end would do, while the generation before still answers: nothing is published, nobody waits, and
+// searches go first. When rows have come since the arrays, once more: then they are indexed before anybody meets them.
+void handle_load_prepare(IoThread& thread, const Request& request)
+{
+    const MirrorKey key = decode_mirror(request.payload);
+    const auto mirror = find_load(thread, request, key);
+    if (!mirror) return;
+    mirror->check_complete();
+    Engine& engine = thread.engine();
+    thread.run_exclusive_on(
+        engine.loads, request,
+        [&engine, mirror, key] {
+            try {
+                const Attention::Work work(engine.attention, engine.ahead_pool->threads());
+                mirror->finish_load(*engine.ahead_pool);
+                if (mirror->wants_part_ahead()) engine.add_part(*mirror, *engine.ahead_pool);
+            } catch (const std::bad_alloc&) {
+                give_up_gpu(engine, mirror);
+                engine.residency.abandon_load(key, mirror);
+                throw;
+            } catch (...) {
+                engine.residency.abandon_load(key, mirror);
+                throw;
+            }
+        },
+        [&thread, connection = request.connection, id = request.header.request_id] {
+            thread.acknowledge(connection, id);
+        });
+}
+
+void handle_load_end(IoThread& thread, const Request& request)
+{
+    const MirrorKey key = decode_mirror(request.payload);
+    const auto mirror = find_load(thread, request, key);
+    if (!mirror) return;
+    mirror->check_complete();
+    Engine& engine = thread.engine();
+    // Everything is here: the rest happens whether or not the loader stays.
+    engine.residency.detach_load(key, request.connection->id());
+    thread.run_exclusive_on(
+        engine.loads, request,
+        [&engine, mirror, key] {
+            try {
+                const Attention::Work work(engine.attention, engine.search_pool.threads());
+                mirror->finish_load(engine.search_pool);
+            } catch (const std::bad_alloc&) {
+                give_up_gpu(engine, mirror);
+                engine.residency.abandon_load(key, mirror);
+                throw;
+            } catch (...) {
+                engine.residency.abandon_load(key, mirror);
+                throw;
+            }
+            engine.residency.publish(key, mirror);
+        },
+        [&thread, connection = request.connection, id = request.header.request_id] {
+            thread.acknowledge(connection, id);
+        });
+}
+
+void handle_load_delta(IoThread& thread, const Request& request)
+{
+    const LoadDeltaMessage message = decode_load_delta(request.payload);
+    const LoadDeltaRequest& delta = message.request;
+    const auto mirror = find_for_entries(thread, request, delta);
+    if (!mirror) return;
+    thread.engine().residency.make_room(message.vectors.size_bytes() + message.tids.size_bytes(), mirror.get());
+    thread.run_exclusive(request, request.payload.size() <= little, [mirror, delta, message] {
+        mirror->add_delta(delta.log, delta.first, message.tids, message.vectors);
+        return std::vector<std::byte>();
+    });
+}
+
+namespace
+{
+
+// Adds a piece to what the connection has staged for this index and version.
+void stage_tombstones(StagedTombstones& staged, const Mirror& mirror, const LoadTombstonesMessage& message)
+{
+    const LoadTombstonesRequest& piece = message.request;
+    if (!staged.active || !(staged.key == piece.key) || staged.version != piece.version) {
+        staged = StagedTombstones{true, piece.key, piece.version, {}};
+    }
+    if (piece.source == 0) {
+        const std::uint64_t words = (mirror.rows() + 63) / 64;
+        if (piece.first > words || message.values.size() > words - piece.first)
+            throw BadRequest("tombstones past the last row");
+        if (message.values.empty()) return;
+        staged.values.rows.resize(words);
+        for (std::size_t i = 0; i < message.values.size(); ++i)
+            staged.values.rows[piece.first + i] |= message.values[i];
+    } else {
+        auto& entries = staged.values.log_entries[piece.source - 1];
+        if (entries.size() + message.values.size() > max_staged) throw BadRequest("too many tombstones");
+        entries.insert(entries.end(), message.values.begin(), message.values.end());
+    }
+}
+
+}  // namespace
+
+void handle_load_tombstones(IoThread& thread, const Request& request)
+{
+    const LoadTombstonesMessage message = decode_load_tombstones(request.payload);
+    const auto mirror = find_for_addition(thread, request, message.request.key);
+    if (!mirror) return;
+    StagedTombstones& staged = request.connection->staged;
+    stage_tombstones(staged, *mirror, message);
+    if (message.request.final == 0) return thread.acknowledge(request.connection, request.header.request_id);
+    const auto complete = std::make_shared<StagedTombstones>(std::move(staged));
+    staged = StagedTombstones{};
+    thread.run_exclusive(request, complete->values.bytes() <= little, [mirror, complete] {
+        mirror->add_tombstones(complete->version, complete->values);
+        return std::vector<std::byte>();
+    });
+}
+
+}  // namespace pgwarp

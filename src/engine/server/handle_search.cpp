@@ -1,0 +1,130 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <new>
+
+#include "engine/mirror/vectors.h"
+#include "engine/server/handlers.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr auto fault_sleep = std::chrono::seconds(10);
+constexpr auto fault_hang = std::chrono::seconds(60);
+
+void reply_status(IoThread& thread, const Request& request, SearchStatus status, const MirrorSnapshot* snapshot)
+{
+    SearchReply reply{};
+    reply.status = status;
+    if (snapshot != nullptr) {
+        for (std::size_t i = 0; i < delta_log_count; ++i) reply.have_delta_end[i] = snapshot->logs[i].end;
+        reply.have_tombstone_version = snapshot->tombstone_version;
+    }
+    thread.answer_search(request.connection, request.header.request_id, reply, request.received, {});
+}
+
+void check_search(const SearchRequest& search)
+{
+    if (search.k < 1 || search.k > max_k) throw BadRequest("k is out of range");
+    if (search.mode == SearchMode::continuation && std::isnan(search.after.distance))
+        throw BadRequest("cursor is not a number");
+}
+
+// Refuses what this index can't answer in one reply.
+void check_against(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchMessage& message)
+{
+    const SearchRequest& search = message.request;
+    if (search.dimensions != mirror.shape().dimensions) {
+        throw BadRequest("query of " + std::to_string(search.dimensions) + " dimensions for an index of " +
+                         std::to_string(mirror.shape().dimensions));
+    }
+    check_queries(mirror.metric(), message.queries);
+    const std::uint64_t most = std::min<std::uint64_t>(search.k, mirror.rows() + snapshot.delta_rows());
+    const std::uint64_t result_bytes = sizeof(Result) + (search.want_places != 0 ? sizeof(std::uint64_t) : 0);
+    const std::uint64_t bytes =
+        sizeof(SearchReply) + search.query_count * (sizeof(std::uint32_t) + most * result_bytes) + 8;
+    if (bytes > max_payload) throw BadRequest("more results than one reply holds: ask for fewer queries at a time");
+}
+
+bool has_delta(const MirrorSnapshot& snapshot, const SearchRequest& search)
+{
+    for (std::size_t i = 0; i < delta_log_count; ++i) {
+        if (snapshot.logs[i].end < search.delta_end[i]) return false;
+    }
+    return true;
+}
+
+void accept_search(IoThread& thread, const Request& request, const SearchMessage& message,
+                   std::shared_ptr<Mirror> mirror)
+{
+    const SearchRequest& search = message.request;
+    RoundSearch accepted;
+    accepted.connection = request.connection;
+    accepted.request_id = request.header.request_id;
+    accepted.received = request.received;
+    accepted.settings.mirror = std::move(mirror);
+    accepted.settings.k = search.k;
+    accepted.settings.effort = search.effort;
+    accepted.settings.earlier_count = search.earlier_count;
+    std::copy(std::begin(search.earlier), std::end(search.earlier), accepted.settings.earlier);
+    accepted.settings.parameters = search.settings;
+    accepted.settings.mode = search.mode;
+    accepted.settings.after = search.after;
+    accepted.settings.want_places = search.want_places != 0;
+    accepted.queries.assign(message.queries.begin(), message.queries.end());
+    accepted.count = search.query_count;
+    thread.add_search(std::move(accepted));
+}
+
+}  // namespace
+
+bool inject_fault(IoThread& thread, const Request& request, Fault fault)
+{
+    if (fault == Fault::none) return false;
+#ifdef PGWARP_FAULTS
+    if (fault == Fault::crash) std::abort();
+    if (fault == Fault::out_of_memory) throw std::bad_alloc();
+    if (fault == Fault::hang) {
+        thread.engine().device.hang(fault_hang);
+        return false;
+    }
+    // Asleep until its time is up: nothing else waits for it, and a closed connection ends it.
+    if (request.timed_out && Clock::now() >= request.received + fault_sleep) return false;
+    thread.park(request, thread.new_ticket(), request.received + fault_sleep);
+    return true;
+#else
+    (void)thread;
+    (void)request;
+    throw BadRequest("the engine was built without fault points");
+#endif
+}
+
+void handle_search(IoThread& thread, const Request& request)
+{
+    const SearchMessage message = decode_search(request.payload);
+    const SearchRequest& search = message.request;
+    check_search(search);
+    if (inject_fault(thread, request, static_cast<Fault>(search.fault))) return;
+    const Ticket ticket = thread.new_ticket();
+    const Residency::Lookup found = thread.engine().residency.find(search.key, ticket);
+    if (found.state == Residency::State::absent) return reply_status(thread, request, SearchStatus::need_load, nullptr);
+    if (found.state == Residency::State::loading) {
+        const auto deadline = request.received + std::chrono::milliseconds(search.load_wait_ms);
+        if (Clock::now() < deadline) return thread.park(request, ticket, deadline);
+        thread.engine().residency.forget(search.key, ticket);
+        return reply_status(thread, request, SearchStatus::still_loading, nullptr);
+    }
+    found.mirror->touch();
+    const auto snapshot = found.mirror->snapshot();
+    check_against(*found.mirror, *snapshot, message);
+    if (!has_delta(*snapshot, search)) return reply_status(thread, request, SearchStatus::need_delta, snapshot.get());
+    if (snapshot->tombstone_version < search.tombstone_version) {
+        return reply_status(thread, request, SearchStatus::need_tombstones, snapshot.get());
+    }
+    accept_search(thread, request, message, found.mirror);
+}
+
+}  // namespace pgwarp

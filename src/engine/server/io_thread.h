@@ -1,0 +1,160 @@
+// A thread that serves a share of the connections: one epoll, a mailbox for news from other threads, parked requests
+// with their deadlines, and the searches of the round.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/search/spread_search.h"
+#include "engine/server/connection.h"
+#include "engine/server/decode.h"
+#include "engine/server/engine.h"
+#include "engine/server/ticket.h"
+
+namespace pgwarp
+{
+
+using ConnectionPtr = std::shared_ptr<Connection>;
+
+// A request in the hands of its handler.
+struct Request {
+    ConnectionPtr connection;
+    MessageHeader header;
+    Bytes payload;
+    Clock::time_point received;  // its last byte
+    bool timed_out = false;      // was parked, and its time is up
+    bool resumed = false;        // was parked
+
+    MessageType type() const { return static_cast<MessageType>(header.type); }
+};
+
+// A search accepted in this round, to be answered with its like at the round's end.
+struct RoundSearch {
+    ConnectionPtr connection;
+    std::uint64_t request_id;
+    Clock::time_point received;
+    SearchSettings settings;
+    std::vector<float> queries;
+    std::size_t count;
+};
+
+class IoThread
+{
+public:
+    IoThread(Engine& engine, std::size_t index);
+    ~IoThread();
+    void start();
+    void stop();
+
+    // From any thread.
+    void adopt(FileDescriptor socket, std::uint64_t id);
+    void post(std::function<void()> task);
+    void drop_other_incarnations(std::uint64_t incarnation);
+
+    // From this thread, for handlers.
+    Engine& engine() { return engine_; }
+    Ticket new_ticket() { return {this, ++last_ticket_}; }
+    // Keeps the request until its ticket is woken or the deadline passes; then it is handled again.
+    void park(const Request& request, Ticket ticket, Clock::time_point deadline);
+    void unpark(std::uint64_t number, bool timed_out);
+    // Answers a search of many indexes, here when it is little.
+    void start_spread_search(const Request& request, std::shared_ptr<SpreadSearch> search);
+    void add_search(RoundSearch&& search) { round_.push_back(std::move(search)); }
+
+    // Final replies of a request; they count it as answered.
+    void reply(const ConnectionPtr& connection, std::uint64_t request_id, MessageType type, Bytes front,
+               Bytes rest = {}, std::shared_ptr<BufferMapping> descriptor = nullptr);
+    void acknowledge(const ConnectionPtr& connection, std::uint64_t request_id, Bytes data = {});
+    void reply_error(const ConnectionPtr& connection, std::uint64_t request_id, const ErrorReply& error);
+    // Not a final reply.
+    void send_progress(const ConnectionPtr& connection, std::uint64_t request_id, const ProgressReply& progress);
+    void answer_search(const ConnectionPtr& connection, std::uint64_t request_id, SearchReply& reply,
+                       Clock::time_point received, Bytes body);
+    // Runs work on the copy threads, or here when it is little; what it returns goes with the acknowledgement. Until
+    // then nothing more of this connection is handled.
+    void run_exclusive(const Request& request, bool little, std::function<std::vector<std::byte>()> work);
+    // The same on another worker, with the final reply left to `finish`, which runs on this thread.
+    void run_exclusive_on(Worker& worker, const Request& request, std::function<void()> work,
+                          std::function<void()> finish);
+    void drop(const ConnectionPtr& connection, const std::string& reason);
+
+private:
+    struct Parked {
+        ConnectionPtr connection;
+        MessageHeader header;
+        std::vector<std::byte> payload;
+        Clock::time_point received;
+        std::multimap<Clock::time_point, std::uint64_t>::iterator deadline;
+    };
+
+    void loop();
+    // Fills `events` with what happened, and returns how many there are. While the thread is to stay awake it polls.
+    int wait_for_events(std::span<epoll_event> events);
+    // Reads what the connection that is likely to ask next has sent: whether it did.
+    bool hear_next_asker();
+    // Has the next waits poll for so long from now on, unless more begin to work.
+    void stay_awake(std::chrono::nanoseconds patience, Clock::time_point now);
+    // Stays awake for what another thread is about to say of this connection's request.
+    void expect_answer(const Connection& connection);
+    // Notes the pace of a connection that is about to be answered; returns what the reply says of staying awake.
+    std::uint32_t note_reply(const ConnectionPtr& connection);
+    int next_timeout() const;
+    void run_mailbox();
+    void expire_parked();
+    void handle_events(std::uint64_t id, std::uint32_t events);
+    void parse(const ConnectionPtr& connection);
+    void handle(const Request& request);
+    void watch(const ConnectionPtr& connection);
+    void close(const ConnectionPtr& connection);
+    void finished(const ConnectionPtr& connection);
+    void unblock(const ConnectionPtr& connection);
+    bool may_parse(const Connection& connection) const;
+    void run_round();
+    // Answers a search whose batches took `dispatched`, and counts it.
+    void answer_dispatched(const ConnectionPtr& connection, std::uint64_t request_id, Mirror& mirror,
+                           SearchReply& reply, Clock::time_point received, Clock::duration dispatched, Bytes body);
+    // An error, but for memory that is short on a GPU: then the sender is to load the index again, for the CPU.
+    void refuse_search(const ConnectionPtr& connection, std::uint64_t request_id, Clock::time_point received,
+                       const std::shared_ptr<Mirror>& mirror, const ErrorReply& error);
+    void run_group(std::vector<RoundSearch>& group);
+    void run_inline(std::vector<RoundSearch>& group);
+    void queue_search(RoundSearch&& search, double query_cost);
+    void answer_spread(const ConnectionPtr& connection, std::uint64_t request_id, Clock::time_point received,
+                       const SpreadSearch& search);
+
+    Engine& engine_;
+    FileDescriptor epoll_;
+    FileDescriptor event_;
+    std::thread thread_;
+    std::atomic<bool> stopping_{false};
+
+    std::mutex mailbox_mutex_;
+    std::vector<std::function<void()>> mailbox_;
+    std::vector<std::function<void()>> mail_;  // being run
+
+    std::unordered_map<std::uint64_t, ConnectionPtr> connections_;
+    std::vector<ConnectionPtr> to_parse_;                                // were held back by limits
+    std::deque<std::pair<Clock::time_point, std::uint64_t>> ungreeted_;  // when their patience with them ends
+    Clock::time_point awake_until_{};
+    ConnectionPtr next_asker_;  // answered last, while the thread stays awake for its next question
+    std::uint64_t last_ticket_ = 0;
+    std::unordered_map<std::uint64_t, Parked> parked_;
+    std::multimap<Clock::time_point, std::uint64_t> deadlines_;
+    std::vector<RoundSearch> round_;
+    SearchAnswer answer_;
+    std::vector<float> batch_queries_;
+};
+
+}  // namespace pgwarp

@@ -1,0 +1,25 @@
+// k-means as a build: rows go in, the array "clusters" f32 [clusters][dimensions] comes out. Nothing is searched.
+//
+// Options and limits: src/protocol/clustering.h.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "methods/method.h"
+#include "numeric/kmeans.h"
+#include "protocol/clustering.h"
+
+namespace pgwarp
+{
+
+// What the options ask for; throws BadRequest where they make no sense.
+KMeansOptions clustering_options(const ParameterList& options);
+
+std::unique_ptr<Builder> make_clustering_builder(const IndexShape& shape, const ParameterList& options);
+
+// Throws BadRequest: there is nothing to search.
+std::unique_ptr<Searcher> make_clustering_searcher(const IndexShape& shape, const ParameterList& options,
+                                                   std::span<const ArrayShape> arrays);
+
+}  // namespace pgwarp

@@ -1,0 +1,21 @@
+// Exact search over resident vectors (Faiss paper, section 5.1, on the CPU). Array: vectors [rows][dimensions], f32, or
+// f16 of rows as they came where keeps_halves(), or u32 of rows of bits (protocol/format.h).
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "methods/method.h"
+
+namespace pgwarp
+{
+
+std::unique_ptr<Builder> make_exact_builder(const IndexShape& shape, const ParameterList& options);
+std::unique_ptr<Searcher> make_exact_searcher(const IndexShape& shape, const ParameterList& options,
+                                              std::span<const ArrayShape> arrays);
+// Of rows of bits.
+std::unique_ptr<Searcher> make_bit_searcher(const IndexShape& shape, std::span<const ArrayShape> arrays);
+// Fresh rows are searched as the others are.
+ParameterList exact_part_options(const ParameterList& options);
+
+}  // namespace pgwarp

@@ -1,0 +1,334 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <mutex>
+#include <random>
+
+#include "methods/arrays.h"
+#include "methods/calibrate.h"
+#include "methods/graph/build_steps.h"
+#include "methods/graph/calibration.h"
+#include "methods/graph/edges.h"
+#include "methods/graph/graph.h"
+#include "methods/graph/lent_searcher.h"
+#include "methods/graph/nearest_rows.h"
+#include "methods/graph/space.h"
+#include "methods/graph/stored_rows.h"
+#include "methods/ivfadc/ivfadc.h"
+#include "numeric/half_codec.h"
+#include "numeric/sample.h"
+#include "protocol/merge_build.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::uint64_t build_seed = 0x67726170;
+constexpr std::size_t piece_rows = 4096;
+constexpr std::size_t compared_rows = 4096;  // with each row, where not all are
+constexpr std::size_t most_compared_with_all = 2 * compared_rows;
+
+// Takes from a vector its share of a direction of length 1.
+void make_orthogonal(float* vector, const float* direction, std::size_t dimensions)
+{
+    const double product = canonical_dot(vector, direction, dimensions);
+    for (std::size_t d = 0; d < dimensions; ++d) vector[d] = static_cast<float>(vector[d] - product * direction[d]);
+}
+
+class GraphBuilder : public Builder
+{
+public:
+    GraphBuilder(const IndexShape& shape, const ParameterList& options, std::unique_ptr<GraphBuildSteps> steps)
+        : shape_(shape),
+          metric_(static_cast<Metric>(shape.metric)),
+          dimensions_(shape.dimensions),
+          asked_(options),
+          steps_(std::move(steps))
+    {
+        // What makes no sense is refused before any row comes.
+        options_ = GraphOptions::resolve(asked_, 0, dimensions_);
+        if (is_of_bits(metric_) && options_.vectors != GraphVectors::full) throw BadRequest("bits are kept in full");
+    }
+
+    void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) override;
+    std::vector<ArrayShape> arrays() const override;
+    void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const override;
+    Calibration calibration() const override { return calibration_; }
+    ParameterList effective_options() const override { return options_.as_parameters(); }
+
+private:
+    void hold_out();
+    void draw_graph(const GraphSpace& space, ThreadPool& pool);
+    ReachRows reach() const;
+    void connect(RowBitmap left_out);
+    std::vector<std::vector<std::uint32_t>> nearest_of_held_out(Metric metric, std::span<const float> rows,
+                                                                std::size_t dimensions, ThreadPool& pool);
+    void find_truth(std::span<const float> vectors, const GraphSpace& space, ThreadPool& pool);
+    void train_half(std::span<const float> vectors, ThreadPool& pool);
+    void project(std::span<const float> vectors, ThreadPool& pool);
+    void keep_rows(RowBuffer& rows, ThreadPool& pool);
+    void calibrate(ThreadPool& pool);
+    void take_in();
+
+    IndexShape shape_;
+    Metric metric_;
+    std::size_t dimensions_;
+    ParameterList asked_;
+    std::unique_ptr<GraphBuildSteps> steps_;  // of a device, or none
+    GraphOptions options_;
+    std::size_t rows_ = 0;
+    const BuildProgress* progress_ = nullptr;
+    std::vector<std::uint32_t> seeds_;
+    GraphEdges edges_;
+    HalfCodec half_codec_;
+    float half_scale_[2] = {1, 0};
+    std::span<const std::uint16_t> halves_;
+    std::span<const float> vectors_;
+    std::vector<float> projection_;
+    BulkVector<std::uint32_t> bits_;
+    Calibration calibration_;
+    // Rows that the graph takes in last.
+    std::vector<std::uint32_t> held_out_;
+    std::vector<std::uint64_t> held_out_bits_;
+    std::vector<float> queries_;                      // these rows
+    std::vector<std::vector<std::uint32_t>> truth_;   // the nearest of those not held out, by the metric
+    std::vector<std::vector<double>> distances_;      // of them, of rows of bits
+    std::vector<std::vector<std::uint32_t>> nearby_;  // the nearest of all, in the space of the graph
+};
+
+void GraphBuilder::run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
+{
+    rows_ = rows.size();
+    options_ = GraphOptions::resolve(asked_, rows_, dimensions_);
+    progress_ = &progress;
+    progress.report("comparing rows", 0, rows_);
+    if (rows_ > 0) {
+        hold_out();
+        const GraphSpace space(metric_, rows.vectors(), dimensions_, pool);
+        draw_graph(space, pool);
+        find_truth(rows.vectors(), space, pool);
+    }
+    keep_rows(rows, pool);
+    if (held_out_.empty()) return;
+    calibrate(pool);
+    take_in();
+}
+
+void GraphBuilder::hold_out()
+{
+    if (asked_.get(option_alone, 0) == 0) held_out_ = sample_rows(rows_, held_out_sample(rows_), build_seed);
+    held_out_bits_.assign((rows_ + 63) / 64, 0);
+    for (const std::uint32_t row : held_out_) held_out_bits_[row / 64] |= std::uint64_t{1} << (row % 64);
+}
+
+void GraphBuilder::draw_graph(const GraphSpace& space, ThreadPool& pool)
+{
+    if (steps_ != nullptr && steps_->draw(space, options_, held_out_bits_, *progress_, pool, seeds_, edges_)) {
+        std::vector<std::uint32_t> drawn;
+        for (std::uint32_t row = 0; row < rows_; ++row) {
+            if (!bit_is_set(held_out_bits_, row)) drawn.push_back(row);
+        }
+        add_seeds(edges_, drawn, most_seeds(rows_), seeds_, reach());
+        return connect(held_out_bits_);
+    }
+    const RowGroups groups = group_rows(space, seed_count(rows_), held_out_bits_, *progress_, pool);
+    seeds_ = central_rows(space, groups, pool);
+    const std::size_t compared = rows_ <= most_compared_with_all ? rows_ : compared_rows;
+    const NearestRows nearest = grouped_nearest_rows(space, groups, options_.build_degree, compared, *progress_, pool);
+    edges_ = draw_edges(nearest, options_.degree, groups.rows, *progress_, pool);
+    add_seeds(edges_, groups.rows, most_seeds(rows_), seeds_);
+    connect(held_out_bits_);
+}
+
+ReachRows GraphBuilder::reach() const
+{
+    if (steps_ == nullptr) return {};
+    return [this](const GraphEdges& edges, std::span<const std::uint32_t> from) { return steps_->reach(edges, from); };
+}
+
+void GraphBuilder::connect(RowBitmap left_out)
+{
+    connect_rows(edges_, seeds_, left_out, *progress_, reach());
+}
+
+std::vector<std::vector<std::uint32_t>> GraphBuilder::nearest_of_held_out(Metric metric, std::span<const float> rows,
+                                                                          std::size_t dimensions, ThreadPool& pool)
+{
+    if (steps_ != nullptr) {
+        auto truth = steps_->truth(metric, rows, dimensions, held_out_, pool, progress_->cancel);
+        if (truth) return std::move(*truth);
+    }
+    // Some of the nearest rows are held out themselves.
+    const std::size_t depth = Calibration::ks[3] + held_out_.size();
+    return calibration_truth(metric, rows, dimensions, held_out_, pool, progress_->cancel, {}, depth);
+}
+
+void GraphBuilder::find_truth(std::span<const float> vectors, const GraphSpace& space, ThreadPool& pool)
+{
+    progress_->report("calibrating", 0, 1);
+    if (held_out_.empty()) return;
+    queries_ = gather_rows(vectors.data(), dimensions_, held_out_);
+    truth_ = nearest_of_held_out(metric_, vectors, dimensions_, pool);
+    nearby_ = metric_ != Metric::inner_product
+                  ? truth_
+                  : nearest_of_held_out(space.metric(), space.rows(), space.dimensions(), pool);
+    for (std::vector<std::uint32_t>& near : nearby_) near.resize(std::min(near.size(), options_.build_degree));
+    for (std::vector<std::uint32_t>& truth : truth_) {
+        std::erase_if(truth, [this](std::uint32_t row) { return bit_is_set(held_out_bits_, row); });
+        truth.resize(std::min<std::size_t>(truth.size(), Calibration::ks[3]));
+    }
+    distances_ = distances_of_truth(metric_, vectors, dimensions_, queries_, truth_);
+}
+
+void GraphBuilder::train_half(std::span<const float> vectors, ThreadPool& pool)
+{
+    progress_->report("measuring half vectors", 0, rows_);
+    half_codec_ = are_halves(shape_) ? HalfCodec::identity(dimensions_) : HalfCodec::train(vectors, dimensions_);
+    float worst = 0;
+    std::mutex mutex;
+    pool.parallel_for(rows_, piece_rows, [&](std::size_t begin, std::size_t end) {
+        if (progress_->cancel != nullptr) progress_->cancel->check();
+        float local = 0;
+        for (std::size_t i = begin; i < end; ++i)
+            local = std::max(local, half_codec_.error(vectors.data() + i * dimensions_));
+        const std::lock_guard lock(mutex);
+        worst = std::max(worst, local);
+    });
+    half_scale_[0] = half_codec_.scale;
+    half_scale_[1] = worst;
+}
+
+// Directions are orthogonal in runs of as many as there are dimensions: they say less twice (super-bits: Ji, Li, Yan,
+// Zhang, Tian, NIPS 2012). Thresholds of l2 are the products of rows drawn by lot, so that there are more where rows
+// are; those of a cosine the mean row's. A product with a query does not change its order with the query's length:
+// there the thresholds are 0, so that bits don't either.
+void GraphBuilder::project(std::span<const float> vectors, ThreadPool& pool)
+{
+    progress_->report("projecting rows", 0, rows_);
+    std::mt19937_64 generator(build_seed);
+    std::normal_distribution<float> normal;
+    const std::vector<std::uint32_t> sample = sample_rows(rows_, 10000, build_seed + 2);
+    std::vector<float> mean(dimensions_, 0);
+    for (const std::uint32_t row : sample) {
+        for (std::size_t d = 0; d < dimensions_; ++d)
+            mean[d] += vectors[row * dimensions_ + d] / static_cast<float>(sample.size());
+    }
+    projection_.resize(options_.bits * (dimensions_ + 1));
+    for (std::size_t b = 0; b < options_.bits; ++b) {
+        float* direction = projection_.data() + b * (dimensions_ + 1);
+        for (std::size_t d = 0; d < dimensions_; ++d) direction[d] = normal(generator);
+        for (std::size_t earlier = b / dimensions_ * dimensions_; earlier < b; ++earlier)
+            make_orthogonal(direction, projection_.data() + earlier * (dimensions_ + 1), dimensions_);
+        const double norm = canonical_norm(direction, dimensions_);
+        for (std::size_t d = 0; d < dimensions_ && norm > 0; ++d)
+            direction[d] = static_cast<float>(direction[d] / norm);
+        const float* threshold = mean.data();
+        if (metric_ == Metric::l2 && !sample.empty())
+            threshold = vectors.data() + std::size_t{sample[generator() % sample.size()]} * dimensions_;
+        direction[dimensions_] =
+            metric_ == Metric::inner_product ? 0 : static_cast<float>(canonical_dot(direction, threshold, dimensions_));
+    }
+    const std::size_t words = options_.bits / 32;
+    bits_.resize(rows_ * words);
+    pool.parallel_for(rows_, 256, [&](std::size_t begin, std::size_t end) {
+        if (progress_->cancel != nullptr) progress_->cancel->check();
+        for (std::size_t i = begin; i < end; ++i)
+            project_row(projection_, vectors.data() + i * dimensions_, dimensions_, bits_.data() + i * words);
+    });
+}
+
+void GraphBuilder::keep_rows(RowBuffer& rows, ThreadPool& pool)
+{
+    switch (options_.vectors) {
+        case GraphVectors::full:
+            vectors_ = rows.vectors();
+            return;
+        case GraphVectors::half:
+            train_half(rows.vectors(), pool);
+            progress_->report("writing half vectors", 0, rows_);
+            halves_ =
+                rows.compact_to_half([this](const float* row, std::uint16_t* out) { half_codec_.encode(row, out); });
+            return;
+        case GraphVectors::bits:
+            return project(rows.vectors(), pool);
+    }
+}
+
+void GraphBuilder::calibrate(ThreadPool& pool)
+{
+    std::unique_ptr<Searcher> searcher;
+    if (steps_ != nullptr) {
+        searcher = steps_->make_searcher(shape_, effective_options(), arrays());
+        if (searcher != nullptr) feed_searcher(*this, *searcher, pool);
+    }
+    if (searcher == nullptr)
+        searcher = make_lent_graph_searcher(shape_, *this, {edges_, vectors_, halves_, bits_}, pool);
+    const GraphCalibration calibration{*searcher, rows_ - held_out_.size(), dimensions_, metric_, queries_, truth_, {},
+                                       distances_};
+    calibration_ = calibration.run(*progress_, pool);
+}
+
+void GraphBuilder::take_in()
+{
+    for (std::size_t i = 0; i < held_out_.size(); ++i) insert_row(edges_, held_out_[i], nearby_[i]);
+    connect({});
+    queries_ = {};
+    truth_ = {};
+    distances_ = {};
+    nearby_ = {};
+}
+
+std::vector<ArrayShape> GraphBuilder::arrays() const
+{
+    std::vector<ArrayShape> all;
+    all.push_back(make_array_shape(array_seeds, ArrayType::u32, seeds_.size(), 1));
+    if (options_.vectors == GraphVectors::half) {
+        all.push_back(make_array_shape(array_half_mean, ArrayType::f32, 1, dimensions_));
+        all.push_back(make_array_shape(array_half_scale, ArrayType::f32, 1, 2));
+    }
+    if (options_.vectors == GraphVectors::bits)
+        all.push_back(make_array_shape(array_projection, ArrayType::f32, options_.bits, dimensions_ + 1));
+    all.push_back(make_array_shape(array_neighbours, ArrayType::u32, rows_, options_.degree));
+    switch (options_.vectors) {
+        case GraphVectors::full:
+            all.push_back(make_array_shape(array_vectors, vector_array_type(shape_), rows_, dimensions_));
+            break;
+        case GraphVectors::half:
+            all.push_back(make_array_shape(array_half, ArrayType::f16, rows_, dimensions_));
+            break;
+        case GraphVectors::bits:
+            all.push_back(make_array_shape(array_bits, ArrayType::u32, rows_, options_.bits / 32));
+            break;
+    }
+    return all;
+}
+
+void GraphBuilder::read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const
+{
+    if (array == array_seeds) return read_piece(std::span<const std::uint32_t>(seeds_), offset, out);
+    if (array == array_half_mean) return read_piece(std::span<const float>(half_codec_.mean), offset, out);
+    if (array == array_half_scale) return read_piece(std::span<const float>(half_scale_), offset, out);
+    if (array == array_projection) return read_piece(std::span<const float>(projection_), offset, out);
+    if (array == array_neighbours) return read_piece(std::span<const std::uint32_t>(edges_.neighbours), offset, out);
+    if (array == array_bits) return read_piece(std::span<const std::uint32_t>(bits_), offset, out);
+    if (array == array_half) return read_piece(halves_, offset, out);
+    if (array == array_vectors) return read_piece(vectors_, offset, out);
+    throw BadRequest("unknown array of a graph build");
+}
+
+}  // namespace
+
+std::unique_ptr<Builder> make_graph_builder(const IndexShape& shape, const ParameterList& options)
+{
+    return make_graph_builder(shape, options, nullptr);
+}
+
+std::unique_ptr<Builder> make_graph_builder(const IndexShape& shape, const ParameterList& options,
+                                            std::unique_ptr<GraphBuildSteps> steps)
+{
+    return std::make_unique<GraphBuilder>(shape, options, std::move(steps));
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,160 @@
+#include "methods/graph/edges.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "methods/graph/build_loop.h"
+#include "methods/graph/graph.h"
+#include "methods/graph/place_table.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::size_t piece_rows = 512;
+
+std::span<const std::uint32_t> without_unused(std::span<const std::uint32_t> rows)
+{
+    std::size_t used = rows.size();
+    while (used > 0 && rows[used - 1] == no_neighbour) --used;
+    return rows.first(used);
+}
+
+// Orders the rows near one by how many detours lead to them: by way of a nearer one, which has them at a better rank.
+class DetourOrder
+{
+public:
+    explicit DetourOrder(std::size_t width) : detours_(width) {}
+
+    template <class NeighboursOf>
+    void sort(std::span<const std::uint32_t> near, NeighboursOf neighbours_of, std::vector<std::uint32_t>& out)
+    {
+        places_.assign(near);
+        std::fill(detours_.begin(), detours_.end(), 0U);
+        for (std::size_t i = 0; i < near.size(); ++i) {
+            if (i + 2 < near.size()) prefetch(neighbours_of(near[i + 2]));
+            places_.for_those_there(neighbours_of(near[i]), [&](std::size_t rank, std::uint32_t place) {
+                if (place > std::max(i, rank)) ++detours_[place];
+            });
+        }
+        order_.resize(near.size());
+        for (std::size_t i = 0; i < near.size(); ++i) order_[i] = {detours_[i], static_cast<std::uint32_t>(i)};
+        std::sort(order_.begin(), order_.end());
+        out.clear();
+        for (const auto& [detours, place] : order_) out.push_back(near[place]);
+    }
+
+private:
+    static void prefetch(std::span<const std::uint32_t> rows)
+    {
+        constexpr std::size_t line = 64 / sizeof(std::uint32_t);
+        for (std::size_t i = 0; i < rows.size(); i += line) __builtin_prefetch(rows.data() + i);
+    }
+
+    PlaceTable places_;
+    std::vector<std::uint32_t> detours_;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> order_;
+};
+
+// [rows][degree]: of the nearest, those with fewest detours.
+GraphEdges forward_edges(const NearestRows& nearest, std::size_t degree, std::span<const std::uint32_t> rows,
+                         const BuildProgress& progress, ThreadPool& pool)
+{
+    const std::size_t count = nearest.width == 0 ? 0 : nearest.rows.size() / nearest.width;
+    GraphEdges edges{degree, {}};
+    edges.neighbours.resize(count * degree);
+    std::fill(edges.neighbours.begin(), edges.neighbours.end(), no_neighbour);
+    for_rows(rows.size(), 8 * piece_rows, piece_rows, "pruning edges", progress, pool,
+             [&](std::size_t begin, std::size_t end) {
+                 DetourOrder order(nearest.width);
+                 std::vector<std::uint32_t> ordered;
+                 for (std::size_t i = begin; i < end; ++i) {
+                     const std::uint32_t row = rows[i];
+                     order.sort(
+                         without_unused({nearest.of(row), nearest.width}),
+                         [&](std::uint32_t other) { return std::span(nearest.of(other), nearest.width); }, ordered);
+                     const std::size_t kept = std::min(degree, ordered.size());
+                     std::copy_n(ordered.begin(), kept, edges.of(row).begin());
+                 }
+             });
+    return edges;
+}
+
+// [rows][degree]: rows with an edge to each row; those that rank it first come first.
+GraphEdges reverse_edges(const GraphEdges& forward, const BuildProgress& progress)
+{
+    GraphEdges reverse{forward.degree, {}};
+    reverse.neighbours.resize(forward.neighbours.size());
+    std::fill(reverse.neighbours.begin(), reverse.neighbours.end(), no_neighbour);
+    std::vector<std::uint16_t> used(forward.count(), 0);
+    for (std::size_t rank = 0; rank < forward.degree; ++rank) {
+        if (progress.cancel != nullptr) progress.cancel->check();
+        progress.report("adding reverse edges", rank, forward.degree);
+        for (std::size_t row = 0; row < forward.count(); ++row) {
+            const std::uint32_t to = forward.of(row)[rank];
+            if (to == no_neighbour || used[to] == forward.degree) continue;
+            reverse.of(to)[used[to]++] = static_cast<std::uint32_t>(row);
+        }
+    }
+    return reverse;
+}
+
+// Half of the places for a row's own edges, then those of others to it, then more of its own, then what is near.
+void join_edges(std::span<const std::uint32_t> forward, std::span<const std::uint32_t> reverse,
+                std::span<std::uint32_t> out)
+{
+    std::size_t used = 0;
+    const auto add = [&](std::span<const std::uint32_t> rows) {
+        for (const std::uint32_t row : rows) {
+            if (row == no_neighbour || used == out.size()) return;
+            if (std::find(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(used), row) ==
+                out.begin() + static_cast<std::ptrdiff_t>(used))
+                out[used++] = row;
+        }
+    };
+    add(forward.first((forward.size() + 1) / 2));
+    add(reverse);
+    add(forward);
+    std::fill(out.begin() + static_cast<std::ptrdiff_t>(used), out.end(), no_neighbour);
+}
+
+}  // namespace
+
+GraphEdges draw_edges(const NearestRows& nearest, std::size_t degree, std::span<const std::uint32_t> rows,
+                      const BuildProgress& progress, ThreadPool& pool)
+{
+    const GraphEdges forward = forward_edges(nearest, degree, rows, progress, pool);
+    const GraphEdges reverse = reverse_edges(forward, progress);
+    GraphEdges edges{degree, {}};
+    edges.neighbours.resize(forward.neighbours.size());
+    pool.parallel_for(edges.count(), piece_rows, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t row = begin; row < end; ++row) join_edges(forward.of(row), reverse.of(row), edges.of(row));
+    });
+    return edges;
+}
+
+std::vector<std::uint32_t> choose_edges(const GraphEdges& edges, std::span<const std::uint32_t> near)
+{
+    const auto neighbours_of = [&](std::uint32_t other) { return edges.of(other); };
+    std::vector<std::uint32_t> ordered;
+    DetourOrder(near.size()).sort(near, neighbours_of, ordered);
+    ordered.resize(std::min(ordered.size(), edges.degree));
+    return ordered;
+}
+
+void insert_row(GraphEdges& edges, std::uint32_t row, std::span<const std::uint32_t> near)
+{
+    const std::vector<std::uint32_t> ordered = choose_edges(edges, near);
+    std::copy(ordered.begin(), ordered.end(), edges.of(row).begin());
+    for (const std::uint32_t other : ordered) {
+        const std::span<std::uint32_t> back = edges.of(other);
+        if (std::find(back.begin(), back.end(), row) != back.end()) continue;
+        // The place of the least useful edge, if there is no other.
+        const auto place = std::find(back.begin(), back.end() - 1, no_neighbour);
+        *place = row;
+    }
+}
+
+}  // namespace pgwarp

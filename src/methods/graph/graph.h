@@ -1,0 +1,68 @@
+// graph: a fixed-degree proximity graph (SONG: Zhao, Tan, Li, ICDE 2020), made from a k-NN graph by pruning by rank
+// and adding reverse edges, searched from routed seeds.
+//
+// Arrays, small ones first:
+//   seeds      u32 [seeds][1]       row numbers of the rows from which searches begin; each prefix is spread like the
+//                                   whole, so that a searcher may compare a query with as many as suit it
+//   half_mean  f32 [1][d], half_scale f32 [1][2] = {scale, largest error}   (vectors = half), as of ivfadc
+//   projection f32 [bits][d + 1]    random directions and, last, a threshold (vectors = bits; SONG section 7): bit b of
+//                                   a row, bit b % 32 of word b / 32, says whether its product with direction b is
+//                                   above
+//   neighbours u32 [rows][degree]   out-edges, the most useful first; unused places hold no_neighbour and come last
+//   edge_changes u32 [changes][3]   {row, place, neighbour}: what has become of places of neighbours since that was
+//                                   written, later ones last; where there are any, see edge_changes.h
+//   bits       u32 [rows][bits/32]  (vectors = bits), half f16 [rows][d] (half), vectors f32 [rows][d] (full; rows of
+//                                   bits themselves: u32)
+// All but seeds, half_*, projection and edge_changes are in row order. A row is no neighbour of its own, none is listed
+// twice. Every row can be reached from the first seed, but for dead ones that a merge has taken out of the graph: these
+// have no edges, and none leads to them.
+//
+// Effort is ef_search: how many of the best rows seen so far a search keeps (SONG section 5.1: the bounded queue).
+// Rows that died since the last merge are passed through and not counted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "methods/method.h"
+
+namespace pgwarp
+{
+
+inline constexpr char array_seeds[] = "seeds";
+inline constexpr char array_neighbours[] = "neighbours";
+inline constexpr char array_edge_changes[] = "edge_changes";
+inline constexpr char array_projection[] = "projection";
+inline constexpr char array_bits[] = "bits";
+
+inline constexpr std::uint32_t no_neighbour = 0xffffffff;
+
+enum class GraphVectors { full = 0, half = 1, bits = 2 };
+
+// Options with every 0 resolved to a number.
+struct GraphOptions {
+    std::size_t degree = 32;        // out-edges of a row
+    std::size_t build_degree = 48;  // neighbours of a row in the k-NN graph that is pruned
+    GraphVectors vectors = GraphVectors::full;
+    std::size_t bits = 0;  // of a row where vectors = bits, a multiple of 32
+
+    // Throws BadRequest for what makes no sense for these dimensions.
+    static GraphOptions resolve(const ParameterList& options, std::size_t rows, std::size_t dimensions);
+    ParameterList as_parameters() const;
+};
+
+// How many seeds an index of so many rows has, as a rule, and where many clusters lie apart at most.
+std::size_t seed_count(std::size_t rows);
+std::size_t most_seeds(std::size_t rows);
+
+// Values of ef_search worth measuring, in growing order, for an index of so many rows.
+std::vector<std::int64_t> ef_search_schedule(std::size_t rows);
+
+std::unique_ptr<Builder> make_graph_builder(const IndexShape& shape, const ParameterList& options);
+std::unique_ptr<Searcher> make_graph_searcher(const IndexShape& shape, const ParameterList& options,
+                                              std::span<const ArrayShape> arrays);
+
+}  // namespace pgwarp

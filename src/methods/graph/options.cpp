@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "methods/graph/graph.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::int64_t fewest_edges = 4;
+constexpr std::int64_t most_edges = 256;
+constexpr std::int64_t most_bits = 512;
+
+// Enough bits that few candidates more than asked for hold the neighbours.
+std::size_t choose_bits(std::size_t dimensions)
+{
+    return std::clamp<std::size_t>((dimensions + 3) / 4 * 32, 128, 512);
+}
+
+}  // namespace
+
+GraphOptions GraphOptions::resolve(const ParameterList& options, std::size_t, std::size_t dimensions)
+{
+    GraphOptions resolved;
+    const std::int64_t degree = options.get("degree", 0);
+    const std::int64_t build_degree = options.get("build_degree", 0);
+    const std::int64_t vectors = options.get("vectors", 0);
+    const std::int64_t bits = options.get("bits", 0);
+    if (degree != 0 && (degree < fewest_edges || degree > most_edges))
+        throw BadRequest("degree must be 0 or between 4 and 256");
+    if (build_degree != 0 && (build_degree < fewest_edges || build_degree > most_edges))
+        throw BadRequest("build_degree must be 0 or between 4 and 256");
+    if (vectors < 0 || vectors > 2) throw BadRequest("unknown value of vectors");
+    if (bits < 0 || bits > most_bits || bits % 32 != 0)
+        throw BadRequest("bits must be 0 or a multiple of 32 up to 512");
+    if (degree != 0) resolved.degree = static_cast<std::size_t>(degree);
+    // No less is looked at than is kept.
+    resolved.build_degree = build_degree != 0 ? static_cast<std::size_t>(build_degree) : resolved.degree * 3 / 2;
+    resolved.build_degree =
+        std::clamp<std::size_t>(resolved.build_degree, resolved.degree, static_cast<std::size_t>(most_edges));
+    resolved.vectors = static_cast<GraphVectors>(vectors);
+    if (resolved.vectors == GraphVectors::bits)
+        resolved.bits = bits != 0 ? static_cast<std::size_t>(bits) : choose_bits(dimensions);
+    return resolved;
+}
+
+ParameterList GraphOptions::as_parameters() const
+{
+    ParameterList list;
+    list.set("degree", static_cast<std::int64_t>(degree));
+    list.set("build_degree", static_cast<std::int64_t>(build_degree));
+    list.set("vectors", static_cast<std::int64_t>(vectors));
+    list.set("bits", static_cast<std::int64_t>(bits));
+    return list;
+}
+
+std::size_t seed_count(std::size_t rows)
+{
+    const auto wanted = static_cast<std::size_t>(2.5 * std::sqrt(static_cast<double>(rows)));
+    return std::clamp<std::size_t>(wanted, std::min<std::size_t>(rows, 32), 16384);
+}
+
+std::size_t most_seeds(std::size_t rows)
+{
+    return std::max(seed_count(rows), std::min<std::size_t>(rows / 16, 65536));
+}
+
+std::vector<std::int64_t> ef_search_schedule(std::size_t rows)
+{
+    const auto most = static_cast<std::int64_t>(std::clamp<std::size_t>(rows, 1, 8192));
+    std::vector<std::int64_t> schedule;
+    for (double ef = 8; ef < static_cast<double>(most) && schedule.size() + 1 < Calibration::capacity;) {
+        schedule.push_back(static_cast<std::int64_t>(ef));
+        ef = std::floor(ef * (ef < 256 ? 1.25 : 1.4));
+    }
+    schedule.push_back(most);
+    return schedule;
+}
+
+}  // namespace pgwarp

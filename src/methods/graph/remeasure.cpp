@@ -1,0 +1,79 @@
+#include "methods/graph/remeasure.h"
+
+#include <algorithm>
+#include <string>
+
+#include "methods/arrays.h"
+#include "methods/calibrate.h"
+#include "methods/graph/calibration.h"
+#include "methods/graph/lent_searcher.h"
+#include "methods/graph/repair.h"
+#include "methods/ivfadc/ivfadc.h"
+#include "numeric/sample.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::uint64_t sample_seed = 0x6d656173;
+
+std::vector<std::uint32_t> sample_live(const ChangedGraph& graph)
+{
+    std::vector<std::uint32_t> live;
+    for (std::uint32_t row = 0; row < graph.edges.count(); ++row)
+        if (!bit_is_set(graph.dead, row)) live.push_back(row);
+    std::vector<std::uint32_t> sample = sample_rows(live.size(), held_out_sample(live.size()), sample_seed);
+    for (std::uint32_t& row : sample) row = live[row];
+    return sample;
+}
+
+std::unique_ptr<Searcher> search_over(const ChangedGraph& graph, const GraphEdges& edges,
+                                      std::span<const std::uint32_t> seeds, ThreadPool& pool)
+{
+    const std::size_t rows = edges.count();
+    const std::size_t dimensions = graph.shape.dimensions;
+    const bool half = graph.options.vectors == GraphVectors::half;
+    std::vector<ArrayShape> arrays{make_array_shape(array_seeds, ArrayType::u32, seeds.size(), 1)};
+    if (half) {
+        arrays.push_back(make_array_shape(array_half_mean, ArrayType::f32, 1, dimensions));
+        arrays.push_back(make_array_shape(array_half_scale, ArrayType::f32, 1, 2));
+    }
+    arrays.push_back(make_array_shape(array_neighbours, ArrayType::u32, rows, edges.degree));
+    arrays.push_back(half ? make_array_shape(array_half, ArrayType::f16, rows, dimensions)
+                          : make_array_shape(array_vectors, vector_array_type(graph.shape), rows, dimensions));
+    const auto read = [&](const std::string& name, std::span<std::byte> out) {
+        if (name == array_seeds) return read_piece(seeds, 0, out);
+        read_piece(name == array_half_mean ? graph.half_mean : graph.half_scale, 0, out);
+    };
+    const LentArrays lent{edges, half ? std::span<const float>() : graph.vectors, graph.halves, {}};
+    return make_lent_graph_searcher(graph.shape, graph.options.as_parameters(), arrays, read, lent, pool);
+}
+
+}  // namespace
+
+Calibration measure_recall(const ChangedGraph& graph, const BuildProgress& progress, ThreadPool& pool)
+{
+    const std::size_t dimensions = graph.shape.dimensions;
+    const auto metric = static_cast<Metric>(graph.shape.metric);
+    const std::vector<std::uint32_t> sample = sample_live(graph);
+    if (sample.empty()) return {};
+    progress.report("calibrating", 0, 1);
+    std::vector<std::uint64_t> gone(graph.dead.begin(), graph.dead.end());
+    gone.resize((graph.edges.count() + 63) / 64, 0);
+    for (const std::uint32_t row : sample) gone[row / 64] |= std::uint64_t{1} << (row % 64);
+    GraphEdges edges = graph.edges;
+    std::vector<std::uint32_t> seeds = graph.seeds;
+    unlink_dead(edges, seeds, {graph.scores, gone, graph.options.build_degree}, progress, pool);
+    connect_rows(edges, seeds, gone, progress);
+    const auto truth = calibration_truth(metric, graph.vectors, dimensions, sample, pool, progress.cancel, gone);
+    const std::vector<float> queries = gather_rows(graph.vectors.data(), dimensions, sample);
+    const std::unique_ptr<Searcher> searcher = search_over(graph, edges, seeds, pool);
+    const auto distances = distances_of_truth(metric, graph.vectors, dimensions, queries, truth);
+    const GraphCalibration calibration{*searcher, graph.edges.count(), dimensions, metric, queries, truth, gone,
+                                       distances};
+    return calibration.run(progress, pool);
+}
+
+}  // namespace pgwarp

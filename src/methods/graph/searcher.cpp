@@ -1,0 +1,372 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "methods/arrays.h"
+#include "methods/graph/edge_changes.h"
+#include "methods/graph/edges.h"
+#include "methods/graph/graph.h"
+#include "methods/graph/kept_array.h"
+#include "methods/graph/lent_searcher.h"
+#include "methods/graph/stored_rows.h"
+#include "methods/graph/traversal.h"
+#include "methods/ordered_scan.h"
+#include "protocol/merge_build.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::size_t default_ef = 64;  // of an index without calibration
+constexpr std::size_t worth_comparing =
+    8;                               // times as many rows as a search has compared, where it found mostly dead ones
+constexpr double fresh_share = 0.4;  // of the neighbours of a row kept, those not seen before, about
+
+struct DeadCount {
+    std::size_t linked = 0;  // that searches pass through
+    std::size_t alive = 0;   // the other rows, but those dead ones that no edge leads to
+};
+
+class GraphSearcher : public Searcher
+{
+public:
+    GraphSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays);
+
+    void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
+    {
+        if (array == array_seeds) {
+            write_piece(std::span<std::uint32_t>(seeds_), offset, bytes);
+        } else if (array == array_neighbours) {
+            write_piece(neighbours_.room(rows_ * options_.degree), offset, bytes);
+        } else if (array == array_edge_changes) {
+            write_piece(std::span<EdgeChange>(changes_), offset, bytes);
+        } else {
+            // What this device has no use for is left out.
+            stored_->write(array, offset, bytes);
+        }
+    }
+    void lend(const LentArrays& lent);
+    void finish_load(ThreadPool& pool) override;
+    std::uint64_t memory_bytes() const override
+    {
+        return stored_->memory_bytes() + neighbours_.memory_bytes() + seeds_.size() * sizeof(std::uint32_t);
+    }
+    ResultKind result_kind() const override { return stored_->result_kind(); }
+    bool values_are_distances() const override { return options_.vectors != GraphVectors::bits; }
+    double bound_width(const float* query) const override { return stored_->bound_width(query); }
+    double search_cost(const SearchBatch& batch) const override;
+    ParameterList resolved_settings(const SearchBatch& batch) const override
+    {
+        ParameterList settings;
+        settings.set("ef_search", static_cast<std::int64_t>(ef_of(batch)));
+        return settings;
+    }
+    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
+                ThreadPool& pool) const override;
+    void search_rungs(const SearchBatch& batch, std::span<const SearchRung> rungs, RungResults& results,
+                      ThreadPool& pool) const override;
+    void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
+                      std::vector<RowResult>& results, ThreadPool& pool) const override;
+
+private:
+    void find_unlinked();
+    std::size_t ef_of(const SearchBatch& batch) const;
+    DeadCount count_dead(RowBitmap dead) const;
+    bool few_are_alive(const SearchBatch& batch, const DeadCount& dead) const;
+    void compare_all(const SearchBatch& batch, const GraphQuery& query, std::vector<Candidate>& found) const;
+    std::vector<RowResult> search_one(const SearchBatch& batch, std::size_t number, const DeadCount& dead) const;
+    void search_one_ladder(std::span<const SearchBatch> rungs, std::size_t number, RungResults& results) const;
+
+    mutable OfBitmap<DeadCount> dead_;
+    Metric metric_;
+    std::size_t dimensions_;
+    std::size_t rows_ = 0;
+    GraphOptions options_;
+    bool alone_;  // fresh rows beside an index: few of its nearest are among the nearest of all
+    std::vector<std::uint32_t> seeds_;
+    KeptArray<std::uint32_t> neighbours_;
+    EdgeView edges_;
+    std::vector<std::uint64_t> unlinked_;  // bitmap of rows without edges
+    std::vector<EdgeChange> changes_;      // while the index is loaded
+    std::unique_ptr<StoredRows> stored_;
+};
+
+GraphSearcher::GraphSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays)
+    : metric_(static_cast<Metric>(shape.metric)),
+      dimensions_(shape.dimensions),
+      alone_(options.get(option_alone, 0) != 0)
+{
+    const ArrayShape* neighbours = find_array(arrays, array_neighbours);
+    rows_ = neighbours != nullptr ? neighbours->rows : 0;
+    options_ = GraphOptions::resolve(options, rows_, dimensions_);
+    stored_ = make_stored_rows(metric_, dimensions_, rows_, options_, arrays);
+    if (rows_ == 0) return;
+    require_array(arrays, array_neighbours, ArrayType::u32, rows_, options_.degree);
+    const ArrayShape* seeds = find_array(arrays, array_seeds);
+    if (seeds == nullptr || seeds->rows == 0) throw BadRequest("array \"seeds\" is missing");
+    require_array(arrays, array_seeds, ArrayType::u32, seeds->rows, 1);
+    seeds_.resize(seeds->rows);
+    edges_.degree = options_.degree;
+    if (const ArrayShape* changes = find_array(arrays, array_edge_changes)) {
+        require_array(arrays, array_edge_changes, ArrayType::u32, changes->rows, 3);
+        changes_.resize(changes->rows);
+    }
+}
+
+void GraphSearcher::lend(const LentArrays& lent)
+{
+    neighbours_.borrow(lent.edges.neighbours);
+    stored_->lend(lent.vectors);
+    stored_->lend(lent.halves);
+    stored_->lend(lent.bits);
+}
+
+void GraphSearcher::finish_load(ThreadPool& pool)
+{
+    if (rows_ == 0) return;
+    if (!changes_.empty()) apply_changes(neighbours_.room(rows_ * options_.degree), options_.degree, changes_);
+    changes_ = {};
+    edges_.neighbours = neighbours_.all(rows_ * options_.degree);
+    find_unlinked();
+    const auto exists = [this](std::uint32_t row) { return row < rows_; };
+    if (!std::all_of(seeds_.begin(), seeds_.end(), exists)) throw BadRequest("a seed is no row of its index");
+    pool.parallel_for(rows_, 65536, [&](std::size_t begin, std::size_t end) {
+        const auto known = [&](std::uint32_t row) { return row == no_neighbour || exists(row); };
+        const std::uint32_t* first = edges_.neighbours.data() + begin * edges_.degree;
+        if (!std::all_of(first, first + (end - begin) * edges_.degree, known))
+            throw BadRequest("a neighbour is no row of its index");
+    });
+    stored_->finish_load();
+    stored_->prepare_searches(seeds_, edges_, pool);
+}
+
+// Rows that a merge took out of the graph. Others have edges, but for the only row of an index.
+void GraphSearcher::find_unlinked()
+{
+    unlinked_.assign((rows_ + 63) / 64, 0);
+    for (std::size_t row = 0; row < rows_; ++row) {
+        const bool unlinked = edges_.neighbours[row * edges_.degree] == no_neighbour && rows_ > 1;
+        unlinked_[row / 64] |= std::uint64_t{unlinked} << (row % 64);
+    }
+}
+
+std::size_t GraphSearcher::ef_of(const SearchBatch& batch) const
+{
+    std::int64_t ef = batch.settings.get("ef_search", 0);
+    if (ef <= 0) ef = batch.effort;
+    if (ef <= 0) ef = default_ef;
+    if (alone_) ef /= 2;
+    return std::clamp<std::size_t>(static_cast<std::size_t>(ef), std::max<std::size_t>(batch.k, 1),
+                                   std::max<std::size_t>(rows_, batch.k));
+}
+
+double GraphSearcher::search_cost(const SearchBatch& batch) const
+{
+    const double fresh = fresh_share * static_cast<double>(options_.degree);
+    const double compared = static_cast<double>(seeds_.size()) + fresh * static_cast<double>(ef_of(batch));
+    return 2 * static_cast<double>(batch.count) * std::min(compared, static_cast<double>(rows_)) *
+           static_cast<double>(dimensions_);
+}
+
+DeadCount GraphSearcher::count_dead(RowBitmap dead) const
+{
+    if (dead.empty()) return {0, rows_};
+    std::size_t all = 0;
+    std::size_t linked = 0;
+    for (std::size_t word = 0; word < unlinked_.size(); ++word) {
+        const std::size_t rows = rows_ - 64 * word;
+        const std::uint64_t bits = rows < 64 ? dead[word] & ((std::uint64_t{1} << rows) - 1) : dead[word];
+        all += static_cast<std::size_t>(std::popcount(bits));
+        linked += static_cast<std::size_t>(std::popcount(bits & ~unlinked_[word]));
+    }
+    return {linked, rows_ - all};
+}
+
+// A search that finds as many live rows as it is to keep passes through the dead ones among them: it compares the more
+// rows the fewer are alive, up to where comparing the live rows alone takes no longer.
+bool GraphSearcher::few_are_alive(const SearchBatch& batch, const DeadCount& dead) const
+{
+    if (dead.linked == 0) return false;
+    const auto alive = static_cast<double>(dead.alive);
+    const double expanded =
+        static_cast<double>(ef_of(batch)) * (alive + static_cast<double>(dead.linked)) / std::max(alive, 1.0);
+    return alive <= static_cast<double>(seeds_.size()) + fresh_share * static_cast<double>(options_.degree) * expanded;
+}
+
+void GraphSearcher::compare_all(const SearchBatch& batch, const GraphQuery& query, std::vector<Candidate>& found) const
+{
+    constexpr std::size_t step = 512;
+    constexpr float most = std::numeric_limits<float>::max();  // infinities and NaN too
+    TopK best(ef_of(batch));
+    std::vector<std::uint32_t> rows;
+    std::vector<float> compared(step);
+    const auto compare = [&] {
+        if (batch.cancel != nullptr) batch.cancel->check();
+        stored_->scores(query, rows, compared.data());
+        for (std::size_t i = 0; i < rows.size(); ++i) best.push(compared[i] < most ? compared[i] : most, rows[i]);
+        rows.clear();
+    };
+    for (std::uint32_t row = 0; row < rows_; ++row) {
+        if (row % 64 == 0 && batch.dead[row / 64] == ~std::uint64_t{0}) {
+            row += 63;
+            continue;
+        }
+        if (!bit_is_set(batch.dead, row)) rows.push_back(row);
+        if (rows.size() == step) compare();
+    }
+    compare();
+    found = best.take_sorted();
+}
+
+std::vector<RowResult> GraphSearcher::search_one(const SearchBatch& batch, std::size_t number,
+                                                 const DeadCount& dead) const
+{
+    thread_local TraversalScratch scratch;
+    thread_local GraphQuery query;
+    thread_local std::vector<Candidate> found;
+    stored_->prepare(batch.queries.data() + number * dimensions_, query);
+    found.clear();
+    if (few_are_alive(batch, dead)) {
+        compare_all(batch, query, found);
+    } else {
+        traverse(edges_, seeds_, ef_of(batch), {batch.dead, dead.linked, dead.alive}, StoredScorer(*stored_, query),
+                 batch.cancel, scratch);
+        for (const BestRows::Entry& entry : scratch.best.entries())
+            if (!entry.dead) found.push_back({entry.score, entry.row});
+        // What lies behind a region of dead rows may be in any direction.
+        if (scratch.best.excess_dead() > ef_of(batch) && dead.alive <= worth_comparing * scratch.compared)
+            compare_all(batch, query, found);
+    }
+    if (batch.proposals_will_do) {
+        std::vector<RowResult> proposed;
+        for (const Candidate& candidate : std::span(found).first(std::min<std::size_t>(found.size(), batch.k)))
+            proposed.push_back({candidate.score, candidate.row});
+        return proposed;
+    }
+    FirstRows first(batch.k);
+    for (const Candidate& candidate : found) first.offer({stored_->value(query, candidate.row), candidate.row});
+    return first.take_sorted();
+}
+
+void GraphSearcher::search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
+                           ThreadPool& pool) const
+{
+    results.assign(batch.count, {});
+    if (rows_ == 0 || batch.k == 0) return;
+    const OfBitmap<DeadCount>::Use counted = dead_.get(batch.dead_version, [&] { return count_dead(batch.dead); });
+    const DeadCount& dead = *counted;
+    if (dead.alive == 0) return;
+    pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t q = begin; q < end; ++q) {
+            if (batch.cancel != nullptr) batch.cancel->check();
+            results[q] = search_one(batch, q, dead);
+        }
+    });
+}
+
+// All rungs of one query in one traversal. A row is valued once.
+void GraphSearcher::search_one_ladder(std::span<const SearchBatch> rungs, std::size_t number,
+                                      RungResults& results) const
+{
+    thread_local TraversalScratch scratch;
+    thread_local GraphQuery query;
+    thread_local std::vector<RowResult> valued;  // in order of rows
+    stored_->prepare(rungs[0].queries.data() + number * dimensions_, query);
+    std::size_t efs[max_rungs] = {};
+    for (std::size_t rung = 0; rung < rungs.size(); ++rung)
+        efs[rung] = std::max(ef_of(rungs[rung]), rung > 0 ? efs[rung - 1] : 0);
+    valued.clear();
+    const auto by_row = [](const RowResult& a, const RowResult& b) { return a.row < b.row; };
+    const auto found = [&](std::size_t rung) {
+        const std::vector<BestRows::Entry>& entries = scratch.best.entries();
+        const auto known = static_cast<std::ptrdiff_t>(valued.size());
+        FirstRows first(rungs[rung].k);
+        for (std::size_t i = 0; i < std::min(efs[rung], entries.size()); ++i) {
+            RowResult result{0, entries[i].row};
+            const auto before = std::lower_bound(valued.begin(), valued.begin() + known, result, by_row);
+            if (before != valued.begin() + known && before->row == result.row) {
+                result = *before;
+            } else {
+                result.distance = stored_->value(query, result.row);
+                valued.push_back(result);
+            }
+            first.offer(result);
+        }
+        if (rung + 1 < rungs.size()) std::sort(valued.begin(), valued.end(), by_row);
+        results[rung][number] = first.take_sorted();
+    };
+    traverse_rungs(edges_, seeds_, {efs, rungs.size()}, StoredScorer(*stored_, query), rungs[0].cancel, scratch, found);
+}
+
+void GraphSearcher::search_rungs(const SearchBatch& batch, std::span<const SearchRung> rungs, RungResults& results,
+                                 ThreadPool& pool) const
+{
+    if (rungs.size() == 1 || rows_ == 0 || batch.proposals_will_do)
+        return Searcher::search_rungs(batch, rungs, results, pool);
+    // Among dead rows a search keeps more than it was asked to, and how many more depends on all that it has seen.
+    const OfBitmap<DeadCount>::Use dead = dead_.get(batch.dead_version, [&] { return count_dead(batch.dead); });
+    if (dead->linked > 0 || dead->alive == 0) return Searcher::search_rungs(batch, rungs, results, pool);
+    std::vector<SearchBatch> batches(rungs.size(), batch);
+    results.assign(rungs.size(), std::vector<std::vector<RowResult>>(batch.count));
+    for (std::size_t rung = 0; rung < rungs.size(); ++rung) {
+        batches[rung].k = rungs[rung].k;
+        batches[rung].effort = rungs[rung].effort;
+    }
+    pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t q = begin; q < end; ++q) {
+            if (batch.cancel != nullptr) batch.cancel->check();
+            search_one_ladder(batches, q, results);
+        }
+    });
+}
+
+void GraphSearcher::search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
+                                 std::vector<RowResult>& results, ThreadPool& pool) const
+{
+    GraphQuery query;
+    if (rows_ > 0) stored_->prepare(batch.queries.data(), query);
+    results = scan_in_order(
+        rows_, batch, after_distance, after_row,
+        [&](std::size_t row) {
+            return RowResult{stored_->value(query, static_cast<std::uint32_t>(row)), static_cast<std::uint32_t>(row)};
+        },
+        pool);
+}
+
+}  // namespace
+
+std::unique_ptr<Searcher> make_lent_graph_searcher(const IndexShape& shape, const ParameterList& options,
+                                                   std::span<const ArrayShape> arrays, const ReadArray& read,
+                                                   const LentArrays& lent, ThreadPool& pool)
+{
+    auto searcher = std::make_unique<GraphSearcher>(shape, options, arrays);
+    searcher->lend(lent);
+    for (const ArrayShape& array : arrays) {
+        if (std::string(array.name) == array_neighbours) break;  // from there on all are large
+        std::vector<std::byte> bytes(array.bytes());
+        read(array.name, bytes);
+        searcher->write(array.name, 0, bytes);
+    }
+    searcher->finish_load(pool);
+    return searcher;
+}
+
+std::unique_ptr<Searcher> make_lent_graph_searcher(const IndexShape& shape, const Builder& builder,
+                                                   const LentArrays& lent, ThreadPool& pool)
+{
+    const std::vector<ArrayShape> arrays = builder.arrays();
+    return make_lent_graph_searcher(
+        shape, builder.effective_options(), arrays,
+        [&](const std::string& name, std::span<std::byte> out) { builder.read(name, 0, out); }, lent, pool);
+}
+
+std::unique_ptr<Searcher> make_graph_searcher(const IndexShape& shape, const ParameterList& options,
+                                              std::span<const ArrayShape> arrays)
+{
+    return std::make_unique<GraphSearcher>(shape, options, arrays);
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,267 @@
+#include "methods/graph/stored_rows.h"
+
+#include <bit>
+#include <cmath>
+
+#include "methods/arrays.h"
+#include "methods/bounds.h"
+#include "methods/graph/kept_array.h"
+#include "methods/ivfadc/ivfadc.h"
+#include "numeric/distance.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+class FullRows : public StoredRows
+{
+public:
+    FullRows(Metric metric, std::size_t dimensions, std::size_t rows)
+        : metric_(metric), dimensions_(dimensions), rows_(rows)
+    {
+    }
+    bool write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
+    {
+        if (array != array_vectors) return false;
+        write_piece(kept_.room(rows_ * dimensions_), offset, bytes);
+        return true;
+    }
+    void lend(std::span<const float> vectors) override { kept_.borrow(vectors); }
+    void finish_load() override { vectors_ = kept_.all(rows_ * dimensions_).data(); }
+    void prepare_searches(std::span<const std::uint32_t> seeds, EdgeView edges, ThreadPool& pool) override
+    {
+        const auto copy = [this](std::uint32_t row, float* out) {
+            std::copy_n(vectors_ + std::size_t{row} * dimensions_, dimensions_, out);
+        };
+        bytes_.build(metric_, dimensions_, seeds, edges, copy, pool);
+    }
+    std::uint64_t memory_bytes() const override { return kept_.memory_bytes() + bytes_.memory_bytes(); }
+    ResultKind result_kind() const override
+    {
+        return metric_ == Metric::cosine ? ResultKind::lower_bound : ResultKind::exact;
+    }
+    double bound_width(const float*) const override
+    {
+        return metric_ == Metric::cosine ? pgwarp::bound_width(metric_, 0, 1) : 0;
+    }
+    void prepare(const float* query, GraphQuery& out) const override
+    {
+        out.query = query;
+        if (!bytes_.empty()) bytes_.prepare(query, out.bytes);
+    }
+    void scores(const GraphQuery& query, std::span<const std::uint32_t> rows, float* out) const override
+    {
+        if (!bytes_.empty()) return bytes_.scores(query.bytes, rows, out);
+        scores_gather(metric_, query.query, vectors_, rows.data(), rows.size(), dimensions_, out);
+    }
+    void seed_scores(const GraphQuery& query, std::span<const std::uint32_t> seeds, float* out) const override
+    {
+        if (!bytes_.empty()) return bytes_.seed_scores(query.bytes, out);
+        scores(query, seeds, out);
+    }
+    double value(const GraphQuery& query, std::uint32_t row) const override
+    {
+        const float* stored = vectors_ + std::size_t{row} * dimensions_;
+        const double distance = canonical_distance(metric_, query.query, stored, dimensions_);
+        return metric_ == Metric::cosine ? lower_bound(metric_, distance, 0, 1) : distance;
+    }
+
+private:
+    Metric metric_;
+    std::size_t dimensions_;
+    std::size_t rows_;
+    KeptArray<float> kept_;
+    const float* vectors_ = nullptr;
+    ByteRows bytes_;
+};
+
+class HalfRows : public StoredRows
+{
+public:
+    HalfRows(Metric metric, std::size_t dimensions, std::size_t rows)
+        : metric_(metric), dimensions_(dimensions), rows_(rows)
+    {
+        codec_.mean.resize(dimensions);
+    }
+    bool write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
+    {
+        if (array == array_half_mean) {
+            write_piece(std::span<float>(codec_.mean), offset, bytes);
+        } else if (array == array_half_scale) {
+            write_piece(std::span<float>(scale_), offset, bytes);
+        } else if (array == array_half) {
+            write_piece(kept_.room(rows_ * dimensions_), offset, bytes);
+        } else {
+            return false;
+        }
+        return true;
+    }
+    void finish_load() override
+    {
+        codec_.scale = scale_[0];
+        if (!(codec_.scale > 0) || !std::isfinite(codec_.scale) || !(scale_[1] >= 0))
+            throw BadRequest("the scale of half vectors is impossible");
+        halves_ = kept_.all(rows_ * dimensions_).data();
+        // Sums of absolute differences are off by up to the root of the dimensions times as much.
+        error_ = metric_ == Metric::l1 ? scale_[1] * std::sqrt(static_cast<double>(dimensions_)) : scale_[1];
+    }
+    void lend(std::span<const half_bits> halves) override { kept_.borrow(halves); }
+    void prepare_searches(std::span<const std::uint32_t> seeds, EdgeView edges, ThreadPool& pool) override
+    {
+        const auto decode = [this](std::uint32_t row, float* out) {
+            codec_.decode(halves_ + std::size_t{row} * dimensions_, out);
+        };
+        bytes_.build(metric_, dimensions_, seeds, edges, decode, pool);
+    }
+    std::uint64_t memory_bytes() const override { return kept_.memory_bytes() + bytes_.memory_bytes(); }
+    ResultKind result_kind() const override { return ResultKind::lower_bound; }
+    double bound_width(const float* query) const override
+    {
+        if (metric_ == Metric::l1) return 2 * error_;
+        return pgwarp::bound_width(metric_, error_, canonical_norm(query, dimensions_));
+    }
+    // Distances in the codec's space are those here times the scale (l2: squared); a product lacks the mean's share.
+    void prepare(const float* query, GraphQuery& out) const override
+    {
+        out.query = query;
+        out.norm = canonical_norm(query, dimensions_);
+        if (!bytes_.empty()) return bytes_.prepare(query, out.bytes);
+        out.moved.assign(query, query + dimensions_);
+        if (metric_ != Metric::l2 && metric_ != Metric::l1) return;
+        for (std::size_t d = 0; d < dimensions_; ++d)
+            out.moved[d] = static_cast<float>((static_cast<double>(query[d]) - codec_.mean[d]) * codec_.scale);
+    }
+    void scores(const GraphQuery& query, std::span<const std::uint32_t> rows, float* out) const override
+    {
+        if (!bytes_.empty()) return bytes_.scores(query.bytes, rows, out);
+        half_scores_gather(metric_, query.moved.data(), halves_, rows.data(), rows.size(), dimensions_, out);
+    }
+    void seed_scores(const GraphQuery& query, std::span<const std::uint32_t> seeds, float* out) const override
+    {
+        if (!bytes_.empty()) return bytes_.seed_scores(query.bytes, out);
+        scores(query, seeds, out);
+    }
+    double value(const GraphQuery& query, std::uint32_t row) const override
+    {
+        thread_local std::vector<float> decoded;
+        decoded.resize(dimensions_);
+        codec_.decode(halves_ + std::size_t{row} * dimensions_, decoded.data());
+        switch (metric_) {
+            case Metric::l1:
+                return std::max(0.0,
+                                canonical_l1(query.query, decoded.data(), dimensions_) * (1 - bound_rounding) - error_);
+            case Metric::l2:
+                return lower_bound(metric_, std::sqrt(canonical_l2_squared(query.query, decoded.data(), dimensions_)),
+                                   error_, query.norm);
+            default:
+                break;
+        }
+        const double product = canonical_dot(query.query, decoded.data(), dimensions_);
+        return lower_bound(metric_, metric_ == Metric::cosine ? 1 - product : -product, error_, query.norm);
+    }
+
+private:
+    Metric metric_;
+    std::size_t dimensions_;
+    HalfCodec codec_;
+    float scale_[2] = {1, 0};  // scale, largest error of a row
+    double error_ = 0;
+    std::size_t rows_;
+    KeptArray<half_bits> kept_;
+    const half_bits* halves_ = nullptr;
+    ByteRows bytes_;
+};
+
+// Values are numbers of differing bits.
+class BitRows : public StoredRows
+{
+public:
+    BitRows(std::size_t dimensions, std::size_t rows, std::size_t bits)
+        : dimensions_(dimensions), words_(bits / 32), projection_(bits * (dimensions + 1)), rows_(rows)
+    {
+    }
+    bool write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
+    {
+        if (array == array_projection) {
+            write_piece(std::span<float>(projection_), offset, bytes);
+        } else if (array == array_bits) {
+            write_piece(kept_.room(rows_ * words_), offset, bytes);
+        } else {
+            return false;
+        }
+        return true;
+    }
+    void lend(std::span<const std::uint32_t> bits) override { kept_.borrow(bits); }
+    void finish_load() override { bits_ = kept_.all(rows_ * words_).data(); }
+    std::uint64_t memory_bytes() const override { return projection_.size() * sizeof(float) + kept_.memory_bytes(); }
+    ResultKind result_kind() const override { return ResultKind::approximate; }
+    void prepare(const float* query, GraphQuery& out) const override
+    {
+        out.bits.resize(words_);
+        project_row(projection_, query, dimensions_, out.bits.data());
+    }
+    void scores(const GraphQuery& query, std::span<const std::uint32_t> rows, float* out) const override
+    {
+        for (std::size_t i = 0; i < rows.size(); ++i) out[i] = static_cast<float>(differing(query, rows[i]));
+    }
+    double value(const GraphQuery& query, std::uint32_t row) const override { return differing(query, row); }
+
+private:
+    int differing(const GraphQuery& query, std::uint32_t row) const
+    {
+        const std::uint32_t* stored = bits_ + std::size_t{row} * words_;
+        int count = 0;
+        for (std::size_t w = 0; w < words_; ++w) count += std::popcount(stored[w] ^ query.bits[w]);
+        return count;
+    }
+
+    std::size_t dimensions_;
+    std::size_t words_;
+    std::vector<float> projection_;
+    std::size_t rows_;
+    KeptArray<std::uint32_t> kept_;
+    const std::uint32_t* bits_ = nullptr;
+};
+
+}  // namespace
+
+void project_row(std::span<const float> projection, const float* row, std::size_t dimensions, std::uint32_t* bits)
+{
+    const std::size_t count = projection.size() / (dimensions + 1);
+    for (std::size_t b = 0; b < count; ++b) {
+        if (b % 32 == 0) bits[b / 32] = 0;
+        const float* direction = projection.data() + b * (dimensions + 1);
+        if (canonical_dot(direction, row, dimensions) > direction[dimensions]) bits[b / 32] |= 1U << (b % 32);
+    }
+}
+
+std::unique_ptr<StoredRows> make_stored_rows(Metric metric, std::size_t dimensions, std::size_t rows,
+                                             const GraphOptions& options, std::span<const ArrayShape> arrays)
+{
+    switch (options.vectors) {
+        case GraphVectors::full:
+            if (rows > 0) {
+                const ArrayType type = is_of_bits(metric) ? ArrayType::u32 : ArrayType::f32;
+                require_array(arrays, array_vectors, type, rows, dimensions);
+            }
+            return std::make_unique<FullRows>(metric, dimensions, rows);
+        case GraphVectors::half:
+            if (rows > 0) {
+                require_array(arrays, array_half, ArrayType::f16, rows, dimensions);
+                require_array(arrays, array_half_mean, ArrayType::f32, 1, dimensions);
+                require_array(arrays, array_half_scale, ArrayType::f32, 1, 2);
+            }
+            return std::make_unique<HalfRows>(metric, dimensions, rows);
+        case GraphVectors::bits:
+            break;
+    }
+    if (rows > 0) {
+        require_array(arrays, array_projection, ArrayType::f32, options.bits, dimensions + 1);
+        require_array(arrays, array_bits, ArrayType::u32, rows, options.bits / 32);
+    }
+    return std::make_unique<BitRows>(dimensions, rows, options.bits);
+}
+
+}  // namespace pgwarp

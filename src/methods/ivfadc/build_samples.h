@@ -1,0 +1,27 @@
+// The samples that a build of ivfadc draws, the same on every device.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "methods/ivfadc/ivfadc.h"
+#include "numeric/product_quantizer.h"
+
+namespace pgwarp
+{
+
+inline constexpr std::uint64_t build_seed = 0x70677761;
+inline constexpr std::size_t rows_per_list = 40;      // of the sample that trains the lists
+inline constexpr std::size_t rows_per_codeword = 48;  // of the sample that trains the codebooks
+inline constexpr std::size_t list_iterations = 6;     // of the CPU's training of the lists
+
+// As many sample rows as keep the comparisons with all rows below a tenth of those that training and encoding take on
+// the CPU. Not for an index without rows.
+inline std::size_t calibration_sample(const IvfOptions& options, std::size_t rows)
+{
+    const std::size_t trained = list_iterations * rows_per_list * options.lists * options.lists / rows;
+    return std::clamp<std::size_t>((options.lists + trained + 4 * ProductQuantizer::codewords) / 20, 100, 500);
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,35 @@
+// Calibration of ivfadc: recall along a schedule of probes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "methods/ivfadc/ivfadc.h"
+#include "methods/method.h"
+
+namespace pgwarp
+{
+
+// What a builder knows once its lists and codes are made.
+struct IvfadcCalibration {
+    const IvfOptions& options;
+    Metric metric;
+    std::size_t dimensions;
+    std::span<const float> centroids;
+    const std::vector<std::uint32_t>& list_of_row;
+    const std::vector<std::uint32_t>& sample;                  // rows that are queries
+    std::span<const float> queries;                            // these rows
+    const std::vector<std::vector<std::uint32_t>>& truth;      // of calibration_truth()
+    std::function<std::unique_ptr<Searcher>()> make_searcher;  // loaded; asked for when codes alone rank
+
+    // Where rows are ranked by vectors they are kept as, recall is the share of true neighbours whose lists are
+    // probed: counted for all numbers of probes at once. So it is for bytes, whose order the backend mends by the rows
+    // themselves: among as many as it asks for, next to none is lost. Where product codes alone rank, real searches are
+    // made.
+    Calibration run(const BuildProgress& progress, ThreadPool& pool) const;
+};
+
+}  // namespace pgwarp

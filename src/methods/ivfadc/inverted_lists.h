@@ -1,0 +1,68 @@
+// Which rows are in which list, and where a row's data lies in list-major order.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "methods/method.h"
+
+namespace pgwarp
+{
+
+class InvertedLists
+{
+public:
+    InvertedLists(std::size_t lists, std::size_t rows) : list_of_row_(rows), begin_(lists + 1, 0) {}
+
+    std::span<std::uint32_t> list_of_row() { return list_of_row_; }
+
+    // Orders the rows once all of list_of_row is there; later calls do nothing. Thread-safe.
+    void arrange()
+    {
+        std::call_once(arranged_, [this] {
+            for (const std::uint32_t list : list_of_row_) {
+                if (list + 1 >= begin_.size()) throw BadRequest("a row is in a list that does not exist");
+                ++begin_[list + 1];
+            }
+            std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
+            std::vector<std::uint32_t> next(begin_.begin(), begin_.end() - 1);
+            row_at_.resize(list_of_row_.size());
+            position_of_.resize(list_of_row_.size());
+            for (std::size_t row = 0; row < list_of_row_.size(); ++row) {
+                const std::uint32_t position = next[list_of_row_[row]]++;
+                row_at_[position] = static_cast<std::uint32_t>(row);
+                position_of_[row] = position;
+            }
+        });
+    }
+    // Frees what only loading needs.
+    void finish()
+    {
+        arrange();
+        position_of_ = {};
+        list_of_row_ = {};
+    }
+
+    std::size_t lists() const { return begin_.size() - 1; }
+    std::size_t rows() const { return row_at_.size(); }
+    std::uint32_t begin(std::size_t list) const { return begin_[list]; }
+    std::uint32_t end(std::size_t list) const { return begin_[list + 1]; }
+    std::uint32_t row_at(std::size_t position) const { return row_at_[position]; }
+    std::uint32_t position_of(std::size_t row) const { return position_of_[row]; }
+    std::uint64_t memory_bytes() const
+    {
+        return (begin_.size() + row_at_.size() + list_of_row_.size()) * sizeof(std::uint32_t);
+    }
+
+private:
+    std::vector<std::uint32_t> list_of_row_;  // while loading
+    std::vector<std::uint32_t> position_of_;  // while loading
+    std::vector<std::uint32_t> begin_;
+    std::vector<std::uint32_t> row_at_;
+    std::once_flag arranged_;
+};
+
+}  // namespace pgwarp

@@ -1,0 +1,93 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "methods/ivfadc/ivfadc.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::size_t most_lists = 65536;
+
+// About four dimensions a subquantizer, and no more than 128 bytes of code.
+std::size_t choose_subquantizers(std::size_t dimensions)
+{
+    return std::clamp<std::size_t>(dimensions / 4, 1, 128);
+}
+
+// Lists of about half the square root of the rows: small tables keep few, large ones many short lists.
+std::size_t choose_lists(std::size_t rows)
+{
+    const auto lists = static_cast<std::size_t>(2 * std::sqrt(static_cast<double>(rows)));
+    return std::clamp<std::size_t>(lists, 1, 16384);
+}
+
+}  // namespace
+
+IvfOptions IvfOptions::resolve(const ParameterList& options, std::size_t rows, std::size_t dimensions)
+{
+    const std::int64_t lists = options.get("lists", 0);
+    const std::int64_t subquantizers = options.get("subquantizers", 0);
+    const std::int64_t refine = options.get("refine", 1);
+    const std::int64_t codes = options.get("codes", 0);
+    if (lists < 0 || lists > static_cast<std::int64_t>(most_lists))
+        throw BadRequest("lists must be between 0 and 65536");
+    if (subquantizers < 0 || subquantizers > static_cast<std::int64_t>(dimensions)) {
+        throw BadRequest("subquantizers must not be more than the dimensions, " + std::to_string(dimensions));
+    }
+    if (refine < 0 || refine > 2) throw BadRequest("unknown value of refine");
+    if (codes < 0 || codes > 2) throw BadRequest("unknown value of codes");
+    IvfOptions resolved;
+    resolved.lists = lists != 0 ? static_cast<std::size_t>(lists) : choose_lists(rows);
+    resolved.lists = std::clamp<std::size_t>(resolved.lists, 1, std::max<std::size_t>(rows, 1));
+    resolved.product_codes = codes == 0;
+    resolved.byte_codes = codes == 2;
+    resolved.subquantizers =
+        subquantizers != 0 ? static_cast<std::size_t>(subquantizers) : choose_subquantizers(dimensions);
+    resolved.opq = resolved.product_codes && options.get("opq", 0) != 0;
+    resolved.refine = static_cast<IvfRefine>(refine);
+    return resolved;
+}
+
+ParameterList IvfOptions::as_parameters() const
+{
+    ParameterList list;
+    list.set("lists", static_cast<std::int64_t>(lists));
+    list.set("codes", product_codes ? 0 : byte_codes ? 2 : 1);
+    list.set("subquantizers", static_cast<std::int64_t>(subquantizers));
+    list.set("opq", opq ? 1 : 0);
+    list.set("refine", static_cast<std::int64_t>(refine));
+    return list;
+}
+
+ParameterList ivfadc_part_options(const ParameterList& options)
+{
+    ParameterList part;
+    part.set("lists", options.get("lists", 0));
+    part.set("codes", 2);
+    part.set("refine", static_cast<std::int64_t>(IvfRefine::none));
+    return part;
+}
+
+Metric coarse_metric(Metric metric)
+{
+    return metric == Metric::l2 ? Metric::l2 : Metric::inner_product;
+}
+
+std::vector<std::int64_t> probe_schedule(std::size_t lists)
+{
+    std::vector<std::int64_t> schedule;
+    const auto most = static_cast<std::int64_t>(lists);
+    // Steps of about a fifth; forty points reach 65,536.
+    for (double probes = 1; schedule.size() + 1 < Calibration::capacity && probes < static_cast<double>(most);) {
+        schedule.push_back(static_cast<std::int64_t>(probes));
+        probes = std::max(std::floor(probes * (probes < 128 ? 1.2 : 1.5)), probes + 1);
+    }
+    schedule.push_back(most);
+    return schedule;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,69 @@
+// The rows of an inverted file as a search compares them, in list-major order: one class for each way of keeping them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "methods/ivfadc/inverted_lists.h"
+#include "methods/ivfadc/ivfadc.h"
+
+namespace pgwarp
+{
+
+class ByteLists;
+
+// What one query needs prepared once.
+struct PreparedQuery {
+    const float* query = nullptr;
+    double norm = 0;
+    std::vector<float> moved;  // the query in the store's space
+    std::vector<float> table;  // look-up tables
+    float factor = 1;          // score = raw * factor + shift
+    float shift = 0;
+};
+
+class RowStore
+{
+public:
+    virtual ~RowStore() = default;
+    // True when this array is the store's: then the piece is put in its place.
+    virtual bool write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes,
+                       InvertedLists& lists) = 0;
+    virtual void finish_load(const InvertedLists& lists, ThreadPool& pool) = 0;
+    virtual std::uint64_t memory_bytes() const = 0;
+    virtual ResultKind result_kind() const = 0;
+
+    virtual PreparedQuery prepare(const float* query) const = 0;
+    // out[i] = score of position begin + i, which lies in `list`; coarse_score is that of the list's centroid.
+    virtual void scores(const PreparedQuery& query, std::size_t list, float coarse_score, std::size_t begin,
+                        std::size_t count, float* out) const = 0;
+    // How far the operator's distance may lie above an emitted lower bound.
+    virtual double bound_width(const float*) const { return 0; }
+    // Writes the row as floats; false when the store keeps none, so that its own scores propose.
+    virtual bool decode(std::size_t, float*) const { return false; }
+    // Before the value of a position is asked for, while that of another is.
+    virtual void prefetch(std::size_t) const {}
+    // The value to be emitted for a position.
+    virtual double value(const PreparedQuery& query, std::size_t list, std::size_t position) const = 0;
+};
+
+// Float rows; values are canonical distances. Array "vectors".
+std::unique_ptr<RowStore> make_full_store(Metric metric, std::size_t dimensions, std::size_t rows);
+// Half rows; values are lower bounds. Arrays "half", "half_mean", "half_scale".
+std::unique_ptr<RowStore> make_half_store(Metric metric, std::size_t dimensions, std::size_t rows);
+// Codes; values are distances to the decoded rows. Arrays "codes", "codebooks", "rotation". `centroids` outlives the
+// store.
+std::unique_ptr<RowStore> make_code_store(Metric metric, std::size_t dimensions, std::size_t rows,
+                                          const IvfOptions& options, std::span<const float> centroids);
+
+// Rows as the proposer has them; values are distances to the decoded rows. Both spans outlive the store.
+std::unique_ptr<RowStore> make_byte_store(Metric metric, std::size_t dimensions, std::span<const float> centroids,
+                                          const ByteLists& rows);
+
+// Copies bytes [offset, offset + bytes.size()) of a row-major array with rows of `row_bytes` to where the rows'
+// positions are.
+void scatter_rows(std::span<const std::byte> bytes, std::uint64_t offset, std::size_t row_bytes,
+                  const InvertedLists& lists, std::byte* out);
+
+}  // namespace pgwarp

@@ -1,0 +1,483 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "methods/arrays.h"
+#include "methods/ivfadc/build_arrays.h"
+#include "methods/ivfadc/proposer.h"
+#include "methods/ivfadc/row_store.h"
+#include "methods/ordered_scan.h"
+#include "numeric/distance.h"
+#include "numeric/top_k.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::size_t rank_grain = 8;  // candidates that a thread ranks at a time
+constexpr std::size_t prefetched = 3;  // candidates that are on their way while one is ranked
+constexpr double fan_out_cost = 2e6;   // float operations from which one query is spread over threads
+
+// Probes the nearest lists, compares their rows as the store keeps them, and ranks the best by the store's values.
+class IvfadcSearcher : public Searcher
+{
+public:
+    IvfadcSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays);
+
+    void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) override
+    {
+        if (array == array_centroids) {
+            write_piece(std::span<float>(centroids_), offset, bytes);
+        } else if (array == array_list_of_row) {
+            write_piece(lists_.list_of_row(), offset, bytes);
+        } else {
+            if (stored_bytes_ != nullptr && stored_bytes_->write(array, offset, bytes, lists_)) return;
+            // What this device has no use for is left out.
+            store_->write(array, offset, bytes, lists_);
+        }
+    }
+    void finish_load(ThreadPool& pool) override
+    {
+        lists_.arrange();
+        store_->finish_load(lists_, pool);
+        lists_.finish();
+        has_proposer_ = proposer_.build(metric_, dimensions_, centroids_, lists_, *store_, stored_bytes_.get(), pool);
+        stored_bytes_.reset();
+    }
+    std::uint64_t memory_bytes() const override
+    {
+        return store_->memory_bytes() + proposer_.memory_bytes() + lists_.memory_bytes() +
+               centroids_.size() * sizeof(float);
+    }
+    ResultKind result_kind() const override { return store_->result_kind(); }
+    double bound_width(const float* query) const override { return store_->bound_width(query); }
+    double search_cost(const SearchBatch& batch) const override
+    {
+        return static_cast<double>(batch.count) * cost_of(probes_of(batch));
+    }
+    ParameterList resolved_settings(const SearchBatch& batch) const override
+    {
+        ParameterList settings;
+        settings.set("probes", static_cast<std::int64_t>(probes_of(batch)));
+        settings.set("refine_factor", static_cast<std::int64_t>(refine_factor_of(batch)));
+        return settings;
+    }
+    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
+                ThreadPool& pool) const override;
+    void search_rungs(const SearchBatch& batch, std::span<const SearchRung> rungs, RungResults& results,
+                      ThreadPool& pool) const override;
+    void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
+                      std::vector<RowResult>& results, ThreadPool& pool) const override;
+
+private:
+    // The best rows of the lists that are probed first.
+    struct Scan {
+        std::size_t probes;
+        TopK best;
+    };
+
+    std::size_t probes_of(const SearchBatch& batch) const;
+    double cost_of(std::size_t probes) const;
+    std::size_t refine_factor_of(const SearchBatch& batch) const;
+    std::vector<std::vector<Candidate>> nearest_lists(const float* query, std::span<const std::size_t> probes,
+                                                      ThreadPool& pool) const;
+    std::size_t room_of(std::uint32_t list) const;
+    float score_list(const PreparedQuery& query, double reach, const Candidate& probe, float* out) const;
+    void offer_list(const SearchBatch& batch, std::uint32_t list, const float* scores, float limit, TopK& best) const;
+    void scan_lists(const SearchBatch& batch, const PreparedQuery& query, double reach,
+                    std::span<const Candidate> probes, std::span<Scan> scans) const;
+    void scan_lists_together(const SearchBatch& batch, const PreparedQuery& query, double reach,
+                             std::span<const Candidate> probes, std::span<Scan> scans, ThreadPool& pool) const;
+    std::size_t candidates_of(const SearchBatch& batch) const;
+    std::vector<RowResult> rank(const PreparedQuery& query, const std::vector<Candidate>& candidates, std::size_t k,
+                                ThreadPool& pool) const;
+    double reach_of(const SearchBatch& batch, std::size_t number) const;
+    std::vector<RowResult> search_one(const SearchBatch& batch, std::size_t number, ThreadPool& pool) const;
+    void search_one_ladder(std::span<const SearchBatch> rungs, std::size_t number, RungResults& results,
+                           ThreadPool& pool) const;
+    std::size_t list_at(std::size_t position) const;
+
+    Metric metric_;
+    std::size_t dimensions_;
+    std::size_t rows_;
+    IvfOptions options_;
+    std::vector<float> centroids_;
+    InvertedLists lists_;
+    Proposer proposer_;
+    std::unique_ptr<StoredBytes> stored_bytes_;  // while loading
+    std::unique_ptr<RowStore> store_;
+    bool has_proposer_ = false;
+    bool values_by_list_ = false;  // the list is asked for when a value is
+};
+
+std::size_t rows_of(std::span<const ArrayShape> arrays)
+{
+    const ArrayShape* lists = find_array(arrays, array_list_of_row);
+    return lists != nullptr ? lists->rows : 0;
+}
+
+// Lists as stored; an index without rows has none of the arrays.
+std::size_t lists_of(std::span<const ArrayShape> arrays)
+{
+    const ArrayShape* centroids = find_array(arrays, array_centroids);
+    return centroids != nullptr ? centroids->rows : 1;
+}
+
+std::unique_ptr<RowStore> make_store(Metric metric, std::size_t dimensions, std::size_t rows, const IvfOptions& options,
+                                     std::span<const ArrayShape> arrays, std::span<const float> centroids,
+                                     const ByteLists& bytes)
+{
+    if (options.byte_codes && rows > 0) {
+        require_array(arrays, array_code_scale, ArrayType::f32, rows, 1);
+        require_array(arrays, array_codes, ArrayType::u8, rows, dimensions);
+    }
+    if (options.keeps_full()) {
+        if (rows > 0) require_array(arrays, array_vectors, ArrayType::f32, rows, dimensions);
+        return make_full_store(metric, dimensions, rows);
+    }
+    if (options.keeps_half()) {
+        if (rows > 0) {
+            require_array(arrays, array_half, ArrayType::f16, rows, dimensions);
+            require_array(arrays, array_half_mean, ArrayType::f32, 1, dimensions);
+            require_array(arrays, array_half_scale, ArrayType::f32, 1, 2);
+        }
+        return make_half_store(metric, dimensions, rows);
+    }
+    if (options.byte_codes) return make_byte_store(metric, dimensions, centroids, bytes);
+    if (rows > 0) {
+        require_array(arrays, array_codes, ArrayType::u8, rows, options.subquantizers);
+        require_array(arrays, array_codebooks, ArrayType::f32, 256, dimensions);
+        if (options.opq) require_rotation(arrays, dimensions);
+    }
+    return make_code_store(metric, dimensions, rows, options, centroids);
+}
+
+IvfadcSearcher::IvfadcSearcher(const IndexShape& shape, const ParameterList& options,
+                               std::span<const ArrayShape> arrays)
+    : metric_(static_cast<Metric>(shape.metric)),
+      dimensions_(shape.dimensions),
+      rows_(rows_of(arrays)),
+      options_(IvfOptions::resolve(options, rows_, shape.dimensions)),
+      centroids_(lists_of(arrays) * shape.dimensions),
+      lists_(lists_of(arrays), rows_)
+{
+    if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
+    if (rows_ > 0) require_array(arrays, array_centroids, ArrayType::f32, lists_of(arrays), dimensions_);
+    store_ = make_store(metric_, dimensions_, rows_, options_, arrays, centroids_, proposer_.rows());
+    values_by_list_ = !options_.keeps_half() && !options_.keeps_full();
+    if (options_.byte_codes) stored_bytes_ = std::make_unique<StoredBytes>(metric_, dimensions_, rows_);
+}
+
+std::size_t IvfadcSearcher::probes_of(const SearchBatch& batch) const
+{
+    std::int64_t probes = batch.settings.get("probes", 0);
+    if (probes <= 0) probes = batch.effort;
+    // An index too small to be calibrated is searched whole.
+    if (probes <= 0) probes = static_cast<std::int64_t>(lists_.lists());
+    return std::min<std::size_t>(static_cast<std::size_t>(probes), lists_.lists());
+}
+
+// Bytes propose with a small error: for few neighbours several times as many are ranked by their values.
+std::size_t IvfadcSearcher::refine_factor_of(const SearchBatch& batch) const
+{
+    const std::int64_t asked = batch.settings.get("refine_factor", 0);
+    if (asked > 0) return static_cast<std::size_t>(asked);
+    if (!has_proposer_) return 1;
+    return batch.k <= 20 ? 3 : 2;
+}
+
+// Of one query, in float operations.
+double IvfadcSearcher::cost_of(std::size_t probes) const
+{
+    const double width = static_cast<double>(dimensions_);
+    const double lists = static_cast<double>(lists_.lists());
+    const double probed = static_cast<double>(probes);
+    const double scanned = static_cast<double>(rows_) * probed / lists;
+    if (!has_proposer_) return 2 * (lists + scanned) * width;
+    // Bytes go through about four times as fast as floats. A list takes a block at least, and to prepare the query for
+    // it takes as long as another.
+    const double block = static_cast<double>(ByteLists::block);
+    return 0.5 * (lists + std::max(scanned, probed * block) + probed * block) * width;
+}
+
+// The lists that searches of so many probes each begin with, the nearest first: those of fewer probes need not all be
+// among those of more, where rounding has put a centroid on the wrong side of the last list.
+std::vector<std::vector<Candidate>> IvfadcSearcher::nearest_lists(const float* query,
+                                                                  std::span<const std::size_t> probes,
+                                                                  ThreadPool& pool) const
+{
+    std::vector<std::vector<Candidate>> nearest;
+    if (has_proposer_) {
+        proposer_.nearest_lists(query, probes, pool, nearest);
+        return nearest;
+    }
+    thread_local std::vector<float> own_distance;
+    std::vector<float>& distance = own_distance;  // of this thread, for the others
+    const std::size_t lists = lists_.lists();
+    distance.resize(lists);
+    pool.parallel_for(lists, items_at_a_time(dimensions_ * sizeof(float)), [&](std::size_t begin, std::size_t end) {
+        scores(coarse_metric(metric_), query, centroids_.data() + begin * dimensions_, end - begin, dimensions_,
+               distance.data() + begin);
+    });
+    for (const std::size_t some : probes) {
+        TopK best(some);
+        best.push_block(distance.data(), lists, 0);
+        nearest.push_back(best.take_sorted());
+    }
+    return nearest;
+}
+
+// As the proposer knows it.
+double IvfadcSearcher::reach_of(const SearchBatch& batch, std::size_t number) const
+{
+    if (batch.reach.empty() || !batch.proposals_will_do) return HUGE_VAL;
+    const double reach = batch.reach[number];
+    switch (metric_) {
+        case Metric::l2:
+            return reach * reach;
+        case Metric::cosine:
+            return reach - 1;
+        default:
+            return reach;
+    }
+}
+
+// Scores come in whole blocks.
+std::size_t IvfadcSearcher::room_of(std::uint32_t list) const
+{
+    const std::size_t rows = lists_.end(list) - lists_.begin(list);
+    return (rows + ByteLists::block - 1) / ByteLists::block * ByteLists::block;
+}
+
+// Returns what the score of a row of interest is below.
+float IvfadcSearcher::score_list(const PreparedQuery& query, double reach, const Candidate& probe, float* out) const
+{
+    if (has_proposer_) return proposer_.score(query.query, probe.row, reach, out);
+    const std::size_t begin = lists_.begin(probe.row);
+    store_->scores(query, probe.row, probe.score, begin, lists_.end(probe.row) - begin, out);
+    return std::numeric_limits<float>::infinity();
+}
+
+// Offers the positions of a list's live rows.
+void IvfadcSearcher::offer_list(const SearchBatch& batch, std::uint32_t list, const float* scores, float limit,
+                                TopK& best) const
+{
+    thread_local std::vector<std::uint32_t> below;
+    const std::uint32_t begin = lists_.begin(list);
+    const std::size_t rows = lists_.end(list) - begin;
+    below.resize(std::max(below.size(), rows + ByteLists::block));
+    const std::size_t found = select_below(scores, rows, std::min(limit, best.threshold()), below.data());
+    for (std::size_t i = 0; i < found; ++i) {
+        const std::uint32_t position = begin + below[i];
+        if (!bit_is_set(batch.dead, lists_.row_at(position))) best.push(scores[below[i]], position);
+    }
+}
+
+// Candidates carry positions.
+void IvfadcSearcher::scan_lists(const SearchBatch& batch, const PreparedQuery& query, double reach,
+                                std::span<const Candidate> probes, std::span<Scan> scans) const
+{
+    thread_local std::vector<float> scores;
+    for (std::size_t i = 0; i < probes.size(); ++i) {
+        const std::uint32_t list = probes[i].row;
+        if (batch.cancel != nullptr && i % 64 == 63) batch.cancel->check();
+        if (has_proposer_ && batch.proposals_will_do && i + 1 < probes.size()) proposer_.prefetch(probes[i + 1].row);
+        if (lists_.begin(list) == lists_.end(list)) continue;
+        scores.resize(std::max(scores.size(), room_of(list)));
+        const float limit = score_list(query, reach, probes[i], scores.data());
+        for (Scan& scan : scans)
+            if (i < scan.probes) offer_list(batch, list, scores.data(), limit, scan.best);
+    }
+}
+
+// Several threads score the rows; they are offered by this one, in the same order as if it were alone: of equal scores
+// the first count.
+void IvfadcSearcher::scan_lists_together(const SearchBatch& batch, const PreparedQuery& query, double reach,
+                                         std::span<const Candidate> probes, std::span<Scan> scans,
+                                         ThreadPool& pool) const
+{
+    std::vector<std::size_t> first(probes.size() + 1);
+    for (std::size_t i = 0; i < probes.size(); ++i) first[i + 1] = first[i] + room_of(probes[i].row);
+    const auto scores = std::make_unique_for_overwrite<float[]>(first.back());
+    std::vector<float> limits(probes.size());
+    const std::size_t grain = std::max<std::size_t>(1, probes.size() / (4 * pool.threads()));
+    pool.parallel_for(probes.size(), grain, [&](std::size_t begin, std::size_t end) {
+        if (batch.cancel != nullptr) batch.cancel->check();
+        for (std::size_t i = begin; i < end; ++i) {
+            if (first[i] < first[i + 1]) limits[i] = score_list(query, reach, probes[i], scores.get() + first[i]);
+        }
+    });
+    for (std::size_t i = 0; i < probes.size(); ++i) {
+        for (Scan& scan : scans)
+            if (i < scan.probes) offer_list(batch, probes[i].row, scores.get() + first[i], limits[i], scan.best);
+    }
+}
+
+// How many rows a search ranks: scores in single precision may swap near ties, so a few more than k are ranked by their
+// values.
+std::size_t IvfadcSearcher::candidates_of(const SearchBatch& batch) const
+{
+    const std::size_t k = std::min<std::size_t>(batch.k, rows_);
+    if (batch.proposals_will_do) return k;
+    return std::min<std::size_t>(rows_, std::max<std::size_t>(k * refine_factor_of(batch), k + 8 + k / 8));
+}
+
+std::size_t IvfadcSearcher::list_at(std::size_t position) const
+{
+    std::size_t low = 0;
+    std::size_t high = lists_.lists();
+    while (high - low > 1) {
+        const std::size_t middle = (low + high) / 2;
+        (lists_.begin(middle) <= position ? low : high) = middle;
+    }
+    return low;
+}
+
+// The k nearest of the candidates by their values.
+std::vector<RowResult> IvfadcSearcher::rank(const PreparedQuery& query, const std::vector<Candidate>& candidates,
+                                            std::size_t k, ThreadPool& pool) const
+{
+    std::vector<RowResult> results(candidates.size());
+    pool.parallel_for(candidates.size(), rank_grain, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) {
+            if (i + prefetched < candidates.size()) store_->prefetch(candidates[i + prefetched].row);
+            const std::uint32_t position = candidates[i].row;
+            const std::size_t list = values_by_list_ ? list_at(position) : 0;
+            results[i] = {store_->value(query, list, position), lists_.row_at(position)};
+        }
+    });
+    FirstRows first(k);
+    for (const RowResult& result : results) first.offer(result);
+    return first.take_sorted();
+}
+
+std::vector<RowResult> IvfadcSearcher::search_one(const SearchBatch& batch, std::size_t number, ThreadPool& pool) const
+{
+    const float* query = batch.queries.data() + number * dimensions_;
+    std::vector<Candidate> own_lists;
+    std::vector<Candidate>& probed = batch.probed != nullptr ? (*batch.probed)[number] : own_lists;
+    const PreparedQuery prepared = store_->prepare(query);
+    const double reach = reach_of(batch, number);
+    const std::size_t k = std::min<std::size_t>(batch.k, rows_);
+    std::vector<Candidate> candidates;
+    ThreadPool* scanning = nullptr;
+    for (std::size_t probes = probes_of(batch);; probes = std::min(4 * probes, lists_.lists())) {
+        const bool alone = batch.count > 1 || cost_of(probes) < fan_out_cost;
+        scanning = alone ? &caller_alone() : &pool;
+        if (probed.size() < probes) probed = std::move(nearest_lists(query, {&probes, 1}, *scanning).front());
+        Scan scan{probed.size(), TopK(candidates_of(batch))};
+        if (scanning->threads() == 1) {
+            scan_lists(batch, prepared, reach, probed, {&scan, 1});
+        } else {
+            scan_lists_together(batch, prepared, reach, probed, {&scan, 1}, *scanning);
+        }
+        candidates = scan.best.take_sorted();
+        if (candidates.size() >= k || batch.proposals_will_do) break;
+        if (probes < lists_.lists()) continue;
+        // Everything was probed: scores out of float's range may have hidden rows, values don't.
+        SearchBatch one = batch;
+        one.queries = std::span(query, dimensions_);
+        std::vector<RowResult> all;
+        search_exact(one, -HUGE_VAL, 0, all, pool);
+        return all;
+    }
+    if (batch.proposals_will_do) {
+        std::vector<RowResult> proposed;
+        for (const Candidate& candidate : candidates)
+            proposed.push_back({candidate.score, lists_.row_at(candidate.row)});
+        return proposed;
+    }
+    return rank(prepared, candidates, batch.k, *scanning);
+}
+
+void IvfadcSearcher::search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
+                            ThreadPool& pool) const
+{
+    results.assign(batch.count, {});
+    if (rows_ == 0 || batch.k == 0) return;
+    // One query alone is not inside a loop: its own may be spread over the threads.
+    pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t q = begin; q < end; ++q) {
+            if (batch.cancel != nullptr) batch.cancel->check();
+            results[q] = search_one(batch, q, pool);
+        }
+    });
+}
+
+// All rungs of one query: each probes the lists of the rung before and then more, so every list is compared once.
+void IvfadcSearcher::search_one_ladder(std::span<const SearchBatch> rungs, std::size_t number, RungResults& results,
+                                       ThreadPool& pool) const
+{
+    const float* query = rungs[0].queries.data() + number * dimensions_;
+    const PreparedQuery prepared = store_->prepare(query);
+    std::vector<std::size_t> probes;
+    for (const SearchBatch& rung : rungs) probes.push_back(probes_of(rung));
+    const bool alone = rungs[0].count > 1 || cost_of(*std::max_element(probes.begin(), probes.end())) < fan_out_cost;
+    ThreadPool& scanning = alone ? caller_alone() : pool;
+    std::vector<Candidate> probed;
+    std::vector<Scan> scans;
+    for (const std::vector<Candidate>& lists : nearest_lists(query, probes, scanning)) {
+        const std::size_t before = probed.size();
+        for (const Candidate& list : lists) {
+            const auto known = std::span(probed).first(before);
+            const auto same = [&](const Candidate& other) { return other.row == list.row; };
+            if (std::none_of(known.begin(), known.end(), same)) probed.push_back(list);
+        }
+        scans.push_back({probed.size(), TopK(candidates_of(rungs[scans.size()]))});
+    }
+    if (scanning.threads() == 1) {
+        scan_lists(rungs[0], prepared, HUGE_VAL, probed, scans);
+    } else {
+        scan_lists_together(rungs[0], prepared, HUGE_VAL, probed, scans, scanning);
+    }
+    for (std::size_t rung = 0; rung < rungs.size(); ++rung) {
+        const std::vector<Candidate> candidates = scans[rung].best.take_sorted();
+        const bool enough = candidates.size() >= std::min<std::size_t>(rungs[rung].k, rows_);
+        results[rung][number] =
+            enough ? rank(prepared, candidates, rungs[rung].k, scanning) : search_one(rungs[rung], number, pool);
+    }
+}
+
+void IvfadcSearcher::search_rungs(const SearchBatch& batch, std::span<const SearchRung> rungs, RungResults& results,
+                                  ThreadPool& pool) const
+{
+    if (rungs.size() == 1 || rows_ == 0 || batch.proposals_will_do || batch.probed != nullptr)
+        return Searcher::search_rungs(batch, rungs, results, pool);
+    std::vector<SearchBatch> batches(rungs.size(), batch);
+    results.assign(rungs.size(), std::vector<std::vector<RowResult>>(batch.count));
+    for (std::size_t rung = 0; rung < rungs.size(); ++rung) {
+        batches[rung].k = rungs[rung].k;
+        batches[rung].effort = rungs[rung].effort;
+    }
+    pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t q = begin; q < end; ++q) {
+            if (batch.cancel != nullptr) batch.cancel->check();
+            search_one_ladder(batches, q, results, pool);
+        }
+    });
+}
+
+void IvfadcSearcher::search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
+                                  std::vector<RowResult>& results, ThreadPool& pool) const
+{
+    const PreparedQuery prepared = store_->prepare(batch.queries.data());
+    results = scan_in_order(
+        rows_, batch, after_distance, after_row,
+        [&](std::size_t position) {
+            return RowResult{store_->value(prepared, list_at(position), position), lists_.row_at(position)};
+        },
+        pool);
+}
+
+}  // namespace
+
+std::unique_ptr<Searcher> make_ivfadc_searcher(const IndexShape& shape, const ParameterList& options,
+                                               std::span<const ArrayShape> arrays)
+{
+    return std::make_unique<IvfadcSearcher>(shape, options, arrays);
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,232 @@
+// What a method gives the engine: a Builder that turns rows into stored arrays, and a Searcher over loaded arrays.
+// Methods know nothing of PostgreSQL, sockets or residency. A new method adds a folder and one entry to find_method().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <new>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "methods/row_bitmap.h"
+#include "numeric/metric.h"
+#include "numeric/parallel.h"
+#include "numeric/top_k.h"
+#include "protocol/format.h"
+#include "protocol/parameters.h"
+#include "protocol/rungs.h"
+
+namespace pgwarp
+{
+
+// Bit i set = row i is dead (tombstoned). Empty = none are.
+using RowBitmap = std::span<const std::uint64_t>;
+inline bool bit_is_set(RowBitmap bitmap, std::uint64_t i)
+{
+    return !bitmap.empty() && ((bitmap[i / 64] >> (i % 64)) & 1U) != 0;
+}
+
+// Thrown for requests that make no sense; becomes a clear error of that request alone.
+struct BadRequest : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+// A device has too little memory for what is asked; the host may have enough.
+struct DeviceOutOfMemory : std::bad_alloc {
+    const char* what() const noexcept override { return "the device ran out of memory"; }
+};
+
+// Whether the rows that a build gets are floats of halves: unit vectors are not.
+inline bool are_halves(const IndexShape& shape)
+{
+    return shape.element == ElementType::float16 && shape.metric != static_cast<std::uint8_t>(Metric::cosine);
+}
+
+struct BuildProgress {
+    // phase is a static string ("training lists", "assigning rows", ...); called at least every 100 ms of work.
+    std::function<void(const char* phase, std::uint64_t done, std::uint64_t total)> report;
+    const CancelToken* cancel = nullptr;
+};
+
+// Row storage of a build: rows arrive in chunks from several connections, in any order.
+class RowBuffer
+{
+public:
+    explicit RowBuffer(std::size_t dimensions);
+    ~RowBuffer();
+    RowBuffer(const RowBuffer&) = delete;
+    RowBuffer& operator=(const RowBuffer&) = delete;
+
+    // Appends rows and tells where their vectors lie now; thread-safe. Memory is reserved address space: growth never
+    // copies, and callers copy at the same time.
+    std::span<float> append(std::span<const Tid> tids, std::span<const float> vectors);
+    // Brings rows into tid order in place (no second copy). Call once, after the last append. Null: no other threads.
+    void sort_by_tid(ThreadPool* pool = nullptr);
+    std::size_t size() const;
+    std::size_t dimensions() const;
+    std::span<const Tid> tids() const;
+    std::span<float> vectors();
+    // Overwrites the floats by their fp16 form in place and gives the freed memory back; vectors() is gone afterwards.
+    // encode(row, out) is called in row order.
+    std::span<const std::uint16_t> compact_to_half(
+        const std::function<void(const float* row, std::uint16_t* out)>& encode);
+    // Gives the floats up: room for [size][dimensions] halves in the same memory, to be filled by the caller, and the
+    // rest freed. vectors() is gone afterwards.
+    std::span<std::uint16_t> replace_by_half();
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+class Builder
+{
+public:
+    virtual ~Builder() = default;
+    // For extenders, before run(): a piece of an array of the index that is to be extended.
+    virtual void give(const ArrayShape&, std::uint64_t, std::span<const std::byte>)
+    {
+        throw BadRequest("this build takes no arrays");
+    }
+    // Trains, encodes, calibrates. `rows` is sorted by tid, normalised already if the metric is cosine (but where
+    // keeps_halves()), holds no NaN.
+    // It stays alive and is owned by the caller; the builder may compact it. Zero rows are legal.
+    virtual void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) = 0;
+    // After run(): all arrays in the order in which they are to be written and loaded (small ones first).
+    virtual std::vector<ArrayShape> arrays() const = 0;
+    // Copies bytes [offset, offset + out.size()) of the array.
+    virtual void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const = 0;
+    virtual Calibration calibration() const = 0;
+    // The options as they came out (lists = 0 became a number, ...): stored with the index.
+    virtual ParameterList effective_options() const = 0;
+};
+
+// Work that somebody has to do beside a search, once: by a searcher that waits for a device, or else by who gave it.
+class Meanwhile
+{
+public:
+    explicit Meanwhile(std::function<void()> work) : work_(std::move(work)) {}
+    bool begun() const { return begun_; }
+    void run()
+    {
+        if (!std::exchange(begun_, true)) work_();
+    }
+
+private:
+    std::function<void()> work_;
+    bool begun_ = false;
+};
+
+// A batch of queries of one index with equal settings. Queries of a cosine index are normalised already.
+struct SearchBatch {
+    std::span<const float> queries;  // [count][dimensions]
+    std::size_t count = 0;
+    std::uint32_t k = 0;
+    ParameterList settings;   // method's own (probes, refine_factor; 0 or absent = from effort) ...
+    std::int64_t effort = 0;  // ... and the position on the schedule that calibration chose
+    RowBitmap dead;
+    std::uint64_t dead_version = 0;  // of `dead`, by new_bitmap_version(): equal ones have equal bits. 0: it has none
+    // The caller ranks the rows: they may come in the order in which they are proposed, and what the settings look at
+    // is enough, though it may hold fewer than k.
+    bool proposals_will_do = false;
+    // Of each query, how far away a row may be to be of interest, as the operator's distance, where only proposals are
+    // wanted. Searchers that know it leave out what is farther for certain.
+    std::span<const double> reach;
+    // Of each query, the lists that it probes. Searchers that know it fill what is empty, and take what is not: parts
+    // of an index have its lists.
+    std::vector<std::vector<Candidate>>* probed = nullptr;
+    // What searchers that wait for a device do first; it may throw. Null: nothing.
+    Meanwhile* meanwhile = nullptr;
+    const CancelToken* cancel = nullptr;
+};
+
+// A found row: row number and value. Value meaning: result_kind().
+struct RowResult {
+    double distance;
+    std::uint32_t row;
+};
+
+// [rung][query]
+using RungResults = std::vector<std::vector<std::vector<RowResult>>>;
+
+// Where a searcher keeps what it searches.
+struct Residence {
+    std::int32_t gpu = -1;           // number of the device; -1: the CPU serves
+    bool split = false;              // the vectors that rank candidates lie in page-locked host memory
+    std::uint64_t device_bytes = 0;  // of memory_bytes(); the rest is the host's
+};
+
+class Searcher
+{
+public:
+    virtual ~Searcher() = default;
+    // Loading: every array of the shape list, in that order, in pieces, each byte once. Thread-safe for different
+    // pieces of one array.
+    virtual void write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
+    virtual void finish_load(ThreadPool& pool) = 0;
+    virtual std::uint64_t memory_bytes() const = 0;
+    virtual Residence residence() const { return {}; }
+    virtual ResultKind result_kind() const = 0;
+    // Whether values are distances, or estimates or bounds of them. Else they order rows of the index alone, and say
+    // nothing beside the distance of another row.
+    virtual bool values_are_distances() const { return true; }
+    // Of lower bounds for this query: the operator's distance is at most so much more than the bound.
+    virtual double bound_width(const float*) const { return 0; }
+
+    // Loading, in place of writes: rows [first, first + count) of another searcher become rows from `to` on of this
+    // one. False where they are not at hand on its device: then they are to be written.
+    virtual bool copy_rows(const Searcher&, std::uint64_t, std::uint64_t, std::uint64_t) { return false; }
+
+    // results[i] gets at most k rows of query i, nearest first, ties by row; none dead. Thread-safe, const.
+    // `pool` may be used for fan-out; a pool of one thread means: run on the caller.
+    virtual void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results,
+                        ThreadPool& pool) const = 0;
+
+    // The searches of several rungs, each as search() with its k and effort in place of the batch's, or as if what an
+    // earlier rung has seen were known: results[rung][i]. Of the first rungs the results are the same whatever rungs
+    // follow.
+    virtual void search_rungs(const SearchBatch& batch, std::span<const SearchRung> rungs, RungResults& results,
+                              ThreadPool& pool) const;
+
+    // The exact answer by the best vectors that the index keeps, for continuations: at most k rows strictly after
+    // (after_distance, after_row) in order of (distance, row); after_distance = -infinity starts at the front.
+    virtual void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
+                              std::vector<RowResult>& results, ThreadPool& pool) const = 0;
+
+    // A guess of what search() costs in float operations for one query, to decide inline against fan-out.
+    virtual double search_cost(const SearchBatch& batch) const = 0;
+
+    // Name and value of the settings that a batch would use (probes, refine_factor ...), for EXPLAIN and the info view.
+    virtual ParameterList resolved_settings(const SearchBatch& batch) const = 0;
+};
+
+struct MethodDescriptor {
+    Method method;
+    const char* name;
+    // Throws BadRequest for options that make no sense together.
+    std::unique_ptr<Builder> (*make_builder)(const IndexShape& shape, const ParameterList& options);
+    std::unique_ptr<Searcher> (*make_searcher)(const IndexShape& shape, const ParameterList& options,
+                                               std::span<const ArrayShape> arrays);
+    // Encodes rows for an index that exists and has these (effective) options. The CPU's serves every device.
+    std::unique_ptr<Builder> (*make_extender)(const IndexShape& shape, const ParameterList& options) = nullptr;
+    // How fresh rows are indexed beside an index with these options, until a merge: what the extender makes with the
+    // options that this returns, and with the index's array of this name where there is one, is loaded and searched as
+    // an index of its own, with the settings of the index. Null: they are not.
+    ParameterList (*part_options)(const ParameterList& options) = nullptr;
+    const char* part_array = nullptr;
+    // Measures the recall of an index that exists and has these (effective) options, by its rows as it keeps them,
+    // which are given. The CPU's serves every device. Null: its recall needs no measuring, or can't be measured so.
+    std::unique_ptr<Builder> (*make_calibrator)(const IndexShape& shape, const ParameterList& options) = nullptr;
+    // Of a device: its exact method, where that searches fresh rows beside an index of this one. Null: part_options
+    // holds.
+    const MethodDescriptor* exact_parts = nullptr;
+};
+
+// nullptr when this build doesn't know the method.
+const MethodDescriptor* find_method(Method method);
+
+}  // namespace pgwarp

@@ -1,0 +1,77 @@
+// The rows after a cursor in exact order of (distance, row): what continuations ask for.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "methods/method.h"
+
+namespace pgwarp
+{
+
+inline bool comes_before(const RowResult& a, const RowResult& b)
+{
+    return a.distance != b.distance ? a.distance < b.distance : a.row < b.row;
+}
+
+// Keeps the k first of what is offered.
+class FirstRows
+{
+public:
+    explicit FirstRows(std::size_t k) : k_(k) {}
+
+    // Whether it would be kept, as far as is known.
+    bool takes(const RowResult& result) const
+    {
+        return kept_.size() < k_ || (k_ > 0 && comes_before(result, kept_.front()));
+    }
+    void offer(const RowResult& result)
+    {
+        if (kept_.size() < k_) {
+            kept_.push_back(result);
+            std::push_heap(kept_.begin(), kept_.end(), comes_before);
+        } else if (k_ > 0 && comes_before(result, kept_.front())) {
+            std::pop_heap(kept_.begin(), kept_.end(), comes_before);
+            kept_.back() = result;
+            std::push_heap(kept_.begin(), kept_.end(), comes_before);
+        }
+    }
+    void merge(const FirstRows& other)
+    {
+        for (const RowResult& result : other.kept_) offer(result);
+    }
+    std::vector<RowResult> take_sorted()
+    {
+        std::sort(kept_.begin(), kept_.end(), comes_before);
+        return std::move(kept_);
+    }
+
+private:
+    std::size_t k_;
+    std::vector<RowResult> kept_;
+};
+
+// result_at(position) gives a position's row and distance. The k first rows strictly after (after_distance, after_row).
+inline std::vector<RowResult> scan_in_order(std::size_t count, const SearchBatch& batch, double after_distance,
+                                            std::uint32_t after_row,
+                                            const std::function<RowResult(std::size_t)>& result_at, ThreadPool& pool)
+{
+    const RowResult cursor{after_distance, after_row};
+    FirstRows first(batch.k);
+    std::mutex mutex;
+    pool.parallel_for(count, 4096, [&](std::size_t begin, std::size_t end) {
+        if (batch.cancel != nullptr) batch.cancel->check();
+        FirstRows local(batch.k);
+        for (std::size_t position = begin; position < end; ++position) {
+            const RowResult result = result_at(position);
+            if (comes_before(cursor, result) && !bit_is_set(batch.dead, result.row)) local.offer(result);
+        }
+        const std::lock_guard lock(mutex);
+        first.merge(local);
+    });
+    return first.take_sorted();
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,17 @@
+#include "postgres/am/buildempty.h"
+
+#include "postgres/am/index_options.h"
+#include "postgres/storage/build_pages.h"
+
+namespace pgwarp
+{
+
+// Write an index without rows into the init fork.
+void pgwarp_ambuildempty(Relation index)
+{
+    IndexWriter* writer = begin_index(index, INIT_FORKNUM, index_shape(index));
+    const Calibration none;
+    finish_index(writer, 0, index_build_options(index), none);
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,28 @@
+// The callbacks of the access methods, one file each.
+#pragma once
+
+#include "postgres/am/methods.h"
+
+namespace pgwarp
+{
+
+// build.cpp
+IndexBuildResult* build_index(Relation heap, Relation index, IndexInfo* info);
+// build_phases.cpp
+char* build_phase_name(int64 encoded);
+
+// scan.cpp
+IndexScanDesc begin_scan(Relation index, int key_count, int order_by_count);
+void rescan(IndexScanDesc scan, ScanKey keys, int key_count, ScanKey order_bys, int order_by_count);
+bool next_tuple(IndexScanDesc scan, ScanDirection direction);
+void end_scan(IndexScanDesc scan);
+
+// cost.cpp
+void estimate_method_cost(const AccessMethod& method, PlannerInfo* root, IndexPath* path, double loop_count,
+                          Cost* startup_cost, Cost* total_cost, Selectivity* selectivity, double* correlation,
+                          double* pages);
+
+// validate.cpp
+bool validate_operator_class(Oid operator_class);
+
+}  // namespace pgwarp

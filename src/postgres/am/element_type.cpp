@@ -1,0 +1,120 @@
+#include "postgres/am/element_type.h"
+
+#include "postgres/am/methods.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "commands/defrem.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+bool element_of_number(int32 number, ElementType* element)
+{
+    *element = static_cast<ElementType>(number);
+    return *element == ElementType::float32 || *element == ElementType::float16 || *element == ElementType::bit;
+}
+
+// A text column of a function's catalog row, or "".
+const char* function_text(Oid function, AttrNumber column)
+{
+    HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+    if (!HeapTupleIsValid(tuple)) return "";
+    bool null = false;
+    const Datum value = SysCacheGetAttr(PROCOID, tuple, column, &null);
+    const char* found = null ? "" : TextDatumGetCString(value);
+    ReleaseSysCache(tuple);
+    return found;
+}
+
+// Operator classes of version 0.1.0 have no support function 2. The type of one of them is recognised by the catalog
+// row of its output function: that function lies in the library of the metric's support function, under a C name that
+// version 0.1.0 or an update of it gave.
+bool element_by_output(Oid type, Oid metric_function, ElementType* element)
+{
+    Oid output = InvalidOid;
+    bool is_varlena = false;
+    getTypeOutputInfo(type, &output, &is_varlena);
+    if (strcmp(function_text(output, Anum_pg_proc_probin), function_text(metric_function, Anum_pg_proc_probin)) != 0) {
+        return false;
+    }
+    const char* name = function_text(output, Anum_pg_proc_prosrc);
+    const bool is_vector = strcmp(name, "vector_out") == 0 || strcmp(name, "pgwarp_vector_out") == 0;
+    const bool is_halfvec = strcmp(name, "halfvec_out") == 0 || strcmp(name, "pgwarp_halfvec_out") == 0;
+    *element = is_halfvec ? ElementType::float16 : ElementType::float32;
+    return is_vector || is_halfvec;
+}
+
+// Whether an access method of this name is the one of this library.
+bool is_own_method(Oid access_method)
+{
+    IndexAmRoutine* routine = GetIndexAmRoutineByAmId(access_method, true);
+    const bool own = routine != nullptr && find_access_method(routine->amoptions) != nullptr;
+    if (routine != nullptr) pfree(routine);
+    return own;
+}
+
+// The type's default operator class of any of the methods; InvalidOid when it has none.
+Oid find_operator_class(Oid type)
+{
+    for (int i = 0; i < access_method_count; ++i) {
+        const Oid method = get_am_oid(access_methods[i].name, true);
+        if (!OidIsValid(method) || !is_own_method(method)) continue;
+        const Oid found = GetDefaultOpClass(type, method);
+        if (OidIsValid(found) && get_opclass_input_type(found) == type) return found;
+    }
+    return InvalidOid;
+}
+
+bool is_bit_type(Oid type)
+{
+    return type == BITOID || type == VARBITOID;
+}
+
+}  // namespace
+
+bool find_element_type(Oid type, ElementType* element)
+{
+    const Oid base = getBaseType(type);
+    if (is_bit_type(base)) {
+        *element = ElementType::bit;
+        return true;
+    }
+    const Oid operator_class = find_operator_class(base);
+    if (!OidIsValid(operator_class)) return false;
+    const Oid family = get_opclass_family(operator_class);
+    const Oid function = get_opfamily_proc(family, base, base, element_support);
+    if (OidIsValid(function)) {
+        return element_of_number(DatumGetInt32(OidFunctionCall1(function, PointerGetDatum(nullptr))), element);
+    }
+    return element_by_output(base, get_opfamily_proc(family, base, base, metric_support), element);
+}
+
+ElementType index_element_type(Relation index)
+{
+    ElementType element = ElementType::float32;
+    const Oid type = index->rd_opcintype[0];
+    bool known = false;
+    if (OidIsValid(index_getprocid(index, 1, element_support))) {
+        FmgrInfo* function = index_getprocinfo(index, 1, element_support);
+        known = element_of_number(DatumGetInt32(FunctionCall1(function, PointerGetDatum(nullptr))), &element);
+    } else if (is_bit_type(type)) {
+        return ElementType::bit;
+    } else {
+        known = element_by_output(type, index_getprocid(index, 1, metric_support), &element);
+    }
+    if (known) return element;
+    ereport(ERROR,
+            (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("index \"%s\" cannot have values of type %s",
+                                                            RelationGetRelationName(index), format_type_be(type))));
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,122 @@
+// What PostgreSQL is told about the access methods.
+#include "postgres/am/buildempty.h"
+#include "postgres/am/callbacks.h"
+#include "postgres/am/element_type.h"
+#include "postgres/am/insert.h"
+#include "postgres/am/vacuum.h"
+#include "postgres/fmgr_cpp.h"
+
+extern "C" {
+#include "commands/vacuum.h"
+#include "nodes/makefuncs.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// Say what the methods can do: ordered scans of one column, which may return others that are included.
+void set_capabilities(IndexAmRoutine* routine)
+{
+    routine->amstrategies = 0;
+    routine->amsupport = element_support;
+    routine->amcanorderbyop = true;
+    routine->amoptionalkey = true;
+    // Index-only scans are planned by index_only_path.cpp alone, so amcanreturn is null.
+    routine->amcaninclude = true;
+#if PG_VERSION_NUM >= 170000
+    routine->amcanbuildparallel = true;
+#endif
+    routine->amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL;
+    routine->amkeytype = InvalidOid;
+}
+
+// Make the routine of a method.
+IndexAmRoutine* make_routine(Method id)
+{
+    const AccessMethod& method = access_method(id);
+    IndexAmRoutine* routine = makeNode(IndexAmRoutine);
+    set_capabilities(routine);
+    routine->ambuild = build_index;
+    routine->ambuildempty = pgwarp_ambuildempty;
+    routine->aminsert = pgwarp_aminsert;
+    routine->ambulkdelete = pgwarp_ambulkdelete;
+    routine->amvacuumcleanup = pgwarp_amvacuumcleanup;
+    routine->amcostestimate = method.estimate_cost;
+    routine->amoptions = method.parse_options;
+    routine->ambuildphasename = build_phase_name;
+    routine->amvalidate = validate_operator_class;
+    routine->ambeginscan = begin_scan;
+    routine->amrescan = rescan;
+    routine->amgettuple = next_tuple;
+    routine->amendscan = end_scan;
+    return routine;
+}
+
+}  // namespace
+
+}  // namespace pgwarp
+
+PGWARP_FUNCTION(pgwarp_exact_handler)
+{
+    PG_RETURN_POINTER(pgwarp::make_routine(pgwarp::Method::exact));
+}
+
+PGWARP_FUNCTION(pgwarp_ivfadc_handler)
+{
+    PG_RETURN_POINTER(pgwarp::make_routine(pgwarp::Method::ivfadc));
+}
+
+PGWARP_FUNCTION(pgwarp_graph_handler)
+{
+    PG_RETURN_POINTER(pgwarp::make_routine(pgwarp::Method::graph));
+}
+
+// Support function 1 of the operator classes: which metric one stands for.
+PGWARP_FUNCTION(pgwarp_metric_l2)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::l2));
+}
+
+PGWARP_FUNCTION(pgwarp_metric_inner_product)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::inner_product));
+}
+
+PGWARP_FUNCTION(pgwarp_metric_cosine)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::cosine));
+}
+
+PGWARP_FUNCTION(pgwarp_metric_l1)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::l1));
+}
+
+PGWARP_FUNCTION(pgwarp_metric_hamming)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::hamming));
+}
+
+PGWARP_FUNCTION(pgwarp_metric_jaccard)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::jaccard));
+}
+
+// Support function 2: the elements of the type that an operator class is for.
+PGWARP_FUNCTION(pgwarp_element_float32)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::float32));
+}
+
+PGWARP_FUNCTION(pgwarp_element_float16)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::float16));
+}
+
+PGWARP_FUNCTION(pgwarp_element_bit)
+{
+    PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::bit));
+}

@@ -1,0 +1,171 @@
+// pgwarp_index_info(regclass): what an index is, holds, and can attain.
+#include <cinttypes>
+
+#include "postgres/am/index_options.h"
+#include "postgres/client/loader.h"
+#include "postgres/fmgr_cpp.h"
+#include "postgres/merge/merge.h"
+#include "postgres/storage/tombstones.h"
+#include "protocol/calibration.h"
+
+extern "C" {
+#include "access/htup_details.h"
+#include "catalog/pg_class.h"
+#include "funcapi.h"
+#include "lib/stringinfo.h"
+#include "utils/acl.h"
+#include "utils/json.h"
+#include "utils/jsonb.h"
+#include "utils/lsyscache.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+Datum jsonb_of(const char* text)
+{
+    return DirectFunctionCall1(jsonb_in, CStringGetDatum(text));
+}
+
+// The word or number that an option's value stands for.
+void append_option_value(StringInfo out, const AccessMethod& method, const Parameter& parameter)
+{
+    for (int i = 0; i < method.option_count; ++i) {
+        const MethodOption& option = method.options[i];
+        if (strcmp(option.name, parameter.name) != 0) continue;
+        if (option.kind == OptionKind::choice) {
+            escape_json(out, option.choices[parameter.value]);
+            return;
+        }
+        if (option.kind == OptionKind::boolean) {
+            appendStringInfoString(out, parameter.value != 0 ? "true" : "false");
+            return;
+        }
+    }
+    appendStringInfo(out, INT64_FORMAT, parameter.value);
+}
+
+// {"lists": 316, "codes": "pq", ...}, and "recall" where the index has that option.
+Datum options_json(const AccessMethod& method, const ParameterList& options, double recall)
+{
+    StringInfoData out;
+    initStringInfo(&out);
+    appendStringInfoChar(&out, '{');
+    for (uint32 i = 0; i < options.count; ++i) {
+        if (i > 0) appendStringInfoString(&out, ", ");
+        escape_json(&out, options.items[i].name);
+        appendStringInfoString(&out, ": ");
+        append_option_value(&out, method, options.items[i]);
+    }
+    if (recall > 0) appendStringInfo(&out, "%s\"recall\": %g", options.count > 0 ? ", " : "", recall);
+    appendStringInfoChar(&out, '}');
+    return jsonb_of(out.data);
+}
+
+void append_recall(StringInfo out, float recall)
+{
+    if (recall < 0) {
+        appendStringInfoString(out, "null");
+    } else {
+        appendStringInfo(out, "%.4f", recall);
+    }
+}
+
+// {"sample": 1000, "changed_rows": 0, "renewed_by": "merge", "curve": [{"effort": 1, "recall": {"1": 0.9, ...}}, ...]}
+Datum calibration_json(const AccessMethod& method, const Directory& directory)
+{
+    const Calibration& calibration = directory.calibration;
+    StringInfoData out;
+    initStringInfo(&out);
+    appendStringInfo(&out, "{\"sample\": %u, \"changed_rows\": %u, \"renewed_by\": ", calibration.sample,
+                     directory.changed_rows);
+    const char* const renewal = can_calibrate(directory) ? "\"merge\"" : "\"REINDEX\"";
+    appendStringInfoString(&out, method.complete || calibration.count == 0 ? "null" : renewal);
+    appendStringInfoString(&out, ", \"curve\": [");
+    for (uint32 i = 0; i < calibration.count; ++i) {
+        const CalibrationPoint& point = calibration.points[i];
+        appendStringInfo(&out, "%s{\"effort\": " INT64_FORMAT ", \"recall\": {", i > 0 ? ", " : "", point.effort);
+        for (size_t k = 0; k < lengthof(Calibration::ks); ++k) {
+            appendStringInfo(&out, "%s\"%u\": ", k > 0 ? ", " : "", Calibration::ks[k]);
+            append_recall(&out, point.recall[k]);
+        }
+        appendStringInfoString(&out, "}}");
+    }
+    appendStringInfoString(&out, "]}");
+    return jsonb_of(out.data);
+}
+
+// {"compares": "centroids and codes", "answer": "merge"}: what merges see of rows that are unlike those that the
+// quantizers were trained on, and what helps then.
+Datum drift_json(const Directory& directory, const char* compared)
+{
+    return jsonb_of(psprintf("{\"compares\": \"%s\", \"answer\": \"%s\"}", compared,
+                             keeps_vectors(directory) ? "merge" : "REINDEX"));
+}
+
+// {"1": 0.999, "10": 0.99, ...}: the best recall measured for each k; 1 for a method without a calibration to choose
+// by.
+Datum attainable_json(const AccessMethod& method, const Calibration& calibration)
+{
+    StringInfoData out;
+    initStringInfo(&out);
+    appendStringInfoChar(&out, '{');
+    for (size_t k = 0; k < lengthof(Calibration::ks); ++k) {
+        float best = method.complete ? 1.0F : -1.0F;
+        for (uint32 i = 0; i < calibration.count; ++i) best = Max(best, calibration.points[i].recall[k]);
+        appendStringInfo(&out, "%s\"%u\": ", k > 0 ? ", " : "", Calibration::ks[k]);
+        append_recall(&out, best);
+    }
+    appendStringInfoChar(&out, '}');
+    return jsonb_of(out.data);
+}
+
+// Only who may read the table learns about its index.
+void check_may_read(Relation index)
+{
+    const Oid table = index->rd_index->indrelid;
+    const AclResult result = pg_class_aclcheck(table, GetUserId(), ACL_SELECT);
+    if (result != ACLCHECK_OK) aclcheck_error(result, OBJECT_TABLE, get_rel_name(table));
+}
+
+}  // namespace
+
+}  // namespace pgwarp
+
+PGWARP_FUNCTION(pgwarp_index_info)
+{
+    using namespace pgwarp;
+    TupleDesc description;
+    if (get_call_result_type(fcinfo, nullptr, &description) != TYPEFUNC_COMPOSITE) {
+        elog(ERROR, "return type must be a row type");
+    }
+    Relation index = relation_open(PG_GETARG_OID(0), AccessShareLock);
+    const AccessMethod& method = access_method_of(index);
+    check_may_read(index);
+    IndexState state = read_index_state(index);
+    RowCounts counts;
+    while (count_rows(index, state.meta, *state.directory, nullptr, &counts) == ReadResult::recycled) {
+        CHECK_FOR_INTERRUPTS();
+        state = read_index_state(index);
+    }
+    Datum values[10];
+    bool nulls[10] = {};
+    values[0] = CStringGetTextDatum(method.name);
+    values[1] = Int64GetDatum(static_cast<int64>(counts.rows - counts.dead_rows));
+    values[2] = Int64GetDatum(static_cast<int64>(counts.delta));
+    values[3] = Int64GetDatum(static_cast<int64>(counts.dead_rows + counts.dead_delta));
+    values[4] = Int64GetDatum(static_cast<int64>(RelationGetNumberOfBlocks(index)) * BLCKSZ);
+    values[5] = CStringGetTextDatum(psprintf("%016" PRIx64, static_cast<uint64_t>(state.meta.generation)));
+    values[6] = options_json(method, state.directory->options, index_recall(index));
+    values[7] = calibration_json(method, *state.directory);
+    values[8] = attainable_json(method, state.directory->calibration);
+    const char* compared = compared_for_drift(*state.directory);
+    nulls[9] = compared == nullptr;
+    values[9] = compared != nullptr ? drift_json(*state.directory, compared) : Datum{0};
+    HeapTuple tuple = heap_form_tuple(BlessTupleDesc(description), values, nulls);
+    relation_close(index, AccessShareLock);
+    PG_RETURN_DATUM(HeapTupleGetDatum(tuple));
+}

@@ -1,0 +1,47 @@
+#include "postgres/am/row_value.h"
+
+#include "numeric/metric.h"
+#include "postgres/storage/stored_value.h"
+#include "postgres/types/any_vector.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+bool is_zero(const AnyVector& vector)
+{
+    const auto* halves = static_cast<const half_bits*>(vector.x);
+    for (int i = 0; i < vector.dim; ++i) {
+        if (float_of_half(halves[i]) != 0) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+bool index_row_value(const IndexShape& shape, Datum value, float* out)
+{
+    const AnyVector vector = read_any_vector(shape.element, value);
+    check_expected_dim(static_cast<int32>(shape.dimensions), static_cast<int>(width_of(vector)));
+    copy_floats(vector, out);
+    const bool raw = keeps_halves(shape);
+    const bool zero = raw && is_zero(vector);
+    free_any_vector(vector);
+    if (shape.metric != static_cast<uint8>(Metric::cosine)) return true;
+    return raw ? !zero : normalise(out, shape.dimensions);
+}
+
+bool index_stored_value(const IndexShape& shape, Datum value, char* out)
+{
+    if (shape.element != ElementType::float16) return index_row_value(shape, value, reinterpret_cast<float*>(out));
+    const AnyVector vector = read_any_vector(shape.element, value);
+    check_expected_dim(static_cast<int32>(shape.dimensions), vector.dim);
+    memcpy(out, vector.x, stored_value_bytes(shape));
+    const bool indexed = shape.metric != static_cast<uint8>(Metric::cosine) || !is_zero(vector);
+    free_any_vector(vector);
+    return indexed;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,99 @@
+#include "postgres/am/vacuum.h"
+
+#include "postgres/merge/merge.h"
+#include "postgres/storage/tombstones.h"
+
+extern "C" {
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "utils/resowner.h"
+}
+
+namespace pgwarp
+{
+
+// Rows and delta entries that aren't dead.
+static uint64 count_live(Relation index)
+{
+    const MetaPage meta = read_metapage(index);
+    const Directory* directory = read_directory(index, meta);
+    RowCounts counts = {};
+    if (directory == nullptr || count_rows(index, meta, *directory, nullptr, &counts) == ReadResult::recycled) {
+        elog(ERROR, "index \"%s\" was changed during VACUUM", RelationGetRelationName(index));
+    }
+    return counts.live();
+}
+
+// What the engine may do to a merge, which is no reason for a VACUUM to fail.
+static bool is_engine_trouble(int code)
+{
+    return code == ERRCODE_SYSTEM_ERROR || code == ERRCODE_CANNOT_CONNECT_NOW || code == ERRCODE_OUT_OF_MEMORY ||
+           code == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE || code == ERRCODE_INTERNAL_ERROR;
+}
+
+// Merge what has become too much. VACUUM must be able to end whatever the engine does, or the table's age would grow:
+// so the merge has a subtransaction of its own, but for a parallel VACUUM, which can't have one.
+static void merge_in_vacuum(Relation index)
+{
+    if (IsInParallelMode()) {
+        merge_index(index, MergeReason::vacuum);
+        return;
+    }
+    MemoryContext outer = CurrentMemoryContext;
+    ResourceOwner owner = CurrentResourceOwner;
+    BeginInternalSubTransaction(nullptr);
+    MemoryContextSwitchTo(outer);
+    PG_TRY();
+    {
+        merge_index(index, MergeReason::vacuum);
+        ReleaseCurrentSubTransaction();
+    }
+    PG_CATCH();
+    {
+        MemoryContextSwitchTo(outer);
+        ErrorData* error = CopyErrorData();
+        FlushErrorState();
+        // Whatever the error: a statement that ends in a subtransaction leaves the session in an aborted one.
+        RollbackAndReleaseCurrentSubTransaction();
+        MemoryContextSwitchTo(outer);
+        CurrentResourceOwner = owner;
+        if (!is_engine_trouble(error->sqlerrcode)) ReThrowError(error);
+        ereport(WARNING, (errmsg("the merge of index \"%s\" is left for later: %s", RelationGetRelationName(index),
+                                 error->message)));
+        FreeErrorData(error);
+    }
+    PG_END_TRY();
+    MemoryContextSwitchTo(outer);
+    CurrentResourceOwner = owner;
+}
+
+// Mark the entries whose heap rows are dead, before their heap addresses are used again.
+IndexBulkDeleteResult* pgwarp_ambulkdelete(IndexVacuumInfo* info, IndexBulkDeleteResult* stats,
+                                           IndexBulkDeleteCallback callback, void* callback_state)
+{
+    if (stats == nullptr) stats = static_cast<IndexBulkDeleteResult*>(palloc0(sizeof(IndexBulkDeleteResult)));
+    const SweepCounts counts = sweep_dead_tids(info->index, callback, callback_state);
+    stats->num_index_tuples = static_cast<double>(counts.live);
+    stats->tuples_removed += static_cast<double>(counts.removed);
+    stats->estimated_count = false;
+    return stats;
+}
+
+// Merge what has become too much, and report the index's size, also when nothing had to be deleted.
+IndexBulkDeleteResult* pgwarp_amvacuumcleanup(IndexVacuumInfo* info, IndexBulkDeleteResult* stats)
+{
+    if (info->analyze_only) return stats;
+    merge_in_vacuum(info->index);
+    if (stats == nullptr) {
+        stats = static_cast<IndexBulkDeleteResult*>(palloc0(sizeof(IndexBulkDeleteResult)));
+        stats->num_index_tuples = static_cast<double>(count_live(info->index));
+    }
+    stats->num_pages = RelationGetNumberOfBlocks(info->index);
+    // Rows that are being inserted are in the index before the heap's count knows them.
+    if (!info->estimated_count && stats->num_index_tuples > info->num_heap_tuples) {
+        stats->num_index_tuples = info->num_heap_tuples;
+    }
+    return stats;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,193 @@
+// ambuild: CREATE INDEX and REINDEX.
+#include "postgres/build/build.h"
+
+#include "postgres/am/callbacks.h"
+#include "postgres/am/index_options.h"
+#include "postgres/am/row_value.h"
+#include "postgres/build/build_arrays.h"
+#include "postgres/build/build_phases.h"
+
+extern "C" {
+#include "access/xact.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/plancat.h"
+#include "optimizer/planner.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// About how many rows the heap has.
+double expected_rows(Relation heap)
+{
+    BlockNumber pages = 0;
+    double tuples = 0;
+    double all_visible = 0;
+    estimate_rel_size(heap, nullptr, &pages, &tuples, &all_visible);
+    return Max(0.0, tuples);
+}
+
+// How many workers PostgreSQL would give this build.
+int planned_workers(Relation heap, Relation index, const IndexInfo* info)
+{
+#if PG_VERSION_NUM >= 170000
+    (void)heap;
+    (void)index;
+    return info->ii_ParallelWorkers;
+#else
+    (void)info;
+    return plan_create_index_workers(RelationGetRelid(heap), RelationGetRelid(index));
+#endif
+}
+
+// Send every row of the heap to the engine.
+CollectedRows collect_rows(Relation heap, Relation index, IndexInfo* info, EngineBuild* build)
+{
+    CollectedRows collected = {};
+    const int workers = planned_workers(heap, index, info);
+    if (workers > 0 && engine_available()) {
+        if (collect_in_parallel(heap, index, info, build, workers, &collected)) return collected;
+    }
+    RowCollector* collector = open_collector(build);
+    if (has_included_columns(index)) {
+        collector->included = begin_included_sort(index, maintenance_work_mem, nullptr);
+    }
+    collected.heap_tuples = table_index_build_scan(heap, index, info, true, true, collect_row, collector, nullptr);
+    collected.index_tuples = collector->indexed;
+    collected.included = collector->included;
+    close_collector(collector);
+    if (collected.included != nullptr) {
+        perform_included_sort(collected.included);
+        collected.included_totals = included_totals(collected.included);
+    }
+    return collected;
+}
+
+// Say so when there are too few rows for the lists that were asked for.
+void warn_about_few_rows(Relation index, const ParameterList& options, double rows)
+{
+    const int64 lists = options.get("lists", 0);
+    if (lists > 0 && rows < static_cast<double>(lists)) {
+        ereport(NOTICE, (errmsg("index \"%s\" created with fewer rows than lists", RelationGetRelationName(index)),
+                         errdetail("There are %.0f rows for " INT64_FORMAT " lists.", rows, lists),
+                         errhint("REINDEX when the table has more data.")));
+    }
+}
+
+// Build the index of a table in which no row is indexed, without the engine.
+void write_empty_index(Relation index, const EngineBuild* build)
+{
+    IndexWriter* writer = begin_index(index, MAIN_FORKNUM, build->shape);
+    const Calibration no_calibration;
+    finish_index(writer, 0, build->options, no_calibration);
+}
+
+// Let the engine build, and write what comes out.
+void write_built_index(Relation heap, Relation index, const IndexInfo* info, EngineBuild* build,
+                       const CollectedRows& collected)
+{
+    const BuildRunReply* result = run_engine_build(build);
+    IndexWriter* writer = begin_index(index, MAIN_FORKNUM, build->shape);
+    write_built_arrays(heap, index, info, planned_workers(heap, index, info), build, result, writer);
+    if (collected.included != nullptr) {
+        store_included(collected.included, collected.included_totals, result->rows, included_target(writer));
+    }
+    finish_index(writer, result->rows, result->options, result->calibration);
+    end_engine_build(build);
+}
+
+// Collect, build, write.
+CollectedRows run_build(Relation heap, Relation index, IndexInfo* info, EngineBuild* build)
+{
+    CollectedRows collected = collect_rows(heap, index, info, build);
+    warn_about_few_rows(index, build->options, collected.index_tuples);
+    if (build->begun) {
+        write_built_index(heap, index, info, build, collected);
+    } else {
+        write_empty_index(index, build);
+    }
+    end_collected_rows(&collected);
+    return collected;
+}
+
+}  // namespace
+
+RowCollector* open_collector(EngineBuild* build)
+{
+    auto* collector = static_cast<RowCollector*>(palloc0(sizeof(RowCollector)));
+    collector->build = build;
+    collector->row_context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp build row", ALLOCSET_DEFAULT_SIZES);
+    return collector;
+}
+
+void close_collector(RowCollector* collector)
+{
+    if (collector->sink != nullptr) close_row_sink(collector->sink);
+    MemoryContextDelete(collector->row_context);
+    pfree(collector);
+}
+
+void collect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bool, void* state)
+{
+    auto* collector = static_cast<RowCollector*>(state);
+    if (nulls[0]) return;
+    if (collector->sink == nullptr) {
+        // Called in a context that is reset for every row: what lives longer goes beside the collector.
+        MemoryContext row = MemoryContextSwitchTo(GetMemoryChunkContext(collector));
+        if (!collector->build->begun) begin_engine_build(collector->build);
+        collector->sink = open_row_sink(collector->build->token, collector->build->shape.dimensions);
+        MemoryContextSwitchTo(row);
+    }
+    MemoryContext outer = MemoryContextSwitchTo(collector->row_context);
+    const bool indexed = index_row_value(collector->build->shape, values[0], next_row(collector->sink));
+    MemoryContextSwitchTo(outer);
+    MemoryContextReset(collector->row_context);
+    if (!indexed) return;
+    add_row(collector->sink, tid);
+    collector->indexed += 1;
+    if (collector->included == nullptr) return;
+    outer = MemoryContextSwitchTo(collector->row_context);
+    add_included(collector->included, tid, values, nulls);
+    MemoryContextSwitchTo(outer);
+    MemoryContextReset(collector->row_context);
+}
+
+void end_collected_rows(CollectedRows* collected)
+{
+    if (collected->included != nullptr) end_included_sort(collected->included);
+    collected->included = nullptr;
+    if (collected->parallel == nullptr) return;
+    DestroyParallelContext(collected->parallel);
+    ExitParallelMode();
+    collected->parallel = nullptr;
+}
+
+IndexBuildResult* build_index(Relation heap, Relation index, IndexInfo* info)
+{
+    if (RelationGetNumberOfBlocks(index) != 0) {
+        elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
+    }
+    auto* build = static_cast<EngineBuild*>(palloc0(sizeof(EngineBuild)));
+    build->shape = index_shape(index);
+    build->options = index_build_options(index);
+    build->expected_rows = expected_rows(heap);
+    auto* result = static_cast<IndexBuildResult*>(palloc0(sizeof(IndexBuildResult)));
+    PG_TRY();
+    {
+        const CollectedRows collected = run_build(heap, index, info, build);
+        result->heap_tuples = collected.heap_tuples;
+        result->index_tuples = collected.index_tuples;
+    }
+    PG_CATCH();
+    {
+        abandon_engine_build(build);
+        PG_RE_THROW();
+    }
+    PG_END_TRY();
+    return result;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,53 @@
+#include "postgres/build/build_phases.h"
+
+#include "postgres/am/callbacks.h"
+
+extern "C" {
+#include "commands/progress.h"
+#include "pgstat.h"
+#include "utils/backend_status.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// The session that watches sees a number: every phase that the engine may name has one here. 1 is PostgreSQL's own.
+const char* const phase_names[] = {
+    "building",  // any other
+    "sorting rows",  "training lists",         "assigning rows",       "training quantizer",
+    "encoding rows", "measuring half vectors", "writing half vectors", "writing rows",
+    "calibrating",   "writing pages",          "copying rows",
+};
+constexpr int64 percent_steps = 101;
+
+int64 phase_number(const char* phase)
+{
+    for (size_t i = 1; i < lengthof(phase_names); ++i) {
+        if (strcmp(phase_names[i], phase) == 0) return static_cast<int64>(i);
+    }
+    return 0;
+}
+
+}  // namespace
+
+void report_build_phase(const char* phase, uint64 done, uint64 total)
+{
+    // In VACUUM the progress shown is VACUUM's own.
+    if (MyBEEntry == nullptr || MyBEEntry->st_progress_command != PROGRESS_COMMAND_CREATE_INDEX) return;
+    const int64 percent =
+        total == 0 ? 0 : static_cast<int64>(Min(100.0, 100.0 * static_cast<double>(done) / static_cast<double>(total)));
+    pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, (phase_number(phase) + 1) * percent_steps + percent);
+}
+
+char* build_phase_name(int64 encoded)
+{
+    if (encoded == PROGRESS_CREATEIDX_SUBPHASE_INITIALIZE) return pstrdup("initializing");
+    const int64 phase = encoded / percent_steps - 1;
+    if (phase < 0 || phase >= static_cast<int64>(lengthof(phase_names))) return nullptr;
+    return psprintf("%s (%d %%)", phase_names[phase], static_cast<int>(encoded % percent_steps));
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,88 @@
+#include "postgres/build/row_sink.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr uint64 inline_bytes = 1U << 20;
+constexpr uint64 vector_alignment = 64;
+
+// Lay tids and vectors out in a leased buffer, or in memory of our own when none is free.
+void place_rows(RowSink* sink)
+{
+    const uint64 row_bytes = sizeof(Tid) + sizeof(float) * sink->dimensions;
+    sink->buffer = lease_transfer_buffer(BufferPurpose::bulk);
+    if (sink->buffer.map != nullptr && sink->buffer.bytes >= row_bytes + vector_alignment) {
+        sink->capacity = static_cast<uint32>((sink->buffer.bytes - vector_alignment) / row_bytes);
+        sink->vectors_offset = TYPEALIGN(vector_alignment, sizeof(Tid) * sink->capacity);
+        sink->tids = reinterpret_cast<Tid*>(sink->buffer.map);
+        sink->vectors = reinterpret_cast<float*>(sink->buffer.map + sink->vectors_offset);
+        return;
+    }
+    sink->capacity = static_cast<uint32>(Max(uint64{1}, inline_bytes / row_bytes));
+    sink->tids = static_cast<Tid*>(palloc(sizeof(Tid) * sink->capacity));
+    sink->vectors = static_cast<float*>(palloc(sizeof(float) * sink->dimensions * sink->capacity));
+}
+
+}  // namespace
+
+RowSink* open_row_sink(uint64 token, uint32 dimensions)
+{
+    auto* sink = static_cast<RowSink*>(palloc0(sizeof(RowSink)));
+    sink->token = token;
+    sink->dimensions = dimensions;
+    place_rows(sink);
+    return sink;
+}
+
+float* next_row(RowSink* sink)
+{
+    if (sink->count == sink->capacity) flush_rows(sink);
+    return sink->vectors + static_cast<size_t>(sink->count) * sink->dimensions;
+}
+
+void add_row(RowSink* sink, ItemPointer tid)
+{
+    Tid* out = &sink->tids[sink->count++];
+    out->block = ItemPointerGetBlockNumber(tid);
+    out->offset = ItemPointerGetOffsetNumber(tid);
+    out->reserved = 0;
+}
+
+void flush_rows(RowSink* sink)
+{
+    if (sink->count == 0) return;
+    BuildRowsRequest request = {};
+    request.token = sink->token;
+    request.count = sink->count;
+    request.buffer = no_buffer;
+    RequestPiece pieces[3] = {{&request, sizeof(request)}, {}, {}};
+    int piece_count = 1;
+    if (sink->buffer.map != nullptr) {
+        request.buffer = sink->buffer.id;
+        request.vectors_offset = sink->vectors_offset;
+    } else {
+        pieces[1] = {sink->tids, static_cast<uint32>(sizeof(Tid) * sink->count)};
+        pieces[2] = {sink->vectors, static_cast<uint32>(sizeof(float) * sink->dimensions * sink->count)};
+        piece_count = 3;
+    }
+    engine_request(MessageType::build_rows, pieces, piece_count, false);
+    sink->sent += sink->count;
+    sink->count = 0;
+}
+
+void close_row_sink(RowSink* sink)
+{
+    flush_rows(sink);
+    if (sink->buffer.map != nullptr) {
+        return_transfer_buffer(&sink->buffer);
+    } else {
+        pfree(sink->tids);
+        pfree(sink->vectors);
+    }
+    pfree(sink);
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,33 @@
+// Sends rows of a build to the engine, many at a time.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+#include "postgres/client/connection.h"
+
+namespace pgwarp
+{
+
+// Rows of one process on their way to the build `token`. Lives in palloc'ed memory.
+struct RowSink {
+    uint64 token;
+    uint32 dimensions;
+    uint32 capacity;  // rows that fit
+    uint32 count;     // rows waiting
+    Tid* tids;
+    float* vectors;
+    TransferBuffer buffer;  // map is null when rows go inline
+    uint64 vectors_offset;
+    uint64 sent;
+};
+
+RowSink* open_row_sink(uint64 token, uint32 dimensions);
+// Where the next row's vector is to be put; sends what waits when there is no room.
+float* next_row(RowSink* sink);
+// Takes the row that was put there.
+void add_row(RowSink* sink, ItemPointer tid);
+void flush_rows(RowSink* sink);
+// Sends what waits and gives everything back.
+void close_row_sink(RowSink* sink);
+
+}  // namespace pgwarp

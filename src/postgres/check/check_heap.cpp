@@ -1,0 +1,127 @@
+#include "postgres/am/row_value.h"
+#include "postgres/am/tid_set.h"
+#include "postgres/check/check.h"
+#include "postgres/storage/array_stream.h"
+
+extern "C" {
+#include "nodes/execnodes.h"
+#include "utils/lsyscache.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+struct HeapCheck {
+    IndexCheck* check;
+    BlockNumber heap_blocks;
+    TidSet indexed;
+    float* vector;
+    MemoryContext row_context;
+};
+
+// Take the address of a live entry.
+void take_tid(HeapCheck* heap, BlockNumber at, Tid tid)
+{
+    Relation index = heap->check->index;
+    if (tid.block >= heap->heap_blocks || tid.offset == InvalidOffsetNumber) {
+        report_corruption(index, at, "an entry points past the end of the table");
+    }
+    if (!add_tid(&heap->indexed, tid)) report_corruption(index, at, "two entries point to the same row");
+}
+
+bool take_rows(HeapCheck* heap)
+{
+    constexpr uint64 step = chunk_bytes / sizeof(uint16);
+    const IndexCheck& check = *heap->check;
+    const Directory& directory = *check.directory;
+    if (directory.rows == 0) return true;
+    const uint64* dead = read_row_tombstones(check.index, directory);
+    if (dead == nullptr) return false;
+    const StoredArray& blocks_array = *find_array(directory, array_tid_block);
+    const StoredArray& offsets_array = *find_array(directory, array_tid_offset);
+    auto* blocks = static_cast<uint32*>(palloc(sizeof(uint32) * step));
+    auto* offsets = static_cast<uint16*>(palloc(sizeof(uint16) * step));
+    for (uint64 first = 0; first < directory.rows; first += step) {
+        CHECK_FOR_INTERRUPTS();
+        const uint64 count = Min(step, directory.rows - first);
+        if (read_array(check.index, directory, blocks_array, first * sizeof(uint32), count * sizeof(uint32), blocks) ==
+                ReadResult::recycled ||
+            read_array(check.index, directory, offsets_array, first * sizeof(uint16), count * sizeof(uint16),
+                       offsets) == ReadResult::recycled) {
+            return false;
+        }
+        for (uint64 i = 0; i < count; ++i) {
+            const uint64 row = first + i;
+            if ((dead[row / 64] >> (row % 64)) & 1) continue;
+            take_tid(heap, array_page_block(blocks_array, row * sizeof(uint32) / page_capacity),
+                     {blocks[i], offsets[i], 0});
+        }
+    }
+    pfree(blocks);
+    pfree(offsets);
+    return true;
+}
+
+bool take_entries(HeapCheck* heap)
+{
+    const IndexCheck& check = *heap->check;
+    for (uint32 log = 0; log < delta_log_count; ++log) {
+        DeltaReader* reader =
+            begin_delta_read(check.index, check.meta, log, check.meta.logs[log].start, check.ends[log]);
+        DeltaEntry entry;
+        while (next_delta(reader, &entry, nullptr)) {
+            if (entry.flags & delta_dead) continue;
+            take_tid(heap, check.meta.logs[log].head, {entry.block, entry.offset, 0});
+        }
+        if (end_delta_read(reader) == ReadResult::recycled) return false;
+    }
+    return true;
+}
+
+// IndexBuildCallback: a row that the index must have.
+void expect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bool, void* state)
+{
+    auto* heap = static_cast<HeapCheck*>(state);
+    if (nulls[0]) return;
+    MemoryContext outer = MemoryContextSwitchTo(heap->row_context);
+    const bool indexed = index_row_value(heap->check->meta.shape, values[0], heap->vector);
+    MemoryContextSwitchTo(outer);
+    MemoryContextReset(heap->row_context);
+    if (!indexed) return;
+    const Tid wanted = {ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), 0};
+    if (has_tid(&heap->indexed, wanted)) return;
+    ereport(ERROR, (errcode(ERRCODE_INDEX_CORRUPTED),
+                    errmsg("row (%u,%u) of table \"%s\" is not in index \"%s\"", wanted.block, wanted.offset,
+                           get_rel_name(index->rd_index->indrelid), RelationGetRelationName(index)),
+                    errhint("Please REINDEX it.")));
+}
+
+}  // namespace
+
+bool check_heap(IndexCheck* check, Relation table, Snapshot snapshot)
+{
+    HeapCheck heap = {};
+    heap.check = check;
+    heap.heap_blocks = RelationGetNumberOfBlocks(table);
+    heap.vector = static_cast<float*>(palloc(sizeof(float) * check->meta.shape.dimensions));
+    heap.row_context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp check row", ALLOCSET_DEFAULT_SIZES);
+    init_tid_set(&heap.indexed, CurrentMemoryContext, static_cast<Size>(maintenance_work_mem) * 1024);
+    if (!take_rows(&heap) || !take_entries(&heap)) {
+        free_tid_set(&heap.indexed);
+        return false;
+    }
+    IndexInfo* info = BuildIndexInfo(check->index);
+    // As a concurrent build scans: rows that the snapshot sees.
+    info->ii_Concurrent = true;
+    info->ii_Unique = false;
+    info->ii_ExclusionOps = nullptr;
+    TableScanDesc scan = table_beginscan_strat(table, snapshot, 0, nullptr, true, true);
+    table_index_build_scan(table, check->index, info, true, false, expect_row, &heap, scan);
+    free_tid_set(&heap.indexed);
+    return true;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,164 @@
+#include "postgres/am/methods.h"
+#include "postgres/check/check.h"
+#include "postgres/check/graph_structure.h"
+#include "postgres/merge/merge_run.h"
+#include "postgres/storage/array_stream.h"
+#include "postgres/storage/delta_pages.h"
+#include "postgres/storage/included_tuple.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// Arrays that must have a row for each row of the index, and are there.
+void check_shapes(const IndexCheck& check)
+{
+    const Directory& directory = *check.directory;
+    const AccessMethod& method = access_method_of(check.index);
+    if (check.meta.shape.method != method.method) {
+        report_corruption(check.index, metapage_block, "the index is one of another access method");
+    }
+    int addresses = 0;
+    for (uint32 i = 0; i < directory.array_count; ++i) {
+        const ArrayShape& shape = directory.arrays[i].shape;
+        if (is_row_array(method, shape.name) && shape.rows != directory.rows) {
+            report_corruption(check.index, check.meta.directory_block, "an array has another number of rows");
+        }
+        if (strcmp(shape.name, array_tid_block) == 0 || strcmp(shape.name, array_tid_offset) == 0) ++addresses;
+        for (uint32 other = 0; other < i; ++other) {
+            if (strcmp(directory.arrays[other].shape.name, shape.name) == 0) {
+                report_corruption(check.index, check.meta.directory_block, "an array is there twice");
+            }
+        }
+    }
+    if (directory.rows > 0 && addresses != 2) {
+        report_corruption(check.index, check.meta.directory_block, "the index has no heap addresses");
+    }
+    if ((directory.included.shape.rows > 0) != (directory.rows > 0 && has_included_columns(check.index))) {
+        report_corruption(check.index, check.meta.directory_block, "the index lacks the included columns, or has none");
+    }
+}
+
+// Every page and every checksum of an array.
+bool check_array(const IndexCheck& check, const StoredArray& array, char* piece)
+{
+    for (uint64 offset = 0; offset < array.shape.bytes(); offset += chunk_bytes) {
+        CHECK_FOR_INTERRUPTS();
+        const uint64 length = Min(uint64{chunk_bytes}, array.shape.bytes() - offset);
+        if (read_array(check.index, *check.directory, array, offset, length, piece) == ReadResult::recycled) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool check_arrays(const IndexCheck& check)
+{
+    auto* piece = static_cast<char*>(palloc(chunk_bytes));
+    for (uint32 i = 0; i < check.directory->array_count; ++i) {
+        if (!check_array(check, check.directory->arrays[i], piece)) return false;
+    }
+    const bool whole =
+        check_array(check, check.directory->included, piece) && check_array(check, check.directory->included_at, piece);
+    pfree(piece);
+    return whole;
+}
+
+// The included tuple of every row, dead ones too, is that row's.
+bool check_included(const IndexCheck& check)
+{
+    constexpr uint64 step = chunk_bytes / sizeof(uint32);
+    const Directory& directory = *check.directory;
+    if (directory.included.shape.rows == 0) return true;
+    const StoredArray& blocks_array = *find_array(directory, array_tid_block);
+    const StoredArray& offsets_array = *find_array(directory, array_tid_offset);
+    auto* blocks = static_cast<uint32*>(palloc(sizeof(uint32) * step));
+    auto* offsets = static_cast<uint16*>(palloc(sizeof(uint16) * step));
+    auto* tuple = static_cast<char*>(palloc(max_included_bytes));
+    bool same = true;
+    for (uint64 first = 0; first < directory.rows && same; first += step) {
+        const uint64 count = Min(step, directory.rows - first);
+        same = read_array(check.index, directory, blocks_array, first * sizeof(uint32), count * sizeof(uint32),
+                          blocks) == ReadResult::done &&
+               read_array(check.index, directory, offsets_array, first * sizeof(uint16), count * sizeof(uint16),
+                          offsets) == ReadResult::done;
+        for (uint64 i = 0; i < count && same; ++i) {
+            same = read_included_row(check.index, directory, first + i, {blocks[i], offsets[i], 0}, tuple);
+        }
+    }
+    pfree(tuple);
+    pfree(offsets);
+    pfree(blocks);
+    return same;
+}
+
+// The links of a graph lead to rows, and to every live one.
+bool check_links(const IndexCheck& check)
+{
+    GraphFault fault;
+    const uint64* dead = read_row_tombstones(check.index, *check.directory);
+    if (dead == nullptr) return false;
+    if (find_graph_fault(check.index, *check.directory, dead, &fault) == ReadResult::recycled) return false;
+    if (fault.what != nullptr) report_corruption(check.index, fault.block, fault.what);
+    return true;
+}
+
+// No bit is set past the last row.
+bool check_tombstones(const IndexCheck& check)
+{
+    const uint64 rows = check.directory->rows;
+    const uint64* bitmap = read_row_tombstones(check.index, *check.directory);
+    if (bitmap == nullptr) return false;
+    if (rows % 64 != 0 && bitmap[rows / 64] >> (rows % 64) != 0) {
+        report_corruption(check.index, check.meta.directory_block, "a tombstone lies past the last row");
+    }
+    return true;
+}
+
+// Every entry and every value of the logs, and their page tables.
+bool check_logs(const IndexCheck& check)
+{
+    auto* vector = static_cast<float*>(palloc(sizeof(float) * check.meta.shape.dimensions));
+    auto* samples = static_cast<LogSamples*>(palloc(sizeof(LogSamples)));
+    for (uint32 log = 0; log < delta_log_count; ++log) {
+        read_log_samples(check.index, check.meta, log, read_log_head(check.index, check.meta, log), samples);
+        DeltaReader* reader =
+            begin_delta_read(check.index, check.meta, log, check.meta.logs[log].start, check.ends[log]);
+        DeltaEntry entry;
+        while (next_delta(reader, &entry, vector)) {
+            uint32 bytes = 0;
+            const char* included = delta_included(reader, &bytes);
+            if (included != nullptr && !included_is_intact(included, bytes, {entry.block, entry.offset, 0})) {
+                report_corruption(check.index, check.meta.logs[log].head,
+                                  "the checksum of an included tuple of its log does not match");
+            }
+        }
+        if (end_delta_read(reader) == ReadResult::recycled) return false;
+    }
+    pfree(samples);
+    pfree(vector);
+    return true;
+}
+
+}  // namespace
+
+bool check_structure(IndexCheck* check)
+{
+    check->meta = read_metapage(check->index);
+    check->directory = read_directory(check->index, check->meta);
+    if (check->directory == nullptr) return false;
+    read_delta_ends(check->index, check->meta, check->ends);
+    check_shapes(*check);
+    if (!check_arrays(*check) || !check_included(*check) || !check_links(*check)) return false;
+    if (!check_tombstones(*check) || !check_logs(*check)) return false;
+    if (count_rows(check->index, check->meta, *check->directory, check->ends, &check->counts) == ReadResult::recycled) {
+        return false;
+    }
+    // On a standby pages may come into other use between two looks: then the generation is another one too.
+    check->pages = map_pages(check->index, check->meta, *check->directory, !RecoveryInProgress());
+    return read_metapage(check->index).generation == check->meta.generation;
+}
+
+}  // namespace pgwarp

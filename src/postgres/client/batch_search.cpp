@@ -1,0 +1,118 @@
+#include "postgres/client/batch_search.h"
+
+#include "postgres/settings.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// Give each query of a request its own results.
+void take_answers(const EngineReply& reply, BatchPart* part, BatchAnswer* answers)
+{
+    const uint32 count = part->request.query_count;
+    const BatchReply copied = read_batch_reply(reply.payload, reply.payload_bytes, count, part->request.k);
+    part->reply = copied.header;
+    const Result* results = copied.results;
+    const uint64* places = copied.places;
+    for (uint32 i = 0; i < count; ++i) {
+        answers[i] = {part, results, places, copied.counts[i], 0, nullptr};
+        results += copied.counts[i];
+        if (places != nullptr) places += copied.counts[i];
+    }
+}
+
+}  // namespace
+
+uint32 queries_per_request(uint32 dimensions, const SearchRequest& request)
+{
+    const uint64 result_bytes = sizeof(Result) + (request.want_places != 0 ? sizeof(uint64) : 0);
+    const uint64 by_query = sizeof(uint32) + result_bytes * request.k;
+    const uint64 by_request = (max_payload - sizeof(SearchRequest)) / (sizeof(float) * dimensions);
+    const uint64 by_reply = (max_payload - sizeof(SearchReply) - 16) / by_query;
+    return static_cast<uint32>(Max(uint64{1}, Min(by_request, by_reply)));
+}
+
+void size_request(SearchRequest* request, uint32 queries, uint32 dimensions)
+{
+    request->query_count = queries;
+    request->dimensions = dimensions;
+    request->load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
+    request->fault = static_cast<uint16>(setting_fault);
+}
+
+BatchReply read_batch_reply(const char* payload, uint32 payload_bytes, uint32 queries, uint32 k)
+{
+    BatchReply out = {};
+    const uint64 counts_at = sizeof(SearchReply);
+    const uint64 results_at = counts_at + MAXALIGN(sizeof(uint32) * queries);
+    bool good = payload_bytes >= results_at;
+    uint64 end = results_at;
+    if (good) {
+        out.copy = static_cast<char*>(palloc(payload_bytes));
+        memcpy(out.copy, payload, payload_bytes);
+        memcpy(static_cast<void*>(&out.header), out.copy, sizeof(SearchReply));
+        out.counts = reinterpret_cast<const uint32*>(out.copy + counts_at);
+        out.results = reinterpret_cast<const Result*>(out.copy + results_at);
+        uint64 total = 0;
+        for (uint32 i = 0; i < queries; ++i) {
+            good = good && out.counts[i] <= k;
+            total += out.counts[i];
+        }
+        end += sizeof(Result) * total;
+        if (out.header.has_places != 0) {
+            out.places = reinterpret_cast<const uint64*>(out.copy + end);
+            end += sizeof(uint64) * total;
+        }
+    }
+    if (!good || out.header.query_count != queries || payload_bytes < end) {
+        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("pgwarp-engine sent a malformed reply to a search")));
+    }
+    return out;
+}
+
+BatchAnswer* search_batch(const BatchQueries& queries)
+{
+    auto* answers = static_cast<BatchAnswer*>(palloc0(sizeof(BatchAnswer) * Max(1U, queries.count)));
+    for (uint32 first = 0; first < queries.count;) {
+        const IndexState state = read_index_state(queries.index);
+        if (index_is_empty(state)) break;
+        auto* part = static_cast<BatchPart*>(palloc0(sizeof(BatchPart)));
+        SearchRequest& request = part->request;
+        queries.plan(queries.index, state, queries.wanted, &request);
+        const uint32 some = Min(queries.count - first, queries_per_request(queries.dimensions, request));
+        size_request(&request, some, queries.dimensions);
+        const float* vectors = queries.vectors + uint64{first} * queries.dimensions;
+        take_answers(engine_search(queries.index, state, &request, vectors), part, answers + first);
+        first += some;
+    }
+    return answers;
+}
+
+void begin_batch(const BatchQueries& queries, BatchAhead* ahead)
+{
+    *ahead = {};
+    ahead->queries = queries;
+    const IndexState state = read_index_state(queries.index);
+    if (queries.count == 0 || index_is_empty(state)) return;
+    ahead->part = static_cast<BatchPart*>(palloc0(sizeof(BatchPart)));
+    SearchRequest& request = ahead->part->request;
+    queries.plan(queries.index, state, queries.wanted, &request);
+    if (queries_per_request(queries.dimensions, request) < queries.count) return;
+    size_request(&request, queries.count, queries.dimensions);
+    begin_search(queries.index, state, &request, queries.vectors, &ahead->request);
+}
+
+BatchAnswer* finish_batch(BatchAhead* ahead)
+{
+    EngineReply reply;
+    if (ahead->answers != nullptr || ahead->request.id == 0) return ahead->answers;
+    if (!finish_search(&ahead->request, &reply)) return nullptr;
+    auto* answers = static_cast<BatchAnswer*>(palloc(sizeof(BatchAnswer) * ahead->queries.count));
+    take_answers(reply, ahead->part, answers);
+    ahead->answers = answers;
+    return answers;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,72 @@
+// Many searches of one index with equal settings, in as few requests as the frames allow: for k-NN joins and for the
+// functions that search in batches.
+#pragma once
+
+#include "postgres/client/loader.h"
+
+namespace pgwarp
+{
+
+// Queries that one request with this plan (k, want_places), and its reply, have room for.
+uint32 queries_per_request(uint32 dimensions, const SearchRequest& request);
+
+// What a request for many queries says beyond its plan (plan_normal_search).
+void size_request(SearchRequest* request, uint32 queries, uint32 dimensions);
+
+// The answer to a request, copied: what is done with a row may run a query of its own on the connection.
+struct BatchReply {
+    SearchReply header;
+    char* copy;            // palloc'ed
+    const uint32* counts;  // [queries]
+    const Result* results;
+    const uint64* places;  // of the results, or null
+};
+// Raises an error unless the reply has at most `k` results for each of `queries`.
+BatchReply read_batch_reply(const char* payload, uint32 payload_bytes, uint32 queries, uint32 k);
+
+// What is the same for all answers of one request.
+struct BatchPart {
+    SearchRequest request;  // as it was answered: k, effort, generation
+    SearchReply reply;
+};
+
+// The answer to one query, in the engine's order.
+struct BatchAnswer {
+    const BatchPart* part;  // null: the index has no row
+    const Result* results;
+    const uint64* places;  // of the results, or null
+    uint32 count;
+    uint32 dropped;       // results that a filter left out
+    const uint32* ranks;  // of the results among all, where some were left out; otherwise null
+};
+
+// Fills a request's own part: k, effort, settings. Called for each request, with the state it is sent under.
+using PlanSearch = void (*)(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
+
+// Queries that are all searched for alike.
+struct BatchQueries {
+    Relation index;
+    PlanSearch plan;
+    uint32 wanted;         // rows that each search is for
+    const float* vectors;  // [count][dimensions], as the engine wants them
+    uint32 count;
+    uint32 dimensions;
+};
+
+// Searches for each of the queries. The answers and what they point to are palloc'ed in the current memory context.
+BatchAnswer* search_batch(const BatchQueries& queries);
+
+// A batch that the engine works on while its answers aren't needed yet.
+struct BatchAhead {
+    BatchQueries queries;
+    BatchPart* part;
+    RequestAhead request;
+    BatchAnswer* answers;  // once they were received
+};
+// Begins where all queries fit one request and there is a connection; else finish_batch() will find nothing.
+void begin_batch(const BatchQueries& queries, BatchAhead* ahead);
+// The answers, palloc'ed as above, waited for if need be. Null when they are gone: search_batch() is to be called.
+// To be called before another request is sent, which would throw the reply away.
+BatchAnswer* finish_batch(BatchAhead* ahead);
+
+}  // namespace pgwarp

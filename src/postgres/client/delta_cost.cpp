@@ -1,0 +1,87 @@
+#include "postgres/client/delta_cost.h"
+
+#include <cmath>
+
+#include "postgres/client/shared_slot.h"
+
+extern "C" {
+#include "miscadmin.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr float noted_change = 0.02F;  // of a cost, and
+constexpr uint64 noted_growth = 16;    // such a part more entries, before it is noted again
+constexpr uint64 believed_growth = 2;  // times the entries that it was measured with
+
+// What this session noted last, of an index each: a search that says it again takes no lock.
+constexpr uint32 noted_capacity = 64;  // a power of two
+DeltaCostNote last_noted[noted_capacity];
+
+DeltaCostNote* last_note(Relation index)
+{
+    return &last_noted[RelationGetRelid(index) & (noted_capacity - 1)];
+}
+
+bool is_of(const DeltaCostNote& note, Relation index)
+{
+    return note.index == RelationGetRelid(index) && note.database == MyDatabaseId;
+}
+
+// Whether this says little more than was noted.
+bool is_known(const DeltaCostNote& note, Relation index, const MetaPage& meta, uint64 entries, float cost)
+{
+    return is_of(note, index) && note.generation == meta.generation && std::fabs(note.cost - cost) < noted_change &&
+           entries >= note.entries && entries - note.entries <= note.entries / noted_growth;
+}
+
+// The note of this index; null when there is none. The lock is held.
+DeltaCostNote* find_note(DeltaCostNotes* costs, Relation index)
+{
+    for (DeltaCostNote& note : costs->notes) {
+        if (is_of(note, index)) return &note;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+void note_delta_cost(Relation index, const MetaPage& meta, const uint64* ends, float cost)
+{
+    uint64 entries = 0;
+    for (uint32 log = 0; log < delta_log_count; ++log) entries += ends[log] - Min(ends[log], meta.logs[log].start);
+    DeltaCostNote* last = last_note(index);
+    if (!(cost >= 0) || entries == 0 || is_known(*last, index, meta, entries, cost)) return;
+    *last = {MyDatabaseId, RelationGetRelid(index), meta.generation, entries, cost};
+    elog(DEBUG2, "pgwarp: noting the cost of fresh rows for all sessions");
+    SharedSlot* shared = shared_slot();
+    SpinLockAcquire(&shared->mutex);
+    DeltaCostNotes* costs = &shared->delta_costs;
+    DeltaCostNote* note = find_note(costs, index);
+    if (note == nullptr) {
+        note = &costs->notes[costs->next];
+        costs->next = (costs->next + 1) % delta_cost_capacity;
+    }
+    *note = *last;
+    SpinLockRelease(&shared->mutex);
+}
+
+double measured_delta_cost(Relation index, const MetaPage& meta, uint64 entries)
+{
+    SharedSlot* shared = shared_slot();
+    SpinLockAcquire(&shared->mutex);
+    const DeltaCostNote* found = find_note(&shared->delta_costs, index);
+    const DeltaCostNote note = found != nullptr ? *found : DeltaCostNote();
+    SpinLockRelease(&shared->mutex);
+    if (note.entries == 0 || note.generation != meta.generation) return -1;
+    // Nobody has searched since: what was measured of few says little of many.
+    if (entries > believed_growth * note.entries) return -1;
+    return static_cast<double>(note.cost) * static_cast<double>(Max(entries, note.entries)) /
+           static_cast<double>(note.entries);
+}
+
+}  // namespace pgwarp

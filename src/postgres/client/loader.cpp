@@ -1,0 +1,195 @@
+#include "postgres/client/loader.h"
+
+#include "postgres/client/delta_cost.h"
+#include "postgres/client/delta_progress.h"
+#include "postgres/client/index_state.h"
+#include "postgres/client/mirror_load.h"
+#include "postgres/client/remembered_indexes.h"
+#include "postgres/client/request.h"
+#include "postgres/settings.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr int most_rounds = 1000;  // of search and load, for one answer
+constexpr int most_load_deaths = 3;
+constexpr int most_unsent = 5;
+
+// One search on its way to an answer.
+struct SearchRun {
+    Relation index;
+    IndexState state;  // its directory is our own copy once something is loaded
+    SearchRequest* request;
+    const float* queries;
+    int rounds;
+    int unsent;
+    int search_deaths;
+    int load_deaths;
+};
+
+uint32 query_bytes(const SearchRequest& request)
+{
+    return static_cast<uint32>(sizeof(float) * request.dimensions * request.query_count);
+}
+
+RequestResult send_search(SearchRun* run)
+{
+    SearchRequest* request = run->request;
+    address_request(run->index, run->state, request);
+    const RequestPiece pieces[2] = {{request, sizeof(*request)}, {run->queries, query_bytes(*request)}};
+    if (run->search_deaths > 0) return try_request_alone(MessageType::search, pieces, 2);
+    return try_request(MessageType::search, pieces, 2);
+}
+
+// The engine ended while it had the search. Once may be another's fault; again, alone, is not.
+void note_search_death(SearchRun* run)
+{
+    if (++run->search_deaths < 2) return;
+    quarantine_index(run->request->key);
+    ereport(ERROR,
+            (errcode(ERRCODE_SYSTEM_ERROR),
+             errmsg("pgwarp-engine ended twice during a search of index \"%s\"", RelationGetRelationName(run->index)),
+             errhint("The server's log tells why. For a while, searches of this index are answered by the CPU "
+                     "device; REINDEX the index if it goes on.")));
+}
+
+void note_load_death(SearchRun* run)
+{
+    if (++run->load_deaths < most_load_deaths) return;
+    ereport(ERROR, (errcode(ERRCODE_SYSTEM_ERROR),
+                    errmsg("pgwarp-engine ended repeatedly while index \"%s\" was loaded",
+                           RelationGetRelationName(run->index)),
+                    errhint("The server's log tells why; the engine may lack memory (pgwarp.engine_memory).")));
+}
+
+void note_unsent(SearchRun* run)
+{
+    if (++run->unsent == most_unsent) raise_engine_lost();
+}
+
+[[noreturn]] void raise_still_loading(const SearchRun* run)
+{
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
+                    errmsg("index \"%s\" is still being loaded", RelationGetRelationName(run->index)),
+                    errdetail("The search waited for %d ms.", setting_load_wait_ms),
+                    errhint("Raise pgwarp.load_wait, or load indexes ahead with pgwarp_prewarm().")));
+}
+
+// Look at the index again: what is newer is as good for our snapshot. The directory is copied, because the relation
+// cache may drop its own during a load.
+void refresh_state(SearchRun* run)
+{
+    run->state = read_index_state(run->index);
+    run->state.directory = copy_directory(*run->state.directory, CurrentMemoryContext);
+}
+
+void note_load(SearchRun* run, LoadOutcome outcome)
+{
+    switch (outcome) {
+        case LoadOutcome::done:
+            break;
+        case LoadOutcome::again:
+            break;
+        case LoadOutcome::still_loading:
+            raise_still_loading(run);
+        case LoadOutcome::unsent:
+            note_unsent(run);
+            break;
+        case LoadOutcome::lost:
+            note_load_death(run);
+            break;
+    }
+}
+
+// Give the mirror what it lacks.
+void supply(SearchRun* run, const SearchReply& reply)
+{
+    MemoryContext loading = AllocSetContextCreate(CurrentMemoryContext, "pgwarp load", ALLOCSET_DEFAULT_SIZES);
+    MemoryContext outer = MemoryContextSwitchTo(loading);
+    const IndexState seen = run->state;
+    refresh_state(run);
+    const bool same = seen.meta.generation == run->state.meta.generation;
+    switch (reply.status) {
+        case SearchStatus::need_load:
+            note_load(run, load_whole_mirror(run->index, run->state));
+            break;
+        case SearchStatus::need_delta:
+            if (same) note_load(run, send_delta(run->index, run->state, reply.have_delta_end));
+            break;
+        case SearchStatus::need_tombstones:
+            if (same) note_load(run, send_tombstones(run->index, run->state));
+            break;
+        case SearchStatus::still_loading:
+            raise_still_loading(run);
+        case SearchStatus::answered:
+        case SearchStatus::alone:
+            break;
+    }
+    MemoryContextSwitchTo(outer);
+    MemoryContextDelete(loading);
+    run->state.directory = nullptr;
+}
+
+}  // namespace
+
+void address_request(Relation index, const IndexState& state, SearchRequest* request)
+{
+    request->key = mirror_key(index, state.meta);
+    memcpy(request->delta_end, state.delta_end, sizeof(request->delta_end));
+    request->tombstone_version = state.meta.tombstone_version;
+}
+
+void begin_search(Relation index, const IndexState& state, SearchRequest* request, const float* queries,
+                  RequestAhead* ahead)
+{
+    address_request(index, state, request);
+    const RequestPiece pieces[2] = {{request, sizeof(*request)}, {queries, query_bytes(*request)}};
+    send_ahead(MessageType::search, pieces, 2, ahead);
+}
+
+bool finish_search(RequestAhead* ahead, EngineReply* reply)
+{
+    const RequestResult result = receive_ahead(ahead);
+    // What the engine refused is asked again, and refused again, when its turn comes.
+    if (result.outcome != RequestOutcome::replied || result.reply.payload_bytes < sizeof(SearchReply)) return false;
+    SearchReply header;
+    memcpy(static_cast<void*>(&header), result.reply.payload, sizeof(header));
+    *reply = result.reply;
+    return header.status == SearchStatus::answered;
+}
+
+EngineReply engine_search(Relation index, const IndexState& state, SearchRequest* request, const float* queries)
+{
+    SearchRun run = {index, state, request, queries, 0, 0, 0, 0};
+    while (run.rounds++ < most_rounds) {
+        CHECK_FOR_INTERRUPTS();
+        open_engine();
+        if (run.rounds == 1) {
+            send_news(index, state);
+            open_engine();  // it may have ended just now
+        }
+        const RequestResult result = send_search(&run);
+        if (result.outcome == RequestOutcome::refused) raise_refusal(result);
+        if (result.outcome == RequestOutcome::lost) note_search_death(&run);
+        if (result.outcome == RequestOutcome::unsent) note_unsent(&run);
+        if (result.outcome != RequestOutcome::replied) continue;
+        SearchReply reply;
+        if (result.reply.payload_bytes < sizeof(reply)) raise_engine_lost();
+        memcpy(static_cast<void*>(&reply), result.reply.payload, sizeof(reply));
+        if (reply.status == SearchStatus::answered) {
+            note_index_use(index);
+            note_delta_cost(index, state.meta, state.delta_end, reply.delta_cost);
+            note_delta_progress(request->key, reply.have_delta_end);
+            return result.reply;
+        }
+        supply(&run, reply);
+    }
+    ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+                    errmsg("pgwarp-engine keeps forgetting index \"%s\"", RelationGetRelationName(index)),
+                    errhint("Its memory may be too small for the indexes in use: raise pgwarp.engine_memory.")));
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,32 @@
+// Loads of large indexes run in a background worker: what is loaded stays when the query that needed it is cancelled.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+extern "C" {
+#include "postmaster/bgworker.h"
+}
+
+#include "postgres/client/load_team.h"
+#include "postgres/storage/directory.h"
+
+namespace pgwarp
+{
+
+// Whether another process can read the index.
+bool is_open_to_workers(Relation index);
+// Whether another process can read the index, and it is large enough to be worth a process.
+bool worker_may_load(Relation index, const Directory& directory);
+
+// Starts a worker that loads this generation of the index and ends. Null when no worker slot is free.
+BackgroundWorkerHandle* start_loader_worker(Relation index, uint64 generation);
+
+// Starts a worker that helps a team to load this generation of the index. False when no worker slot is free.
+bool start_load_helper(Relation index, uint64 generation, dsm_handle team);
+
+// Starts a worker that loads what is remembered of the database.
+bool start_remembered_loader(Oid database);
+
+bool loader_worker_ended(BackgroundWorkerHandle* worker);
+
+}  // namespace pgwarp

@@ -1,0 +1,237 @@
+#include "postgres/client/shared_slot.h"
+
+#include "postgres/client/connection.h"
+#include "postgres/client/engine_socket.h"
+#include "postgres/client/launcher.h"
+#include "postgres/storage/fault_point.h"
+#include "postgres/storage/page.h"
+
+extern "C" {
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#if PG_VERSION_NUM >= 170000
+#include "storage/dsm_registry.h"
+#endif
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "utils/timestamp.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// Of every build: whatever else builds share, they mean the same server.
+struct SharedIncarnation {
+    uint64 value;
+};
+
+constexpr char incarnation_name[] = "pgwarp incarnation";
+
+// The slot of this build. Sessions of a build from before an upgrade go on with one of their own.
+constexpr Size longest_name = 64;
+void name_slot(char* name)
+{
+    snprintf(name, longest_name, "pgwarp %s slot of %zu bytes", build_name, sizeof(SharedSlot));
+}
+
+SharedSlot* slot = nullptr;
+SharedSlot private_slot;  // where there is no shared memory left: of this process alone
+
+void init_slot(void* memory)
+{
+    auto* made = static_cast<SharedSlot*>(memory);
+    memset(static_cast<void*>(made), 0, sizeof(*made));
+    SpinLockInit(&made->mutex);
+}
+
+void init_incarnation(void* memory)
+{
+    static_cast<SharedIncarnation*>(memory)->value = random_number64();
+}
+
+// The memory of this name, made if need be. Raises ERRCODE_OUT_OF_MEMORY or ERRCODE_INSUFFICIENT_RESOURCES.
+void* attach_named(const char* name, Size bytes, void (*init)(void*))
+{
+    bool found;
+#if PG_VERSION_NUM >= 170000
+    // The main segment has little room for those who come after the server's start.
+    if (IsUnderPostmaster) return GetNamedDSMSegment(name, bytes, init, &found);
+#endif
+    LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+    void* memory = ShmemInitStruct(name, bytes, &found);
+    if (!found) init(memory);
+    LWLockRelease(AddinShmemInitLock);
+    return memory;
+}
+
+SharedSlot* attach_slot()
+{
+    char name[longest_name];
+    name_slot(name);
+    fault_shared_memory();
+    const auto* incarnation =
+        static_cast<SharedIncarnation*>(attach_named(incarnation_name, sizeof(SharedIncarnation), init_incarnation));
+    auto* attached = static_cast<SharedSlot*>(attach_named(name, sizeof(SharedSlot), init_slot));
+    attached->incarnation = incarnation->value;
+    return attached;
+}
+
+// Without shared memory sessions agree on what they all know. Only a crash of the server makes no new number; the
+// engine ends with the launcher then.
+SharedSlot* use_private_slot()
+{
+    init_slot(&private_slot);
+    private_slot.incarnation = hash_bytes_extended(reinterpret_cast<const unsigned char*>(&PgStartTime),
+                                                   sizeof(PgStartTime), static_cast<uint64>(PostmasterPid));
+    ereport(LOG, (errmsg("pgwarp: there is no shared memory left for this session"),
+                  errdetail("Indexes that are quarantined, merges and loads are not told to other sessions."),
+                  errhint("Add pgwarp to shared_preload_libraries, or restart the server.")));
+    return &private_slot;
+}
+
+bool is_short_of_shared_memory(int code)
+{
+    return code == ERRCODE_OUT_OF_MEMORY || code == ERRCODE_INSUFFICIENT_RESOURCES;
+}
+
+SharedSlot* attach_or_do_without()
+{
+    MemoryContext outer = CurrentMemoryContext;
+    SharedSlot* volatile attached = nullptr;
+    PG_TRY();
+    {
+        attached = attach_slot();
+    }
+    PG_CATCH();
+    {
+        // Callers hold no lock but those of the server's lock tables: what is held here was taken here.
+        LWLockReleaseAll();
+        MemoryContextSwitchTo(outer);
+        ErrorData* error = CopyErrorData();
+        if (!is_short_of_shared_memory(error->sqlerrcode)) PG_RE_THROW();
+        FlushErrorState();
+        FreeErrorData(error);
+    }
+    PG_END_TRY();
+    return attached != nullptr ? attached : use_private_slot();
+}
+
+}  // namespace
+
+Size shared_memory_bytes()
+{
+    return MAXALIGN(sizeof(SharedSlot)) + MAXALIGN(sizeof(SharedIncarnation));
+}
+
+SharedSlot* shared_slot()
+{
+    if (slot == nullptr) slot = attach_or_do_without();
+    return slot;
+}
+
+bool has_private_slot()
+{
+    return shared_slot() == &private_slot;
+}
+
+void detach_shared_slot()
+{
+    slot = nullptr;
+}
+
+bool launcher_is_running()
+{
+    SharedSlot* shared = shared_slot();
+    // Another session's launcher is not seen in a slot of one's own, but its engine answers.
+    if (has_private_slot()) return engine_answers();
+    SpinLockAcquire(&shared->mutex);
+    const bool running = shared->launcher_pid != 0;
+    SpinLockRelease(&shared->mutex);
+    return running;
+}
+
+uint32 engine_start_count()
+{
+    SharedSlot* shared = shared_slot();
+    SpinLockAcquire(&shared->mutex);
+    const uint32 count = shared->engine_starts;
+    SpinLockRelease(&shared->mutex);
+    return count;
+}
+
+bool claim_retry_turn()
+{
+    SharedSlot* shared = shared_slot();
+    SpinLockAcquire(&shared->mutex);
+    const bool claim = shared->retrying_pid == 0 || shared->retrying_pid == MyProcPid;
+    if (claim) shared->retrying_pid = MyProcPid;
+    SpinLockRelease(&shared->mutex);
+    return claim;
+}
+
+void release_retry_turn()
+{
+    SharedSlot* shared = shared_slot();
+    SpinLockAcquire(&shared->mutex);
+    if (shared->retrying_pid == MyProcPid) shared->retrying_pid = 0;
+    SpinLockRelease(&shared->mutex);
+}
+
+uint64 server_incarnation()
+{
+    return shared_slot()->incarnation;
+}
+
+// The entry of this index, or of the one that is free longest; the caller holds the mutex.
+static QuarantineEntry* quarantine_entry(SharedSlot* shared, const MirrorKey& key)
+{
+    QuarantineEntry* oldest = &shared->quarantine[0];
+    for (QuarantineEntry& entry : shared->quarantine) {
+        if (entry.key == key) return &entry;
+        if (entry.until < oldest->until) oldest = &entry;
+    }
+    return oldest;
+}
+
+bool index_is_quarantined(const MirrorKey& key)
+{
+    SharedSlot* shared = shared_slot();
+    // Read without the lock: one that is being set now counts from the next search on.
+    if (!*static_cast<volatile bool*>(&shared->any_quarantine)) return false;
+    TimestampTz until = 0;
+    SpinLockAcquire(&shared->mutex);
+    for (const QuarantineEntry& entry : shared->quarantine) {
+        if (entry.key == key) until = entry.until;
+    }
+    SpinLockRelease(&shared->mutex);
+    return until != 0 && GetCurrentTimestamp() < until;
+}
+
+void quarantine_index(const MirrorKey& culprit)
+{
+    MirrorKey key = culprit;
+    key.device = MirrorDevice::best;
+    constexpr int64 first_seconds = 30;
+    constexpr int longest_shift = 7;  // about an hour
+    const TimestampTz now = GetCurrentTimestamp();
+    SharedSlot* shared = shared_slot();
+    SpinLockAcquire(&shared->mutex);
+    QuarantineEntry* entry = quarantine_entry(shared, key);
+    if (!(entry->key == key)) {
+        entry->key = key;
+        entry->deaths = 0;
+    }
+    const int64 seconds = first_seconds << Min(entry->deaths, longest_shift);
+    entry->deaths++;
+    entry->until = now + seconds * USECS_PER_SEC;
+    shared->any_quarantine = true;
+    SpinLockRelease(&shared->mutex);
+    ereport(LOG, (errmsg("pgwarp: index with relation file %u is quarantined to the CPU device for " INT64_FORMAT
+                         " seconds, because its searches made the engine die twice",
+                         key.relation, seconds)));
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,363 @@
+#include "postgres/merge/merge.h"
+
+#include "numeric/metric.h"
+#include "postgres/am/index_options.h"
+#include "postgres/build/build_phases.h"
+#include "postgres/client/mirror_load.h"
+#include "postgres/merge/merge_run.h"
+#include "postgres/merge/stored_vectors.h"
+#include "postgres/storage/delta_log.h"
+#include "postgres/storage/fault_point.h"
+#include "postgres/storage/free_pages.h"
+#include "postgres/storage/page_sweep.h"
+
+extern "C" {
+#include "commands/vacuum.h"
+#include "utils/snapmgr.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr BlockNumber worth_moving = 1024;  // pages of a file that is mostly free
+constexpr double free_share = 0.6;
+constexpr double stream_share = 0.05;  // of the rows, in the logs at a merge's end: more are coming
+
+struct HalfScale {
+    float* values;
+    uint64 bytes;
+};
+
+void keep_half_scale(void* state, const void* piece, uint64 length)
+{
+    auto* copied = static_cast<HalfScale*>(state);
+    if (copied->bytes + length <= 2 * sizeof(float)) {
+        memcpy(reinterpret_cast<char*>(copied->values) + copied->bytes, piece, length);
+    }
+    copied->bytes += length;
+}
+
+// The new rows of an array, from the engine or as they are.
+void write_new_rows(MergeRun* merge, const char* name, ArrayWriter* writer)
+{
+    if (merge->new_rows() == 0) return;
+    uint32 number = 0;
+    const ArrayShape* built = find_built(merge, name, &number);
+    if (built != nullptr) {
+        copy_built_array(merge, number, *built, writer);
+    } else {
+        write_delta_rows(merge, name, writer);
+    }
+}
+
+// The arrays that are not of rows, byte by byte.
+void copy_whole_array(MergeRun* merge, const StoredArray& array, ArrayWriter* writer)
+{
+    auto* piece = static_cast<char*>(palloc(chunk_bytes));
+    for (uint64 offset = 0; offset < array.shape.bytes(); offset += chunk_bytes) {
+        merge_delay_point();
+        const uint64 length = Min(uint64{chunk_bytes}, array.shape.bytes() - offset);
+        if (read_array(merge->index, *merge->directory, array, offset, length, piece) == ReadResult::recycled) {
+            elog(ERROR, "index \"%s\" was changed during a merge", RelationGetRelationName(merge->index));
+        }
+        write_array(writer, piece, length);
+    }
+    pfree(piece);
+}
+
+// The scale and largest error of half vectors that were made of half vectors: both errors add up, and twice the old one
+// where rows were normalised again.
+void add_half_scale(MergeRun* merge, uint32 number, const ArrayShape& shape, float old_error)
+{
+    float scale[2] = {1, 0};
+    HalfScale copied = {scale, 0};
+    read_built_array(&merge->build, number, shape.bytes(), &merge->buffer, keep_half_scale, &copied);
+    if (copied.bytes != sizeof(scale)) elog(ERROR, "the scale of half vectors has another length");
+    const bool cosine = static_cast<Metric>(merge->meta.shape.metric) == Metric::cosine;
+    scale[1] = static_cast<float>((scale[1] + (cosine ? 2.0 : 1.0) * old_error) * (1 + 1e-6));
+    ArrayWriter* writer = begin_array(&merge->pages, PageKind::array, merge->next.segment_id, shape);
+    write_array(writer, scale, sizeof(scale));
+    add_array(merge, end_array(writer));
+}
+
+// Carry one array over into the next generation.
+void carry_array(MergeRun* merge, const StoredArray& old)
+{
+    const bool compact = merge->kind == MergeKind::compact;
+    const char* name = old.shape.name;
+    ArrayShape shape = old.shape;
+    uint32 number = 0;
+    if (merge->method->links_rows && merge->built != nullptr && carry_links(merge, old)) {
+        // done
+    } else if (is_row_array(*merge->method, name)) {
+        shape.rows = merge->old_rows() + merge->new_rows();
+        ArrayWriter* writer =
+            compact ? begin_array(&merge->pages, PageKind::array, merge->next.segment_id, shape)
+                    : begin_append(&merge->pages, PageKind::array, merge->next.segment_id, old, merge->new_rows());
+        if (compact) copy_live_rows(merge, old, writer);
+        write_new_rows(merge, name, writer);
+        add_array(merge, end_array(writer));
+    } else if (const ArrayShape* built = find_built(merge, name, &number)) {
+        add_built_array(merge, number, *built);
+    } else if (compact) {
+        ArrayWriter* writer = begin_array(&merge->pages, PageKind::array, merge->next.segment_id, shape);
+        copy_whole_array(merge, old, writer);
+        add_array(merge, end_array(writer));
+    } else {
+        add_array(merge, old);
+    }
+    fault_point("merge: array written");
+}
+
+// An index without rows has no arrays; one whose rows are stored as they are begins with these.
+void carry_arrays(MergeRun* merge)
+{
+    const Directory& directory = *merge->directory;
+    for (uint32 i = 0; i < directory.array_count; ++i) {
+        report_merge("writing rows", i, directory.array_count);
+        carry_array(merge, directory.arrays[i]);
+    }
+    add_first_link_changes(merge);
+    if (directory.array_count > 0) return;
+    const ArrayType element = vector_array_type(merge->meta.shape);
+    const ArrayShape shapes[] = {make_array_shape(array_tid_block, ArrayType::u32, merge->new_rows(), 1),
+                                 make_array_shape(array_tid_offset, ArrayType::u16, merge->new_rows(), 1),
+                                 make_array_shape("vectors", element, merge->new_rows(), merge->meta.shape.dimensions)};
+    for (const ArrayShape& shape : shapes) {
+        ArrayWriter* writer = begin_array(&merge->pages, PageKind::array, merge->next.segment_id, shape);
+        write_delta_rows(merge, shape.name, writer);
+        add_array(merge, end_array(writer));
+        fault_point("merge: array written");
+    }
+}
+
+// Take all arrays from the engine. Rows that were half vectors have the errors of both times.
+void take_built_arrays(MergeRun* merge)
+{
+    const auto* shapes = reinterpret_cast<const ArrayShape*>(merge->built + 1);
+    const float old_error = merge->old_rows() > 0 ? stored_vector_error(merge->index, *merge->directory) : 0;
+    for (uint32 i = 0; i < merge->built->array_count; ++i) {
+        if (strcmp(shapes[i].name, "half_scale") == 0 && old_error > 0) {
+            add_half_scale(merge, i, shapes[i], old_error);
+        } else {
+            add_built_array(merge, i, shapes[i]);
+        }
+        fault_point("merge: array written");
+    }
+    merge->next.options = merge->built->options;
+    merge->next.calibration = merge->built->calibration;
+    merge->next.changed_rows = 0;
+}
+
+void write_bitmap(MergeRun* merge)
+{
+    Directory* next = &merge->next;
+    if (merge->kind == MergeKind::append) {
+        next->tombstones = extend_bitmap(&merge->pages, next->segment_id, merge->directory->tombstones,
+                                         merge->counts.rows, merge->new_rows());
+    } else {
+        next->tombstones = write_clean_bitmap(&merge->pages, next->segment_id, next->rows);
+    }
+    fault_point("merge: tombstones written");
+}
+
+// Begin the next generation: what it has of this one.
+void begin_next(MergeRun* merge)
+{
+    const bool same_segment = merge->kind == MergeKind::append;
+    merge->next_meta = merge->meta;
+    merge->next_meta.generation = random_number64();
+    merge->next = *merge->directory;
+    merge->next.generation = merge->next_meta.generation;
+    if (!same_segment) merge->next.segment_id = random_number64();
+    merge->next.rows = same_segment ? merge->counts.rows + merge->new_rows() : merge->counts.live();
+    const uint64 left_out = same_segment ? 0 : merge->counts.dead_rows;
+    const uint64 gone = merge->method->links_rows ? linked_dead_rows(merge) : left_out;
+    merge->next.changed_rows =
+        static_cast<uint32>(Min(merge->directory->changed_rows + merge->new_rows() + gone, max_rows));
+    merge->next.array_count = 0;
+    merge->next.arrays = static_cast<StoredArray*>(palloc0(max_arrays * sizeof(StoredArray)));
+    if (merge->kind == MergeKind::clear) {
+        merge->next.options = index_build_options(merge->index);
+        merge->next.calibration = Calibration();
+        merge->next.trained_rows = 0;
+        merge->next.changed_rows = 0;
+    }
+    if (merge->kind == MergeKind::rebuild) merge->next.trained_rows = static_cast<uint32>(merge->next.rows);
+    merge->pages = merge_pages(merge->index, &merge->meta);
+}
+
+IndexState state_of(const MetaPage& meta, const uint64* ends, const Directory* directory)
+{
+    IndexState state;
+    state.meta = meta;
+    memcpy(state.delta_end, ends, sizeof(state.delta_end));
+    state.directory = const_cast<Directory*>(directory);
+    return state;
+}
+
+// Write the directory beside the old one, and switch. The engine, if it has the index, gets what is new before.
+void switch_generation(MergeRun* merge)
+{
+    for (uint32 log = 0; log < delta_log_count; ++log) {
+        merge->next_meta.logs[log] = move_log_start(merge->index, merge->meta, log, merge->ends[log]);
+    }
+    write_directory(&merge->pages, merge->next, &merge->next_meta);
+    fault_point("merge: directory written");
+    close_pages(&merge->pages);
+    const IndexState present = state_of(merge->meta, merge->ends, merge->directory);
+    IndexState next = state_of(merge->next_meta, merge->ends, &merge->next);
+    merge->loads_ahead = true;
+    merge->loads_ahead = begin_next_mirror(merge->index, present, &next);
+    fault_point("merge: before the switch");
+    switch_metapage(merge->index, &merge->next_meta);
+    fault_point("merge: after the switch");
+    if (merge->loads_ahead) end_next_mirror(merge->index, next);
+    merge->loads_ahead = false;
+}
+
+void run_merge(MergeRun* merge)
+{
+    begin_next(merge);
+    if (needs_engine(merge)) run_in_engine(merge);
+    if (merge->kind == MergeKind::rebuild) {
+        take_built_arrays(merge);
+    } else if (merge->kind != MergeKind::clear) {
+        carry_arrays(merge);
+    }
+    carry_included(merge);
+    write_bitmap(merge);
+    validate_merge(merge);
+    if (merge->buffer.map != nullptr) return_transfer_buffer(&merge->buffer);
+    if (merge->built != nullptr) end_engine_build(&merge->build);
+    calibrate_merged(merge);
+    fault_point("merge: calibrated");
+    switch_generation(merge);
+}
+
+// Run what was planned; the engine must not keep a build whose merge failed.
+void run_or_abandon(MergeRun* merge)
+{
+    PG_TRY();
+    {
+        run_merge(merge);
+    }
+    PG_CATCH();
+    {
+        abandon_engine_build(&merge->build);
+        // The load goes with the connection.
+        if (merge->loads_ahead) close_engine();
+        PG_RE_THROW();
+    }
+    PG_END_TRY();
+}
+
+// Merge some rows of the logs, and find the pages that became free. True when there are more.
+bool merge_step(Relation index, MergeReason reason, const uint64* goal, MergeOutcome* outcome)
+{
+    auto* merge = static_cast<MergeRun*>(palloc0(sizeof(MergeRun)));
+    merge->index = index;
+    merge->reason = reason;
+    merge->method = &access_method_of(index);
+    plan_merge(merge, goal);
+    if (merge->kind != MergeKind::none) {
+        run_or_abandon(merge);
+        outcome->kind = merge->kind;
+        outcome->merged += merge->new_rows();
+        outcome->dropped += merge->counts.dead_rows + merge->counts.dead_delta;
+    }
+    sweep_pages(index, reason == MergeReason::room);
+    fault_point("merge: swept");
+    const bool rebuilds = merge->kind != MergeKind::rebuild && merge->method->links_rows && has_sunk(merge->next);
+    return (merge->more || rebuilds) && merge->kind != MergeKind::none;
+}
+
+// Whether so much of the file is free that the index fits into that, and no stream of rows would soon use it: at the
+// end of one, the index lies behind what its logs have left.
+bool lies_behind_free_pages(Relation index)
+{
+    const MetaPage meta = read_metapage(index);
+    const BlockNumber blocks = RelationGetNumberOfBlocks(index);
+    if (blocks < worth_moving) return false;
+    if (static_cast<double>(count_free_pages(index, meta)) < free_share * blocks) return false;
+    uint64 ends[delta_log_count];
+    read_delta_ends(index, meta, ends);
+    uint64 entries = 0;
+    for (uint32 log = 0; log < delta_log_count; ++log) entries += ends[log] - meta.logs[log].start;
+    const Directory* directory = read_directory(index, meta);
+    return directory != nullptr && static_cast<double>(entries) <= stream_share * directory->rows;
+}
+
+const char* name_of(MergeKind kind)
+{
+    switch (kind) {
+        case MergeKind::append:
+            return "appended";
+        case MergeKind::compact:
+            return "written anew without dead rows";
+        case MergeKind::rebuild:
+            return "built anew";
+        case MergeKind::clear:
+            return "emptied";
+        default:
+            return "left as it was";
+    }
+}
+
+}  // namespace
+
+void add_array(MergeRun* merge, const StoredArray& array)
+{
+    if (merge->next.array_count == max_arrays) elog(ERROR, "an index cannot have more than %u arrays", max_arrays);
+    merge->next.arrays[merge->next.array_count++] = array;
+}
+
+void add_built_array(MergeRun* merge, uint32 number, const ArrayShape& shape)
+{
+    ArrayWriter* writer = begin_array(&merge->pages, PageKind::array, merge->next.segment_id, shape);
+    copy_built_array(merge, number, shape, writer);
+    add_array(merge, end_array(writer));
+}
+
+void merge_delay_point()
+{
+    // A snapshot of the catalogs would hold back what VACUUM may remove everywhere.
+    InvalidateCatalogSnapshotConditionally();
+#if PG_VERSION_NUM >= 180000
+    vacuum_delay_point(false);
+#else
+    vacuum_delay_point();
+#endif
+}
+
+void report_merge(const char* phase, uint64 done, uint64 total)
+{
+    report_build_phase(phase, done, total);
+}
+
+MergeOutcome merge_index(Relation index, MergeReason reason)
+{
+    MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp merge", ALLOCSET_DEFAULT_SIZES);
+    MemoryContext outer = MemoryContextSwitchTo(context);
+    uint64 goal[delta_log_count];
+    read_delta_ends(index, read_metapage(index), goal);
+    MergeOutcome outcome = {};
+    while (merge_step(index, reason, goal, &outcome)) MemoryContextReset(context);
+    if (outcome.kind != MergeKind::none && lies_behind_free_pages(index)) {
+        move_log_tails(index, read_metapage(index));
+        read_delta_ends(index, read_metapage(index), goal);
+        merge_step(index, MergeReason::room, goal, &outcome);
+    }
+    if (reason == MergeReason::asked || outcome.kind != MergeKind::none) {
+        ereport(DEBUG1, (errmsg("index \"%s\" was %s: " UINT64_FORMAT " rows merged", RelationGetRelationName(index),
+                                name_of(outcome.kind), outcome.merged)));
+    }
+    MemoryContextSwitchTo(outer);
+    MemoryContextDelete(context);
+    return outcome;
+}
+
+}  // namespace pgwarp

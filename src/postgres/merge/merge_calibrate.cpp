@@ -1,0 +1,158 @@
+// Measuring anew what recall the next generation reaches: it was measured with other rows, and neighbours lie in the
+// more lists the farther away they are.
+#include "numeric/hash.h"
+#include "postgres/client/request.h"
+#include "postgres/merge/stored_vectors.h"
+#include "protocol/calibration.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr uint64 changed_part = 4;  // of the rows, that has come or gone since the last measurement before another
+
+// What rows are compared by, as the index keeps it; null where it keeps codes alone.
+const StoredArray* kept_rows(const Directory& directory)
+{
+    const StoredArray* codes = find_array(directory, "codes");
+    if (const StoredArray* vectors = find_array(directory, "vectors")) return vectors;
+    if (const StoredArray* half = find_array(directory, "half")) return half;
+    return find_array(directory, "code_scale") != nullptr ? codes : nullptr;
+}
+
+bool is_dead(const MergeRun* merge, uint64 row)
+{
+    // A compaction leaves no dead rows, and what comes from the logs is alive.
+    if (merge->kind != MergeKind::append || row >= merge->counts.rows) return false;
+    return (merge->dead[row / 64] >> (row % 64)) & 1;
+}
+
+void read_next(const MergeRun* merge, const StoredArray& array, uint64 offset, uint64 length, void* out)
+{
+    if (read_array(merge->index, merge->next, array, offset, length, out) == ReadResult::recycled) {
+        elog(ERROR, "index \"%s\" was changed during a merge", RelationGetRelationName(merge->index));
+    }
+}
+
+// Give the engine an array of the next generation whole.
+void give_stored(const MergeRun* merge, const EngineBuild* build, const StoredArray& array)
+{
+    auto* piece = static_cast<char*>(palloc(chunk_bytes));
+    const uint64 bytes = array.shape.bytes();
+    for (uint64 offset = 0; offset < bytes; offset += chunk_bytes) {
+        merge_delay_point();
+        report_merge("calibrating", offset, bytes);
+        const uint64 length = Min(uint64{chunk_bytes}, bytes - offset);
+        read_next(merge, array, offset, length, piece);
+        give_array(build, array.shape, offset, piece, length);
+    }
+    pfree(piece);
+}
+
+// Give it one that lies in memory.
+void give_made(const EngineBuild* build, const ArrayShape& shape, const void* bytes)
+{
+    for (uint64 offset = 0; offset < shape.bytes(); offset += chunk_bytes) {
+        const uint64 length = Min(uint64{chunk_bytes}, shape.bytes() - offset);
+        give_array(build, shape, offset, static_cast<const char*>(bytes) + offset, length);
+    }
+}
+
+// Live rows, one of each stretch.
+uint32 choose_queries(const MergeRun* merge, uint32* rows)
+{
+    const uint64 all = merge->next.rows;
+    const uint64 stretches = Min(uint64{most_calibration_queries}, all);
+    uint32 count = 0;
+    for (uint64 i = 0; i < stretches; ++i) {
+        const uint64 first = i * all / stretches;
+        const uint64 length = (i + 1) * all / stretches - first;
+        const uint64 start = mix_hash(i) % length;
+        for (uint64 tried = 0; tried < length; ++tried) {
+            const uint64 row = first + (start + tried) % length;
+            if (is_dead(merge, row)) continue;
+            rows[count++] = static_cast<uint32>(row);
+            break;
+        }
+    }
+    return count;
+}
+
+// Give it the rows that are searched for.
+void give_queries(const MergeRun* merge, const EngineBuild* build, const StoredArray& kept)
+{
+    const uint64 row_bytes = kept.shape.width * array_type_bytes(kept.shape.type);
+    auto* rows = static_cast<uint32*>(palloc(sizeof(uint32) * most_calibration_queries));
+    const uint32 count = choose_queries(merge, rows);
+    auto* queries = static_cast<char*>(MemoryContextAllocHuge(CurrentMemoryContext, row_bytes * Max(count, 1U)));
+    for (uint32 i = 0; i < count; ++i) {
+        merge_delay_point();
+        read_next(merge, kept, rows[i] * row_bytes, row_bytes, queries + i * row_bytes);
+    }
+    give_made(build, make_array_shape(array_calib_row, ArrayType::u32, count, 1), rows);
+    give_made(build, make_array_shape(array_calib_query, ArrayType::u8, count, row_bytes), queries);
+    pfree(queries);
+    pfree(rows);
+}
+
+// Give it the bitmap of dead rows, where there are any.
+void give_dead(const MergeRun* merge, const EngineBuild* build)
+{
+    if (merge->kind != MergeKind::append || merge->counts.dead_rows == 0) return;
+    const uint64 words = (merge->next.rows + 63) / 64;
+    auto* dead = static_cast<uint64*>(
+        MemoryContextAllocExtended(CurrentMemoryContext, sizeof(uint64) * words, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+    memcpy(dead, merge->dead, sizeof(uint64) * ((merge->counts.rows + 63) / 64));
+    give_made(build, make_array_shape(array_calib_dead, ArrayType::u64, words, 1), dead);
+    pfree(dead);
+}
+
+Calibration measure(MergeRun* merge, EngineBuild* build)
+{
+    const StoredArray& kept = *kept_rows(merge->next);
+    const char* const names[] = {"centroids", "half_mean", "half_scale", "list_of_row", "code_scale"};
+    begin_engine_build(build);
+    for (const char* name : names) {
+        const StoredArray* array = find_array(merge->next, name);
+        if (array != nullptr) give_stored(merge, build, *array);
+    }
+    give_dead(merge, build);
+    give_queries(merge, build, kept);
+    give_stored(merge, build, kept);
+    const BuildRunReply* reply = run_engine_build(build);
+    end_engine_build(build);
+    return reply->calibration;
+}
+
+}  // namespace
+
+bool can_calibrate(const Directory& directory)
+{
+    const bool has_lists = find_array(directory, "list_of_row") != nullptr;
+    const bool has_links = find_array(directory, "neighbours") != nullptr;
+    return (has_lists || has_links) && directory.calibration.count > 0 && kept_rows(directory) != nullptr;
+}
+
+void calibrate_merged(MergeRun* merge)
+{
+    Directory* next = &merge->next;
+    if (merge->kind != MergeKind::append && merge->kind != MergeKind::compact) return;
+    if (merge->method->links_rows) return;  // by who made the links
+    if (!can_calibrate(*next) || next->changed_rows <= next->rows / changed_part || merge->counts.live() < 2) return;
+    // Without the engine the next merge will measure it.
+    char* why = nullptr;
+    if (!try_open_engine(&why)) return;
+    EngineBuild* build = &merge->build;
+    *build = {};
+    build->kind = BuildKind::calibrate;
+    build->shape = merge->meta.shape;
+    build->options = next->options;
+    const Calibration measured = measure(merge, build);
+    if (measured.count == 0) return;
+    next->calibration = measured;
+    next->changed_rows = 0;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,127 @@
+// The engine's part of a merge: encoding the rows of the logs, or building with all rows.
+#include "postgres/am/index_options.h"
+#include "postgres/merge/merge_run.h"
+#include "postgres/merge/stored_vectors.h"
+#include "protocol/merge_build.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// Rows on their way to the engine.
+struct Sending {
+    RowSink* sink;
+    uint32 dimensions;
+};
+
+void send_row(void* state, const DeltaEntry& entry, const float* vector)
+{
+    auto* sending = static_cast<Sending*>(state);
+    memcpy(next_row(sending->sink), vector, sizeof(float) * sending->dimensions);
+    ItemPointerData tid;
+    ItemPointerSet(&tid, entry.block, entry.offset);
+    add_row(sending->sink, &tid);
+}
+
+void send_stored_row(void* state, Tid tid, const float* vector)
+{
+    const DeltaEntry entry = {tid.block, tid.offset, 0, 0, 0, 0, 0, 0};
+    send_row(state, entry, vector);
+}
+
+bool is_address_array(const char* name)
+{
+    return strcmp(name, array_tid_block) == 0 || strcmp(name, array_tid_offset) == 0;
+}
+
+// Give the engine what it encodes rows with: quantizers, or the rows that new ones are linked with.
+void give_arrays(MergeRun* merge)
+{
+    auto* piece = static_cast<char*>(palloc(chunk_bytes));
+    for (uint32 i = 0; i < merge->directory->array_count; ++i) {
+        const StoredArray& array = merge->directory->arrays[i];
+        if (is_address_array(array.shape.name)) continue;
+        if (is_row_array(*merge->method, array.shape.name) && !merge->method->links_rows) continue;
+        for (uint64 offset = 0; offset < array.shape.bytes(); offset += chunk_bytes) {
+            merge_delay_point();
+            const uint64 length = Min(uint64{chunk_bytes}, array.shape.bytes() - offset);
+            if (read_array(merge->index, *merge->directory, array, offset, length, piece) == ReadResult::recycled) {
+                elog(ERROR, "index \"%s\" was changed during a merge", RelationGetRelationName(merge->index));
+            }
+            give_array(&merge->build, array.shape, offset, piece, length);
+        }
+    }
+    pfree(piece);
+}
+
+// Tell it what is to become of dead rows that others are linked with, and whether to measure.
+void ask_for_links(MergeRun* merge)
+{
+    if (!merge->method->links_rows) return;
+    ParameterList* options = &merge->build.options;
+    if (merge->kind == MergeKind::compact) options->set(option_leave_out, 1);
+    if (wants_recall(merge)) options->set(option_measure, 1);
+}
+
+void give_dead_rows(const MergeRun* merge)
+{
+    if (!merge->method->links_rows || merge->counts.dead_rows == 0) return;
+    const ArrayShape shape = make_array_shape(array_dead_rows, ArrayType::u64, (merge->counts.rows + 63) / 64, 1);
+    for (uint64 offset = 0; offset < shape.bytes(); offset += chunk_bytes) {
+        const uint64 length = Min(uint64{chunk_bytes}, shape.bytes() - offset);
+        give_array(&merge->build, shape, offset, reinterpret_cast<const char*>(merge->dead) + offset, length);
+    }
+}
+
+void note_array(void* state, const void* piece, uint64 length)
+{
+    merge_delay_point();
+    write_array(static_cast<ArrayWriter*>(state), piece, length);
+}
+
+}  // namespace
+
+void run_in_engine(MergeRun* merge)
+{
+    const bool whole = merge->kind == MergeKind::rebuild;
+    EngineBuild* build = &merge->build;
+    build->kind = whole ? BuildKind::whole : BuildKind::extend;
+    build->shape = merge->meta.shape;
+    build->options = whole ? index_build_options(merge->index) : merge->directory->options;
+    build->expected_rows = static_cast<double>(whole ? merge->counts.live() : merge->new_rows());
+    if (!whole) ask_for_links(merge);
+    begin_engine_build(build);
+    if (!whole) give_arrays(merge);
+    if (!whole) give_dead_rows(merge);
+    Sending sending = {open_row_sink(build->token, build->shape.dimensions), build->shape.dimensions};
+    if (whole) visit_stored_vectors(merge, send_stored_row, &sending);
+    visit_delta(merge, true, send_row, &sending);
+    close_row_sink(sending.sink);
+    merge->built = run_engine_build(build);
+    const uint64 expected = whole ? merge->counts.live() : merge->new_rows();
+    if (merge->built->rows != expected) elog(ERROR, "pgwarp-engine encoded another number of rows than it got");
+    if (!whole && merge->method->links_rows) keep_recall(merge);
+    merge->buffer = lease_transfer_buffer(BufferPurpose::bulk);
+}
+
+const ArrayShape* find_built(const MergeRun* merge, const char* name, uint32* number)
+{
+    if (merge->built == nullptr) return nullptr;
+    const auto* shapes = reinterpret_cast<const ArrayShape*>(merge->built + 1);
+    for (uint32 i = 0; i < merge->built->array_count; ++i) {
+        if (strncmp(shapes[i].name, name, sizeof(shapes[i].name)) != 0) continue;
+        *number = i;
+        return &shapes[i];
+    }
+    return nullptr;
+}
+
+void copy_built_array(MergeRun* merge, uint32 number, const ArrayShape& shape, ArrayWriter* writer)
+{
+    report_merge("writing pages", number, merge->built->array_count);
+    read_built_array(&merge->build, number, shape.bytes(), &merge->buffer, note_array, writer);
+}
+
+}  // namespace pgwarp

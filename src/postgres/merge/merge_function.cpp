@@ -1,0 +1,81 @@
+// CALL pgwarp_merge(index).
+#include "postgres/am/table_owner.h"
+#include "postgres/client/loader.h"
+#include "postgres/fmgr_cpp.h"
+#include "postgres/merge/merge.h"
+
+extern "C" {
+#include "commands/progress.h"
+#include "commands/vacuum.h"
+#include "pgstat.h"
+#include "utils/backend_progress.h"
+#include "utils/portal.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// The table's lock keeps VACUUM, other merges and changes of the table out, and lets reads and writes in.
+Relation open_to_merge(Oid oid, Relation* table)
+{
+    relation_close(open_owned_index(oid, AccessShareLock), AccessShareLock);
+    *table = table_open(IndexGetRelation(oid, false), ShareUpdateExclusiveLock);
+    return open_owned_index(oid, RowExclusiveLock);
+}
+
+// Let go of the snapshot that CALL was given, where nobody above needs it: it would hold back VACUUM for all the time
+// that a merge takes. COMMIT in a procedure does the same.
+void release_snapshot(FunctionCallInfo fcinfo)
+{
+    if (fcinfo->context == nullptr || !IsA(fcinfo->context, CallContext)) return;
+    if (!castNode(CallContext, fcinfo->context)->atomic) ForgetPortalSnapshots();
+}
+
+}  // namespace
+
+MergeOutcome merge_throttled(Relation index, MergeReason reason)
+{
+    MergeOutcome outcome = {};
+    pgstat_progress_start_command(PROGRESS_COMMAND_CREATE_INDEX, index->rd_index->indrelid);
+    pgstat_progress_update_param(PROGRESS_CREATEIDX_INDEX_OID, RelationGetRelid(index));
+    pgstat_progress_update_param(PROGRESS_CREATEIDX_ACCESS_METHOD_OID, index->rd_rel->relam);
+    pgstat_progress_update_param(PROGRESS_CREATEIDX_PHASE, PROGRESS_CREATEIDX_PHASE_BUILD);
+    PG_TRY();
+    {
+#if PG_VERSION_NUM >= 160000
+        VacuumUpdateCosts();
+#else
+        VacuumCostActive = VacuumCostDelay > 0;
+#endif
+        VacuumCostBalance = 0;
+        const OwnerScope scope = enter_owner(index->rd_rel->relowner);
+        outcome = merge_index(index, reason);
+        leave_owner(scope);
+    }
+    PG_FINALLY();
+    {
+        VacuumCostActive = false;
+    }
+    PG_END_TRY();
+    pgstat_progress_end_command();
+    return outcome;
+}
+
+}  // namespace pgwarp
+
+PGWARP_FUNCTION(pgwarp_merge)
+{
+    using namespace pgwarp;
+    PreventCommandDuringRecovery("pgwarp_merge()");
+    PreventCommandIfReadOnly("pgwarp_merge()");
+    Relation table = nullptr;
+    Relation index = open_to_merge(PG_GETARG_OID(0), &table);
+    release_snapshot(fcinfo);
+    merge_throttled(index, MergeReason::asked);
+    relation_close(index, RowExclusiveLock);
+    table_close(table, NoLock);
+    PG_RETURN_VOID();
+}

@@ -1,0 +1,55 @@
+// Arrays of a method whose rows are linked: where a merge adds rows, or takes out dead ones, links of others change
+// too. The engine returns the links of the new rows and the changes, or, where the changes have become many or rows get
+// other numbers, the links of all rows anew.
+#include "postgres/merge/merge_run.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr char links_array[] = "neighbours";
+constexpr char changes_array[] = "edge_changes";
+
+// Whether the engine made the links of all rows.
+bool links_are_whole(const MergeRun* merge)
+{
+    uint32 number = 0;
+    const ArrayShape* built = find_built(merge, links_array, &number);
+    return built != nullptr && built->rows == merge->next.rows && built->rows != merge->new_rows();
+}
+
+}  // namespace
+
+bool carry_links(MergeRun* merge, const StoredArray& old)
+{
+    uint32 number = 0;
+    const ArrayShape* built = find_built(merge, old.shape.name, &number);
+    if (strcmp(old.shape.name, links_array) == 0) {
+        if (!links_are_whole(merge)) return false;
+        add_built_array(merge, number, *built);
+        return true;
+    }
+    if (strcmp(old.shape.name, changes_array) != 0) return false;
+    if (links_are_whole(merge)) return true;  // which have them
+    if (built == nullptr) {
+        add_array(merge, old);
+        return true;
+    }
+    ArrayWriter* writer = begin_append(&merge->pages, PageKind::array, merge->next.segment_id, old, built->rows);
+    copy_built_array(merge, number, *built, writer);
+    add_array(merge, end_array(writer));
+    return true;
+}
+
+void add_first_link_changes(MergeRun* merge)
+{
+    uint32 number = 0;
+    const ArrayShape* built = find_built(merge, changes_array, &number);
+    if (built != nullptr && find_array(*merge->directory, changes_array) == nullptr) {
+        add_built_array(merge, number, *built);
+    }
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,164 @@
+// What a merge is to do.
+#include "postgres/am/index_options.h"
+#include "postgres/client/delta_cost.h"
+#include "postgres/client/request.h"
+#include "postgres/merge/merge_run.h"
+#include "postgres/merge/stored_vectors.h"
+#include "postgres/settings.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr double delta_share = 0.25;           // of a search's cost that the logs may add
+constexpr double dead_share = 0.2;             // of the rows that may be dead
+constexpr uint64 few_rows = 1000;              // not worth a merge by themselves
+constexpr uint64 fewest_step_rows = 1U << 17;  // that a merge takes at a time
+constexpr uint64 steps = 8;                    // or such a part of the index's
+constexpr double linked_share = 1.0 / 64;      // of the rows, in the logs, before all go to the engine for them
+constexpr double passed_share = 0.1;           // of the rows that may be dead and still passed through by searches
+constexpr uint64 growth = 2;  // of the rows since the quantizers were trained, then they are trained again
+
+// What VACUUM asks itself.
+bool costs_too_much(const MergeRun* merge)
+{
+    const RowCounts& counts = merge->counts;
+    if (logs_cost_too_much(merge->index, merge->meta, *merge->directory, counts.delta)) return true;
+    if (merge->method->links_rows) {
+        const uint64 passed = linked_dead_rows(merge);
+        if (has_sunk(*merge->directory)) return true;
+        if (passed > few_rows && static_cast<double>(passed) > passed_share * static_cast<double>(counts.rows))
+            return true;
+    }
+    const uint64 dead = counts.dead_rows + counts.dead_delta;
+    return dead > few_rows && static_cast<double>(dead) > dead_share * static_cast<double>(counts.live() + dead);
+}
+
+// Whether all arrays are to be written anew.
+bool wants_fresh_arrays(const MergeRun* merge)
+{
+    const RowCounts& counts = merge->counts;
+    return merge->reason == MergeReason::room ||
+           static_cast<double>(counts.dead_rows) > dead_share * static_cast<double>(counts.rows);
+}
+
+bool has_outgrown(const MergeRun* merge)
+{
+    return merge->counts.live() > growth * Max(uint64{merge->directory->trained_rows}, few_rows);
+}
+
+// Say that an index can't be trained again out of what it keeps.
+void report_drift(const MergeRun* merge)
+{
+    ereport(WARNING,
+            (errmsg("rows of index \"%s\" have become unlike those that it was built with",
+                    RelationGetRelationName(merge->index)),
+             errdetail("It keeps no vectors to train its quantizers on, and its recall may be lower than measured."),
+             errhint("REINDEX it.")));
+}
+
+// Where rows are linked with each other.
+MergeKind choose_for_links(MergeRun* merge)
+{
+    if (merge->old_rows() == 0) return MergeKind::rebuild;
+    // A build takes a fifth of the time that searching for as many rows does.
+    const bool few_stay = merge->new_rows() > merge->old_rows() / 2;
+    if ((few_stay || has_sunk(*merge->directory)) && can_retrain(merge)) return MergeKind::rebuild;
+    if (!halves_hold_new_rows(merge)) return MergeKind::rebuild;
+    if (wants_fresh_arrays(merge)) return MergeKind::compact;
+    return merge->counts.delta > 0 || linked_dead_rows(merge) > 0 ? MergeKind::append : MergeKind::none;
+}
+
+MergeKind choose_kind(MergeRun* merge)
+{
+    const RowCounts& counts = merge->counts;
+    const bool sunk = merge->method->links_rows && has_sunk(*merge->directory);
+    const bool moves = merge->reason == MergeReason::room;
+    if (counts.delta == 0 && counts.dead_rows == 0 && !sunk && !moves) return MergeKind::none;
+    if (merge->reason == MergeReason::vacuum && !costs_too_much(merge)) return MergeKind::none;
+    if (counts.live() == 0) return MergeKind::clear;
+    if (merge->method->links_rows) return choose_for_links(merge);
+    if (!merge->method->stores_vectors) {
+        if (merge->old_rows() == 0) return MergeKind::rebuild;
+        if (can_retrain(merge) && has_outgrown(merge)) return MergeKind::rebuild;
+        if (has_drifted(merge)) {
+            if (can_retrain(merge)) return MergeKind::rebuild;
+            report_drift(merge);
+        }
+    }
+    if (wants_fresh_arrays(merge) || counts.rows + merge->new_rows() > max_rows) return MergeKind::compact;
+    return counts.delta > 0 ? MergeKind::append : MergeKind::none;
+}
+
+void count_up_to_ends(MergeRun* merge)
+{
+    if (merge->directory != nullptr &&
+        count_rows(merge->index, merge->meta, *merge->directory, merge->ends, &merge->counts) != ReadResult::recycled) {
+        return;
+    }
+    elog(ERROR, "index \"%s\" was changed during a merge", RelationGetRelationName(merge->index));
+}
+
+// Leave what is too much to lose, should the merge be cancelled, to another step.
+void take_one_step(MergeRun* merge)
+{
+    const uint64 most = setting_merge_step_rows > 0 ? static_cast<uint64>(setting_merge_step_rows)
+                                                    : Max(fewest_step_rows, merge->counts.rows / steps);
+    uint64 entries = 0;
+    for (uint32 log = 0; log < delta_log_count; ++log) entries += merge->ends[log] - merge->meta.logs[log].start;
+    if (entries <= most) return;
+    for (uint32 log = 0; log < delta_log_count; ++log) {
+        const uint64 start = merge->meta.logs[log].start;
+        const double share = static_cast<double>(merge->ends[log] - start) / static_cast<double>(entries);
+        merge->ends[log] = Min(merge->ends[log], start + static_cast<uint64>(share * static_cast<double>(most)) + 1);
+    }
+    merge->more = true;
+    count_up_to_ends(merge);
+}
+
+}  // namespace
+
+bool needs_engine(const MergeRun* merge)
+{
+    if (merge->kind == MergeKind::rebuild) return true;
+    const bool writes = merge->kind == MergeKind::append || merge->kind == MergeKind::compact;
+    if (!writes || merge->method->stores_vectors) return false;
+    return merge->new_rows() > 0 || merge->method->links_rows;
+}
+
+bool logs_cost_too_much(Relation index, const MetaPage& meta, const Directory& directory, uint64 entries)
+{
+    if (entries <= few_rows) return false;
+    const AccessMethod& method = access_method_of(index);
+    const SearchCostInput input = {Max(1.0, static_cast<double>(directory.rows)), directory.options, true};
+    if (method.links_rows && static_cast<double>(entries) <= linked_share * input.rows) return false;
+    const double measured = measured_delta_cost(index, meta, entries);
+    if (measured >= 0) return measured > delta_share;
+    return static_cast<double>(entries) > delta_share * method.compared_rows(input);
+}
+
+void plan_merge(MergeRun* merge, const uint64* goal)
+{
+    Relation index = merge->index;
+    merge->meta = read_metapage(index);
+    merge->directory = read_directory(index, merge->meta);
+    memcpy(merge->ends, goal, sizeof(merge->ends));
+    count_up_to_ends(merge);
+    merge->dead = read_row_tombstones(index, *merge->directory);
+    merge->kind = choose_kind(merge);
+    if (merge->kind == MergeKind::append) take_one_step(merge);
+    if (merge->counts.live() > max_rows) {
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("an index cannot have more than " UINT64_FORMAT " rows", max_rows)));
+    }
+    char* why = nullptr;
+    if (merge->reason != MergeReason::asked && needs_engine(merge) && !try_open_engine(&why)) {
+        ereport(WARNING,
+                (errmsg("the merge of index \"%s\" is left for later: %s", RelationGetRelationName(index), why)));
+        merge->kind = MergeKind::none;
+    }
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,163 @@
+// What the engine made of new rows is checked on a sample, as it lies in the pages, before the index depends on it.
+#include <cmath>
+
+#include "postgres/check/graph_structure.h"
+#include "postgres/merge/stored_vectors.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr uint32 sample_rows = 16;
+// Of the float arithmetic by which the engine chose a list, relative to the vectors and to the centroids' spread.
+constexpr double rounding = 1e-3;
+constexpr double spread_rounding = 1e-6;
+
+struct SampledRow {
+    Tid tid;
+    uint64 row;  // in the new arrays
+    bool found;
+};
+
+struct Sample {
+    uint64 stride;
+    uint64 seen;
+    uint32 count;
+    uint32 dimensions;
+    SampledRow rows[sample_rows];
+    float* vectors;
+};
+
+void sample_row(void* state, const DeltaEntry& entry, const float* vector)
+{
+    auto* sample = static_cast<Sample*>(state);
+    if (sample->seen++ % sample->stride != 0 || sample->count == sample_rows) return;
+    memcpy(sample->vectors + static_cast<Size>(sample->count) * sample->dimensions, vector,
+           sizeof(float) * sample->dimensions);
+    sample->rows[sample->count++] = {{entry.block, entry.offset, 0}, 0, false};
+}
+
+[[noreturn]] void report_wrong(const MergeRun* merge, const char* what)
+{
+    ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+                    errmsg("pgwarp-engine encoded rows of index \"%s\" wrongly", RelationGetRelationName(merge->index)),
+                    errdetail("%s The index is as it was before the merge.", what)));
+}
+
+void read_new(const MergeRun* merge, const char* name, uint64 first, uint64 count, void* out)
+{
+    const StoredArray* array = find_array(merge->next, name);
+    if (array == nullptr) report_wrong(merge, "An array is missing.");
+    const uint64 row_bytes = array->shape.width * array_type_bytes(array->shape.type);
+    read_array(merge->index, merge->next, *array, first * row_bytes, count * row_bytes, out);
+}
+
+// Find the sampled rows among the new ones by their addresses.
+void locate_rows(MergeRun* merge, Sample* sample)
+{
+    constexpr uint64 step = 32768;
+    auto* blocks = static_cast<uint32*>(palloc(sizeof(uint32) * step));
+    auto* offsets = static_cast<uint16*>(palloc(sizeof(uint16) * step));
+    // Where rows keep their places, new ones come last.
+    const uint64 begin = merge->kind == MergeKind::rebuild ? 0 : merge->next.rows - merge->new_rows();
+    for (uint64 first = begin; first < merge->next.rows; first += step) {
+        merge_delay_point();
+        const uint64 count = Min(step, merge->next.rows - first);
+        read_new(merge, array_tid_block, first, count, blocks);
+        read_new(merge, array_tid_offset, first, count, offsets);
+        for (uint64 i = 0; i < count; ++i) {
+            for (uint32 s = 0; s < sample->count; ++s) {
+                if (sample->rows[s].tid == Tid{blocks[i], offsets[i], 0})
+                    sample->rows[s] = {sample->rows[s].tid, first + i, true};
+            }
+        }
+    }
+    pfree(offsets);
+    pfree(blocks);
+}
+
+// Each lies in the list whose centroid is nearest, but for rounding.
+void check_lists(MergeRun* merge, const Sample& sample)
+{
+    if (!is_row_array(*merge->method, "list_of_row")) return;
+    const IndexShape& shape = merge->meta.shape;
+    NearestList nearest[sample_rows] = {};
+    find_nearest_lists(merge->index, shape, merge->next, sample.vectors, sample.count, nearest);
+    auto* centroid = static_cast<float*>(palloc(sizeof(float) * shape.dimensions));
+    for (uint32 s = 0; s < sample.count; ++s) {
+        const float* vector = sample.vectors + static_cast<Size>(s) * shape.dimensions;
+        uint32 list = 0;
+        read_new(merge, "list_of_row", sample.rows[s].row, 1, &list);
+        read_centroid(merge->index, shape, merge->next, list, centroid);
+        const NearestList chosen = compare_list(shape, vector, centroid, list);
+        double norms = 0;
+        for (uint32 d = 0; d < shape.dimensions; ++d) {
+            norms += static_cast<double>(vector[d]) * vector[d] + static_cast<double>(centroid[d]) * centroid[d];
+        }
+        const double allowed = rounding * norms + spread_rounding * nearest[s].farthest;
+        if (!(chosen.score <= nearest[s].score + allowed)) report_wrong(merge, "A row is in the wrong list.");
+    }
+    pfree(centroid);
+}
+
+// Each vector is what came, as far as the precision goes in which it is kept.
+void check_vectors(MergeRun* merge, const Sample& sample)
+{
+    if (!keeps_vectors(merge->next)) return;
+    const uint32 dimensions = merge->meta.shape.dimensions;
+    const double error = stored_vector_error(merge->index, merge->next);
+    auto* stored = static_cast<float*>(palloc(sizeof(float) * dimensions));
+    for (uint32 s = 0; s < sample.count; ++s) {
+        const float* vector = sample.vectors + static_cast<Size>(s) * dimensions;
+        read_stored_vectors(merge->index, merge->next, dimensions, sample.rows[s].row, 1, stored);
+        if (merge->meta.shape.element == ElementType::bit) {
+            if (memcmp(vector, stored, sizeof(float) * dimensions) != 0)
+                report_wrong(merge, "Bits are not those that were sent.");
+            continue;
+        }
+        double squared = 0;
+        double norm = 0;
+        for (uint32 d = 0; d < dimensions; ++d) {
+            const double difference = static_cast<double>(vector[d]) - stored[d];
+            squared += difference * difference;
+            norm += static_cast<double>(vector[d]) * vector[d];
+        }
+        // A unit vector was normalised again; the float arithmetic here rounds too.
+        const double allowed = error * (1 + rounding) + 1e-6 * std::sqrt(norm);
+        if (!(squared <= allowed * allowed)) report_wrong(merge, "A vector is not the one that was sent.");
+    }
+    pfree(stored);
+}
+
+// Links are checked all: a wrong one would send searches anywhere.
+void check_graph(MergeRun* merge)
+{
+    GraphFault fault;
+    find_graph_fault(merge->index, merge->next, nullptr, &fault);
+    if (fault.what != nullptr) report_wrong(merge, psprintf("Of its graph, %s.", fault.what));
+}
+
+}  // namespace
+
+void validate_merge(MergeRun* merge)
+{
+    if (merge->built == nullptr) return;
+    check_graph(merge);
+    if (merge->new_rows() == 0) return;
+    Sample sample = {};
+    sample.stride = Max(uint64{1}, merge->new_rows() / sample_rows);
+    sample.dimensions = merge->meta.shape.dimensions;
+    sample.vectors = static_cast<float*>(palloc(sizeof(float) * sample.dimensions * sample_rows));
+    visit_delta(merge, true, sample_row, &sample);
+    locate_rows(merge, &sample);
+    for (uint32 s = 0; s < sample.count; ++s) {
+        if (!sample.rows[s].found) report_wrong(merge, "A row is missing.");
+    }
+    check_lists(merge, sample);
+    check_vectors(merge, sample);
+    pfree(sample.vectors);
+}
+
+}  // namespace pgwarp

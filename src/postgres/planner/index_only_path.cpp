@@ -1,0 +1,215 @@
+#include "postgres/planner/index_only_path.h"
+
+#include "postgres/am/index_options.h"
+#include "postgres/client/loader.h"
+#include "postgres/storage/included_tuple.h"
+
+extern "C" {
+#include "access/sysattr.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/pathnodes.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/tlist.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr double postponed_operators = 10.0;  // the planner's own: what costs more is computed above a LIMIT
+
+set_rel_pathlist_hook_type previous_hook = nullptr;
+
+// What an index can give for a relation.
+struct Given {
+    Index relation;
+    Node* distance;      // the expression that the scan orders by; null where its value isn't given
+    Bitmapset* columns;  // attribute numbers of included columns
+};
+
+// Whether an expression needs something of the relation that isn't given.
+bool needs_more(Node* node, void* context)
+{
+    const auto* given = static_cast<const Given*>(context);
+    if (node == nullptr) return false;
+    if (given->distance != nullptr && equal(node, given->distance)) return false;
+    if (IsA(node, Var)) {
+        const auto* var = castNode(Var, node);
+        if (var->varlevelsup > 0 || static_cast<Index>(var->varno) != given->relation) return false;
+        return var->varattno <= 0 || !bms_is_member(var->varattno, given->columns);
+    }
+    if (IsA(node, PlaceHolderVar)) return true;
+#if PG_VERSION_NUM >= 160000
+    return expression_tree_walker(node, needs_more, context);
+#else
+    return expression_tree_walker(node, reinterpret_cast<bool (*)()>(reinterpret_cast<void*>(needs_more)), context);
+#endif
+}
+
+// Whether the planner may compute a column above a LIMIT, from the relation's own columns.
+bool may_be_postponed(PlannerInfo* root, Node* expression)
+{
+    QualCost cost;
+    cost_qual_eval_node(&cost, expression, root);
+    return contain_volatile_functions(expression) || cost.per_tuple > postponed_operators * cpu_operator_cost;
+}
+
+// Whether all that the query wants of the relation is given. has_distance: with the distance as the operator computes
+// it; without, as something to order by and nothing else.
+bool gives_all(PlannerInfo* root, const IndexPath* path, Given given, bool has_distance)
+{
+    Node* distance = given.distance;
+    if (!has_distance) given.distance = nullptr;
+    ListCell* cell;
+    foreach (cell, root->processed_tlist) {
+        const auto* target = static_cast<const TargetEntry*>(lfirst(cell));
+        auto* expression = reinterpret_cast<Node*>(target->expr);
+        if (equal(expression, distance) && (has_distance || target->resjunk)) continue;
+        if (needs_more(expression, &given)) return false;
+        Given columns = given;
+        columns.distance = nullptr;
+        if (has_distance && needs_more(expression, &columns) && may_be_postponed(root, expression)) return false;
+    }
+    foreach (cell, path->indexinfo->indrestrictinfo) {
+        if (needs_more(reinterpret_cast<Node*>(static_cast<RestrictInfo*>(lfirst(cell))->clause), &given)) return false;
+    }
+    return true;
+}
+
+// Whether the query is a plain SELECT of this one relation: then the scan itself computes the columns of the result.
+bool is_plain_select(const PlannerInfo* root, const RelOptInfo* rel)
+{
+    const Query* query = root->parse;
+    return rel->reloptkind == RELOPT_BASEREL && query->commandType == CMD_SELECT && query->rowMarks == NIL &&
+           query->groupClause == NIL && query->groupingSets == NIL && query->distinctClause == NIL &&
+           query->havingQual == nullptr && query->setOperations == nullptr && !query->hasAggs &&
+           !query->hasWindowFuncs && !query->hasTargetSRFs && root->placeholder_list == NIL &&
+           bms_membership(root->all_baserels) == BMS_SINGLETON;
+}
+
+// What the index says of its rows' distances.
+enum class Distances { unordered, ordered, exact };
+
+// As the index was built; its options may have been altered since.
+Distances known_distances(const IndexOptInfo* info)
+{
+    Relation index = index_open(info->indexoid, NoLock);
+    Distances known = Distances::unordered;
+    const bool ours = find_access_method(index->rd_indam->amoptions) != nullptr;
+    if (ours && has_included_columns(index) && IndexRelationGetNumberOfAttributes(index) < INDEX_MAX_KEYS) {
+        const IndexState state = read_index_state(index);
+        const ResultKind kind = access_method_of(index).result_kind(state.directory->options);
+        const bool normalised = static_cast<Metric>(state.meta.shape.metric) == Metric::cosine;
+        if (kind != ResultKind::approximate) {
+            known = kind == ResultKind::exact && !normalised ? Distances::exact : Distances::ordered;
+        }
+    }
+    index_close(index, NoLock);
+    return known;
+}
+
+Bitmapset* included_columns(const IndexOptInfo* info)
+{
+    Bitmapset* columns = nullptr;
+    for (int i = info->nkeycolumns; i < info->ncolumns; ++i) {
+        if (info->indexkeys[i] > 0) columns = bms_add_member(columns, info->indexkeys[i]);
+    }
+    return columns;
+}
+
+// The index as the plan is to see it: (vector, distance, included columns ...).
+IndexOptInfo* with_distance(const IndexOptInfo* info, Node* distance)
+{
+    auto* made = static_cast<IndexOptInfo*>(palloc(sizeof(IndexOptInfo)));
+    memcpy(made, info, sizeof(IndexOptInfo));
+    made->canreturn = static_cast<bool*>(palloc(sizeof(bool) * static_cast<Size>(info->ncolumns + 1)));
+    made->canreturn[0] = false;
+    made->canreturn[1] = true;
+    made->indextlist = NIL;
+    for (int i = 0; i < info->ncolumns; ++i) {
+        auto* target = static_cast<TargetEntry*>(copyObjectImpl(list_nth(info->indextlist, i)));
+        if (i == 1) {
+            auto* expression = reinterpret_cast<Expr*>(copyObjectImpl(distance));
+            made->indextlist = lappend(made->indextlist, makeTargetEntry(expression, 2, nullptr, false));
+        }
+        if (i > 0) {
+            target->resno = static_cast<AttrNumber>(i + 2);
+            made->canreturn[i + 1] = true;
+        }
+        made->indextlist = lappend(made->indextlist, target);
+    }
+    return made;
+}
+
+// What the scan computes where nothing above it says what it wants: the relation's columns that are given, and the
+// distance.
+PathTarget* given_target(const RelOptInfo* rel, Given given)
+{
+    PathTarget* target = copy_pathtarget(rel->reltarget);
+    Node* distance = given.distance;
+    given.distance = nullptr;
+    target->exprs = NIL;
+    target->sortgrouprefs = nullptr;
+    ListCell* cell;
+    foreach (cell, rel->reltarget->exprs) {
+        auto* expression = static_cast<Node*>(lfirst(cell));
+        if (!needs_more(expression, &given)) target->exprs = lappend(target->exprs, expression);
+    }
+    target->exprs = lappend(target->exprs, distance);
+    return target;
+}
+
+void add_index_only_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath* path)
+{
+    const IndexOptInfo* info = path->indexinfo;
+    if (path->path.pathtype != T_IndexScan || list_length(path->indexorderbys) != 1 || path->indexclauses != NIL ||
+        path->path.param_info != nullptr || info->nkeycolumns != 1 || info->ncolumns < 2) {
+        return;
+    }
+    const Distances known = known_distances(info);
+    if (known == Distances::unordered) return;
+    const Given given = {rel->relid, static_cast<Node*>(linitial(path->indexorderbys)), included_columns(info)};
+    const bool exact = known == Distances::exact;
+    if (!gives_all(root, path, given, exact)) return;
+    // Ties are broken, and told, by the distance's value.
+    const Query* query = root->parse;
+    const bool ties = list_length(query->sortClause) != 1 || query->limitOption == LIMIT_OPTION_WITH_TIES;
+    if (!exact && ties) return;
+    IndexPath* made =
+        create_index_path(root, with_distance(info, given.distance), NIL, path->indexorderbys, path->indexorderbycols,
+                          path->path.pathkeys, path->indexscandir, true, nullptr, 1.0, false);
+    made->path.pathtarget = given_target(rel, given);
+    add_path(rel, &made->path);
+}
+
+void add_index_only_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* entry)
+{
+    if (previous_hook != nullptr) previous_hook(root, rel, number, entry);
+    // Where no page is known to be all-visible, it would only cost more.
+    if (!enable_indexonlyscan || entry->rtekind != RTE_RELATION || rel->allvisfrac <= 0) return;
+    if (!is_plain_select(root, rel)) return;
+    // add_path() may free others of the list than index paths, and change it.
+    List* paths = NIL;
+    ListCell* cell;
+    foreach (cell, rel->pathlist) {
+        if (IsA(lfirst(cell), IndexPath)) paths = lappend(paths, lfirst(cell));
+    }
+    foreach (cell, paths) add_index_only_path(root, rel, static_cast<const IndexPath*>(lfirst(cell)));
+    list_free(paths);
+}
+
+}  // namespace
+
+void init_index_only_path()
+{
+    previous_hook = set_rel_pathlist_hook;
+    set_rel_pathlist_hook = add_index_only_paths;
+}
+
+}  // namespace pgwarp

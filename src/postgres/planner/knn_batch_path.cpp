@@ -1,0 +1,379 @@
+// The planner's side of KnnBatch: recognises a lateral k-NN subquery over an index of ours and adds, beside the plain
+// nested loop, one whose outer side is read in batches.
+#include "postgres/executor/knn_batch.h"
+
+#include "postgres/am/methods.h"
+#include "postgres/executor/custom_scan.h"
+#include "postgres/executor/knn_filter.h"
+#include "postgres/executor/partition_search.h"
+#include "postgres/executor/read_ahead.h"
+#include "postgres/planner/expression_walk.h"
+#include "postgres/settings.h"
+
+extern "C" {
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+#include "utils/lsyscache.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// A search that is part of a batch costs a fraction of one alone.
+constexpr double batched_share = 0.2;
+
+set_join_pathlist_hook_type previous_hook = nullptr;
+
+// What a subquery's path was found to be: a LIMIT over index scans of ours that share one query expression.
+struct KnnSubquery {
+    bool limited;
+    bool filtered;
+    Node* limit;
+    Node* offset;
+    Node* query;  // of the index scans, before its parameters are replaced
+    List* indexes;
+};
+
+bool is_ours(const IndexOptInfo* info)
+{
+    Relation index = index_open(info->indexoid, NoLock);
+    const bool ours = find_access_method(index->rd_indam->amoptions) != nullptr;
+    index_close(index, NoLock);
+    return ours;
+}
+
+bool match_index(const IndexPath* path, KnnSubquery* found)
+{
+    if (list_length(path->indexorderbys) != 1 || !is_ours(path->indexinfo)) return false;
+    Node* order = static_cast<Node*>(linitial(path->indexorderbys));
+    if (!IsA(order, OpExpr) || list_length(castNode(OpExpr, order)->args) != 2) return false;
+    Node* query = static_cast<Node*>(lsecond(castNode(OpExpr, order)->args));
+    if (found->query != nullptr && !equal(found->query, query)) return false;
+    found->query = query;
+    found->indexes = lappend_oid(found->indexes, path->indexinfo->indexoid);
+    if (path->path.parent->baserestrictinfo != NIL) found->filtered = true;
+    return true;
+}
+
+bool match_path(Path* path, KnnSubquery* found);
+
+bool match_all(List* paths, KnnSubquery* found)
+{
+    ListCell* cell;
+    foreach (cell, paths) {
+        if (!match_path(static_cast<Path*>(lfirst(cell)), found)) return false;
+    }
+    return paths != NIL;
+}
+
+// Look through what hands rows on: subqueries, LIMIT, projections, partitions in order.
+bool match_path(Path* path, KnnSubquery* found)
+{
+    switch (nodeTag(path)) {
+        case T_SubqueryScanPath:
+            if (found->limited && path->parent->baserestrictinfo != NIL) found->filtered = true;
+            return match_path(reinterpret_cast<SubqueryScanPath*>(path)->subpath, found);
+        case T_ProjectionPath:
+            return match_path(reinterpret_cast<ProjectionPath*>(path)->subpath, found);
+        case T_LimitPath: {
+            auto* limit = reinterpret_cast<LimitPath*>(path);
+            found->limited = true;  // the lowest one counts: nothing but an index scan asks for more
+            found->limit = limit->limitCount;
+            found->offset = limit->limitOffset;
+            return match_path(limit->subpath, found);
+        }
+        case T_AggPath:
+            found->limited = false;  // one above it says nothing of how many rows it takes
+            return match_path(reinterpret_cast<AggPath*>(path)->subpath, found);
+        case T_SortPath:
+            found->limited = false;
+            return match_path(reinterpret_cast<SortPath*>(path)->subpath, found);
+        case T_MergeAppendPath:
+            return match_all(reinterpret_cast<MergeAppendPath*>(path)->subpaths, found);
+        case T_AppendPath:
+            return match_all(reinterpret_cast<AppendPath*>(path)->subpaths, found);
+        case T_CustomPath:
+            if (Path* below = path_below_partition_search(path)) return match_path(below, found);
+            return path_below_knn_filter(path) != nullptr && match_path(path_below_knn_filter(path), found);
+        case T_IndexPath:
+            return found->limited && match_index(reinterpret_cast<IndexPath*>(path), found);
+        default:
+            return false;
+    }
+}
+
+// Replaces a subquery's parameters by the outer columns that they stand for.
+struct OuterColumns {
+    List* parameters;  // PlannerParamItem, of the subquery
+    const RelOptInfo* outer;
+    bool failed;
+};
+
+// The column as the outer relation gives it: its Var knows by which outer joins it may become null.
+Node* outer_column(const OuterColumns& columns, const Param* parameter)
+{
+    ListCell* cell;
+    foreach (cell, columns.parameters) {
+        const auto* item = static_cast<PlannerParamItem*>(lfirst(cell));
+        if (item->paramId != parameter->paramid || !IsA(item->item, Var)) continue;
+        const auto* wanted = castNode(Var, item->item);
+        ListCell* given;
+        foreach (given, columns.outer->reltarget->exprs) {
+            auto* var = static_cast<Var*>(lfirst(given));
+            if (IsA(var, Var) && var->varno == wanted->varno && var->varattno == wanted->varattno) {
+                return static_cast<Node*>(copyObjectImpl(var));
+            }
+        }
+    }
+    return nullptr;
+}
+
+Node* replace_parameters(Node* node, void* context)
+{
+    auto* columns = static_cast<OuterColumns*>(context);
+    if (node == nullptr) return nullptr;
+    if (IsA(node, Param) && castNode(Param, node)->paramkind == PARAM_EXEC) {
+        Node* column = outer_column(*columns, castNode(Param, node));
+        if (column == nullptr) columns->failed = true;
+        return column != nullptr ? column : node;
+    }
+#if PG_VERSION_NUM >= 160000
+    return expression_tree_mutator(node, replace_parameters, context);
+#else
+    return expression_tree_mutator(node, reinterpret_cast<Node* (*)()>(reinterpret_cast<void*>(replace_parameters)),
+                                   context);
+#endif
+}
+
+// Whether the inner relation is a k-NN subquery whose queries come from the outer one; and if so, what to read ahead.
+Path* find_knn_subquery(const RelOptInfo* outer, const RelOptInfo* inner, KnnBatchPlan* plan)
+{
+    if (inner->rtekind != RTE_SUBQUERY || inner->subroot == nullptr || bms_is_empty(inner->lateral_relids) ||
+        !bms_is_subset(inner->lateral_relids, outer->relids)) {
+        return nullptr;
+    }
+    ListCell* cell;
+    foreach (cell, inner->pathlist) {
+        auto* path = static_cast<Path*>(lfirst(cell));
+        KnnSubquery found = {};
+        if (!match_path(path, &found)) continue;
+        OuterColumns columns = {inner->subplan_params, outer, false};
+        Node* query = replace_parameters(found.query, &columns);
+        if (columns.failed || !contain_var_clause(query) || !may_evaluate_ahead(query)) continue;
+        *plan = {reinterpret_cast<Expr*>(query), row_count_ahead(found.limit), row_count_ahead(found.offset),
+                 found.indexes, found.filtered};
+        return path;
+    }
+    return nullptr;
+}
+
+template <class Node>
+Node* copy_path(const Node* path)
+{
+    auto* copy = static_cast<Node*>(palloc(sizeof(Node)));
+    memcpy(static_cast<void*>(copy), path, sizeof(Node));
+    return copy;
+}
+
+// Whether a column of the query's result is only there to sort by.
+bool is_only_sorted_by(const PlannerInfo* root, Index sort_group)
+{
+    ListCell* cell;
+    foreach (cell, root->processed_tlist) {
+        const auto* entry = static_cast<TargetEntry*>(lfirst(cell));
+        if (entry->ressortgroupref == sort_group) return entry->resjunk;
+    }
+    return false;
+}
+
+// The same projection with NULL in the place of the distance that the index orders by, where nobody reads it.
+Path* without_distance(const PlannerInfo* root, ProjectionPath* projection)
+{
+    const Path* scan = path_below_knn_filter(projection->subpath);
+    if (scan == nullptr) scan = projection->subpath;
+    if (!IsA(scan, IndexPath)) return &projection->path;
+    Node* distance = static_cast<Node*>(linitial(reinterpret_cast<const IndexPath*>(scan)->indexorderbys));
+    PathTarget* target = copy_pathtarget(projection->path.pathtarget);
+    bool found = false;
+    ListCell* cell;
+    foreach (cell, target->exprs) {
+        const Index sort_group = get_pathtarget_sortgroupref(target, foreach_current_index(cell));
+        if (sort_group == 0 || !equal(lfirst(cell), distance) || !is_only_sorted_by(root, sort_group)) continue;
+        lfirst(cell) = makeNullConst(exprType(distance), exprTypmod(distance), exprCollation(distance));
+        found = true;
+    }
+    if (!found) return &projection->path;
+    ProjectionPath* copy = copy_path(projection);
+    copy->path.pathtarget = target;
+    return &copy->path;
+}
+
+// The subquery's path, without the distances that its index scan would compute for every row in order to be sorted by:
+// it emits rows in order. Their evaluation reads the whole vector of each row.
+Path* without_unused_distance(const PlannerInfo* root, Path* path)
+{
+    if (IsA(path, ProjectionPath)) return without_distance(root, reinterpret_cast<ProjectionPath*>(path));
+    if (IsA(path, LimitPath) && reinterpret_cast<LimitPath*>(path)->limitOption == LIMIT_OPTION_COUNT) {
+        LimitPath* copy = copy_path(reinterpret_cast<LimitPath*>(path));
+        copy->subpath = without_unused_distance(root, copy->subpath);
+        return &copy->path;
+    }
+    if (IsA(path, SubqueryScanPath) && path->parent->subroot != nullptr) {
+        SubqueryScanPath* copy = copy_path(reinterpret_cast<SubqueryScanPath*>(path));
+        copy->subpath = without_unused_distance(path->parent->subroot, copy->subpath);
+        return &copy->path;
+    }
+    return path;
+}
+
+Plan* plan_knn_batch(PlannerInfo*, RelOptInfo*, CustomPath* path, List* targets, List*, List* plans)
+{
+    return make_custom_plan(path, targets, plans, static_cast<List*>(linitial(path->custom_private)),
+                            static_cast<List*>(lsecond(path->custom_private)), &knn_batch_scan_methods);
+}
+
+const CustomPathMethods path_methods = {"KnnBatch", plan_knn_batch, nullptr};
+
+CustomPath* make_batch_path(const Path* child, const KnnBatchPlan& plan)
+{
+    CustomPath* path = make_custom_path(child, &path_methods);
+    path->path.total_cost += child->rows * cpu_tuple_cost;
+    path->custom_private = list_make2(knn_batch_expressions(plan), knn_batch_private(plan));
+    return path;
+}
+
+struct JoinSides {
+    PlannerInfo* root;
+    RelOptInfo* join;
+    RelOptInfo* outer;
+    RelOptInfo* inner;
+    JoinType type;
+    JoinPathExtraData* extra;
+};
+
+// Add the nested loop over a batched outer path. Its searches share requests, which the inner path's cost doesn't know.
+void add_batched_join(const JoinSides& sides, Path* child, Path* inner, const KnnBatchPlan& plan)
+{
+    CustomPath* outer = make_batch_path(child, plan);
+    Relids required = calc_nestloop_required_outer(sides.outer->relids, PATH_REQ_OUTER(&outer->path),
+                                                   sides.inner->relids, PATH_REQ_OUTER(inner));
+    if (required != nullptr && !bms_overlap(required, sides.extra->param_source_rels)) {
+        bms_free(required);
+        return;
+    }
+    JoinCostWorkspace workspace;
+    initial_cost_nestloop(sides.root, &workspace, sides.type, &outer->path, inner, sides.extra);
+    NestPath* join = create_nestloop_path(sides.root, sides.join, sides.type, &workspace, sides.extra, &outer->path,
+                                          inner, sides.extra->restrictlist, outer->path.pathkeys, required);
+    Path& path = join->jpath.path;
+    path.startup_cost = outer->path.startup_cost + (path.startup_cost - outer->path.startup_cost) * batched_share;
+    path.total_cost = outer->path.total_cost + (path.total_cost - outer->path.total_cost) * batched_share;
+    path.parallel_safe = false;
+    add_path(sides.join, &path);
+}
+
+template <class Walker>
+bool walk_query(Query* query, Walker walker, void* context)
+{
+#if PG_VERSION_NUM >= 160000
+    return query_tree_walker(query, walker, context, 0);
+#else
+    return query_tree_walker(query, reinterpret_cast<bool (*)()>(reinterpret_cast<void*>(walker)), context, 0);
+#endif
+}
+
+// Whether a query in one, its common table expressions included, locks or changes rows.
+bool touches_rows(Node* node, void* context)
+{
+    if (node == nullptr) return false;
+    if (!IsA(node, Query)) return walk_expression(node, touches_rows, context);
+    auto* query = castNode(Query, node);
+    return query->rowMarks != NIL || query->commandType != CMD_SELECT || walk_query(query, touches_rows, context);
+}
+
+bool is_simple(const PlannerInfo* root)
+{
+    Query* query = root->parse;
+    return root->tuple_fraction <= 0 && query->limitCount == nullptr && !walk_query(query, touches_rows, nullptr) &&
+           !contain_volatile_functions(reinterpret_cast<Node*>(query));
+}
+
+// Whether a statement reads all rows of all its queries, and none of these has effects, other than that of the
+// statement on the rows that it finds. Where nobody checks the finished plan, as in a session's first statement, only
+// the joins of such a statement are batched.
+bool is_simple_statement(const PlannerInfo* root)
+{
+    ListCell* cell;
+    foreach (cell, root->glob->subroots) {
+        if (!is_simple(static_cast<const PlannerInfo*>(lfirst(cell)))) return false;
+    }
+    for (; root != nullptr; root = root->parent_root) {
+        if (!is_simple(root)) return false;
+    }
+    return true;
+}
+
+void add_join_paths(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelOptInfo* inner, JoinType type,
+                    JoinPathExtraData* extra)
+{
+    if (previous_hook != nullptr) previous_hook(root, join, outer, inner, type, extra);
+    if (!setting_knn_batch || !enable_nestloop) return;
+    if (type != JOIN_INNER && type != JOIN_LEFT && type != JOIN_SEMI && type != JOIN_ANTI) return;
+    KnnBatchPlan plan = {};
+    Path* knn = find_knn_subquery(outer, inner, &plan);
+    if (knn == nullptr || !(knn_batch_plans_are_checked || is_simple_statement(root))) return;
+    knn = without_unused_distance(root, knn);
+    List* children = list_copy(outer->pathlist);
+    ListCell* cell;
+    foreach (cell, children) {
+        auto* child = static_cast<Path*>(lfirst(cell));
+        if (!bms_overlap(PATH_REQ_OUTER(child), inner->relids)) {
+            add_batched_join({root, join, outer, inner, type, extra}, child, knn, plan);
+        }
+    }
+    list_free(children);
+}
+
+}  // namespace
+
+Expr* row_count_ahead(Node* count)
+{
+    if (count != nullptr && may_evaluate_ahead(count)) return static_cast<Expr*>(copyObjectImpl(count));
+    return reinterpret_cast<Expr*>(makeNullConst(INT8OID, -1, InvalidOid));
+}
+
+List* knn_batch_expressions(const KnnBatchPlan& plan)
+{
+    return list_make3(plan.query, plan.limit, plan.offset);
+}
+
+List* knn_batch_private(const KnnBatchPlan& plan)
+{
+    return list_make3(plan.indexes, makeInteger(plan.filtered ? 1 : 0), makeInteger(plan.alone ? 1 : 0));
+}
+
+KnnBatchPlan read_knn_batch_plan(const CustomScan* scan)
+{
+    return {static_cast<Expr*>(linitial(scan->custom_exprs)), static_cast<Expr*>(lsecond(scan->custom_exprs)),
+            static_cast<Expr*>(lthird(scan->custom_exprs)),   static_cast<List*>(linitial(scan->custom_private)),
+            intVal(lsecond(scan->custom_private)) != 0,       intVal(lthird(scan->custom_private)) != 0};
+}
+
+void init_knn_batch()
+{
+    RegisterCustomScanMethods(&knn_batch_scan_methods);
+    previous_hook = set_join_pathlist_hook;
+    set_join_pathlist_hook = add_join_paths;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,237 @@
+// The planner's side of KnnFilter: replaces each ordered path of a pgwarp index that has a filter.
+#include "postgres/am/methods.h"
+#include "postgres/executor/custom_scan.h"
+#include "postgres/executor/knn_filter.h"
+#include "postgres/planner/expression_walk.h"
+
+extern "C" {
+#include "nodes/makefuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
+#include "optimizer/tlist.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+set_rel_pathlist_hook_type previous_hook = nullptr;
+
+// `distance < value`, or the other way round: 0 when the clause is neither, else the place of the value.
+int find_bound_value(const OpExpr* comparison)
+{
+    if (list_length(comparison->args) != 2) return 0;
+    const Oid function = comparison->opfuncid != InvalidOid ? comparison->opfuncid : get_opcode(comparison->opno);
+    switch (function) {
+        case F_FLOAT8LT:
+        case F_FLOAT8LE:
+        case F_FLOAT84LT:
+        case F_FLOAT84LE:
+            return 2;
+        case F_FLOAT8GT:
+        case F_FLOAT8GE:
+        case F_FLOAT48GT:
+        case F_FLOAT48GE:
+            return 1;
+        default:
+            return 0;
+    }
+}
+
+// Whether a clause is an upper bound of the distance that the index orders by, with a constant value.
+bool bounds_distance(const RestrictInfo* info, const Node* distance)
+{
+    if (info->pseudoconstant || !IsA(info->clause, OpExpr)) return false;
+    const auto* comparison = reinterpret_cast<const OpExpr*>(info->clause);
+    const int place = find_bound_value(comparison);
+    if (place == 0) return false;
+    Node* value = static_cast<Node*>(list_nth(comparison->args, place - 1));
+    return equal(list_nth(comparison->args, 2 - place), distance) && !contain_var_clause(value) &&
+           !contain_volatile_functions(value) && !contain_subplans(value);
+}
+
+// Whether a bound may end the scan. The number of rows that are read then depends on distances of rows that other
+// clauses may hide. Therefore PostgreSQL's rule for the conditions of an index holds.
+bool may_end_scan(RestrictInfo* info, RelOptInfo* rel, const Node* distance)
+{
+    return bounds_distance(info, distance) && restriction_is_securely_promotable(info, rel);
+}
+
+Node* distance_of(const IndexPath* path)
+{
+    return static_cast<Node*>(linitial(path->indexorderbys));
+}
+
+// The clauses that a scan of the index would filter by.
+List* filter_clauses(const IndexPath* path)
+{
+    List* clauses = list_copy(path->indexinfo->indrestrictinfo);
+    if (path->path.param_info != nullptr) {
+        clauses = list_concat(clauses, list_copy(path->path.param_info->ppi_clauses));
+    }
+    List* filters = NIL;
+    ListCell* cell;
+    foreach (cell, clauses) {
+        if (!static_cast<RestrictInfo*>(lfirst(cell))->pseudoconstant) filters = lappend(filters, lfirst(cell));
+    }
+    list_free(clauses);
+    return filters;
+}
+
+// Collects the columns of expressions; the distance is one where the scan gives it.
+struct NeededColumns {
+    PathTarget* target;
+    Node* distance;  // null: the scan doesn't give it
+};
+
+bool add_columns(Node* node, void* context)
+{
+    auto* needed = static_cast<NeededColumns*>(context);
+    if (node == nullptr) return false;
+    if (needed->distance != nullptr && equal(node, needed->distance)) return false;
+    if (IsA(node, Var)) {
+        if (castNode(Var, node)->varlevelsup == 0)
+            add_new_column_to_pathtarget(needed->target, reinterpret_cast<Expr*>(node));
+        return false;
+    }
+    return walk_expression(node, add_columns, context);
+}
+
+// The target list of the scan: the columns of the path, and those that the filter reads.
+PathTarget* target_with_columns(PlannerInfo* root, const IndexPath* path, List* clauses)
+{
+    Node* distance = path->path.pathtype == T_IndexOnlyScan ? distance_of(path) : nullptr;
+    NeededColumns needed = {copy_pathtarget(path->path.pathtarget), distance};
+    ListCell* cell;
+    foreach (cell, clauses) add_columns(reinterpret_cast<Node*>(lfirst_node(RestrictInfo, cell)->clause), &needed);
+    return set_pathtarget_cost_width(root, needed.target);
+}
+
+// The same index path, without a filter.
+IndexPath* without_filter(PlannerInfo* root, const IndexPath* path, List* clauses)
+{
+    auto* info = static_cast<IndexOptInfo*>(palloc(sizeof(IndexOptInfo)));
+    memcpy(info, path->indexinfo, sizeof(IndexOptInfo));
+    info->indrestrictinfo = NIL;
+    auto* copy = static_cast<IndexPath*>(palloc(sizeof(IndexPath)));
+    memcpy(copy, path, sizeof(IndexPath));
+    copy->indexinfo = info;
+    copy->path.rows = clamp_row_est(info->tuples);
+    copy->path.pathtarget = target_with_columns(root, path, clauses);
+    if (copy->path.param_info != nullptr && copy->path.param_info->ppi_clauses != NIL) {
+        auto* parameters = static_cast<ParamPathInfo*>(palloc(sizeof(ParamPathInfo)));
+        memcpy(parameters, copy->path.param_info, sizeof(ParamPathInfo));
+        parameters->ppi_clauses = NIL;
+        copy->path.param_info = parameters;
+    }
+    return copy;
+}
+
+Plan* plan_knn_filter(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List* targets, List* clauses, List* plans);
+
+const CustomPathMethods path_methods = {"KnnFilter", plan_knn_filter, nullptr};
+
+// Rows come nearest first, so the share that passes is that of the rows within the bound; rows beyond are never read.
+CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath* path, List* clauses)
+{
+    List* bounds = NIL;
+    List* others = NIL;
+    ListCell* cell;
+    foreach (cell, clauses) {
+        auto* clause = lfirst_node(RestrictInfo, cell);
+        if (may_end_scan(clause, rel, distance_of(path))) {
+            bounds = lappend(bounds, clause);
+        } else if (!bounds_distance(clause, distance_of(path))) {
+            others = lappend(others, clause);
+        }
+    }
+    const Selectivity within = clauselist_selectivity(root, bounds, 0, JOIN_INNER, nullptr);
+    const Selectivity passing = clauselist_selectivity(root, others, 0, JOIN_INNER, nullptr);
+    CustomPath* made = make_custom_path(&without_filter(root, path, clauses)->path, &path_methods);
+    made->path.pathtarget = path->path.pathtarget;
+    made->path.param_info = path->path.param_info;
+    made->path.rows = path->path.rows;
+    // Rows beyond a bound are never read. The number of rows within it is seldom known. With the planner's guess the
+    // index is cheaper, and so it is for the bounds that queries usually have.
+    const Cost rest = path->path.total_cost - path->path.startup_cost;
+    made->path.total_cost = path->path.startup_cost + rest * Min(1.0, Max(0.0, within));
+    // A clause that the index's predicate implies is no filter of its scan.
+    List* implied = list_difference_ptr(rel->baserestrictinfo, path->indexinfo->indrestrictinfo);
+    // With an exponent it is read back as a number with a fraction, also where it is 1.
+    made->custom_private = list_make2(makeFloat(psprintf("%.9e", passing)), implied);
+    return made;
+}
+
+Plan* plan_knn_filter(PlannerInfo*, RelOptInfo* rel, CustomPath* path, List* targets, List* clauses, List* plans)
+{
+    const auto* index = reinterpret_cast<const IndexPath*>(linitial(path->custom_paths));
+    List* filters = NIL;
+    List* bounds = NIL;
+    ListCell* cell;
+    foreach (cell, clauses) {
+        auto* clause = lfirst_node(RestrictInfo, cell);
+        if (clause->pseudoconstant || list_member_ptr(static_cast<List*>(lsecond(path->custom_private)), clause))
+            continue;
+        filters = lappend(filters, clause->clause);
+        if (may_end_scan(clause, rel, distance_of(index))) bounds = lappend(bounds, clause->clause);
+    }
+    Plan* plan = make_custom_plan(path, targets, plans, static_cast<List*>(copyObjectImpl(bounds)),
+                                  list_make1(linitial(path->custom_private)), &knn_filter_scan_methods);
+    plan->qual = filters;
+    return plan;
+}
+
+// The KnnFilter path that replaces an index path; the index path itself without a filter or of another access method.
+Path* with_filter_above(PlannerInfo* root, RelOptInfo* rel, Path* path)
+{
+    if (!IsA(path, IndexPath)) return path;
+    const auto* index = reinterpret_cast<const IndexPath*>(path);
+    if (list_length(index->indexorderbys) != 1 || find_access_method(index->indexinfo) == nullptr) return path;
+    List* clauses = filter_clauses(index);
+    return clauses != NIL ? &make_filter_path(root, rel, index, clauses)->path : path;
+}
+
+void replace_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* entry)
+{
+    if (previous_hook != nullptr) previous_hook(root, rel, number, entry);
+    if (entry->rtekind != RTE_RELATION) return;
+    ListCell* cell;
+    foreach (cell, rel->pathlist) lfirst(cell) = with_filter_above(root, rel, static_cast<Path*>(lfirst(cell)));
+}
+
+}  // namespace
+
+Path* path_below_knn_filter(const Path* path)
+{
+    if (!IsA(path, CustomPath)) return nullptr;
+    const auto* custom = reinterpret_cast<const CustomPath*>(path);
+    return custom->methods == &path_methods ? static_cast<Path*>(linitial(custom->custom_paths)) : nullptr;
+}
+
+KnnFilterPlan read_knn_filter_plan(const CustomScan* scan)
+{
+    return {scan->custom_exprs, floatVal(linitial(scan->custom_private))};
+}
+
+Expr* bound_value(Node* bound)
+{
+    const auto* comparison = castNode(OpExpr, bound);
+    return static_cast<Expr*>(list_nth(comparison->args, find_bound_value(comparison) - 1));
+}
+
+void init_knn_filter()
+{
+    RegisterCustomScanMethods(&knn_filter_scan_methods);
+    previous_hook = set_rel_pathlist_hook;
+    set_rel_pathlist_hook = replace_paths;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,122 @@
+#include "postgres/scan/heap_distance.h"
+
+#include "postgres/am/element_type.h"
+#include "postgres/types/any_vector.h"
+
+extern "C" {
+#include "executor/executor.h"
+}
+
+namespace pgwarp
+{
+
+HeapReader* open_heap_reader(Relation heap, Relation index, Snapshot snapshot)
+{
+    auto* reader = static_cast<HeapReader*>(palloc0(sizeof(HeapReader)));
+    reader->heap = heap;
+    reader->snapshot = snapshot;
+    reader->element = index_element_type(index);
+    // Simplifies expressions, and so may run functions in them.
+    const OwnerScope scope = enter_owner(heap->rd_rel->relowner);
+    reader->info = BuildIndexInfo(index);
+    leave_owner(scope);
+    reader->estate = CreateExecutorState();
+    reader->slot = table_slot_create(heap, nullptr);
+    reader->fetch = table_index_fetch_begin(heap);
+    reader->row_context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp heap row", ALLOCSET_DEFAULT_SIZES);
+    return reader;
+}
+
+void close_heap_reader(HeapReader* reader)
+{
+    table_index_fetch_end(reader->fetch);
+    ExecDropSingleTupleTableSlot(reader->slot);
+    FreeExecutorState(reader->estate);
+    MemoryContextDelete(reader->row_context);
+    pfree(reader);
+}
+
+OwnerScope enter_owner_of(const HeapReader* reader)
+{
+    if (reader->info->ii_Expressions == NIL && reader->info->ii_Predicate == NIL) return {};
+    return enter_owner(reader->heap->rd_rel->relowner);
+}
+
+bool row_is_indexed(HeapReader* reader, TupleTableSlot* slot)
+{
+    if (reader->info->ii_Predicate == NIL) return true;
+    const OwnerScope scope = enter_owner_of(reader);
+    if (reader->predicate == nullptr) {
+        reader->predicate = ExecPrepareQual(reader->info->ii_Predicate, reader->estate);
+    }
+    ExprContext* context = GetPerTupleExprContext(reader->estate);
+    ResetExprContext(context);
+    context->ecxt_scantuple = slot;
+    const bool indexed = ExecQual(reader->predicate, context);
+    leave_owner(scope);
+    return indexed;
+}
+
+// The values of the index's columns of a row in a slot.
+static void slot_values(HeapReader* reader, TupleTableSlot* slot, Datum* values, bool* nulls)
+{
+    MemoryContextReset(reader->row_context);
+    ExprContext* expression = GetPerTupleExprContext(reader->estate);
+    ResetExprContext(expression);
+    expression->ecxt_scantuple = slot;
+    const OwnerScope scope = enter_owner_of(reader);
+    FormIndexDatum(reader->info, slot, reader->estate, values, nulls);
+    leave_owner(scope);
+}
+
+const float* slot_vector(HeapReader* reader, TupleTableSlot* slot, uint32 dimensions)
+{
+    Datum values[INDEX_MAX_KEYS];
+    bool nulls[INDEX_MAX_KEYS];
+    slot_values(reader, slot, values, nulls);
+    if (nulls[0]) return nullptr;
+    MemoryContext outer = MemoryContextSwitchTo(reader->row_context);
+    const AnyVector vector = read_any_vector(reader->element, values[0]);
+    const float* floats = width_of(vector) == dimensions ? floats_of(vector) : nullptr;
+    MemoryContextSwitchTo(outer);
+    return floats;
+}
+
+// Put the row that is visible at `tid` into the reader's slot; false when there is none.
+static bool fetch_row(HeapReader* reader, Tid tid)
+{
+    ItemPointerData pointer;
+    ItemPointerSet(&pointer, tid.block, tid.offset);
+    bool again = false;
+    bool all_dead = false;
+    ExecClearTuple(reader->slot);
+    do {
+        if (table_index_fetch_tuple(reader->fetch, &pointer, reader->snapshot, reader->slot, &again, &all_dead)) {
+            return true;
+        }
+    } while (again);
+    return false;
+}
+
+const float* fetch_row_vector(HeapReader* reader, Tid tid, uint32 dimensions)
+{
+    return fetch_row(reader, tid) ? slot_vector(reader, reader->slot, dimensions) : nullptr;
+}
+
+bool fetch_row_values(HeapReader* reader, Tid tid, Datum* values, bool* nulls)
+{
+    if (!fetch_row(reader, tid)) return false;
+    slot_values(reader, reader->slot, values, nulls);
+    return true;
+}
+
+bool fetch_row_distance(HeapReader* reader, Tid tid, Metric metric, const float* query, uint32 dimensions,
+                        double* distance)
+{
+    const float* vector = fetch_row_vector(reader, tid, dimensions);
+    if (vector == nullptr) return false;
+    *distance = canonical_distance(metric, query, vector, dimensions);
+    return true;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,56 @@
+// Canonical distances of heap rows, fetched as an index scan fetches them.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+#include "numeric/metric.h"
+#include "postgres/am/table_owner.h"
+#include "protocol/format.h"
+
+extern "C" {
+#include "nodes/execnodes.h"
+#include "utils/snapshot.h"
+}
+
+namespace pgwarp
+{
+
+// Fetches rows by the tids of an index. Lives in the memory context in which it was opened.
+struct HeapReader {
+    Relation heap;
+    Snapshot snapshot;
+    ElementType element;
+    IndexInfo* info;
+    EState* estate;
+    ExprState* predicate;  // of a partial index, prepared when needed
+    TupleTableSlot* slot;
+    IndexFetchTableData* fetch;
+    MemoryContext row_context;
+};
+
+HeapReader* open_heap_reader(Relation heap, Relation index, Snapshot snapshot);
+void close_heap_reader(HeapReader* reader);
+
+// Expressions and predicates of the index are evaluated as the table's owner, row by row. Where an index has any, this
+// scope makes one switch of many rows; else it does nothing. No function of the caller's may run in it.
+OwnerScope enter_owner_of(const HeapReader* reader);
+
+// Whether the row in a slot of the heap satisfies the index's predicate.
+bool row_is_indexed(HeapReader* reader, TupleTableSlot* slot);
+
+// The vector of the row that is visible at `tid`: null when there is none or it isn't indexed. Valid until the next
+// call.
+const float* fetch_row_vector(HeapReader* reader, Tid tid, uint32 dimensions);
+
+// All values of the index's columns of the row that is visible at `tid`; false when there is none. Valid until the next
+// call.
+bool fetch_row_values(HeapReader* reader, Tid tid, Datum* values, bool* nulls);
+
+// The canonical distance of the visible row at `tid`; false when there is none.
+bool fetch_row_distance(HeapReader* reader, Tid tid, Metric metric, const float* query, uint32 dimensions,
+                        double* distance);
+
+// The indexed value of a row in a slot of the heap, as above.
+const float* slot_vector(HeapReader* reader, TupleTableSlot* slot, uint32 dimensions);
+
+}  // namespace pgwarp

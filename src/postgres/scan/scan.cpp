@@ -1,0 +1,179 @@
+// ambeginscan, amrescan, amgettuple, amendscan: rows in order of distance.
+#include "postgres/scan/scan.h"
+
+#include "postgres/am/callbacks.h"
+#include "postgres/am/element_type.h"
+#include "postgres/executor/partition_search.h"
+#include "postgres/scan/heap_prefetch.h"
+#include "postgres/scan/query_value.h"
+#include "postgres/settings.h"
+#include "postgres/types/any_vector.h"
+
+extern "C" {
+#include "pgstat.h"
+#include "utils/snapmgr.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+ScanState* state_of(IndexScanDesc scan)
+{
+    return static_cast<ScanState*>(scan->opaque);
+}
+
+// The scan can't go wrong quietly: it has an order, and a snapshot under which dead rows' tids aren't reused.
+void check_scan(IndexScanDesc scan)
+{
+    if (scan->numberOfOrderBys != 1 || scan->orderByData == nullptr) {
+        elog(ERROR, "cannot scan %s index without order", access_method_of(scan->indexRelation).name);
+    }
+    if (!IsMVCCSnapshot(scan->xs_snapshot)) {
+        elog(ERROR, "non-MVCC snapshots are not supported with %s", access_method_of(scan->indexRelation).name);
+    }
+}
+
+// Copy the query, and the form of it that the engine gets.
+void take_query(IndexScanDesc scan, const ScanKeyData& key)
+{
+    Progress* now = &state_of(scan)->now;
+    const size_t bytes = sizeof(float) * now->dimensions;
+    now->query = static_cast<float*>(palloc0(bytes));
+    now->sent = static_cast<float*>(palloc0(bytes));
+    now->null_query = (key.sk_flags & SK_ISNULL) != 0;
+    if (!now->null_query) {
+        const int length = index_dimensions(scan->indexRelation);
+        copy_query(state_of(scan)->element, key.sk_argument, length, now->query);
+    }
+    const bool ordered = prepare_query(now->metric, now->query, now->dimensions, now->sent);
+    now->arbitrary = now->null_query || !ordered;
+}
+
+void learn_shape(IndexScanDesc scan)
+{
+    Progress& now = state_of(scan)->now;
+    if (const KnnCache* cache = scan_knn_cache(scan)) {
+        now.metric = cache->metric;
+        now.dimensions = cache->dimensions;
+        return;
+    }
+    const LimitHint& hint = state_of(scan)->hint;
+    if (partition_shape(hint.partitions, hint.partition, &now.metric, &now.dimensions)) return;
+    const IndexShape shape = read_metapage(scan->indexRelation).shape;
+    now.metric = static_cast<Metric>(shape.metric);
+    now.dimensions = shape.dimensions;
+}
+
+// Begin the search proper, with the first tuple that is asked for.
+void start(IndexScanDesc scan)
+{
+    check_scan(scan);
+    pgstat_count_index_scan(scan->indexRelation);
+#if PG_VERSION_NUM >= 180000
+    if (scan->instrument != nullptr) scan->instrument->nsearches++;
+#endif
+    learn_shape(scan);
+    take_query(scan, scan->orderByData[0]);
+}
+
+// Hand one row to the executor.
+void emit(IndexScanDesc scan, const Candidate& candidate)
+{
+    if (setting_verify_results) verify_candidate(scan, candidate);
+    ItemPointerSet(&scan->xs_heaptid, candidate.tid.block, candidate.tid.offset);
+    const bool fetched = scan->xs_heapfetch != nullptr && !candidate.all_visible;
+    if (fetched) reuse_page(scan->heapRelation, scan->xs_heapfetch, candidate.tid.block);
+    scan->xs_recheck = false;
+    scan->xs_recheckorderby = false;
+    scan->xs_orderbyvals[0] = Float8GetDatum(candidate.value);
+    scan->xs_orderbynulls[0] = state_of(scan)->now.null_query;
+}
+
+// The next row: of the batch, or of a new one.
+Candidate* next_candidate(IndexScanDesc scan)
+{
+    for (;;) {
+        Candidate* candidate = next_in_order(scan);
+        if (candidate != nullptr || state_of(scan)->now.exhausted) return candidate;
+        fetch_batch(scan);
+    }
+}
+
+}  // namespace
+
+IndexScanDesc begin_scan(Relation index, int key_count, int order_by_count)
+{
+    IndexScanDesc scan = RelationGetIndexScan(index, key_count, order_by_count);
+    auto* state = static_cast<ScanState*>(palloc0(sizeof(ScanState)));
+    state->scan_context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp scan", ALLOCSET_SMALL_SIZES);
+    state->context = AllocSetContextCreate(state->scan_context, "pgwarp rescan", ALLOCSET_DEFAULT_SIZES);
+    state->element = index_element_type(index);
+    scan->opaque = state;
+    // PostgreSQL leaves these to the access method.
+    scan->xs_orderbyvals = static_cast<Datum*>(palloc0(sizeof(Datum) * Max(1, order_by_count)));
+    scan->xs_orderbynulls = static_cast<bool*>(palloc0(sizeof(bool) * Max(1, order_by_count)));
+    return scan;
+}
+
+void give_hint(IndexScanDesc scan, const LimitHint& hint)
+{
+    state_of(scan)->hint = hint;
+}
+
+void rescan(IndexScanDesc scan, ScanKey keys, int, ScanKey order_bys, int)
+{
+    ScanState* state = state_of(scan);
+    free_tid_set(&state->now.returned);
+    MemoryContextReset(state->context);
+    memset(&state->now, 0, sizeof(state->now));
+    if (state->heap != nullptr) table_index_fetch_reset(state->heap->fetch);
+    if (keys != nullptr && scan->numberOfKeys > 0) {
+        memmove(scan->keyData, keys, sizeof(ScanKeyData) * scan->numberOfKeys);
+    }
+    if (order_bys != nullptr && scan->numberOfOrderBys > 0) {
+        memmove(scan->orderByData, order_bys, sizeof(ScanKeyData) * scan->numberOfOrderBys);
+    }
+}
+
+bool next_tuple(IndexScanDesc scan, ScanDirection)
+{
+    ScanState* state = state_of(scan);
+    MemoryContext outer = MemoryContextSwitchTo(state->context);
+    if (state->now.query == nullptr) start(scan);
+    Candidate* candidate = nullptr;
+    if (!scan->xs_want_itup) {
+        candidate = next_candidate(scan);
+    } else {
+        // The executor takes what it is given for visible wherever the page is.
+        do {
+            CHECK_FOR_INTERRUPTS();
+            candidate = next_candidate(scan);
+        } while (candidate != nullptr && !return_included(scan, candidate));
+    }
+    if (candidate != nullptr) {
+        emit(scan, *candidate);
+        describe_row(scan, *candidate);
+        state->now.emitted++;
+        if (state->now.ahead != nullptr) state->now.ahead->taken++;
+    }
+    MemoryContextSwitchTo(outer);
+    return candidate != nullptr;
+}
+
+void end_scan(IndexScanDesc scan)
+{
+    ScanState* state = state_of(scan);
+    if (state->heap != nullptr) close_heap_reader(state->heap);
+    end_included_return(state);
+    free_tid_set(&state->now.returned);
+    MemoryContextDelete(state->scan_context);
+    pfree(scan->xs_orderbyvals);
+    pfree(scan->xs_orderbynulls);
+    pfree(state);
+    scan->opaque = nullptr;
+}
+
+}  // namespace pgwarp

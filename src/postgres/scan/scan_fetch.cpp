@@ -1,0 +1,248 @@
+// The searches of a scan: the method's own for the first rows, again for twice as many while they are few, then exact
+// continuations until every row was offered.
+#include <limits>
+
+#include "postgres/executor/partition_search.h"
+#include "postgres/scan/heap_prefetch.h"
+#include "postgres/scan/scan.h"
+#include "postgres/settings.h"
+#include "protocol/rungs.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr uint32 first_rows = 64;        // without a LIMIT to know
+constexpr uint32 continue_after = 1024;  // rows; from there on the exact scan costs less
+constexpr uint32 first_chunk = 1024;
+
+constexpr SearchCursor front = {-std::numeric_limits<double>::infinity(), 0};
+
+ScanState* state_of(IndexScanDesc scan)
+{
+    return static_cast<ScanState*>(scan->opaque);
+}
+
+// From the second search on, rows of the first must be known.
+void remember_first_batch(ScanState* state)
+{
+    Progress& now = state->now;
+    if (now.first_done || !now.started) return;
+    init_tid_set(&now.returned, state->context, static_cast<Size>(work_mem) * 1024);
+    for (uint32 i = 0; i < now.batch.count; ++i) add_tid(&now.returned, now.batch.items[i].tid);
+    now.first_done = true;
+}
+
+// Start over on a new generation; rows offered before are left out.
+void follow_generation(Progress* now, uint64 generation)
+{
+    if (now->generation != generation) now->cursor = front;
+    now->generation = generation;
+}
+
+// Describe the next search.
+void plan_search(IndexScanDesc scan, const IndexState& state, SearchRequest* request)
+{
+    const Progress& now = state_of(scan)->now;
+    request->query_count = 1;
+    request->dimensions = now.dimensions;
+    request->load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
+    request->fault = static_cast<uint16>(setting_fault);
+    if (now.continuation) {
+        // From the front, what was offered comes again.
+        const uint64 again = now.cursor.distance == front.distance ? now.returned.count : 0;
+        request->mode = SearchMode::continuation;
+        request->after = now.cursor;
+        request->k = static_cast<uint32>(Min(uint64{now.wanted} + again, uint64{max_k}));
+        return;
+    }
+    // A filter above says itself how deep each search is to be.
+    const bool filtered = state_of(scan)->hint.filter != nullptr;
+    (filtered ? plan_normal_search : plan_rungs)(scan->indexRelation, state, now.wanted, request);
+}
+
+// Whether the scan sees what the statement that it is part of sees; only then answers fetched ahead are for it.
+bool scans_for_statement(IndexScanDesc scan)
+{
+    const LimitState* limit = state_of(scan)->hint.limit;
+    return limit != nullptr && scan->xs_snapshot == limit->ps.state->es_snapshot;
+}
+
+AnsweredScan describe_answered(IndexScanDesc scan)
+{
+    const LimitHint& hint = state_of(scan)->hint;
+    // An index-only scan reads few rows of the heap, if any.
+    Relation heap = scan->xs_want_itup ? nullptr : scan->heapRelation;
+    PlanState* filter = hint.filter != nullptr ? hint.filter->filter : nullptr;
+    return {hint.node, filter, heap, scan->xs_snapshot, limit_hint_rows(hint)};
+}
+
+// Take the answer that a k-NN join, or the scans of other partitions, fetched ahead; false when there is none for the
+// search that comes next.
+bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
+{
+    ScanState* state = state_of(scan);
+    Progress& now = state->now;
+    const BatchAnswer* answer = nullptr;
+    if (now.continuation) {
+        now.ahead = nullptr;
+    } else if (!now.started) {
+        if (now.arbitrary || !scans_for_statement(scan)) return false;
+        const EState* executor = state->hint.limit->ps.state;
+        KnnCache* cache = find_answering_cache(executor, scan->indexRelation, now.sent, now.dimensions);
+        if (cache != nullptr) {
+            answer = take_knn_answer(cache, describe_answered(scan));
+            now.ahead = cache;
+            now.wanted = cache->wanted;
+        } else if (state->hint.partitions != nullptr) {
+            answer = find_partition_answer(state->hint.partitions, state->hint.partition, now.metric, now.sent,
+                                           now.dimensions);
+        }
+    } else if (now.ahead != nullptr && answers_query(now.ahead, now.sent, now.dimensions)) {
+        answer = deepen_knn_answer(now.ahead, describe_answered(scan), now.wanted);
+    } else {
+        now.ahead = nullptr;  // it went on to another row
+    }
+    if (answer == nullptr) return false;
+    *found = {};
+    if (answer->part != nullptr) {
+        *request = answer->part->request;
+        *found = {answer->part->reply, answer->count, answer->results, answer->places, answer->dropped};
+        follow_generation(&now, request->key.generation);
+    }
+    return true;
+}
+
+// Search, and give back what the engine found. False: it must be done again.
+bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
+{
+    Progress& now = state_of(scan)->now;
+    Relation index = scan->indexRelation;
+    const IndexState seen = read_index_state(index);
+    if (index_is_empty(seen)) return true;
+    follow_generation(&now, seen.meta.generation);
+    if (!now.started) choose_first_search(scan, seen);
+    plan_search(scan, seen, request);
+    if (scan->xs_want_itup) ask_for_places(index, request);
+    elog(DEBUG1, "searching index \"%s\" for %u rows%s", RelationGetRelationName(index), request->k,
+         now.continuation ? ", exactly" : "");
+    keep_next_batches();
+    *found = read_search_reply(engine_search(index, seen, request, now.sent));
+    // Rebuilt meanwhile: the cursor means nothing.
+    return request->key.generation == now.generation || !now.continuation;
+}
+
+// Have the rows of an answer near when they are fetched.
+void bring_rows_near(IndexScanDesc scan, const SearchResults& found)
+{
+    Relation heap = scan->heapRelation;
+    if (scan->xs_want_itup || heap == nullptr || !may_prefetch(heap)) return;
+    HeapPrefetch near;
+    prefetch_pages(heap, found.results, Min(found.count, state_of(scan)->now.wanted), &near);
+    prefetch_rows(near);
+}
+
+// Remember how far the search went.
+void note_search(Progress* now, const AccessMethod& method, const SearchRequest& request, const SearchResults& found)
+{
+    const uint32 count = now->batch.count;
+    const bool wider = !now->continuation && found.count > now->wanted;
+    now->confirmed = wider ? static_cast<uint32>(uint64{count} * now->wanted / found.count) : count;
+    // Approximate results come in the order of their codes, of a continuation too.
+    now->exact = method.complete || (now->continuation && found.header.kind != ResultKind::approximate);
+    now->last_was_dry = found.count + found.dropped < request.k;
+    now->last_wanted = now->wanted;
+    now->searches++;
+}
+
+// Decide what the search after this one will be.
+void advance(Progress* now, const AccessMethod& method, bool filtered, const SearchResults& found)
+{
+    const bool dry = now->last_was_dry;
+    const bool by_rungs = !filtered && has_rungs(method, found.header.kind);
+    const uint32 rungs = rungs_of(now->wanted);
+    const bool ahead = now->ahead != nullptr;  // such answers have no cursor
+    if (now->continuation) {
+        now->exhausted = dry;
+        now->cursor = found.header.last;
+        now->wanted = Min(now->wanted * 2, max_k);
+    } else if (method.complete && dry) {
+        now->exhausted = true;
+    } else if (method.complete && !ahead) {
+        now->continuation = true;
+        now->cursor = found.header.last;
+        now->wanted = Max(first_chunk, Min(now->wanted * 2, max_k));
+    } else if (by_rungs && rungs < max_rungs) {
+        // However few rows came: rungs leave out what they find too late.
+        now->wanted = rung_ends[rungs];
+    } else if (by_rungs || dry || now->wanted >= continue_after) {
+        now->continuation = true;
+        now->cursor = front;
+        now->wanted = first_chunk;
+    } else {
+        now->wanted *= 2;
+    }
+}
+
+}  // namespace
+
+KnnCache* scan_knn_cache(IndexScanDesc scan)
+{
+    return scans_for_statement(scan) ? find_knn_cache(state_of(scan)->hint.limit->ps.state, scan->indexRelation)
+                                     : nullptr;
+}
+
+uint32 first_wanted(const LimitHint& hint)
+{
+    const int64 rows = rows_for_limit(hint);
+    if (rows <= 0) return first_rows;
+    if (hint.filter != nullptr)
+        return static_cast<uint32>(Min(rows_for_filter(*hint.filter, rows, 0), most_approximate));
+    if (hint.filtered)
+        return static_cast<uint32>(Min(Max(Min(rows, int64{max_k}) * 2, int64{first_rows}), int64{max_k}));
+    return static_cast<uint32>(Min(rows, int64{max_k}));
+}
+
+bool fetch_batch(IndexScanDesc scan)
+{
+    ScanState* state = state_of(scan);
+    Progress& now = state->now;
+    Relation index = scan->indexRelation;
+    if (now.started) {
+        remember_first_batch(state);
+    } else {
+        now.wanted = first_wanted(state->hint);
+        now.cursor = front;
+        now.floor = -std::numeric_limits<double>::infinity();
+        now.ceiling = now.floor;
+        now.boundary = now.floor;
+    }
+    while (!now.exhausted) {
+        CHECK_FOR_INTERRUPTS();
+        SearchRequest request = {};
+        SearchResults found = {};
+        if (now.started) choose_next_search(scan);
+        const bool ahead = take_ahead(scan, &request, &found);
+        if (!ahead && !search_now(scan, &request, &found)) continue;
+        if (request.k == 0) break;  // the index has no row
+        now.batch_generation = request.key.generation;
+        now.tombstone_version = request.tombstone_version;
+        if (!ahead) bring_rows_near(scan, found);
+        take_results(scan, found);
+        if (!ahead) pfree(const_cast<Result*>(found.results));
+        note_search(&now, access_method_of(index), request, found);
+        const bool by_codes = now.continuation;
+        advance(&now, access_method_of(index), state->hint.filter != nullptr, found);
+        choose_ready(scan, found.header.kind, by_codes);
+        now.started = true;
+        if (now.batch.next < now.batch.ready) return true;
+        remember_first_batch(state);
+    }
+    now.exhausted = true;
+    now.started = true;
+    return false;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,192 @@
+// Index-only scans: rows answered from the index, by their included columns and their distance.
+#include "postgres/scan/scan.h"
+#include "postgres/settings.h"
+#include "postgres/storage/included_tuple.h"
+
+extern "C" {
+#include "access/visibilitymap.h"
+#include "utils/datum.h"
+}
+
+namespace pgwarp
+{
+
+// What is returned is an index tuple of (nothing, distance, included columns ...): see index_only_path.h.
+struct IncludedReturn {
+    TupleDesc included;
+    TupleDesc returned;
+    char* stored;     // [max_included_bytes]
+    IndexTuple made;  // [max_included_bytes + returned_front]
+    Buffer visibility_map;
+};
+
+namespace
+{
+
+constexpr uint32 look_ahead = 16;  // candidates whose pages are looked up together
+constexpr uint32 fixed_columns = 2;
+constexpr uint32 returned_front = 3 * MAXIMUM_ALIGNOF;  // header, and the two columns before the included ones
+
+ScanState* state_of(IndexScanDesc scan)
+{
+    return static_cast<ScanState*>(scan->opaque);
+}
+
+TupleDesc returned_descriptor(TupleDesc included)
+{
+    TupleDesc returned = CreateTemplateTupleDesc(included->natts + static_cast<int>(fixed_columns));
+    TupleDescInitEntry(returned, 1, "key", FLOAT8OID, -1, 0);
+    TupleDescInitEntry(returned, 2, "distance", FLOAT8OID, -1, 0);
+    for (int i = 1; i <= included->natts; ++i) {
+        TupleDescCopyEntry(returned, static_cast<AttrNumber>(i + static_cast<int>(fixed_columns)), included,
+                           static_cast<AttrNumber>(i));
+    }
+    return returned;
+}
+
+IncludedReturn* open_included_return(IndexScanDesc scan)
+{
+    ScanState* state = state_of(scan);
+    if (state->included != nullptr) return state->included;
+    MemoryContext outer = MemoryContextSwitchTo(state->scan_context);
+    auto* made = static_cast<IncludedReturn*>(palloc0(sizeof(IncludedReturn)));
+    made->included = included_descriptor(scan->indexRelation);
+    made->returned = returned_descriptor(made->included);
+    made->stored = static_cast<char*>(palloc(max_included_bytes));
+    made->made = static_cast<IndexTuple>(palloc(max_included_bytes + returned_front + MAXIMUM_ALIGNOF));
+    made->visibility_map = InvalidBuffer;
+    MemoryContextSwitchTo(outer);
+    scan->xs_itupdesc = made->returned;
+    state->included = made;
+    return made;
+}
+
+// Look the pages of the candidates from `first` up in the visibility map; then, whether VACUUM was at the index since
+// it was searched. A row that VACUUM removed may lie on a page that is all-visible by now; it has bumped the version
+// before.
+void look_at_pages(IndexScanDesc scan, IncludedReturn* included, uint32 first)
+{
+    Progress& now = state_of(scan)->now;
+    const uint32 end = Min(first + look_ahead, now.batch.count);
+    for (uint32 i = first; i < end; ++i) {
+        Candidate& candidate = now.batch.items[i];
+        const uint8 status =
+            visibilitymap_get_status(scan->heapRelation, candidate.tid.block, &included->visibility_map);
+        candidate.all_visible = (status & VISIBILITYMAP_ALL_VISIBLE) != 0;
+        candidate.looked = true;
+    }
+    const MetaPage meta = read_metapage(scan->indexRelation);
+    const bool same = meta.generation == now.batch_generation && meta.tombstone_version == now.tombstone_version;
+    for (uint32 i = first; i < end && !same; ++i) now.batch.items[i].all_visible = false;
+}
+
+// Copy the candidate's tuple from the index to included->stored; false when it isn't there any more.
+bool read_stored(IndexScanDesc scan, const Candidate& candidate, IncludedReturn* included)
+{
+    if (candidate.place == no_place) return false;
+    const Progress& now = state_of(scan)->now;
+    const uint64 source = candidate.place >> place_source_shift;
+    const uint64 number = candidate.place & ((UINT64CONST(1) << place_source_shift) - 1);
+    if (source > 0) {
+        const MetaPage meta = read_metapage(scan->indexRelation);
+        if (meta.generation != now.batch_generation || source > delta_log_count) return false;
+        return read_included_entry(scan->indexRelation, meta, static_cast<uint32>(source - 1), number, candidate.tid,
+                                   included->stored);
+    }
+    const Directory* directory = directory_of_generation(scan->indexRelation, now.batch_generation);
+    return directory != nullptr &&
+           read_included_row(scan->indexRelation, *directory, number, candidate.tid, included->stored);
+}
+
+// Make the candidate's tuple from its heap row; false when the scan's snapshot sees none.
+bool make_from_heap(IndexScanDesc scan, const Candidate& candidate, IncludedReturn* included)
+{
+    Datum values[INDEX_MAX_KEYS];
+    bool nulls[INDEX_MAX_KEYS];
+    if (!fetch_row_values(scan_heap(scan), candidate.tid, values, nulls)) return false;
+    ItemPointerData tid;
+    ItemPointerSet(&tid, candidate.tid.block, candidate.tid.offset);
+    IndexTuple tuple = form_included(included->included, &tid, values, nulls);
+    memcpy(included->stored, tuple, IndexTupleSize(tuple));
+    pfree(tuple);
+    return true;
+}
+
+// Put the distance before the included columns.
+void make_returned(IncludedReturn* included, double distance, bool distance_is_null)
+{
+    const auto* stored = reinterpret_cast<const IndexTupleData*>(included->stored);
+    const bool stored_nulls = IndexTupleHasNulls(stored);
+    const bool nulls = stored_nulls || distance_is_null;
+    const Size stored_at = IndexInfoFindDataOffset(stored->t_info);
+    const Size bytes = IndexTupleSize(stored) - stored_at;
+    const Size data_at = IndexInfoFindDataOffset(nulls ? INDEX_NULL_MASK : 0);
+    char* out = reinterpret_cast<char*>(included->made);
+    memset(out, 0, data_at + sizeof(float8));  // the first column stays 0
+    if (nulls) {
+        uint32 present = UINT32_MAX;
+        if (stored_nulls) memcpy(&present, included->stored + sizeof(IndexTupleData), sizeof(present));
+        present = present << fixed_columns | 3;
+        if (distance_is_null) present &= ~static_cast<uint32>(2);
+        memcpy(out + sizeof(IndexTupleData), &present, sizeof(present));
+    }
+    Size at = data_at + sizeof(float8);
+    if (!distance_is_null) {
+        memcpy(out + at, &distance, sizeof(distance));
+        at += sizeof(distance);
+    }
+    memcpy(out + at, included->stored + stored_at, bytes);
+    included->made->t_info =
+        static_cast<uint16>((at + bytes) | (nulls ? INDEX_NULL_MASK : 0) | (stored->t_info & INDEX_VAR_MASK));
+}
+
+// Raise an error unless the tuple is that of the heap row.
+void verify_included(IndexScanDesc scan, const Candidate& candidate, const IncludedReturn* included)
+{
+    Datum values[INDEX_MAX_KEYS];
+    bool nulls[INDEX_MAX_KEYS];
+    Datum ours[INDEX_MAX_KEYS];
+    bool our_nulls[INDEX_MAX_KEYS];
+    bool right = fetch_row_values(scan_heap(scan), candidate.tid, values, nulls);
+    index_deform_tuple(reinterpret_cast<IndexTuple>(included->stored), included->included, ours, our_nulls);
+    for (int i = 0; right && i < included->included->natts; ++i) {
+        const auto* attribute = TupleDescAttr(included->included, i);
+        right = nulls[i + 1] == our_nulls[i] &&
+                (our_nulls[i] || datum_image_eq(values[i + 1], ours[i], attribute->attbyval, attribute->attlen));
+    }
+    if (right) return;
+    ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+                    errmsg("index \"%s\" returned wrong included columns for row (%u,%u)",
+                           RelationGetRelationName(scan->indexRelation), candidate.tid.block, candidate.tid.offset)));
+}
+
+}  // namespace
+
+void look_ahead_from(IndexScanDesc scan, uint32 first)
+{
+    if (!state_of(scan)->now.batch.items[first].looked) look_at_pages(scan, open_included_return(scan), first);
+}
+
+bool return_included(IndexScanDesc scan, Candidate* candidate)
+{
+    ScanState* state = state_of(scan);
+    IncludedReturn* included = open_included_return(scan);
+    const CandidateList& batch = state->now.batch;
+    const bool in_batch = candidate >= batch.items && candidate < batch.items + batch.count;
+    if (in_batch) look_ahead_from(scan, static_cast<uint32>(candidate - batch.items));
+    const bool from_index = candidate->all_visible && read_stored(scan, *candidate, included);
+    if (!from_index && !make_from_heap(scan, *candidate, included)) return false;
+    if (setting_verify_results) verify_included(scan, *candidate, included);
+    make_returned(included, candidate->value, state->now.null_query);
+    scan->xs_itup = included->made;
+    return true;
+}
+
+void end_included_return(ScanState* state)
+{
+    if (state->included != nullptr && BufferIsValid(state->included->visibility_map)) {
+        ReleaseBuffer(state->included->visibility_map);
+    }
+}
+
+}  // namespace pgwarp

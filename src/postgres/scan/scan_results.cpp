@@ -1,0 +1,250 @@
+// From the engine's results to rows that may be emitted.
+#include <algorithm>
+#include <cmath>
+
+#include "postgres/scan/heap_prefetch.h"
+#include "postgres/scan/scan.h"
+#include "postgres/settings.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr Size fewest_gathered = 4096;
+
+ScanState* state_of(IndexScanDesc scan)
+{
+    return static_cast<ScanState*>(scan->opaque);
+}
+
+// Order by value, ties by heap address.
+int compare_candidates(const void* a, const void* b)
+{
+    const auto* left = static_cast<const Candidate*>(a);
+    const auto* right = static_cast<const Candidate*>(b);
+    if (left->value != right->value) return left->value < right->value ? -1 : 1;
+    if (left->tid == right->tid) return 0;
+    return left->tid < right->tid ? -1 : 1;
+}
+
+// The distance of the heap row of a result; false when the row is invisible.
+bool heap_distance(IndexScanDesc scan, Tid tid, double* distance)
+{
+    const Progress& now = state_of(scan)->now;
+    return fetch_row_distance(scan_heap(scan), tid, now.metric, now.query, now.dimensions, distance);
+}
+
+// Make the row that a result stands for; false when no snapshot of this scan can see it.
+bool make_candidate(IndexScanDesc scan, const Result& result, const SearchReply& reply, Candidate* candidate)
+{
+    const Progress& now = state_of(scan)->now;
+    *candidate = {result.tid, 0.0, 0.0, false, false, false, no_place};
+    if (now.arbitrary) return true;
+    if (reply.kind != ResultKind::approximate) {
+        *candidate = make_bounded(result, reply.kind, reply.bound_width);
+        return true;
+    }
+    if (!heap_distance(scan, result.tid, &candidate->value)) return false;
+    candidate->upper = candidate->value;
+    return true;
+}
+
+// Decide about a row whose value is below what was emitted: a bound may only seem late. True when it goes into the
+// batch; what is nearer than rows before it is dropped.
+bool place_late_row(IndexScanDesc scan, Candidate* candidate)
+{
+    ScanState* state = state_of(scan);
+    if (setting_iterative == static_cast<int>(IterativeSetting::relaxed)) return true;
+    double distance = 0;
+    if (candidate->value == candidate->upper || !heap_distance(scan, candidate->tid, &distance)) return false;
+    if (distance < state->now.floor) return false;
+    candidate->value = state->now.floor;
+    candidate->upper = Max(distance, state->now.floor);
+    return true;
+}
+
+// Mark the rows of the sorted batch whose place only their exact distance decides: those whose bounds overlap, with one
+// another or with what came before; and the last, because more may follow. Others are in order whatever they are.
+void mark_unsettled(Progress* now)
+{
+    CandidateList& batch = now->batch;
+    for (uint32 i = 0; i < batch.count; ++i) {
+        Candidate& candidate = batch.items[i];
+        if (candidate.value < candidate.upper) {
+            const bool may_follow = i + 1 == batch.count || batch.items[i + 1].value <= candidate.upper;
+            candidate.unsettled = may_follow || candidate.value <= now->ceiling;
+        }
+        now->ceiling = Max(now->ceiling, candidate.upper);
+    }
+}
+
+// Whether rows of later searches are merged with those of the batch that were not emitted yet. Approximate results come
+// in the order of their codes, and that of their rows' distances is another: the nearest row may come last.
+bool merges_results(IndexScanDesc scan, ResultKind kind)
+{
+    const ScanState* state = state_of(scan);
+    const FilteredScan* filter = state->hint.filter;
+    const bool is_merged_above = filter != nullptr && filter->merges;
+    return kind == ResultKind::approximate && !state->now.arbitrary && !is_merged_above &&
+           setting_iterative != static_cast<int>(IterativeSetting::relaxed);
+}
+
+// Rows of a batch of approximate results, before which no others are emitted while more are to come.
+uint32 most_gathered()
+{
+    return static_cast<uint32>(Max(fewest_gathered, static_cast<Size>(work_mem) * 1024 / sizeof(Candidate)));
+}
+
+void drop_emitted(CandidateList* batch)
+{
+    batch->count -= batch->next;
+    memmove(batch->items, batch->items + batch->next, sizeof(Candidate) * batch->count);
+    batch->next = 0;
+}
+
+// Let the first `ready` rows of the batch go out: what comes later and is nearer than they are is late.
+void make_ready(Progress* now, uint32 ready)
+{
+    now->batch.ready = ready;
+    if (ready > 0) now->boundary = now->batch.items[ready - 1].value;
+    now->floor = Max(now->floor, now->boundary);
+}
+
+bool is_farther(const Candidate& left, const Candidate& right)
+{
+    return compare_candidates(&left, &right) > 0;
+}
+
+// Put a row of the batch among those held, with its distance instead of bounds; leave it out when no snapshot of this
+// scan sees it.
+void settle(IndexScanDesc scan, uint32 number)
+{
+    ScanState* state = state_of(scan);
+    Progress& now = state->now;
+    if (scan->xs_want_itup) look_ahead_from(scan, number);
+    Candidate candidate = now.batch.items[number];
+    double distance = 0;
+    reuse_page(scan->heapRelation, scan_heap(scan)->fetch, candidate.tid.block);
+    if (!heap_distance(scan, candidate.tid, &distance)) return;
+    candidate.value = candidate.upper = distance;
+    candidate.unsettled = false;
+    push_candidate(&now.held, candidate, state->context);
+    std::push_heap(now.held.items, now.held.items + now.held.count, is_farther);
+}
+
+Candidate* take_held(CandidateList* held)
+{
+    std::pop_heap(held->items, held->items + held->count, is_farther);
+    return &held->items[--held->count];
+}
+
+}  // namespace
+
+HeapReader* scan_heap(IndexScanDesc scan)
+{
+    ScanState* state = state_of(scan);
+    if (state->heap == nullptr) {
+        MemoryContext outer = MemoryContextSwitchTo(state->scan_context);
+        state->heap = open_heap_reader(scan->heapRelation, scan->indexRelation, scan->xs_snapshot);
+        MemoryContextSwitchTo(outer);
+    }
+    return state->heap;
+}
+
+void push_candidate(CandidateList* list, const Candidate& candidate, MemoryContext context)
+{
+    if (list->count == list->capacity) {
+        const uint32 capacity = list->capacity == 0 ? 64 : list->capacity * 2;
+        const Size bytes = sizeof(Candidate) * capacity;
+        list->items = static_cast<Candidate*>(list->items == nullptr ? MemoryContextAllocHuge(context, bytes)
+                                                                     : repalloc_huge(list->items, bytes));
+        list->capacity = capacity;
+    }
+    list->items[list->count++] = candidate;
+}
+
+void sort_candidates(CandidateList* list)
+{
+    for (uint32 i = 1; i < list->count; ++i) {
+        if (list->items[i].value < list->items[i - 1].value) {
+            qsort(list->items, list->count, sizeof(Candidate), compare_candidates);
+            return;
+        }
+    }
+}
+
+void take_results(IndexScanDesc scan, const SearchResults& found)
+{
+    ScanState* state = state_of(scan);
+    Progress& now = state->now;
+    const bool merges = merges_results(scan, found.header.kind);
+    if (!merges) now.batch.next = now.batch.count;
+    if (now.batch.count > 0) drop_emitted(&now.batch);
+    for (uint32 i = 0; i < found.count; ++i) {
+        const Result& result = found.results[i];
+        if (now.first_done && !add_tid(&now.returned, result.tid)) continue;
+        Candidate candidate;
+        if (!make_candidate(scan, result, found.header, &candidate)) continue;
+        if (found.places != nullptr) candidate.place = found.places[i];
+        const bool late = !now.arbitrary && candidate.value < now.floor;
+        if (late && !place_late_row(scan, &candidate)) continue;
+        push_candidate(&now.batch, candidate, state->context);
+    }
+    sort_candidates(&now.batch);
+    make_ready(&now, merges ? 0 : now.batch.count);
+    for (uint32 i = 0; i < now.held.count; ++i) now.held.items[i].place = no_place;  // it was of another answer
+    mark_unsettled(&now);
+}
+
+void choose_ready(IndexScanDesc scan, ResultKind kind, bool by_codes)
+{
+    Progress& now = state_of(scan)->now;
+    if (!merges_results(scan, kind)) return;
+    const uint32 count = now.batch.count;
+    if (now.exhausted) {
+        make_ready(&now, count);
+    } else if (by_codes) {
+        make_ready(&now, count < most_gathered() ? 0 : count / 2);
+    } else {
+        const uint64 missing = now.last_wanted > now.emitted ? now.last_wanted - now.emitted : 0;
+        make_ready(&now, static_cast<uint32>(Min(uint64{count}, missing)));
+    }
+}
+
+Candidate* next_in_order(IndexScanDesc scan)
+{
+    Progress& now = state_of(scan)->now;
+    for (;;) {
+        CHECK_FOR_INTERRUPTS();
+        const bool in_batch = now.batch.next < now.batch.ready;
+        // No row that is still to come is nearer than this; past the batch, others of the next one may be.
+        const double reached = in_batch ? now.batch.items[now.batch.next].value : now.boundary;
+        const bool last = !in_batch && now.exhausted;
+        if (now.held.count > 0 && (last || now.held.items[0].value <= reached)) return take_held(&now.held);
+        if (!in_batch) return nullptr;
+        const uint32 number = now.batch.next++;
+        if (!now.batch.items[number].unsettled) return &now.batch.items[number];
+        settle(scan, number);
+    }
+}
+
+void verify_candidate(IndexScanDesc scan, const Candidate& candidate)
+{
+    const Progress& now = state_of(scan)->now;
+    double truth = 0;
+    if (now.arbitrary || !heap_distance(scan, candidate.tid, &truth)) return;
+    const double tolerance = 1e-9 * Max(std::fabs(truth), std::fabs(candidate.value));
+    const bool is_bound = candidate.value < candidate.upper;
+    const bool right = is_bound ? candidate.value <= truth && truth <= candidate.upper
+                                : std::fabs(candidate.value - truth) <= tolerance;
+    if (right) return;
+    ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+                    errmsg("index \"%s\" returned a wrong distance for row (%u,%u): %.17g to %.17g, the row's own is "
+                           "%.17g",
+                           RelationGetRelationName(scan->indexRelation), candidate.tid.block, candidate.tid.offset,
+                           candidate.value, candidate.upper, truth)));
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,31 @@
+#include "postgres/scan/scan.h"
+
+namespace pgwarp
+{
+
+SearchResults read_search_reply(const EngineReply& reply)
+{
+    SearchResults out = {};
+    const uint64 results_at = MAXALIGN(sizeof(SearchReply)) + MAXALIGN(sizeof(uint32));
+    static_assert(sizeof(SearchReply) % 8 == 0);
+    if (reply.payload_bytes >= results_at) {
+        memcpy(&out.header, reply.payload, sizeof(SearchReply));
+        memcpy(&out.count, reply.payload + sizeof(SearchReply), sizeof(uint32));
+    }
+    if (out.header.query_count != 1 || reply.payload_bytes < results_at + sizeof(Result) * uint64{out.count}) {
+        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("pgwarp-engine sent a malformed reply to a search")));
+    }
+    const uint64 places_at = results_at + sizeof(Result) * uint64{out.count};
+    if (out.header.has_places != 0 && reply.payload_bytes < places_at + sizeof(uint64) * uint64{out.count}) {
+        ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("pgwarp-engine sent a malformed reply to a search")));
+    }
+    // A copy: what is done with a result may run a query of its own on this connection.
+    const uint64 end = out.header.has_places != 0 ? places_at + sizeof(uint64) * uint64{out.count} : places_at;
+    auto* copy = static_cast<char*>(palloc(Max(sizeof(Result), end - results_at)));
+    memcpy(copy, reply.payload + results_at, end - results_at);
+    out.results = reinterpret_cast<const Result*>(copy);
+    if (out.header.has_places != 0) out.places = reinterpret_cast<const uint64*>(copy + (places_at - results_at));
+    return out;
+}
+
+}  // namespace pgwarp

@@ -19,10 +19,29 @@ static const MethodDescriptor methods[] = {
     {clustering_method, "clustering", make_clustering_builder, make_clustering_searcher, nullptr, nullptr, nullptr},
 };
 
+static std::vector<const MethodDescriptor*>& registered()
+{
+    static std::vector<const MethodDescriptor*> others;
+    return others;
+}
+
+RegisteredMethod::RegisteredMethod(const MethodDescriptor& method) : method_(method)
+{
+    registered().push_back(&method);
+}
+
+RegisteredMethod::~RegisteredMethod()
+{
+    std::erase(registered(), &method_);
+}
+
 const MethodDescriptor* find_method(Method method)
 {
     for (const MethodDescriptor& descriptor : methods) {
         if (descriptor.method == method) return &descriptor;
+    }
+    for (const MethodDescriptor* descriptor : registered()) {
+        if (descriptor->method == method) return descriptor;
     }
     return nullptr;
 }

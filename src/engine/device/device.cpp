@@ -126,9 +126,11 @@ const MethodDescriptor& Device::require_method(const IndexShape& shape, MirrorDe
     const bool bits = shape.element == ElementType::bit;
     if (bits && shape.method != Method::exact && shape.method != Method::graph)
         throw BadRequest("this index method has no rows of bits");
-    // Bits are the CPU's whatever the device.
-    const MethodDescriptor* found = method(shape.method, bits ? MirrorDevice::cpu : on, on_cuda);
+    // Bits and lists are the CPU's whatever the device.
+    const bool cpu_only = bits || is_list(shape.element);
+    const MethodDescriptor* found = method(shape.method, cpu_only ? MirrorDevice::cpu : on, on_cuda);
     if (found == nullptr) throw BadRequest("this engine doesn't know the index method");
+    if (found->takes_lists != is_list(shape.element)) throw BadRequest("this index method has no rows of this kind");
     return *found;
 }
 

@@ -16,7 +16,7 @@ namespace
 void check_shapes(const IndexCheck& check)
 {
     const Directory& directory = *check.directory;
-    const AccessMethod& method = access_method_of(check.index);
+    const MethodDescription& method = access_method_of(check.index);
     if (check.meta.shape.method != method.method) {
         report_corruption(check.index, metapage_block, "the index is one of another access method");
     }

@@ -67,10 +67,10 @@ bool parse_options(int argc, char** argv, Options& options, int& exit_code)
     app.add_option(
            "--batch", options.batch_parts,
            "Instead: many searches at once: all, or some of join (lateral), filter (join with a filter that passes "
-           "10 %), search (knn_search), clients (prepared searches), partitions (one search over all), graph "
-           "(knn_graph)")
+           "10 %), search (knn_search), clients (prepared searches), partitions (one search over all), "
+           "knn_graph")
         ->delimiter(',')
-        ->check(CLI::IsMember({"all", "join", "filter", "search", "clients", "partitions", "graph"}));
+        ->check(CLI::IsMember({"all", "join", "filter", "search", "clients", "partitions", "knn_graph"}));
     app.add_option("--batch-queries", options.batch_queries, "With --batch: outer rows of a join, queries of one call")
         ->capture_default_str()
         ->check(CLI::PositiveNumber);

@@ -124,13 +124,15 @@ const MethodDescriptor* Device::method(Method method, MirrorDevice on, bool& on_
 const MethodDescriptor& Device::require_method(const IndexShape& shape, MirrorDevice on, bool& on_cuda) const
 {
     const bool bits = shape.element == ElementType::bit;
-    if (bits && shape.method != Method::exact && shape.method != Method::graph)
-        throw BadRequest("this index method has no rows of bits");
+    const MethodDescription* description = find_description(shape.method);
+    if (description != nullptr && !takes_elements(*description, shape.element))
+        throw BadRequest("this index method takes no rows of such elements");
     // Bits and lists are the CPU's whatever the device.
     const bool cpu_only = bits || is_list(shape.element);
     const MethodDescriptor* found = method(shape.method, cpu_only ? MirrorDevice::cpu : on, on_cuda);
     if (found == nullptr) throw BadRequest("this engine doesn't know the index method");
-    if (found->takes_lists != is_list(shape.element)) throw BadRequest("this index method has no rows of this kind");
+    if (found->takes_lists != is_list(shape.element))
+        throw BadRequest("this index method takes no rows of such elements");
     return *found;
 }
 

@@ -2,6 +2,7 @@
 #include "postgres/postgres_headers.h"
 
 #include "postgres/client/launcher.h"
+#include "postgres/client/message_fault.h"
 #include "postgres/executor/knn_batch.h"
 #include "postgres/executor/knn_filter.h"
 #include "postgres/executor/limit_hint.h"
@@ -10,6 +11,7 @@
 #include "postgres/planner/index_only_path.h"
 #include "postgres/planner/ordered_path.h"
 #include "postgres/settings.h"
+#include "postgres/storage/fault_point.h"
 
 extern "C" {
 PG_MODULE_MAGIC;
@@ -19,6 +21,8 @@ PGDLLEXPORT void _PG_init(void);
 // Define settings, hook into the executor, and start the launcher with the server when preloaded.
 void _PG_init(void)
 {
+    pgwarp::define_fault_settings();
+    pgwarp::define_message_fault_settings();
     pgwarp::define_settings();
     pgwarp::init_launcher();
     pgwarp::init_limit_hint();

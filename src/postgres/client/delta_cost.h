@@ -7,22 +7,6 @@
 namespace pgwarp
 {
 
-inline constexpr int delta_cost_capacity = 64;
-
-// In shared memory: the last measurements, of an index each.
-struct DeltaCostNote {
-    Oid database;
-    Oid index;
-    uint64 generation;
-    uint64 entries;  // of the delta logs, at that time
-    float cost;      // of a search without them
-};
-
-struct DeltaCostNotes {
-    DeltaCostNote notes[delta_cost_capacity];
-    int next;  // to be overwritten, when there is none of its index
-};
-
 // Notes what an answer says; costs next to nothing while it says what it said before. A negative cost is not known yet.
 void note_delta_cost(Relation index, const MetaPage& meta, const uint64* ends, float cost);
 

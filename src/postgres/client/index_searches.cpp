@@ -1,7 +1,7 @@
 #include "postgres/client/index_searches.h"
 
+#include "postgres/client/connection.h"
 #include "postgres/client/remembered_indexes.h"
-#include "postgres/client/request.h"
 #include "postgres/settings.h"
 
 namespace pgwarp

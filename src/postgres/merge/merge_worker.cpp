@@ -1,10 +1,9 @@
 #include "postgres/merge/merge_worker.h"
 
 #include "postgres/am/methods.h"
-#include "postgres/client/launcher.h"
-#include "postgres/client/loader.h"
 #include "postgres/client/loader_worker.h"
 #include "postgres/client/shared_slot.h"
+#include "postgres/client/worker.h"
 #include "postgres/merge/merge.h"
 #include "postgres/settings.h"
 

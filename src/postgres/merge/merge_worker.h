@@ -3,7 +3,7 @@
 // none comes.
 #pragma once
 
-#include "postgres/client/loader.h"
+#include "postgres/client/index_state.h"
 
 namespace pgwarp
 {

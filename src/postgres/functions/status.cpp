@@ -1,5 +1,6 @@
 // SQL functions about the engine: pgwarp_status_engine(), pgwarp_prewarm(regclass), pgwarp_release(regclass).
 #include "postgres/am/methods.h"
+#include "postgres/am/owned_index.h"
 #include "postgres/client/loader.h"
 #include "postgres/client/remembered_indexes.h"
 #include "postgres/client/request.h"
@@ -140,28 +141,6 @@ bool may_see_index(const MirrorKey& key)
            pg_attribute_aclcheck_all(table, GetUserId(), ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK;
 }
 
-}  // namespace
-
-Relation open_owned_index(Oid oid, LOCKMODE lock)
-{
-    Relation index = relation_open(oid, lock);
-    access_method_of(index);
-#if PG_VERSION_NUM >= 160000
-    const bool owner = object_ownercheck(RelationRelationId, oid, GetUserId());
-#else
-    const bool owner = pg_class_ownercheck(oid, GetUserId());
-#endif
-    if (!owner) aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, RelationGetRelationName(index));
-    if (RELATION_IS_OTHER_TEMP(index)) {
-        ereport(ERROR,
-                (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("cannot access temporary indexes of other sessions")));
-    }
-    return index;
-}
-
-namespace
-{
-
 constexpr int most_load_tries = 3;
 
 // The resident mirror of the index, or nullptr.
@@ -174,8 +153,7 @@ const MirrorStatus* find_mirror(StatusReply* status, const MirrorKey& key)
     return nullptr;
 }
 
-}  // namespace
-
+// Brings the mirror up to date without a search. Returns its bytes.
 uint64 load_mirror(Relation index, const IndexState& state)
 {
     // A search, because the answer to it says what the mirror lacks.
@@ -201,6 +179,8 @@ uint64 load_mirror(Relation index, const IndexState& state)
     pfree(query);
     return mirror != nullptr ? mirror->bytes : 0;
 }
+
+}  // namespace
 
 }  // namespace pgwarp
 

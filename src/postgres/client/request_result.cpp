@@ -1,4 +1,4 @@
-#include "postgres/client/request.h"
+#include "postgres/client/request_result.h"
 
 namespace pgwarp
 {

@@ -1,9 +1,12 @@
-// What changed since an index was built: delta entries and tombstones, sent to its mirror.
-#include "postgres/client/delta_progress.h"
-#include "postgres/client/mirror_load.h"
+#include "postgres/client/delta_push.h"
 
-#include "postgres/storage/delta_log.h"
+#include "postgres/client/delta_progress.h"
+#include "postgres/storage/stored_value.h"
 #include "postgres/storage/tombstones.h"
+
+extern "C" {
+#include "access/xact.h"
+}
 
 namespace pgwarp
 {
@@ -14,6 +17,7 @@ namespace
 constexpr uint64 message_bytes = 1U << 20;
 constexpr uint32 values_per_message = 64 * 1024;  // bitmap words or ordinals
 constexpr uint32 unawaited_bytes = 32 * 1024;     // of entries that the engine adds before it reads on
+constexpr int most_pushed_rows = 32;              // of a transaction; more go in larger messages, before a search
 
 // Entries of one log, on their way.
 struct DeltaBatch {
@@ -112,6 +116,17 @@ LoadOutcome send_dead_entries(Relation index, const IndexState& state, LoadTombs
     return outcome;
 }
 
+// Whether the transaction has inserted few rows so far, this one included.
+bool among_the_first_rows()
+{
+    static TransactionId transaction = InvalidTransactionId;
+    static int rows = 0;
+    const TransactionId present = GetTopTransactionIdIfAny();
+    if (present != transaction) rows = 0;
+    transaction = present;
+    return ++rows <= most_pushed_rows;
+}
+
 }  // namespace
 
 LoadOutcome send_delta(Relation index, const IndexState& state, const uint64 have[delta_log_count])
@@ -141,12 +156,12 @@ LoadOutcome send_delta(Relation index, const IndexState& state, const uint64 hav
     return outcome;
 }
 
-void send_news(Relation index, const IndexState& state)
+void push_delta(Relation index, const IndexState& state)
 {
     const uint64 row_bytes = sizeof(Tid) + sizeof(float) * state.meta.shape.dimensions;
     uint64 have[delta_log_count];
-    if (!claim_delta_news(mirror_key(index, state.meta), state.delta_end, unawaited_bytes / row_bytes, have)) return;
-    MemoryContext sending = AllocSetContextCreate(CurrentMemoryContext, "pgwarp news", ALLOCSET_DEFAULT_SIZES);
+    if (!claim_delta(mirror_key(index, state.meta), state.delta_end, unawaited_bytes / row_bytes, have)) return;
+    MemoryContext sending = AllocSetContextCreate(CurrentMemoryContext, "pgwarp delta", ALLOCSET_DEFAULT_SIZES);
     MemoryContext outer = MemoryContextSwitchTo(sending);
     (void)send_delta(index, state, have);
     MemoryContextSwitchTo(outer);
@@ -170,6 +185,27 @@ LoadOutcome send_tombstones(Relation index, const IndexState& state)
     }
     pfree(ordinals);
     return outcome;
+}
+
+void push_inserted_row(Relation index, const MetaPage& meta, const DeltaPlace& place, ItemPointer tid,
+                       const char* stored)
+{
+    if (RelationUsesLocalBuffers(index) || !among_the_first_rows()) return;
+    const MirrorKey key = mirror_key(index, meta);
+    if (!claim_inserted_row(key, place.log, place.ordinal) || !join_engine()) return;
+    const Size vector_bytes = sizeof(float) * meta.shape.dimensions;
+    const Size bytes = sizeof(LoadDeltaRequest) + sizeof(Tid) + vector_bytes;
+    char* message = static_cast<char*>(palloc0(bytes));
+    auto* request = reinterpret_cast<LoadDeltaRequest*>(message);
+    request->key = key;
+    request->first = place.ordinal;
+    request->log = place.log;
+    request->count = 1;
+    const Tid row = {ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), 0};
+    memcpy(message + sizeof(LoadDeltaRequest), &row, sizeof(row));
+    decode_stored_value(meta.shape, stored, reinterpret_cast<float*>(message + sizeof(LoadDeltaRequest) + sizeof(Tid)));
+    post_request(MessageType::load_delta, message, static_cast<uint32>(bytes));
+    pfree(message);
 }
 
 }  // namespace pgwarp

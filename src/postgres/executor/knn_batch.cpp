@@ -4,6 +4,7 @@
 #include "postgres/am/element_type.h"
 #include "postgres/client/index_state.h"
 #include "postgres/executor/custom_scan.h"
+#include "postgres/executor/knn_batch_plan.h"
 #include "postgres/executor/knn_cache.h"
 #include "postgres/scan/query_value.h"
 #include "postgres/settings.h"
@@ -497,7 +498,6 @@ void explain(CustomScanState* node, List*, ExplainState* explanation)
 
 }  // namespace
 
-bool knn_batch_plans_are_checked = false;
 const CustomScanMethods knn_batch_scan_methods = {"KnnBatch", create_state};
 
 bool is_knn_batch(const PlanState* node)

@@ -2,7 +2,7 @@
 
 #include "postgres/am/index_options.h"
 #include "postgres/client/index_searches.h"
-#include "postgres/scan/scan.h"
+#include "postgres/scan/search_start.h"
 
 extern "C" {
 #include "nodes/memnodes.h"
@@ -19,10 +19,6 @@ constexpr uint32 few_short_rows = 8;  // of scans that looked: one short of rows
 constexpr double filters_most = 2;    // rows taken for each that the LIMIT asks for, from which on filters run ahead
 constexpr double depth_margin = 1.3;  // beyond what scans usually take: most then need no row that wasn't filtered
 
-// The cache whose batch the engine works on ahead. At most one reply is on its way: it is taken before
-// another request is sent.
-KnnCache* begun_cache = nullptr;
-
 // The caches of one query. Found by the callback that the query's memory carries, and gone with it.
 struct QueryCaches {
     MemoryContextCallback anchor;
@@ -32,7 +28,7 @@ struct QueryCaches {
 void forget_query(void* argument)
 {
     for (KnnCache* cache = static_cast<QueryCaches*>(argument)->first; cache != nullptr; cache = cache->next) {
-        if (begun_cache == cache) begun_cache = nullptr;
+        drop_next_batch(cache);
     }
 }
 
@@ -94,20 +90,20 @@ void count_answers(KnnCache* cache, const BatchAnswer* found, uint32 count)
     cache->counts.queries += count;
 }
 
-PlanSearch plan_of(const KnnCache& cache)
+SearchStyle style_of(const KnnCache& cache)
 {
-    return cache.is_filtered ? plan_placed_search : plan_placed_rungs;
+    return {cache.is_filtered ? prepare_normal_search : prepare_rungs, true};
 }
 
 BatchQueries make_queries(const KnnCache* cache, const float* vectors, uint32 count, uint32 wanted)
 {
-    return {cache->index, plan_of(*cache), wanted, vectors, count, cache->dimensions};
+    return {cache->index, style_of(*cache), wanted, vectors, count, cache->dimensions};
 }
 
 // Search for queries [first, first + count) of the batch.
 void search_queries(KnnCache* cache, uint32 first, uint32 count, uint32 wanted)
 {
-    keep_next_batches();
+    keep_begun_batch();
     MemoryContext outer = MemoryContextSwitchTo(cache->context);
     const float* vectors = cache->queries + uint64{first} * cache->dimensions;
     const BatchAnswer* found = search_batch(make_queries(cache, vectors, count, wanted));
@@ -124,7 +120,7 @@ void search_together(KnnCache* caches, uint32 count)
     auto* searches = static_cast<IndexSearch*>(palloc0(sizeof(IndexSearch) * count));
     for (uint32 i = 0; i < count; ++i) searches[i] = {caches[i].index, caches[i].wanted, nullptr};
     IndexSearchCounts counts = {};
-    search_indexes(plan_of(first), searches, count, first.metric, first.queries, first.count, first.dimensions,
+    search_indexes(style_of(first), searches, count, first.metric, first.queries, first.count, first.dimensions,
                    &counts);
     for (uint32 i = 0; i < count; ++i) caches[i].answers = searches[i].answers;
     first.counts.requests += counts.requests;
@@ -255,7 +251,7 @@ void reset_knn_cache(KnnCache* cache)
 void fill_knn_caches(KnnCache* caches, uint32 count)
 {
     if (count == 0 || caches[0].count == 0) return;
-    keep_next_batches();
+    keep_begun_batch();
     for (uint32 i = 0; i < count; ++i) {
         caches[i].wanted = caches[i].next_wanted;
         caches[i].settings = current_settings(&caches[i]);
@@ -272,11 +268,8 @@ void fill_knn_caches(KnnCache* caches, uint32 count)
 
 void begin_next_batch(KnnCache* cache, const float* vectors, uint32 count, BatchAhead* ahead, MemoryContext context)
 {
-    keep_next_batches();
     cache->ahead = ahead;
-    cache->ahead_context = context;
     cache->ahead_settings = current_settings(cache);
-    begun_cache = cache;
     MemoryContext outer = MemoryContextSwitchTo(context);
     begin_batch(make_queries(cache, vectors, count, cache->next_wanted), ahead);
     MemoryContextSwitchTo(outer);
@@ -286,29 +279,22 @@ uint32 most_queries_ahead(const KnnCache& cache)
 {
     const IndexState state = read_index_state(cache.index);
     SearchRequest request = {};
-    if (!index_is_empty(state)) plan_of(cache)(cache.index, state, cache.next_wanted, &request);
+    if (!index_is_empty(state)) {
+        (cache.is_filtered ? plan_normal_search : plan_rungs)(cache.index, state, cache.next_wanted, &request);
+        ask_for_places(cache.index, &request);
+    }
     return queries_per_request(cache.dimensions, request);
 }
 
 void drop_next_batch(KnnCache* cache)
 {
+    drop_begun_batch(cache->ahead);
     cache->ahead = nullptr;
-    if (begun_cache == cache) begun_cache = nullptr;
-}
-
-void keep_next_batches()
-{
-    KnnCache* cache = begun_cache;
-    begun_cache = nullptr;
-    if (cache == nullptr) return;
-    MemoryContext outer = MemoryContextSwitchTo(cache->ahead_context);
-    finish_batch(cache->ahead);
-    MemoryContextSwitchTo(outer);
 }
 
 bool take_next_batch(KnnCache* cache)
 {
-    keep_next_batches();
+    keep_begun_batch();
     const BatchAhead* ahead = cache->ahead;
     cache->ahead = nullptr;
     if (ahead->answers == nullptr || !are_current(cache, cache->ahead_settings)) {

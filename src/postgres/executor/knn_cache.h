@@ -5,7 +5,6 @@
 #pragma once
 
 #include "numeric/metric.h"
-#include "postgres/client/batch_search.h"
 #include "postgres/executor/answer_filter.h"
 #include "postgres/scan/heap_prefetch.h"
 #include "protocol/parameters.h"
@@ -37,7 +36,7 @@ struct SearchSettings {
 };
 
 // One index's answers for the rows of a batch. Owned by its KnnBatch node; in its memory.
-struct KnnCache {
+struct KnnCache : JoinAnswers {
     const EState* executor;  // only its scans may look
     Relation index;
     Metric metric;
@@ -53,11 +52,9 @@ struct KnnCache {
     uint32 least_wanted;
     bool is_filtered;   // below the LIMIT: searches are as deep as they are asked to be, not rung by rung
     BatchAhead* ahead;  // the batch after this one, if it was begun
-    MemoryContext ahead_context;
     SearchSettings ahead_settings;
     uint32 used;  // rows of this batch that were looked up, and how many of them needed more
     uint32 short_rows;
-    uint32 taken;               // rows that the current scan took
     uint32 most_taken;          // by any scan of this batch
     uint64 sum_taken;           // by all of them
     const BatchAnswer* taking;  // the answer whose rows the current scan takes
@@ -88,8 +85,6 @@ void begin_next_batch(KnnCache* cache, const float* vectors, uint32 count, Batch
 uint32 most_queries_ahead(const KnnCache& cache);
 // Gives up a batch that was begun.
 void drop_next_batch(KnnCache* cache);
-// Takes the reply that is on its way, if any: another request would throw it away.
-void keep_next_batches();
 // As fill_knn_caches(), for a batch that was begun. False when its answers are gone; they were searched for anew.
 bool take_next_batch(KnnCache* cache);
 

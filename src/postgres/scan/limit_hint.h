@@ -5,14 +5,12 @@
 #include "postgres/postgres_headers.h"
 
 extern "C" {
+#include "access/genam.h"
 #include "nodes/execnodes.h"
 }
 
 namespace pgwarp
 {
-
-// Installs the executor's hooks. Called by _PG_init.
-void init_limit_hint();
 
 struct FilteredScan;
 struct PartitionSearch;
@@ -52,5 +50,9 @@ int64 rows_for_limit(const LimitHint& hint);
 
 // Rows that the node is asked for at most, now, as ExecSetTupleBound() takes them; -1 when there is no such number.
 int64 tuples_needed(const TupleBound& bound);
+
+// Gives the scan of a pgwarp index the hint about the plan above it, before the first row is fetched. Without the call
+// the scan has no hint.
+void give_hint(IndexScanDesc scan, const LimitHint& hint);
 
 }  // namespace pgwarp

@@ -1,8 +1,8 @@
-#include "postgres/executor/read_ahead.h"
+#include "postgres/planner/read_ahead.h"
 
-#include "postgres/executor/custom_scan.h"
+#include "postgres/executor/evaluate_ahead.h"
 #include "postgres/executor/knn_batch.h"
-#include "postgres/planner/expression_walk.h"
+#include "postgres/expression_walk.h"
 
 extern "C" {
 #include "catalog/pg_proc.h"
@@ -15,53 +15,6 @@ namespace pgwarp
 
 namespace
 {
-
-bool may_raise_or_change(Oid function, void*)
-{
-    return !get_func_leakproof(function) || func_volatile(function) != PROVOLATILE_IMMUTABLE;
-}
-
-// The kinds of nodes of which such an expression may consist. A node that isn't listed may raise an error.
-bool is_harmless(Node* node)
-{
-    switch (nodeTag(node)) {
-        case T_Var:
-            return castNode(Var, node)->varattno > 0 && castNode(Var, node)->varlevelsup == 0;
-        case T_Param:
-            return castNode(Param, node)->paramkind == PARAM_EXTERN;
-        case T_ArrayExpr:
-            return !castNode(ArrayExpr, node)->multidims;
-        case T_Const:
-        case T_List:
-        case T_RelabelType:
-        case T_CollateExpr:
-        case T_BoolExpr:
-        case T_BooleanTest:
-        case T_NullTest:
-        case T_CaseExpr:
-        case T_CaseWhen:
-        case T_CaseTestExpr:
-        case T_CoalesceExpr:
-            return true;
-        case T_FuncExpr:
-            return !castNode(FuncExpr, node)->funcretset &&
-                   !check_functions_in_node(node, may_raise_or_change, nullptr);
-        case T_OpExpr:
-            return !castNode(OpExpr, node)->opretset && !check_functions_in_node(node, may_raise_or_change, nullptr);
-        case T_DistinctExpr:
-        case T_NullIfExpr:
-        case T_ScalarArrayOpExpr:
-            return !check_functions_in_node(node, may_raise_or_change, nullptr);
-        default:
-            return false;
-    }
-}
-
-bool is_harmful(Node* node, void* context)
-{
-    if (node == nullptr) return false;
-    return !is_harmless(node) || walk_expression(node, is_harmful, context);
-}
 
 struct Reading {
     ReadingPlace place;
@@ -258,11 +211,6 @@ bool plan_tells(const Reading& reading, const Plan* plan)
 
 }  // namespace
 
-bool may_evaluate_ahead(Node* expression)
-{
-    return !is_harmful(expression, nullptr);
-}
-
 bool may_read_ahead(const ReadingPlace& place, const Plan* plan)
 {
     return !plan_tells({place, true}, plan);
@@ -274,6 +222,13 @@ bool reads_all_first(const Plan* plan)
     if (!IsA(plan, Agg)) return false;
     const AggStrategy strategy = reinterpret_cast<const Agg*>(plan)->aggstrategy;
     return strategy == AGG_PLAIN || strategy == AGG_HASHED;
+}
+
+bool has_executor_parameter(Node* node, void* context)
+{
+    if (node == nullptr) return false;
+    if (IsA(node, Param) && castNode(Param, node)->paramkind == PARAM_EXEC) return true;
+    return walk_expression(node, has_executor_parameter, context);
 }
 
 }  // namespace pgwarp

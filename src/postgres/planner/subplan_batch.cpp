@@ -1,9 +1,10 @@
-#include "postgres/executor/subplan_batch.h"
+#include "postgres/planner/subplan_batch.h"
 
 #include "postgres/executor/knn_batch.h"
-#include "postgres/executor/read_ahead.h"
-#include "postgres/executor/subplan_search.h"
-#include "postgres/planner/expression_walk.h"
+#include "postgres/expression_walk.h"
+#include "postgres/planner/knn_batch_path.h"
+#include "postgres/planner/read_ahead.h"
+#include "postgres/planner/subplan_search.h"
 #include "postgres/settings.h"
 
 extern "C" {

@@ -1,12 +1,10 @@
-#include "postgres/executor/limit_hint.h"
-
-#include <cmath>
+#include "postgres/executor/plan_hints.h"
 
 #include "postgres/executor/knn_batch.h"
 #include "postgres/executor/knn_filter.h"
-#include "postgres/executor/partition_search.h"
+#include "postgres/executor/knn_partitions.h"
 #include "postgres/executor/scan_watch.h"
-#include "postgres/planner/expression_walk.h"
+#include "postgres/expression_walk.h"
 
 extern "C" {
 #include "executor/executor.h"
@@ -22,8 +20,6 @@ namespace
 
 ExecutorStart_hook_type previous_executor_start = nullptr;
 ExecutorRun_hook_type previous_executor_run = nullptr;
-
-constexpr double lowest_rate = 1e-9;
 
 // Note that only a share of a node's rows reaches the LIMIT.
 void note_dropped_rows(LimitHint* hint, double share)
@@ -120,7 +116,7 @@ void hint_below_custom_scan(PlanState* node, LimitHint* hint)
         limit_knn_filter(node, hint);
     } else if (PartitionSearch* partitions = partition_search_of(node)) {
         if (hint->limit != nullptr) hint->partitions = partitions;
-        limit_partition_search(partitions, hint->bound);
+        limit_knn_partitions(node, hint->bound);
     } else if (is_knn_batch(node)) {
         note_dropped_rows(hint, 1.0);  // it reads ahead, too
     } else {
@@ -240,37 +236,12 @@ void run_executor(QueryDesc* query, ScanDirection direction, uint64 count, bool 
 
 }  // namespace
 
-void init_limit_hint()
+void init_plan_hints()
 {
     previous_executor_start = ExecutorStart_hook;
     ExecutorStart_hook = start_executor;
     previous_executor_run = ExecutorRun_hook;
     ExecutorRun_hook = run_executor;
-}
-
-int64 limit_hint_rows(const LimitHint& hint)
-{
-    if (hint.limit == nullptr || hint.limit->noCount || hint.limit->lstate == LIMIT_INITIAL) return 0;
-    // WITH TIES reads one row more, the first that is no tie.
-    const int64 one_more = hint.limit->limitOption == LIMIT_OPTION_WITH_TIES ? 1 : 0;
-    const int64 rows = hint.limit->count + hint.limit->offset + one_more;
-    return rows > 0 ? rows : 0;
-}
-
-int64 rows_for_limit(const LimitHint& hint)
-{
-    const auto rows = static_cast<double>(limit_hint_rows(hint));
-    if (rows <= 0) return 0;
-    return static_cast<int64>(
-        Min(std::ceil(rows / Max(hint.pass_rate, lowest_rate)), static_cast<double>(PG_INT64_MAX / 2)));
-}
-
-int64 tuples_needed(const TupleBound& bound)
-{
-    const LimitState* limit = bound.limit;
-    if (limit == nullptr || limit->noCount || limit->lstate == LIMIT_INITIAL) return -1;
-    if (limit->limitOption == LIMIT_OPTION_WITH_TIES) return -1;
-    return limit->count + limit->offset;  // negative where it overflows: no bound either
 }
 
 }  // namespace pgwarp

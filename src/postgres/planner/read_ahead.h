@@ -1,5 +1,5 @@
-// What may be evaluated ahead: for a row that PostgreSQL may never reach, or before what it does with an earlier row.
-// That is asked of expressions, and of the part of a finished plan whose rows are to be read ahead.
+// Which part of a finished plan may be read ahead: evaluated for rows that PostgreSQL may never reach, or before what
+// it does with an earlier row.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -12,11 +12,6 @@ extern "C" {
 namespace pgwarp
 {
 
-// Whether an expression, or a list of them that AND joins, raises no error whatever its row holds, has no effects, and
-// gives the same value whenever it is evaluated: columns, constants, a statement's parameters, and immutable functions
-// of these that are leakproof, which PostgreSQL defines as raising no error about their arguments.
-bool may_evaluate_ahead(Node* expression);
-
 // Where a plan is that is to be read ahead.
 struct ReadingPlace {
     const PlannedStmt* statement;
@@ -28,6 +23,9 @@ struct ReadingPlace {
 // effects or depends on when it is evaluated, and no row is locked or changed. Where PostgreSQL may not want all rows,
 // nothing raises an error either. What is done by the time of the first row, such as all below a sort, does not count.
 bool may_read_ahead(const ReadingPlace& place, const Plan* plan);
+
+// Whether an expression depends on what other parts of the plan compute. `context` is unused: it is a walker too.
+bool has_executor_parameter(Node* node, void* context);
 
 // Whether all is read of what is below a sort, a hash table or an aggregate over all rows, before its first row comes.
 bool reads_all_first(const Plan* plan);

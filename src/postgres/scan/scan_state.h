@@ -1,13 +1,13 @@
-// The state of one index scan.
+// The state of one index scan, and the functions of the files that share it.
 #pragma once
 
 #include "postgres/am/methods.h"
 #include "postgres/am/tid_set.h"
-#include "postgres/client/loader.h"
-#include "postgres/executor/knn_cache.h"
-#include "postgres/executor/limit_hint.h"
-#include "postgres/scan/filtered_scan.h"
+#include "postgres/client/index_state.h"
 #include "postgres/scan/heap_distance.h"
+#include "postgres/scan/limit_hint.h"
+#include "postgres/scan/prefetched_answers.h"
+#include "postgres/scan/search_reply.h"
 
 extern "C" {
 #include "access/relscan.h"
@@ -47,10 +47,10 @@ struct Progress {
     bool first_done;    // `returned` holds what was offered
     Metric metric;
     uint32 dimensions;
-    float* query;     // as the operator sees it
-    float* sent;      // as the engine wants it
-    uint32 wanted;    // rows that the next search is for
-    KnnCache* ahead;  // whose answers were fetched ahead, or null
+    float* query;        // as the operator sees it
+    float* sent;         // as the engine wants it
+    uint32 wanted;       // rows that the next search is for
+    JoinAnswers* ahead;  // of the join that answered, or null
     uint64 generation;
     uint64 batch_generation;   // of the index when the rows of the batch were searched
     uint64 tombstone_version;  // that they were searched with
@@ -83,52 +83,19 @@ struct ScanState {
     Progress now;
 };
 
-// Gives the scan of a pgwarp index the hint about the plan above it, before the first row is fetched. Without the call
-// the scan has no hint.
-void give_hint(IndexScanDesc scan, const LimitHint& hint);
-
-// The answers of the k-NN join that the scan is part of: those to its current row. Null when there are none.
-KnnCache* scan_knn_cache(IndexScanDesc scan);
+// Whether the scan sees what the statement that it is part of sees; only then answers fetched ahead are for it.
+bool scans_for_statement(IndexScanDesc scan);
 
 // scan_fetch.cpp: fills now.batch with rows not offered yet; false when there are none.
 bool fetch_batch(IndexScanDesc scan);
-// Rows that the first search of a scan is for.
-uint32 first_wanted(const LimitHint& hint);
 
-// filtered_scan.cpp: below a KnnFilter
+// search_depth.cpp: below a KnnFilter
 // Chooses whether the scan's first search is exact, and its number of rows.
 void choose_first_search(IndexScanDesc scan, const IndexState& state);
 // Chooses the next search, after one of whose rows too few passed.
 void choose_next_search(IndexScanDesc scan);
 // Describes the row that the scan is about to return to its KnnFilter.
 void describe_row(IndexScanDesc scan, const Candidate& candidate);
-
-// search_plan.cpp
-// Describes a method's own search for `wanted` rows: how many results, with which effort and settings.
-void plan_normal_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
-// Describes the search of the rungs on which the first `wanted` rows of the query's sequence lie (protocol/rungs.h), as
-// far as the method has one; else the same as plan_normal_search().
-void plan_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
-// Whether searches of these results go rung by rung.
-bool has_rungs(const AccessMethod& method, ResultKind kind);
-// What a result says of its row's distance. bound_width: of the reply.
-Candidate make_bounded(const Result& result, ResultKind kind, double bound_width);
-
-// The same for an index with included columns, whose results are to tell their places.
-void plan_placed_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
-void plan_placed_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
-void ask_for_places(Relation index, SearchRequest* request);
-
-// search_reply.cpp
-struct SearchResults {
-    SearchReply header;
-    uint32 count;
-    const Result* results;
-    const uint64* places;  // of the results, or null
-    uint32 dropped;        // results that aren't there because the scan's filter wouldn't let them through
-};
-// The results of a reply to a search with one query, palloc'ed.
-SearchResults read_search_reply(const EngineReply& reply);
 
 // scan_results.cpp
 // Turns the results of a search into the next batch, in order of value, without what was offered before. Rows of

@@ -1,8 +1,10 @@
 // The planner's side of KnnPartitions: put above each ordered union of index scans of ours.
+#include "postgres/planner/knn_partitions_path.h"
+
 #include "postgres/am/methods.h"
-#include "postgres/executor/custom_scan.h"
-#include "postgres/executor/knn_filter.h"
-#include "postgres/executor/partition_search.h"
+#include "postgres/executor/knn_partitions.h"
+#include "postgres/planner/custom_path.h"
+#include "postgres/planner/knn_filter_path.h"
 #include "postgres/settings.h"
 
 extern "C" {
@@ -45,20 +47,20 @@ Plan* find_merge_append(Plan* child)
     return projects ? outerPlan(child) : child;
 }
 
-Plan* plan_partition_search(PlannerInfo*, RelOptInfo*, CustomPath* path, List* targets, List*, List* plans)
+Plan* plan_knn_partitions(PlannerInfo*, RelOptInfo*, CustomPath* path, List* targets, List*, List* plans)
 {
     List* merge = list_make1(find_merge_append(static_cast<Plan*>(linitial(plans))));
-    return make_custom_plan(path, targets, merge, NIL, NIL, &partition_search_scan_methods);
+    return make_custom_plan(path, targets, merge, NIL, NIL, &knn_partitions_scan_methods);
 }
 
-const CustomPathMethods path_methods = {"KnnPartitions", plan_partition_search, nullptr};
+const CustomPathMethods path_methods = {"KnnPartitions", plan_knn_partitions, nullptr};
 
 // The path with KnnPartitions above the union, or the path itself.
-Path* with_partition_search(Path* path)
+Path* with_knn_partitions(Path* path)
 {
     if (IsA(path, ProjectionPath)) {
         auto* projection = reinterpret_cast<ProjectionPath*>(path);
-        Path* below = with_partition_search(projection->subpath);
+        Path* below = with_knn_partitions(projection->subpath);
         if (below == projection->subpath) return path;
         auto* copy = makeNode(ProjectionPath);
         *copy = *projection;
@@ -75,21 +77,21 @@ void add_upper_paths(PlannerInfo* root, UpperRelationKind stage, RelOptInfo* inp
     if (previous_hook != nullptr) previous_hook(root, stage, input, output, extra);
     if (stage != UPPERREL_ORDERED || !setting_knn_batch) return;
     ListCell* cell;
-    foreach (cell, output->pathlist) lfirst(cell) = with_partition_search(static_cast<Path*>(lfirst(cell)));
+    foreach (cell, output->pathlist) lfirst(cell) = with_knn_partitions(static_cast<Path*>(lfirst(cell)));
 }
 
 }  // namespace
 
-Path* path_below_partition_search(const Path* path)
+Path* path_below_knn_partitions(const Path* path)
 {
     if (!IsA(path, CustomPath)) return nullptr;
     const auto* custom = reinterpret_cast<const CustomPath*>(path);
     return custom->methods == &path_methods ? static_cast<Path*>(linitial(custom->custom_paths)) : nullptr;
 }
 
-void init_partition_search()
+void init_knn_partitions()
 {
-    RegisterCustomScanMethods(&partition_search_scan_methods);
+    RegisterCustomScanMethods(&knn_partitions_scan_methods);
     previous_hook = create_upper_paths_hook;
     create_upper_paths_hook = add_upper_paths;
 }

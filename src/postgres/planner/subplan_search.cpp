@@ -1,9 +1,10 @@
-#include "postgres/executor/subplan_search.h"
+#include "postgres/planner/subplan_search.h"
 
 #include "postgres/am/methods.h"
-#include "postgres/executor/custom_scan.h"
-#include "postgres/executor/read_ahead.h"
-#include "postgres/planner/expression_walk.h"
+#include "postgres/executor/evaluate_ahead.h"
+#include "postgres/expression_walk.h"
+#include "postgres/planner/knn_batch_path.h"
+#include "postgres/planner/read_ahead.h"
 
 extern "C" {
 #include "optimizer/optimizer.h"

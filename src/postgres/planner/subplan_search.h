@@ -2,7 +2,7 @@
 // sub-plan is evaluated.
 #pragma once
 
-#include "postgres/executor/knn_batch.h"
+#include "postgres/executor/knn_batch_plan.h"
 
 extern "C" {
 #include "nodes/plannodes.h"

@@ -44,7 +44,7 @@ bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer t
         }
         const DeltaPlace place = append_delta(index, meta, tid, value, bytes);
         push_inserted_row(index, meta, place, tid, value);
-        if ((place.ordinal + 1) % entries_between_thoughts == 0) consider_merge(index, read_index_state(index));
+        if ((place.ordinal + 1) % merge_check_interval == 0) consider_merge(index, read_index_state(index));
     }
     pfree(value);
     return false;

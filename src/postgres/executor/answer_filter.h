@@ -1,6 +1,6 @@
 // A scan's filter, evaluated ahead for the answers of a k-NN join: for the candidates of a whole batch, in the order of
 // the table's pages, for each row once in a statement. The scan is then offered what the filter keeps, and evaluates it
-// again. Only filters that say the same of a row whenever they are asked, and raise no error (read_ahead.h).
+// again. Only filters that say the same of a row whenever they are asked, and raise no error (evaluate_ahead.h).
 #pragma once
 
 #include "postgres/scan/prefetched_answers.h"

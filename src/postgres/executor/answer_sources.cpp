@@ -1,6 +1,6 @@
 #include "postgres/executor/answer_sources.h"
 
-#include "postgres/executor/knn_cache.h"
+#include "postgres/executor/answer_cache.h"
 #include "postgres/executor/partition_search.h"
 
 namespace pgwarp
@@ -11,7 +11,7 @@ namespace
 
 bool join_shape(const EState* executor, Relation index, Metric* metric, uint32* dimensions)
 {
-    const KnnCache* cache = find_knn_cache(executor, index);
+    const AnswerCache* cache = find_answer_cache(executor, index);
     if (cache == nullptr) return false;
     *metric = cache->metric;
     *dimensions = cache->dimensions;
@@ -25,16 +25,16 @@ JoinAnswers* find_join(const EState* executor, Relation index, const ScanQuery& 
 
 const BatchAnswer* take(JoinAnswers* answers, const AnsweredScan& scan, uint32* wanted)
 {
-    auto* cache = static_cast<KnnCache*>(answers);
-    const BatchAnswer* answer = take_knn_answer(cache, scan);
+    auto* cache = static_cast<AnswerCache*>(answers);
+    const BatchAnswer* answer = take_cached_answer(cache, scan);
     *wanted = cache->wanted;
     return answer;
 }
 
 const BatchAnswer* deepen(JoinAnswers* answers, const AnsweredScan& scan, const ScanQuery& query, uint32 wanted)
 {
-    auto* cache = static_cast<KnnCache*>(answers);
-    return answers_query(cache, query.vector, query.dimensions) ? deepen_knn_answer(cache, scan, wanted) : nullptr;
+    auto* cache = static_cast<AnswerCache*>(answers);
+    return answers_query(cache, query.vector, query.dimensions) ? deepen_cached_answer(cache, scan, wanted) : nullptr;
 }
 
 }  // namespace

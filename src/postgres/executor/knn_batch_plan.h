@@ -11,8 +11,8 @@ namespace pgwarp
 {
 
 // The content of the plan node. custom_exprs: the query vector over the outer row, LIMIT and OFFSET, all of which raise
-// no error (read_ahead.h). custom_private: the indexes' oids, whether rows are filtered below the LIMIT, and whether
-// each row is to be read by itself.
+// no error (evaluate_ahead.h). custom_private: the indexes' oids, whether rows are filtered below the LIMIT, and
+// whether each row is to be read by itself.
 struct KnnBatchPlan {
     Expr* query;
     Expr* limit;

@@ -19,7 +19,7 @@ namespace pgwarp
 inline constexpr uint32 no_query = UINT32_MAX;
 
 // What EXPLAIN ANALYZE tells.
-struct KnnCacheCounts {
+struct AnswerCacheCounts {
     uint64 requests;
     uint64 queries;
     uint64 hits;      // scans that began with an answer fetched ahead
@@ -36,7 +36,7 @@ struct SearchSettings {
 };
 
 // One index's answers for the rows of a batch. Owned by its KnnBatch node; in its memory.
-struct KnnCache : JoinAnswers {
+struct AnswerCache : JoinAnswers {
     const EState* executor;  // only its scans may look
     Relation index;
     Metric metric;
@@ -66,39 +66,39 @@ struct KnnCache : JoinAnswers {
     bool never_filtered;        // it can't be, or needn't
     HeapPrefetch near;          // rows of the query that comes next
     uint32 near_query;
-    KnnCacheCounts counts;
-    KnnCache* next;
+    AnswerCacheCounts counts;
+    AnswerCache* next;
 };
 
 // The scans of the cache's query may look into it from now on, until it is unregistered or the query's memory goes.
-void register_knn_cache(KnnCache* cache);
-void unregister_knn_cache(KnnCache* cache);
+void register_answer_cache(AnswerCache* cache);
+void unregister_answer_cache(AnswerCache* cache);
 
 // Forgets the batch, and learns from it how many rows to ask for in the next one.
-void reset_knn_cache(KnnCache* cache);
+void reset_answer_cache(AnswerCache* cache);
 // Searches for all queries of the batch: in all indexes of a join together, as far as they want the same queries.
-void fill_knn_caches(KnnCache* caches, uint32 count);
+void fill_answer_caches(AnswerCache* caches, uint32 count);
 // The same for the batch after this one, `vectors[count]`, so that the engine works on it while this one is joined.
 // What it needs is kept in `context`.
-void begin_next_batch(KnnCache* cache, const float* vectors, uint32 count, BatchAhead* ahead, MemoryContext context);
+void begin_next_batch(AnswerCache* cache, const float* vectors, uint32 count, BatchAhead* ahead, MemoryContext context);
 // Queries that one request has room for, as many rows as the next batch will ask for: only such a batch can be begun.
-uint32 most_queries_ahead(const KnnCache& cache);
+uint32 most_queries_ahead(const AnswerCache& cache);
 // Gives up a batch that was begun.
-void drop_next_batch(KnnCache* cache);
-// As fill_knn_caches(), for a batch that was begun. False when its answers are gone; they were searched for anew.
-bool take_next_batch(KnnCache* cache);
+void drop_next_batch(AnswerCache* cache);
+// As fill_answer_caches(), for a batch that was begun. False when its answers are gone; they were searched for anew.
+bool take_next_batch(AnswerCache* cache);
 
 // A cache of the index with answers for the row that is being joined, if any.
-KnnCache* find_knn_cache(const EState* executor, Relation index);
+AnswerCache* find_answer_cache(const EState* executor, Relation index);
 // Among these the one with an answer to this query.
-KnnCache* find_answering_cache(const EState* executor, Relation index, const float* query, uint32 dimensions);
+AnswerCache* find_answering_cache(const EState* executor, Relation index, const float* query, uint32 dimensions);
 // Whether the answers to the current row are to this query, under the settings of now.
-bool answers_query(const KnnCache* cache, const float* query, uint32 dimensions);
+bool answers_query(const AnswerCache* cache, const float* query, uint32 dimensions);
 // That answer. The rows that are fetched next are brought near. Where scans took many more rows than their LIMIT asks
 // for, it is without those that the scan's filter would drop, as far as they are known.
-const BatchAnswer* take_knn_answer(KnnCache* cache, const AnsweredScan& scan);
+const BatchAnswer* take_cached_answer(AnswerCache* cache, const AnsweredScan& scan);
 // The same with at least `wanted` rows, for a scan that needs more than it got: for the rows that follow too, when many
 // do.
-const BatchAnswer* deepen_knn_answer(KnnCache* cache, const AnsweredScan& scan, uint32 wanted);
+const BatchAnswer* deepen_cached_answer(AnswerCache* cache, const AnsweredScan& scan, uint32 wanted);
 
 }  // namespace pgwarp

@@ -1,4 +1,4 @@
-#include "postgres/executor/knn_cache.h"
+#include "postgres/executor/answer_cache.h"
 
 #include "postgres/am/index_options.h"
 #include "postgres/client/index_searches.h"
@@ -22,12 +22,12 @@ constexpr double depth_margin = 1.3;  // beyond what scans usually take: most th
 // The caches of one query. Found by the callback that the query's memory carries, and gone with it.
 struct QueryCaches {
     MemoryContextCallback anchor;
-    KnnCache* first;
+    AnswerCache* first;
 };
 
 void forget_query(void* argument)
 {
-    for (KnnCache* cache = static_cast<QueryCaches*>(argument)->first; cache != nullptr; cache = cache->next) {
+    for (AnswerCache* cache = static_cast<QueryCaches*>(argument)->first; cache != nullptr; cache = cache->next) {
         drop_next_batch(cache);
     }
 }
@@ -50,33 +50,33 @@ QueryCaches* make_query_caches(const EState* executor)
     return made;
 }
 
-KnnCache* first_cache(const EState* executor)
+AnswerCache* first_cache(const EState* executor)
 {
     const QueryCaches* found = find_query_caches(executor);
     return found != nullptr ? found->first : nullptr;
 }
 
-SearchSettings current_settings(const KnnCache* cache)
+SearchSettings current_settings(const AnswerCache* cache)
 {
     SearchSettings settings = {recall_asked(cache->index), {}};
     access_method_of(cache->index).add_settings(&settings.parameters);
     return settings;
 }
 
-bool are_current(const KnnCache* cache, const SearchSettings& settings)
+bool are_current(const AnswerCache* cache, const SearchSettings& settings)
 {
     const SearchSettings now = current_settings(cache);
     return now.recall == settings.recall && now.parameters.count == settings.parameters.count &&
            memcmp(now.parameters.items, settings.parameters.items, sizeof(Parameter) * now.parameters.count) == 0;
 }
 
-bool many_are_short(const KnnCache& cache)
+bool many_are_short(const AnswerCache& cache)
 {
     return uint64{cache.short_rows} * few_short_rows > cache.used;
 }
 
 // Count the requests that answered.
-void count_answers(KnnCache* cache, const BatchAnswer* found, uint32 count)
+void count_answers(AnswerCache* cache, const BatchAnswer* found, uint32 count)
 {
     const BatchPart* last = nullptr;
     for (uint32 i = 0; i < count; ++i) {
@@ -90,18 +90,18 @@ void count_answers(KnnCache* cache, const BatchAnswer* found, uint32 count)
     cache->counts.queries += count;
 }
 
-SearchStyle style_of(const KnnCache& cache)
+SearchStyle style_of(const AnswerCache& cache)
 {
     return {cache.is_filtered ? prepare_normal_search : prepare_rungs, true};
 }
 
-BatchQueries make_queries(const KnnCache* cache, const float* vectors, uint32 count, uint32 wanted)
+BatchQueries make_queries(const AnswerCache* cache, const float* vectors, uint32 count, uint32 wanted)
 {
     return {cache->index, style_of(*cache), wanted, vectors, count, cache->dimensions};
 }
 
 // Search for queries [first, first + count) of the batch.
-void search_queries(KnnCache* cache, uint32 first, uint32 count, uint32 wanted)
+void search_queries(AnswerCache* cache, uint32 first, uint32 count, uint32 wanted)
 {
     keep_begun_batch();
     MemoryContext outer = MemoryContextSwitchTo(cache->context);
@@ -113,9 +113,9 @@ void search_queries(KnnCache* cache, uint32 first, uint32 count, uint32 wanted)
 }
 
 // Search for the batch in all indexes by one request. Caches that got no answers are left without.
-void search_together(KnnCache* caches, uint32 count)
+void search_together(AnswerCache* caches, uint32 count)
 {
-    KnnCache& first = caches[0];
+    AnswerCache& first = caches[0];
     MemoryContext outer = MemoryContextSwitchTo(first.context);
     auto* searches = static_cast<IndexSearch*>(palloc0(sizeof(IndexSearch) * count));
     for (uint32 i = 0; i < count; ++i) searches[i] = {caches[i].index, caches[i].wanted, nullptr};
@@ -132,7 +132,7 @@ void search_together(KnnCache* caches, uint32 count)
 }
 
 // Rows that were left out on the way are as good as taken.
-void count_left_out(KnnCache* cache)
+void count_left_out(AnswerCache* cache)
 {
     const BatchAnswer* answer = cache->taking;
     cache->taking = nullptr;
@@ -141,7 +141,7 @@ void count_left_out(KnnCache* cache)
     cache->taken = all ? cache->taken + answer->dropped : answer->ranks[cache->taken - 1] + 1;
 }
 
-void note_taken(KnnCache* cache)
+void note_taken(AnswerCache* cache)
 {
     count_left_out(cache);
     cache->most_taken = Max(cache->most_taken, cache->taken);
@@ -150,7 +150,7 @@ void note_taken(KnnCache* cache)
 }
 
 // Begin with the pages that one query's scan will read.
-void bring_pages_near(KnnCache* cache, Relation heap, bool filtered, uint32 query)
+void bring_pages_near(AnswerCache* cache, Relation heap, bool filtered, uint32 query)
 {
     const BatchAnswer& answer = filtered ? cache->filtered[query] : cache->answers[query];
     uint32 expected = cache->most_taken > 0 ? cache->most_taken : cache->least_wanted;
@@ -160,7 +160,7 @@ void bring_pages_near(KnnCache* cache, Relation heap, bool filtered, uint32 quer
 }
 
 // Have the rows of the current query near when they are fetched, and the pages of the next one in time.
-void bring_near(KnnCache* cache, Relation heap, bool filtered)
+void bring_near(AnswerCache* cache, Relation heap, bool filtered)
 {
     if (heap == nullptr || !may_prefetch(heap)) return;
     if (cache->near_query != cache->current) bring_pages_near(cache, heap, filtered, cache->current);
@@ -169,7 +169,7 @@ void bring_near(KnnCache* cache, Relation heap, bool filtered)
 }
 
 // Evaluate the scan's filter for queries [first, first + count) of the batch.
-void filter_queries(KnnCache* cache, const AnsweredScan& scan, uint32 first, uint32 count, uint64* kept)
+void filter_queries(AnswerCache* cache, const AnsweredScan& scan, uint32 first, uint32 count, uint64* kept)
 {
     MemoryContext outer = MemoryContextSwitchTo(cache->context);
     filter_answers(cache->filter, scan, cache->answers + first, count, cache->filter_depth, cache->filtered + first,
@@ -178,7 +178,7 @@ void filter_queries(KnnCache* cache, const AnsweredScan& scan, uint32 first, uin
 }
 
 // Filter the batch before its first row is fetched, where earlier ones showed that most rows don't pass.
-void filter_batch(KnnCache* cache, const AnsweredScan& scan)
+void filter_batch(AnswerCache* cache, const AnsweredScan& scan)
 {
     if (cache->filtered != nullptr || cache->never_filtered || scan.heap == nullptr) return;
     if (cache->usually_taken < filters_most * static_cast<double>(Max(int64{1}, scan.limit))) return;
@@ -196,7 +196,7 @@ void filter_batch(KnnCache* cache, const AnsweredScan& scan)
     cache->usually_kept = static_cast<uint32>(kept / (cache->count - cache->current)) + 1;
 }
 
-const BatchAnswer* take_answer(KnnCache* cache, const AnsweredScan& scan)
+const BatchAnswer* take_answer(AnswerCache* cache, const AnsweredScan& scan)
 {
     const bool filtered = cache->filtered != nullptr && filters_for(cache->filter, scan);
     cache->taking = filtered ? &cache->filtered[cache->current] : &cache->answers[cache->current];
@@ -205,7 +205,7 @@ const BatchAnswer* take_answer(KnnCache* cache, const AnsweredScan& scan)
 
 }  // namespace
 
-void register_knn_cache(KnnCache* cache)
+void register_answer_cache(AnswerCache* cache)
 {
     QueryCaches* of_query = find_query_caches(cache->executor);
     if (of_query == nullptr) of_query = make_query_caches(cache->executor);
@@ -213,12 +213,12 @@ void register_knn_cache(KnnCache* cache)
     of_query->first = cache;
 }
 
-void unregister_knn_cache(KnnCache* cache)
+void unregister_answer_cache(AnswerCache* cache)
 {
     QueryCaches* of_query = find_query_caches(cache->executor);
     if (of_query == nullptr) return;
     drop_next_batch(cache);
-    for (KnnCache** link = &of_query->first; *link != nullptr; link = &(*link)->next) {
+    for (AnswerCache** link = &of_query->first; *link != nullptr; link = &(*link)->next) {
         if (*link == cache) {
             *link = cache->next;
             return;
@@ -226,7 +226,7 @@ void unregister_knn_cache(KnnCache* cache)
     }
 }
 
-void reset_knn_cache(KnnCache* cache)
+void reset_answer_cache(AnswerCache* cache)
 {
     note_taken(cache);
     if (cache->used > 0) {
@@ -248,7 +248,7 @@ void reset_knn_cache(KnnCache* cache)
     cache->near_query = no_query;
 }
 
-void fill_knn_caches(KnnCache* caches, uint32 count)
+void fill_answer_caches(AnswerCache* caches, uint32 count)
 {
     if (count == 0 || caches[0].count == 0) return;
     keep_begun_batch();
@@ -258,7 +258,7 @@ void fill_knn_caches(KnnCache* caches, uint32 count)
     }
     if (count > 1) search_together(caches, count);
     for (uint32 i = 0; i < count; ++i) {
-        KnnCache& cache = caches[i];
+        AnswerCache& cache = caches[i];
         if (cache.answers != nullptr) continue;
         cache.answers =
             static_cast<BatchAnswer*>(MemoryContextAllocZero(cache.context, sizeof(BatchAnswer) * cache.count));
@@ -266,7 +266,7 @@ void fill_knn_caches(KnnCache* caches, uint32 count)
     }
 }
 
-void begin_next_batch(KnnCache* cache, const float* vectors, uint32 count, BatchAhead* ahead, MemoryContext context)
+void begin_next_batch(AnswerCache* cache, const float* vectors, uint32 count, BatchAhead* ahead, MemoryContext context)
 {
     cache->ahead = ahead;
     cache->ahead_settings = current_settings(cache);
@@ -275,7 +275,7 @@ void begin_next_batch(KnnCache* cache, const float* vectors, uint32 count, Batch
     MemoryContextSwitchTo(outer);
 }
 
-uint32 most_queries_ahead(const KnnCache& cache)
+uint32 most_queries_ahead(const AnswerCache& cache)
 {
     const IndexState state = read_index_state(cache.index);
     SearchRequest request = {};
@@ -286,19 +286,19 @@ uint32 most_queries_ahead(const KnnCache& cache)
     return queries_per_request(cache.dimensions, request);
 }
 
-void drop_next_batch(KnnCache* cache)
+void drop_next_batch(AnswerCache* cache)
 {
     drop_begun_batch(cache->ahead);
     cache->ahead = nullptr;
 }
 
-bool take_next_batch(KnnCache* cache)
+bool take_next_batch(AnswerCache* cache)
 {
     keep_begun_batch();
     const BatchAhead* ahead = cache->ahead;
     cache->ahead = nullptr;
     if (ahead->answers == nullptr || !are_current(cache, cache->ahead_settings)) {
-        fill_knn_caches(cache, 1);
+        fill_answer_caches(cache, 1);
         return false;
     }
     cache->answers = ahead->answers;
@@ -308,32 +308,32 @@ bool take_next_batch(KnnCache* cache)
     return true;
 }
 
-KnnCache* find_knn_cache(const EState* executor, Relation index)
+AnswerCache* find_answer_cache(const EState* executor, Relation index)
 {
-    for (KnnCache* cache = first_cache(executor); cache != nullptr; cache = cache->next) {
+    for (AnswerCache* cache = first_cache(executor); cache != nullptr; cache = cache->next) {
         if (cache->current == no_query) continue;
         if (RelationGetRelid(cache->index) == RelationGetRelid(index)) return cache;
     }
     return nullptr;
 }
 
-bool answers_query(const KnnCache* cache, const float* query, uint32 dimensions)
+bool answers_query(const AnswerCache* cache, const float* query, uint32 dimensions)
 {
     if (cache->current == no_query || cache->dimensions != dimensions) return false;
     const float* theirs = cache->queries + uint64{cache->current} * dimensions;
     return memcmp(theirs, query, sizeof(float) * dimensions) == 0 && are_current(cache, cache->settings);
 }
 
-KnnCache* find_answering_cache(const EState* executor, Relation index, const float* query, uint32 dimensions)
+AnswerCache* find_answering_cache(const EState* executor, Relation index, const float* query, uint32 dimensions)
 {
-    for (KnnCache* cache = first_cache(executor); cache != nullptr; cache = cache->next) {
+    for (AnswerCache* cache = first_cache(executor); cache != nullptr; cache = cache->next) {
         if (RelationGetRelid(cache->index) != RelationGetRelid(index)) continue;
         if (answers_query(cache, query, dimensions)) return cache;
     }
     return nullptr;
 }
 
-const BatchAnswer* take_knn_answer(KnnCache* cache, const AnsweredScan& scan)
+const BatchAnswer* take_cached_answer(AnswerCache* cache, const AnsweredScan& scan)
 {
     note_taken(cache);
     cache->used++;
@@ -344,7 +344,7 @@ const BatchAnswer* take_knn_answer(KnnCache* cache, const AnsweredScan& scan)
     return answer;
 }
 
-const BatchAnswer* deepen_knn_answer(KnnCache* cache, const AnsweredScan& scan, uint32 wanted)
+const BatchAnswer* deepen_cached_answer(AnswerCache* cache, const AnsweredScan& scan, uint32 wanted)
 {
     count_left_out(cache);
     cache->short_rows++;

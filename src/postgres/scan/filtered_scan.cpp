@@ -1,15 +1,70 @@
+// The depth of the searches of a scan below a KnnFilter, and the description of the rows that it returns.
 #include "postgres/scan/filtered_scan.h"
 
 #include <cmath>
+#include <limits>
 
-#include "protocol/messages.h"
+#include "postgres/scan/scan_state.h"
+#include "postgres/settings.h"
 
 namespace pgwarp
 {
 
-static constexpr double spare_deviations = 2;  // of the number of rows that pass, where a filter passes them by chance
-static constexpr double lowest_rate = 1e-9;
-static constexpr uint32 first_rows = 64;  // of a first search, without a LIMIT to know
+namespace
+{
+
+constexpr double spare_deviations = 2;  // of the number of rows that pass, where a filter passes them by chance
+constexpr double lowest_rate = 1e-9;
+constexpr uint32 most_at_once = 16384;    // rows of a search: the planner may be wrong
+constexpr uint32 first_rows = 64;         // of a first search, without a LIMIT to know
+constexpr double usual_search_rows = 64;  // wanted rows that AccessMethod::compared_rows assumes
+constexpr uint32 deeper = 4;              // times as many rows as the search before
+constexpr uint32 most_deeper = 2;         // such searches, then an exact one
+
+constexpr double lowest = -std::numeric_limits<double>::infinity();
+
+ScanState* state_of(IndexScanDesc scan)
+{
+    return static_cast<ScanState*>(scan->opaque);
+}
+
+// Whether an exact search through all rows costs less than the method's own search for `wanted` rows.
+bool exact_is_cheaper(Relation index, const Directory& directory, uint32 wanted)
+{
+    const auto rows = static_cast<double>(directory.rows);
+    const AccessMethod& method = access_method_of(index);
+    const double compared = method.compared_rows({Max(1.0, rows), directory.options, false});
+    return compared * Max(1.0, wanted / usual_search_rows) >= rows;
+}
+
+// The number of rows of the scan of which a LIMIT takes `rows` that pass.
+uint32 rows_of_filtered_search(const LimitHint& hint, int64 rows)
+{
+    if (hint.filter != nullptr) return rows_for_filter(*hint.filter, rows, 0);
+    return static_cast<uint32>(Min(rows, int64{most_at_once}));
+}
+
+// Whether an approximate method had better begin with an exact search: all rows are read, and a search that finds some
+// of them late would leave these out; or more than its recall was measured for; or it costs less. `rows`: of those that
+// pass the filter, which a LIMIT takes.
+bool is_better_exact(IndexScanDesc scan, const IndexState& state, int64 rows)
+{
+    const LimitHint& hint = state_of(scan)->hint;
+    if (hint.reads_all) return true;
+    if (rows <= 0) return false;
+    const double pass_rate = hint.filter != nullptr ? hint.filter->pass_rate : 1.0;
+    if (static_cast<double>(rows) > most_approximate * pass_rate) return true;
+    return hint.filter != nullptr &&
+           exact_is_cheaper(scan->indexRelation, *state.directory, state_of(scan)->now.wanted);
+}
+
+void begin_exactly(Progress* now)
+{
+    now->continuation = true;
+    now->cursor = {lowest, 0};
+}
+
+}  // namespace
 
 uint32 rows_for_filter(const FilteredScan& filter, int64 wanted, uint64 seen)
 {
@@ -29,6 +84,54 @@ uint32 first_wanted(const LimitHint& hint)
     if (hint.filtered)
         return static_cast<uint32>(Min(Max(Min(rows, int64{max_k}) * 2, int64{first_rows}), int64{max_k}));
     return static_cast<uint32>(Min(rows, int64{max_k}));
+}
+
+void choose_first_search(IndexScanDesc scan, const IndexState& state)
+{
+    const LimitHint& hint = state_of(scan)->hint;
+    if (!hint.filtered && !hint.reads_all) return;
+    Progress& now = state_of(scan)->now;
+    const bool complete = access_method_of(scan->indexRelation).complete;
+    const int64 rows = rows_for_limit(hint);
+    if (!complete && is_better_exact(scan, state, rows)) begin_exactly(&now);
+    if (!now.continuation && !(complete && hint.filter != nullptr && rows > 0)) return;
+    now.wanted = rows > 0 ? rows_of_filtered_search(hint, rows) : most_at_once;
+}
+
+void choose_next_search(IndexScanDesc scan)
+{
+    const FilteredScan* filter = state_of(scan)->hint.filter;
+    Progress& now = state_of(scan)->now;
+    if (filter == nullptr || !filter->merges || now.exact) return;
+    // The filter merges new rows with those that it holds, so the scan offers every row that it has not offered yet.
+    now.floor = now.ceiling = now.boundary = lowest;
+    if (now.continuation) return;  // in the order of codes, from where it was
+    const int64 missing = limit_hint_rows(state_of(scan)->hint) - static_cast<int64>(filter->passed);
+    const uint32 needed = rows_for_filter(*filter, Max(int64{1}, missing), now.offered);
+    now.wanted = Max(now.last_wanted * deeper, needed);
+    now.continuation = false;
+    if (now.last_was_dry || now.wanted > most_approximate || now.searches > most_deeper) {
+        begin_exactly(&now);
+        now.wanted = Max(needed, static_cast<uint32>(most_approximate));
+    }
+}
+
+void describe_row(IndexScanDesc scan, const Candidate& candidate)
+{
+    FilteredScan* filter = state_of(scan)->hint.filter;
+    if (filter == nullptr) return;
+    Progress& now = state_of(scan)->now;
+    now.offered++;
+    const bool any_order = now.arbitrary || setting_iterative == static_cast<int>(IterativeSetting::relaxed);
+    filter->scan = scan;
+    filter->row = {true,          now.arbitrary,   now.exact || any_order, now.batch.next <= now.confirmed,
+                   candidate.tid, candidate.value, candidate.upper,        now.searches};
+}
+
+bool scanned_row_distance(IndexScanDesc scan, Tid tid, double* distance)
+{
+    const Progress& now = state_of(scan)->now;
+    return fetch_row_distance(scan_heap(scan), tid, now.metric, now.query, now.dimensions, distance);
 }
 
 }  // namespace pgwarp

@@ -43,9 +43,6 @@ struct FilteredScan {
 // The most rows of an approximate search for a filter: its recall was measured for no more.
 inline constexpr double most_approximate = 1000;
 
-// Rows of a search for a filter: the planner may be wrong.
-inline constexpr uint32 most_at_once = 16384;
-
 // The number of rows of which `wanted` are expected to pass, with a margin. It goes by the share that the planner
 // expects; where the filter has `seen` rows, by the share of them that passed.
 uint32 rows_for_filter(const FilteredScan& filter, int64 wanted, uint64 seen);

@@ -89,7 +89,7 @@ bool scans_for_statement(IndexScanDesc scan);
 // scan_fetch.cpp: fills now.batch with rows not offered yet; false when there are none.
 bool fetch_batch(IndexScanDesc scan);
 
-// search_depth.cpp: below a KnnFilter
+// filtered_scan.cpp: below a KnnFilter
 // Chooses whether the scan's first search is exact, and its number of rows.
 void choose_first_search(IndexScanDesc scan, const IndexState& state);
 // Chooses the next search, after one of whose rows too few passed.

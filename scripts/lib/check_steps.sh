@@ -40,7 +40,11 @@ format_tree()
         sort | xargs -r clang-format --dry-run -Werror
 }
 
-check_format() { counted_step "clang-format" format_tree; }
+check_format()
+{
+    counted_step "clang-format" format_tree
+    counted_step "includes" "$root_dir/scripts/include_circles"
+}
 
 # Configure a folder and build it, or one target of it: [build_target=NAME] build_engine BUILD [CMAKE FLAG...]
 build_engine()

@@ -158,6 +158,45 @@ inline void write_rows(const RowView& rows, std::byte* out)
     if (rows.weights != nullptr) put(rows.weights + rows.offsets[0], sizeof(float) * rows.word_count());
 }
 
+// How many rows, from the first on, a block of at most so many bytes holds. Dense rows need not be there to be counted.
+inline std::size_t rows_within(const RowView& rows, std::uint64_t bytes)
+{
+    const std::uint64_t attribute_bytes = std::uint64_t{8} * rows.attribute_count;
+    if (rows.offsets == nullptr) {
+        const std::uint64_t row_bytes = attribute_bytes + sizeof(float) * rows.width;
+        return bytes / row_bytes < rows.count ? static_cast<std::size_t>(bytes / row_bytes) : rows.count;
+    }
+    const std::uint64_t word_bytes = rows.weights == nullptr ? 4 : 8;
+    std::uint64_t used = sizeof(std::uint64_t);  // of the first offset
+    for (std::size_t i = 0; i < rows.count; ++i) {
+        used += sizeof(std::uint64_t) + attribute_bytes + word_bytes * (rows.offsets[i + 1] - rows.offsets[i]);
+        if (used > bytes) return i;
+    }
+    return rows.count;
+}
+
+// Whether rows have the layout and the width of an index's.
+inline bool fits_shape(const RowView& rows, const IndexShape& shape)
+{
+    if (rows.layout() != row_layout(shape.element)) return false;
+    return rows.offsets != nullptr || rows.width == shape.dimensions;
+}
+
+// Whether two views hold the same bytes, row for row.
+inline bool same_rows(const RowView& a, const RowView& b)
+{
+    if (a.layout() != b.layout() || a.count != b.count || a.width != b.width) return false;
+    if (a.offsets == nullptr) return std::memcmp(a.values, b.values, sizeof(float) * a.count * a.width) == 0;
+    for (std::size_t i = 0; i < a.count; ++i) {
+        const auto words = a.list(i);
+        if (words.size() != b.list(i).size()) return false;
+        if (std::memcmp(words.data(), b.list(i).data(), words.size_bytes()) != 0) return false;
+        if (a.weights == nullptr) continue;
+        if (std::memcmp(a.list_weights(i).data(), b.list_weights(i).data(), words.size_bytes()) != 0) return false;
+    }
+    return true;
+}
+
 // What is wrong with the offsets of lists of so many words in all; null when every row lies within these.
 inline const char* offsets_fault(const std::uint64_t* offsets, std::size_t count, std::uint64_t word_count)
 {

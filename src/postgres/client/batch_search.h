@@ -7,11 +7,13 @@
 namespace pgwarp
 {
 
-// Queries that one request with this plan (k, want_places), and its reply, have room for.
+// How many of these queries, at least one, a request with this plan (k, want_places), and its reply, have room for.
+uint32 queries_per_request(const RowView& queries, const SearchRequest& request);
+// The same of any number of dense queries.
 uint32 queries_per_request(uint32 dimensions, const SearchRequest& request);
 
-// What a request for many queries says beyond its plan (plan_normal_search).
-void size_request(SearchRequest* request, uint32 queries, uint32 dimensions);
+// What a request for many queries says beyond its own part (PrepareSearch) and the queries' (describe_queries()).
+void limit_request(SearchRequest* request);
 
 // The answer to a request, copied: what is done with a row may run a query of its own on the connection.
 struct BatchReply {
@@ -41,16 +43,21 @@ struct BatchAnswer {
 };
 
 // Fills a request's own part: k, effort, settings. Called for each request, with the state it is sent under.
-using PlanSearch = void (*)(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
+using PrepareSearch = void (*)(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
+
+struct SearchStyle {
+    PrepareSearch prepare;
+    bool with_places;  // results tell their places where the index has included columns
+};
+// Where the index has included columns: has the results of a request, prepared but for this, tell their places.
+void ask_for_places(Relation index, SearchRequest* request);
 
 // Queries that are all searched for alike.
 struct BatchQueries {
     Relation index;
-    PlanSearch plan;
-    uint32 wanted;         // rows that each search is for
-    const float* vectors;  // [count][dimensions], as the engine wants them
-    uint32 count;
-    uint32 dimensions;
+    SearchStyle style;
+    uint32 wanted;  // rows that each search is for
+    RowView rows;   // the queries, as the engine wants them
 };
 
 // Searches for each of the queries. The answers and what they point to are palloc'ed in the current memory context.
@@ -63,10 +70,15 @@ struct BatchAhead {
     RequestAhead request;
     BatchAnswer* answers;  // once they were received
 };
-// Begins where all queries fit one request and there is a connection; else finish_batch() will find nothing.
+// Begins where all queries fit one request and there is a connection; else finish_batch() will find nothing. The batch
+// begun before is kept.
 void begin_batch(const BatchQueries& queries, BatchAhead* ahead);
 // The answers, palloc'ed as above, waited for if need be. Null when they are gone: search_batch() is to be called.
-// To be called before another request is sent, which would throw the reply away.
 BatchAnswer* finish_batch(BatchAhead* ahead);
+// Takes the reply to the batch that was begun last, if it is still on its way: another request would throw it away.
+// Its answers are palloc'ed in the memory context that was current when it was begun.
+void keep_begun_batch();
+// Forgets that the batch was begun; null is none.
+void drop_begun_batch(const BatchAhead* ahead);
 
 }  // namespace pgwarp

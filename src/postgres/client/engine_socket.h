@@ -8,7 +8,7 @@ extern "C" {
 #include "storage/latch.h"
 }
 
-#include "postgres/client/connection.h"
+#include "postgres/client/request_result.h"
 
 namespace pgwarp
 {

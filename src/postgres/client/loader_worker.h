@@ -5,13 +5,22 @@
 
 extern "C" {
 #include "postmaster/bgworker.h"
+#include "storage/dsm.h"
 }
 
-#include "postgres/client/load_team.h"
 #include "postgres/storage/directory.h"
 
 namespace pgwarp
 {
+
+// What the worker is told, in bgw_extra.
+struct LoaderTask {
+    Oid database;
+    Oid index;  // InvalidOid: all that are remembered
+    uint64 generation;
+    dsm_handle team;  // to be helped; DSM_HANDLE_INVALID: none
+};
+static_assert(sizeof(LoaderTask) <= BGW_EXTRALEN);
 
 // Whether another process can read the index.
 bool is_open_to_workers(Relation index);

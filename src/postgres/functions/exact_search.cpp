@@ -2,8 +2,11 @@
 
 #include <limits>
 
+#include "postgres/am/tid_set.h"
 #include "postgres/client/batch_search.h"
 #include "postgres/functions/query_round.h"
+#include "postgres/scan/search_reply.h"
+#include "postgres/scan/search_start.h"
 #include "protocol/rungs.h"
 
 extern "C" {
@@ -57,18 +60,18 @@ void follow_generation(ExactSearch* search, const IndexState& state)
 void plan_request(const ExactSearch& search, const IndexState& state, SearchRequest* request)
 {
     if (search.in_rungs) {
-        plan_rungs(search.round.target->index, state, rung_ends[max_rungs - 1], request);
+        prepare_rungs(search.round.target->index, state, rung_ends[max_rungs - 1], request);
     } else {
         request->mode = SearchMode::continuation;
         request->after = search.cursor;
         request->k = search.chunk;
     }
-    size_request(request, 1, search.round.batch->dimensions);
+    limit_request(request);
 }
 
 double value_of(const Result& result, const SearchReply& reply)
 {
-    return make_bounded(result, reply.kind, reply.bound_width).value;
+    return bound_distance(result, reply.kind, reply.bound_width).lower;
 }
 
 // Note which rows the rungs have.
@@ -131,7 +134,8 @@ void run_search(ExactSearch* search)
         follow_generation(search, state);
         SearchRequest request = {};
         plan_request(*search, state, &request);
-        const EngineReply raw = engine_search(index, state, &request, search->sent);
+        const EngineReply raw =
+            engine_search(index, state, &request, dense_rows(search->sent, 1, search->round.batch->dimensions));
         if (request.key.generation != search->generation) continue;
         const BatchReply reply = read_batch_reply(raw.payload, raw.payload_bytes, 1, request.k);
         const bool last = !search->in_rungs && reply.counts[0] < request.k;

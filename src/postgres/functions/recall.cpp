@@ -7,7 +7,8 @@
 #include "postgres/functions/neighbour_list.h"
 #include "postgres/functions/search_target.h"
 #include "postgres/scan/query_value.h"
-#include "postgres/scan/scan.h"
+#include "postgres/scan/search_reply.h"
+#include "postgres/scan/search_start.h"
 #include "postgres/settings.h"
 
 extern "C" {
@@ -112,10 +113,9 @@ void search_ranked(RecallRun* run, const IndexState& state, SearchRequest* reque
     SearchTarget* target = run->target;
     auto* sent = static_cast<float*>(palloc(sizeof(float) * target->dimensions));
     prepare_query(target->metric, query, target->dimensions, sent);
-    request->query_count = 1;
-    request->dimensions = target->dimensions;
     request->load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
-    const SearchResults results = read_search_reply(engine_search(target->index, state, request, sent));
+    const SearchResults results =
+        read_search_reply(engine_search(target->index, state, request, dense_rows(sent, 1, target->dimensions)));
     for (uint32 i = 0; i < results.count; ++i) {
         Neighbour row = {results.results[i].tid, 0};
         const bool visible =
@@ -129,9 +129,9 @@ void search_ranked(RecallRun* run, const IndexState& state, SearchRequest* reque
 void search_as_scan(RecallRun* run, const IndexState& state, const float* query, NeighbourList* found)
 {
     SearchRequest effort = {};
-    plan_normal_search(run->target->index, state, run->k, &effort);
+    prepare_normal_search(run->target->index, state, run->k, &effort);
     SearchRequest request = {};
-    plan_normal_search(run->target->index, state, run->neighbours, &request);
+    prepare_normal_search(run->target->index, state, run->neighbours, &request);
     request.effort = effort.effort;
     search_ranked(run, state, &request, query, found);
 }

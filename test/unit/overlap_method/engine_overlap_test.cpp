@@ -463,17 +463,17 @@ TEST(Attributes, AreStoredInRowOrderAndHeld)
     ASSERT_NE(mirror, nullptr);
     EXPECT_TRUE(std::equal(mirror->attributes().begin(), mirror->attributes().end(), attributes.begin(),
                            attributes.begin() + 2 * rows));
-    send_list_delta(client, index, 1, 8, numbered_tids(rows, 3), view.slice(rows, 3));
+    send_list_delta(client, index, 1, 0, numbered_tids(rows, 3), view.slice(rows, 3));
     const auto snapshot = mirror->snapshot();
     std::size_t seen = 0;
-    for_each_chunk(snapshot->logs[1], 8, [&](std::uint64_t, const Tid*, const RowView& delta) {
+    for_each_chunk(snapshot->logs[1], 0, [&](std::uint64_t, const Tid*, const RowView& delta) {
         for (std::size_t i = 0; i < delta.count; ++i, ++seen) {
             EXPECT_EQ(delta.row(i).attributes[0], rows + seen);
             EXPECT_EQ(delta.row(i).attributes[1], ~(rows + seen));
         }
     });
     EXPECT_EQ(seen, 3U);
-    EXPECT_THROW(send_list_delta(client, index, 1, 11, numbered_tids(0, 1), lists.view().slice(0, 1)), EngineError);
+    EXPECT_THROW(send_list_delta(client, index, 1, 3, numbered_tids(0, 1), lists.view().slice(0, 1)), EngineError);
 }
 
 TEST(RegisteredMethod, IsKnownForAsLongAsItIsRegistered)

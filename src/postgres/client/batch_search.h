@@ -10,10 +10,10 @@ namespace pgwarp
 // Queries that one request with this plan (k, want_places), and its reply, have room for.
 uint32 queries_per_request(uint32 dimensions, const SearchRequest& request);
 
-// What a request for many queries says beyond its own part (PrepareSearch).
+// Fills the fields of a request that a PrepareSearch leaves: the number and size of its queries, waits, faults.
 void size_request(SearchRequest* request, uint32 queries, uint32 dimensions);
 
-// The answer to a request, copied: what is done with a row may run a query of its own on the connection.
+// The answer to a request, copied: expressions that are evaluated for a row may send requests of their own.
 struct BatchReply {
     SearchReply header;
     char* copy;            // palloc'ed
@@ -24,7 +24,7 @@ struct BatchReply {
 // Raises an error unless the reply has at most `k` results for each of `queries`.
 BatchReply read_batch_reply(const char* payload, uint32 payload_bytes, uint32 queries, uint32 k);
 
-// What is the same for all answers of one request.
+// The part that all answers of one request share.
 struct BatchPart {
     SearchRequest request;  // as it was answered: k, effort, generation
     SearchReply reply;
@@ -60,7 +60,7 @@ struct BatchQueries {
     uint32 dimensions;
 };
 
-// Searches for each of the queries. The answers and what they point to are palloc'ed in the current memory context.
+// Searches for each of the queries. Answers, parts and results are palloc'ed in the current memory context.
 BatchAnswer* search_batch(const BatchQueries& queries);
 
 // A batch that the engine works on while its answers aren't needed yet.

@@ -45,6 +45,7 @@ check_format()
     counted_step "clang-format" format_tree
     counted_step "method names" "$root_dir/scripts/method_names"
     counted_step "what follows from descriptions" "$root_dir/scripts/describe" --check
+    counted_step "includes" "$root_dir/scripts/include_circles"
 }
 
 # Configure a folder and build it, or one target of it: [build_target=NAME] build_engine BUILD [CMAKE FLAG...]

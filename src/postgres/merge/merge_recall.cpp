@@ -1,6 +1,7 @@
 // Methods whose rows are linked: what is to be measured of the links that merges make, and what is kept of it.
 #include <cmath>
 
+#include "postgres/merge/merge.h"
 #include "postgres/merge/merge_run.h"
 #include "protocol/calibration.h"
 #include "protocol/merge_build.h"

@@ -23,7 +23,7 @@
 #include <sstream>
 
 #include "curve_data.h"
-#include "methods/calibrate.h"
+#include "methods/recall/searches.h"
 #include "methods/method.h"
 #include "metric_names.h"
 #include "protocol/calibration.h"

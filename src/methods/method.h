@@ -212,7 +212,7 @@ struct MethodDescriptor {
     std::unique_ptr<Searcher> (*make_searcher)(const IndexShape& shape, const ParameterList& options,
                                                std::span<const ArrayShape> arrays);
     // Encodes rows for an index that exists and has these (effective) options. The CPU's serves every device.
-    std::unique_ptr<Builder> (*make_extender)(const IndexShape& shape, const ParameterList& options) = nullptr;
+    std::unique_ptr<Builder> (*make_merge_builder)(const IndexShape& shape, const ParameterList& options) = nullptr;
     // How fresh rows are indexed beside an index with these options, until a merge: what the extender makes with the
     // options that this returns, and with the index's array of this name where there is one, is loaded and searched as
     // an index of its own, with the settings of the index. Null: they are not.

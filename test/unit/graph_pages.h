@@ -47,7 +47,7 @@ public:
         ParameterList options = options_;
         if (wanted.leave_out) options.set(option_leave_out, 1);
         if (wanted.measure) options.set(option_measure, 1);
-        const auto extender = find_method(Method::graph)->make_extender(shape_, options);
+        const auto extender = find_method(Method::graph)->make_merge_builder(shape_, options);
         if (!wanted.dead.empty()) {
             const std::vector<std::uint64_t> bits = bitmap_of(wanted.dead);
             extender->give(make_array_shape(array_dead_rows, ArrayType::u64, bits.size(), 1), 0,

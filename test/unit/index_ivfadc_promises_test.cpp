@@ -5,7 +5,7 @@
 #include <random>
 
 #include "index_fixture.h"
-#include "methods/calibrate.h"
+#include "methods/recall/curve.h"
 #include "protocol/calibration.h"
 
 namespace pgwarp::test

@@ -5,8 +5,8 @@
 
 #include "engine/mirror/listed_rows.h"
 #include "methods/arrays.h"
-#include "methods/calibrate.h"
-#include "methods/ivfadc/extender.h"
+#include "methods/recall/searches.h"
+#include "methods/ivfadc/merge_build.h"
 #include "methods/ivfadc/ivfadc.h"
 
 namespace pgwarp
@@ -27,7 +27,7 @@ const MethodDescriptor* method_of_parts(const MethodDescriptor& method, std::uin
 {
     if (method.exact_parts != nullptr) return method.exact_parts;
     const MethodDescriptor* known = find_method(method.method);
-    if (known == nullptr || known->part_options == nullptr || known->make_extender == nullptr) return nullptr;
+    if (known == nullptr || known->part_options == nullptr || known->make_merge_builder == nullptr) return nullptr;
     if (known->part_array == nullptr) return &method;
     // An index that was built without rows has no lists: its fresh rows are searched as those of an exact one.
     return rows == 0 ? find_method(Method::exact) : known;
@@ -206,7 +206,7 @@ DeltaPartPtr make_part(const PartRecipe& recipe, const LogViews& logs, const Par
     RowBuffer rows(dimensions);
     for (const DeltaPart::Row& row : part->rows) rows.append({&row.tid, 1}, {row.vector, dimensions});
 
-    const auto builder = find_method(recipe.method->method)->make_extender(recipe.shape, recipe.options);
+    const auto builder = find_method(recipe.method->method)->make_merge_builder(recipe.shape, recipe.options);
     for (const ArrayShape& array : recipe.shared) builder->give(array, 0, recipe.shared_bytes);
     if (!recipe.shared.empty()) {
         const std::vector<std::uint32_t> lists = known_lists(plan, parts.subspan(plan.kept));

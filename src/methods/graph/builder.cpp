@@ -5,9 +5,7 @@
 #include <random>
 
 #include "methods/arrays.h"
-#include "methods/calibrate.h"
 #include "methods/graph/build_steps.h"
-#include "methods/graph/calibration.h"
 #include "methods/graph/edges.h"
 #include "methods/graph/graph.h"
 #include "methods/graph/lent_searcher.h"
@@ -15,6 +13,8 @@
 #include "methods/graph/space.h"
 #include "methods/graph/stored_rows.h"
 #include "methods/ivfadc/ivfadc.h"
+#include "methods/recall/searches.h"
+#include "methods/recall/truth.h"
 #include "numeric/half_codec.h"
 #include "numeric/sample.h"
 #include "protocol/merge_build.h"
@@ -265,9 +265,14 @@ void GraphBuilder::calibrate(ThreadPool& pool)
     }
     if (searcher == nullptr)
         searcher = make_lent_graph_searcher(shape_, *this, {edges_, vectors_, halves_, bits_}, pool);
-    const GraphCalibration calibration{*searcher, rows_ - held_out_.size(), dimensions_, metric_, queries_, truth_, {},
-                                       distances_};
-    calibration_ = calibration.run(*progress_, pool);
+    const std::size_t held = rows_ - held_out_.size();
+    const RecallInput input{.searcher = *searcher,
+                            .rows = held,
+                            .metric = metric_,
+                            .queries = queries_,
+                            .truth = truth_,
+                            .distances = distances_};
+    calibration_ = measure_recall(input, graph_recall_rules(held), *progress_, pool);
 }
 
 void GraphBuilder::take_in()

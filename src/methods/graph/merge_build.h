@@ -19,7 +19,7 @@ namespace pgwarp
 //
 // The curve of recall is measured as a build does it (calibration.h), where that is asked for and vectors are kept: a
 // sample of the rows is taken out of a copy of the graph and searched for.
-std::unique_ptr<Builder> make_graph_extender(const IndexShape& shape, const ParameterList& options);
+std::unique_ptr<Builder> make_graph_merge_builder(const IndexShape& shape, const ParameterList& options);
 
 // Of fresh rows beside an index with these options: a graph of their own, of halves.
 ParameterList graph_part_options(const ParameterList& options);

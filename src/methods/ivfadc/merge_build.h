@@ -15,6 +15,6 @@ namespace pgwarp
 //
 // "list_of_row" may be given for the new rows as well, no_list where their list is to be found.
 inline constexpr std::uint32_t no_list = 0xffffffff;
-std::unique_ptr<Builder> make_ivfadc_extender(const IndexShape& shape, const ParameterList& options);
+std::unique_ptr<Builder> make_ivfadc_merge_builder(const IndexShape& shape, const ParameterList& options);
 
 }  // namespace pgwarp

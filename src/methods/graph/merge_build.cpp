@@ -1,4 +1,4 @@
-#include "methods/graph/extender.h"
+#include "methods/graph/merge_build.h"
 
 #include <algorithm>
 #include <bit>
@@ -38,10 +38,10 @@ struct Given {
     std::uint64_t bytes;  // that came
 };
 
-class GraphExtender : public Builder
+class GraphMergeBuilder : public Builder
 {
 public:
-    GraphExtender(const IndexShape& shape, const ParameterList& options)
+    GraphMergeBuilder(const IndexShape& shape, const ParameterList& options)
         : shape_(shape),
           metric_(static_cast<Metric>(shape.metric)),
           dimensions_(shape.dimensions),
@@ -102,7 +102,7 @@ private:
 };
 
 // Where the bytes of an array go; makes room for it.
-std::span<std::byte> GraphExtender::place_of(const ArrayShape& shape)
+std::span<std::byte> GraphMergeBuilder::place_of(const ArrayShape& shape)
 {
     const std::string name = shape.name;
     const auto room = [&](auto& values, ArrayType type, std::uint64_t rows, std::uint64_t width) {
@@ -140,7 +140,7 @@ std::span<std::byte> GraphExtender::place_of(const ArrayShape& shape)
     throw BadRequest("an array that the index has no use for");
 }
 
-void GraphExtender::give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
+void GraphMergeBuilder::give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
 {
     if (shape.rows > std::numeric_limits<std::uint32_t>::max()) throw BadRequest("too many rows for one segment");
     const auto same = [&](const Given& given) { return std::strcmp(given.shape.name, shape.name) == 0; };
@@ -152,7 +152,7 @@ void GraphExtender::give(const ArrayShape& shape, std::uint64_t offset, std::spa
 }
 
 // Every array came whole, and its numbers are those of rows.
-void GraphExtender::check_given() const
+void GraphMergeBuilder::check_given() const
 {
     for (const Given& given : given_) {
         if (given.bytes != given.shape.bytes())
@@ -174,13 +174,13 @@ void GraphExtender::check_given() const
         throw BadRequest("a neighbour is no row of its index");
 }
 
-void GraphExtender::check_halves() const
+void GraphMergeBuilder::check_halves() const
 {
     if (!(half_scale_[0] > 0) || !std::isfinite(half_scale_[0]) || !(half_scale_[1] >= 0))
         throw BadRequest("the scale of half vectors is impossible");
 }
 
-void GraphExtender::encode_halves(std::span<const float> rows, ThreadPool& pool)
+void GraphMergeBuilder::encode_halves(std::span<const float> rows, ThreadPool& pool)
 {
     half_codec_.scale = half_scale_[0];
     halves_.resize(all() * dimensions_);
@@ -198,7 +198,7 @@ void GraphExtender::encode_halves(std::span<const float> rows, ThreadPool& pool)
 }
 
 // Puts the new rows behind the old ones, in the form in which the index keeps them, and as floats where it keeps any.
-void GraphExtender::take_rows(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
+void GraphMergeBuilder::take_rows(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
 {
     progress.report("encoding rows", 0, new_);
     const std::span<const float> vectors = rows.vectors();
@@ -224,7 +224,7 @@ void GraphExtender::take_rows(RowBuffer& rows, const BuildProgress& progress, Th
 
 // Some rows at a time are searched for in the graph without them, and compared with those before them; then they get
 // their edges, one after the other: the graph is the same however many threads search.
-void GraphExtender::insert_rows(const RowScores& scores, const BuildProgress& progress, ThreadPool& pool)
+void GraphMergeBuilder::insert_rows(const RowScores& scores, const BuildProgress& progress, ThreadPool& pool)
 {
     std::vector<std::vector<std::uint32_t>> near(std::min(most_together, new_));
     for (std::size_t first = old_; first < all();) {
@@ -244,20 +244,20 @@ void GraphExtender::insert_rows(const RowScores& scores, const BuildProgress& pr
 }
 
 // The graph of the live rows, old and new.
-void GraphExtender::change_graph(const RowScores& scores, const BuildProgress& progress, ThreadPool& pool)
+void GraphMergeBuilder::change_graph(const RowScores& scores, const BuildProgress& progress, ThreadPool& pool)
 {
     if (dead_count_ > 0) unlink_dead(edges_, seeds_, {scores, dead_, options_.build_degree}, progress, pool);
     insert_rows(scores, progress, pool);
     add_seeds();
     connect_rows(edges_, seeds_, dead_, progress);
     if (measures_ && options_.vectors != GraphVectors::bits) {
-        calibration_ = measure_recall(
+        calibration_ = measure_changed_graph(
             {shape_, options_, scores, edges_, seeds_, dead_, vectors_, halves_, half_codec_.mean, half_scale_},
             progress, pool);
     }
 }
 
-void GraphExtender::run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
+void GraphMergeBuilder::run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
 {
     check_given();
     old_ = edges_.count();
@@ -280,7 +280,7 @@ void GraphExtender::run(RowBuffer& rows, const BuildProgress& progress, ThreadPo
 }
 
 // And makes room for the new rows' bits.
-void GraphExtender::count_dead()
+void GraphMergeBuilder::count_dead()
 {
     if (dead_.empty()) return;
     if (old_ % 64 != 0) dead_.back() &= (std::uint64_t{1} << (old_ % 64)) - 1;
@@ -290,7 +290,7 @@ void GraphExtender::count_dead()
 }
 
 // As many for the new rows as the old ones have, and some where no seed leads.
-void GraphExtender::add_seeds()
+void GraphMergeBuilder::add_seeds()
 {
     std::vector<std::uint32_t> live;
     for (std::uint32_t row = 0; row < all(); ++row)
@@ -306,7 +306,7 @@ void GraphExtender::add_seeds()
 }
 
 // Rows get the numbers that they have among live ones.
-void GraphExtender::leave_out_dead()
+void GraphMergeBuilder::leave_out_dead()
 {
     std::vector<std::uint32_t> numbers(all(), no_neighbour);
     std::uint32_t next = 0;
@@ -323,13 +323,13 @@ void GraphExtender::leave_out_dead()
     for (std::uint32_t& seed : seeds_) seed = numbers[seed];
 }
 
-bool GraphExtender::rewrites() const
+bool GraphMergeBuilder::rewrites() const
 {
     return leaves_out_ ||
            changes_.size() * sizeof(EdgeChange) > old_ * edges_.degree * sizeof(std::uint32_t) / changes_share;
 }
 
-std::vector<ArrayShape> GraphExtender::arrays() const
+std::vector<ArrayShape> GraphMergeBuilder::arrays() const
 {
     std::vector<ArrayShape> made;
     made.push_back(make_array_shape(array_seeds, ArrayType::u32, seeds_.size(), 1));
@@ -353,7 +353,7 @@ std::vector<ArrayShape> GraphExtender::arrays() const
     return made;
 }
 
-void GraphExtender::read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const
+void GraphMergeBuilder::read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const
 {
     const auto fresh = [&](const auto& values, std::size_t width) {
         read_piece(std::span(values).subspan(old_ * width), offset, out);
@@ -373,10 +373,10 @@ void GraphExtender::read(const std::string& array, std::uint64_t offset, std::sp
 
 }  // namespace
 
-std::unique_ptr<Builder> make_graph_extender(const IndexShape& shape, const ParameterList& options)
+std::unique_ptr<Builder> make_graph_merge_builder(const IndexShape& shape, const ParameterList& options)
 {
     if (options.get(option_alone, 0) != 0) return make_graph_builder(shape, options);
-    return std::make_unique<GraphExtender>(shape, options);
+    return std::make_unique<GraphMergeBuilder>(shape, options);
 }
 
 ParameterList graph_part_options(const ParameterList& options)

@@ -9,8 +9,10 @@
 #include "methods/ivfadc/build_arrays.h"
 #include "methods/ivfadc/build_samples.h"
 #include "methods/ivfadc/calibration.h"
+#include "methods/ivfadc/drift.h"
 #include "methods/recall/truth.h"
 #include "numeric/distance.h"
+#include "protocol/drift.h"
 
 namespace pgwarp
 {
@@ -206,6 +208,7 @@ void IvfadcCalibrator::run(RowBuffer& none, const BuildProgress& progress, Threa
 
 std::unique_ptr<Builder> make_ivfadc_calibrator(const IndexShape& shape, const ParameterList& options)
 {
+    if (options.get(option_trained_rows, -1) >= 0) return make_ivfadc_drift(shape, options);
     return std::make_unique<IvfadcCalibrator>(shape, options);
 }
 

@@ -29,37 +29,6 @@ bool is_dead(const MergeRun* merge, uint64 row)
     return (merge->dead[row / 64] >> (row % 64)) & 1;
 }
 
-void read_next(const MergeRun* merge, const StoredArray& array, uint64 offset, uint64 length, void* out)
-{
-    if (read_array(merge->index, merge->next, array, offset, length, out) == ReadResult::recycled) {
-        elog(ERROR, "index \"%s\" was changed during a merge", RelationGetRelationName(merge->index));
-    }
-}
-
-// Give the engine an array of the next generation whole.
-void give_stored(const MergeRun* merge, const EngineBuild* build, const StoredArray& array)
-{
-    auto* piece = static_cast<char*>(palloc(chunk_bytes));
-    const uint64 bytes = array.shape.bytes();
-    for (uint64 offset = 0; offset < bytes; offset += chunk_bytes) {
-        merge_delay_point();
-        report_merge("calibrating", offset, bytes);
-        const uint64 length = Min(uint64{chunk_bytes}, bytes - offset);
-        read_next(merge, array, offset, length, piece);
-        give_array(build, array.shape, offset, piece, length);
-    }
-    pfree(piece);
-}
-
-// Give it one that lies in memory.
-void give_made(const EngineBuild* build, const ArrayShape& shape, const void* bytes)
-{
-    for (uint64 offset = 0; offset < shape.bytes(); offset += chunk_bytes) {
-        const uint64 length = Min(uint64{chunk_bytes}, shape.bytes() - offset);
-        give_array(build, shape, offset, static_cast<const char*>(bytes) + offset, length);
-    }
-}
-
 // Live rows, one of each stretch.
 uint32 choose_queries(const MergeRun* merge, uint32* rows)
 {
@@ -89,10 +58,10 @@ void give_queries(const MergeRun* merge, const EngineBuild* build, const StoredA
     auto* queries = static_cast<char*>(MemoryContextAllocHuge(CurrentMemoryContext, row_bytes * Max(count, 1U)));
     for (uint32 i = 0; i < count; ++i) {
         merge_delay_point();
-        read_next(merge, kept, rows[i] * row_bytes, row_bytes, queries + i * row_bytes);
+        read_stored(merge->index, merge->next, kept, rows[i] * row_bytes, row_bytes, queries + i * row_bytes);
     }
-    give_made(build, make_array_shape(array_calib_row, ArrayType::u32, count, 1), rows);
-    give_made(build, make_array_shape(array_calib_query, ArrayType::u8, count, row_bytes), queries);
+    give_made_array(build, make_array_shape(array_calib_row, ArrayType::u32, count, 1), rows);
+    give_made_array(build, make_array_shape(array_calib_query, ArrayType::u8, count, row_bytes), queries);
     pfree(queries);
     pfree(rows);
 }
@@ -105,7 +74,7 @@ void give_dead(const MergeRun* merge, const EngineBuild* build)
     auto* dead = static_cast<uint64*>(
         MemoryContextAllocExtended(CurrentMemoryContext, sizeof(uint64) * words, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
     memcpy(dead, merge->dead, sizeof(uint64) * ((merge->counts.rows + 63) / 64));
-    give_made(build, make_array_shape(array_calib_dead, ArrayType::u64, words, 1), dead);
+    give_made_array(build, make_array_shape(array_calib_dead, ArrayType::u64, words, 1), dead);
     pfree(dead);
 }
 
@@ -116,11 +85,11 @@ Calibration measure(MergeRun* merge, EngineBuild* build)
     begin_engine_build(build);
     for (const char* name : names) {
         const StoredArray* array = find_array(merge->next, name);
-        if (array != nullptr) give_stored(merge, build, *array);
+        if (array != nullptr) give_stored_array(build, merge->index, merge->next, *array, "calibrating");
     }
     give_dead(merge, build);
     give_queries(merge, build, kept);
-    give_stored(merge, build, kept);
+    give_stored_array(build, merge->index, merge->next, kept, "calibrating");
     const BuildRunReply* reply = run_engine_build(build);
     end_engine_build(build);
     return reply->calibration;

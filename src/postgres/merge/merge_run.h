@@ -44,6 +44,17 @@ bool is_row_array(const AccessMethod& method, const char* name);
 void plan_merge(MergeRun* merge, const uint64* goal);
 bool needs_engine(const MergeRun* merge);
 
+// merge_engine.cpp: reads a part of an array; an error where a page of it was given to another use.
+void read_stored(Relation index, const Directory& directory, const StoredArray& array, uint64 offset, uint64 length,
+                 void* out);
+// Gives an engine's build an array of the index whole, noting progress where a phase is named; and one that lies in
+// memory.
+void give_stored_array(const EngineBuild* build, Relation index, const Directory& directory, const StoredArray& array,
+                       const char* phase = nullptr);
+void give_made_array(const EngineBuild* build, const ArrayShape& shape, const void* bytes);
+// Whether an array holds the rows' addresses.
+bool is_address_array(const char* name);
+
 // merge_lists.cpp: for each vector [count][dimensions] the list whose centroid is nearest as a build compares them.
 struct NearestList {
     uint32 list;
@@ -75,7 +86,7 @@ void keep_recall(MergeRun* merge);
 bool has_sunk(const Directory& directory);
 
 // merge_drift.cpp: whether new rows differ so much from those that the quantizers were trained on that they should be
-// trained again. False for a method without quantizers.
+// trained again. False for an index without quantizers, and without the engine, which compares them.
 bool has_drifted(MergeRun* merge);
 // Whether the index keeps vectors to train on.
 bool can_retrain(const MergeRun* merge);

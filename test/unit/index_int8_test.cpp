@@ -6,8 +6,8 @@
 
 #include "index_fixture.h"
 #include "methods/arrays.h"
-#include "methods/ivfadc/byte_lists.h"
 #include "methods/ivfadc/ivfadc.h"
+#include "methods/rows/byte_lists.h"
 
 namespace pgwarp::test
 {

@@ -16,7 +16,7 @@
 #include "methods/graph/remeasure.h"
 #include "methods/graph/repair.h"
 #include "methods/graph/stored_rows.h"
-#include "methods/ivfadc/ivfadc.h"
+#include "methods/rows/row_arrays.h"
 #include "numeric/half_codec.h"
 #include "protocol/merge_build.h"
 

@@ -4,8 +4,8 @@
 #include <mutex>
 
 #include "methods/ivfadc/build_samples.h"
-#include "methods/ivfadc/byte_lists.h"
 #include "methods/recall/truth.h"
+#include "methods/rows/byte_lists.h"
 #include "numeric/kmeans.h"
 #include "numeric/sample.h"
 

@@ -9,7 +9,7 @@
 // Effort is the number of lists probed.
 //
 // With codes = int8 residuals are kept in bytes: codes u8 [rows][d], and before them code_scale f32 [rows][1]. A row is
-// its list's centroid + code_scale * (byte - 128); see byte_lists.h.
+// its list's centroid + code_scale * (byte - 128); see methods/rows/byte_lists.h.
 #pragma once
 
 #include <memory>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "methods/method.h"
+#include "methods/rows/row_arrays.h"
 
 namespace pgwarp
 {
@@ -25,13 +26,9 @@ inline constexpr char array_centroids[] = "centroids";
 inline constexpr char array_rotation[] = "rotation";
 inline constexpr char array_rotation_signs[] = "rotation_signs";
 inline constexpr char array_codebooks[] = "codebooks";
-inline constexpr char array_half_mean[] = "half_mean";
-inline constexpr char array_half_scale[] = "half_scale";
 inline constexpr char array_list_of_row[] = "list_of_row";
 inline constexpr char array_code_scale[] = "code_scale";
 inline constexpr char array_codes[] = "codes";
-inline constexpr char array_half[] = "half";
-inline constexpr char array_vectors[] = "vectors";
 
 enum class IvfRefine { none = 0, half = 1, full = 2 };
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "graph_reference.h"
 #include "index_fixture.h"
 #include "methods/arrays.h"
 #include "methods/graph/edge_changes.h"

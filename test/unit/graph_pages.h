@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "graph_reference.h"
-#include "index_fixture.h"
 #include "methods/arrays.h"
 #include "methods/graph/edge_changes.h"
 #include "methods/graph/edges.h"
 #include "methods/graph/graph.h"
+#include "methods_fixture.h"
 #include "protocol/merge_build.h"
 
 namespace pgwarp::test

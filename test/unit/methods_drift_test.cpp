@@ -4,8 +4,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "index_fixture.h"
 #include "methods/arrays.h"
+#include "methods_fixture.h"
 #include "protocol/drift.h"
 
 namespace pgwarp::test

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "graph_reference.h"
-#include "index_fixture.h"
 #include "methods/arrays.h"
 #include "methods/graph/byte_rows.h"
 #include "methods/graph/edges.h"
@@ -17,6 +16,7 @@
 #include "methods/graph/row_groups.h"
 #include "methods/graph/traversal.h"
 #include "methods/ordered_scan.h"
+#include "methods_fixture.h"
 #include "numeric/distance.h"
 #include "protocol/calibration.h"
 

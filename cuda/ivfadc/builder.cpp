@@ -254,20 +254,20 @@ void DeviceSteps::encode_bytes(const IvfadcBuildInput& input, IvfadcArrays& arra
 void DeviceSteps::train_half(const IvfadcBuildInput& input, IvfadcArrays& arrays)
 {
     input.report("measuring half vectors", 0, arrays.rows);
-    arrays.half_codec = are_halves(input.shape) ? HalfCodec::identity(arrays.dimensions)
+    arrays.half.codec = are_halves(input.shape) ? HalfCodec::identity(arrays.dimensions)
                                                 : cuda::train_half(context_, device_->rows.data(), arrays.rows,
                                                                    arrays.dimensions, device_->stream());
-    arrays.half_scale[0] = arrays.half_codec.scale;
+    arrays.half.scale[0] = arrays.half.codec.scale;
     if (arrays.rows == 0) return;
-    const auto mean = device_->copy_of(std::span<const float>(arrays.half_codec.mean));
+    const auto mean = device_->copy_of(std::span<const float>(arrays.half.codec.mean));
     DeviceArray<std::uint32_t> worst = device_->array<std::uint32_t>(1);
     check(cudaMemsetAsync(worst.data(), 0, worst.bytes(), device_->stream()), "clearing a maximum");
     device_->halves = device_->array<std::uint16_t>(arrays.rows * arrays.dimensions);
-    encode_half(device_->rows.data(), arrays.rows, arrays.half_codec, mean.data(), device_->halves.data(), worst.data(),
+    encode_half(device_->rows.data(), arrays.rows, arrays.half.codec, mean.data(), device_->halves.data(), worst.data(),
                 device_->stream());
     std::uint32_t bits = 0;
     device_->read(worst.data(), std::span(&bits, 1));
-    arrays.half_scale[1] = std::bit_cast<float>(bits);
+    arrays.half.scale[1] = std::bit_cast<float>(bits);
 }
 
 std::vector<std::vector<std::uint32_t>> DeviceSteps::truth(const IvfadcBuildInput& input,

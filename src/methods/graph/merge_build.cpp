@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <limits>
-#include <mutex>
 #include <unordered_set>
 
 #include "methods/arrays.h"
@@ -16,8 +14,8 @@
 #include "methods/graph/remeasure.h"
 #include "methods/graph/repair.h"
 #include "methods/graph/stored_rows.h"
+#include "methods/rows/half_rows.h"
 #include "methods/rows/row_arrays.h"
-#include "numeric/half_codec.h"
 #include "protocol/merge_build.h"
 
 namespace pgwarp
@@ -51,7 +49,7 @@ public:
           measures_(options.get(option_measure, 0) != 0)
     {
         edges_.degree = options_.degree;
-        half_codec_.mean.resize(dimensions_);
+        half_.codec.mean.resize(dimensions_);
     }
 
     void give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes) override;
@@ -65,8 +63,7 @@ private:
     std::size_t words() const { return options_.bits / 32; }
     std::size_t all() const { return old_ + new_; }
     std::span<std::byte> place_of(const ArrayShape& shape);
-    void check_given() const;
-    void check_halves() const;
+    void check_given();
     void count_dead();
     void take_rows(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool);
     void encode_halves(std::span<const float> rows, ThreadPool& pool);
@@ -93,8 +90,7 @@ private:
     GraphEdges edges_;  // of all rows
     std::vector<EdgeChange> changes_;
     std::size_t old_changes_ = 0;  // of these
-    HalfCodec half_codec_;
-    float half_scale_[2] = {1, 0};
+    HalfRows half_;
     BulkVector<std::uint16_t> halves_;
     std::vector<float> projection_;
     BulkVector<std::uint32_t> bits_;
@@ -126,10 +122,10 @@ std::span<std::byte> GraphMergeBuilder::place_of(const ArrayShape& shape)
             break;
         case GraphVectors::half:
             if (name == array_half) return room(halves_, ArrayType::f16, shape.rows, dimensions_);
-            if (name == array_half_mean) return room(half_codec_.mean, ArrayType::f32, 1, dimensions_);
+            if (name == array_half_mean) return room(half_.codec.mean, ArrayType::f32, 1, dimensions_);
             if (name == array_half_scale) {
                 require_array(std::span(&shape, 1), shape.name, ArrayType::f32, 1, 2);
-                return std::as_writable_bytes(std::span(half_scale_));
+                return std::as_writable_bytes(std::span(half_.scale));
             }
             break;
         case GraphVectors::bits:
@@ -152,7 +148,7 @@ void GraphMergeBuilder::give(const ArrayShape& shape, std::uint64_t offset, std:
 }
 
 // Every array came whole, and its numbers are those of rows.
-void GraphMergeBuilder::check_given() const
+void GraphMergeBuilder::check_given()
 {
     for (const Given& given : given_) {
         if (given.bytes != given.shape.bytes())
@@ -166,7 +162,7 @@ void GraphMergeBuilder::check_given() const
     if (!dead_.empty() && dead_.size() != (rows + 63) / 64)
         throw BadRequest("the dead rows are those of another index");
     if (bits && projection_.empty()) throw BadRequest("array \"projection\" is missing");
-    if (options_.vectors == GraphVectors::half) check_halves();
+    if (options_.vectors == GraphVectors::half) half_.take_scale();
     const auto exists = [&](std::uint32_t row) { return row < rows; };
     if (!std::all_of(seeds_.begin(), seeds_.end(), exists)) throw BadRequest("a seed is no row of its index");
     const auto known = [&](std::uint32_t row) { return row == no_neighbour || exists(row); };
@@ -174,27 +170,14 @@ void GraphMergeBuilder::check_given() const
         throw BadRequest("a neighbour is no row of its index");
 }
 
-void GraphMergeBuilder::check_halves() const
-{
-    if (!(half_scale_[0] > 0) || !std::isfinite(half_scale_[0]) || !(half_scale_[1] >= 0))
-        throw BadRequest("the scale of half vectors is impossible");
-}
-
 void GraphMergeBuilder::encode_halves(std::span<const float> rows, ThreadPool& pool)
 {
-    half_codec_.scale = half_scale_[0];
     halves_.resize(all() * dimensions_);
-    std::mutex mutex;
     pool.parallel_for(new_, piece_rows, [&](std::size_t begin, std::size_t end) {
-        float worst = 0;
-        for (std::size_t i = begin; i < end; ++i) {
-            const float* row = rows.data() + i * dimensions_;
-            half_codec_.encode(row, halves_.data() + (old_ + i) * dimensions_);
-            worst = std::max(worst, half_codec_.error(row));
-        }
-        const std::lock_guard lock(mutex);
-        half_scale_[1] = std::max(half_scale_[1], worst);
+        for (std::size_t i = begin; i < end; ++i)
+            half_.codec.encode(rows.data() + i * dimensions_, halves_.data() + (old_ + i) * dimensions_);
     });
+    half_.measure(rows, pool, nullptr);
 }
 
 // Puts the new rows behind the old ones, in the form in which the index keeps them, and as floats where it keeps any.
@@ -218,7 +201,7 @@ void GraphMergeBuilder::take_rows(RowBuffer& rows, const BuildProgress& progress
     encode_halves(vectors, pool);
     pool.parallel_for(old_, piece_rows, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i)
-            half_codec_.decode(halves_.data() + i * dimensions_, vectors_.data() + i * dimensions_);
+            half_.codec.decode(halves_.data() + i * dimensions_, vectors_.data() + i * dimensions_);
     });
 }
 
@@ -252,7 +235,7 @@ void GraphMergeBuilder::change_graph(const RowScores& scores, const BuildProgres
     connect_rows(edges_, seeds_, dead_, progress);
     if (measures_ && options_.vectors != GraphVectors::bits) {
         calibration_ = measure_changed_graph(
-            {shape_, options_, scores, edges_, seeds_, dead_, vectors_, halves_, half_codec_.mean, half_scale_},
+            {shape_, options_, scores, edges_, seeds_, dead_, vectors_, halves_, half_.codec.mean, half_.scale},
             progress, pool);
     }
 }
@@ -359,7 +342,7 @@ void GraphMergeBuilder::read(const std::string& array, std::uint64_t offset, std
         read_piece(std::span(values).subspan(old_ * width), offset, out);
     };
     if (array == array_seeds) return read_piece(std::span<const std::uint32_t>(seeds_), offset, out);
-    if (array == array_half_scale) return read_piece(std::span<const float>(half_scale_), offset, out);
+    if (array == array_half_scale) return read_piece(std::span<const float>(half_.scale), offset, out);
     if (array == array_edge_changes)
         return read_piece(std::span<const EdgeChange>(changes_).subspan(old_changes_), offset, out);
     if (array == array_neighbours && rewrites())

@@ -1,7 +1,6 @@
 #include "methods/ivfadc/build_arrays.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "methods/arrays.h"
@@ -71,8 +70,8 @@ void IvfadcArrays::read(const std::string& array, std::uint64_t offset, std::spa
     if (array == array_rotation) return read_piece(rotation.matrix(), offset, out);
     if (array == array_rotation_signs) return read_piece(rotation.signs(), offset, out);
     if (array == array_codebooks && quantizer) return read_piece(quantizer->codebooks(), offset, out);
-    if (array == array_half_mean) return read_piece(std::span<const float>(half_codec.mean), offset, out);
-    if (array == array_half_scale) return read_piece(std::span<const float>(half_scale), offset, out);
+    if (array == array_half_mean) return read_piece(std::span<const float>(half.codec.mean), offset, out);
+    if (array == array_half_scale) return read_piece(std::span<const float>(half.scale), offset, out);
     if (array == array_list_of_row) return read_piece(std::span<const std::uint32_t>(list_of_row), offset, out);
     if (array == array_code_scale) return read_piece(std::span<const float>(code_scale), offset, out);
     if (array == array_codes) return read_piece(std::span<const std::uint8_t>(codes), offset, out);
@@ -86,7 +85,7 @@ void IvfadcArrays::make_quantizer_room()
     centroids.resize(options.lists * dimensions);
     if (options.opq) rotation = Rotation(dimensions);
     if (options.product_codes) quantizer.emplace(dimensions, options.subquantizers);
-    half_codec.mean.resize(dimensions);
+    half.codec.mean.resize(dimensions);
 }
 
 void IvfadcArrays::write_quantizer(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
@@ -100,8 +99,8 @@ void IvfadcArrays::write_quantizer(const ArrayShape& shape, std::uint64_t offset
     if (is_named(shape, array_rotation)) return write_piece(rotation.matrix(), offset, bytes);
     if (is_named(shape, array_rotation_signs)) return write_piece(rotation.signs(), offset, bytes);
     if (is_named(shape, array_codebooks)) return write_piece(quantizer->codebooks(), offset, bytes);
-    if (is_named(shape, array_half_mean)) return write_piece(std::span<float>(half_codec.mean), offset, bytes);
-    write_piece(std::span<float>(half_scale), offset, bytes);
+    if (is_named(shape, array_half_mean)) return write_piece(std::span<float>(half.codec.mean), offset, bytes);
+    write_piece(std::span<float>(half.scale), offset, bytes);
 }
 
 void IvfadcArrays::decode(std::size_t row, const std::byte* stored, float* out) const
@@ -109,21 +108,14 @@ void IvfadcArrays::decode(std::size_t row, const std::byte* stored, float* out) 
     if (options.keeps_full()) {
         std::memcpy(out, stored, dimensions * sizeof(float));
     } else if (options.keeps_half()) {
-        std::vector<half_bits> half(dimensions);
-        std::memcpy(half.data(), stored, dimensions * sizeof(half_bits));
-        half_codec.decode(half.data(), out);
+        std::vector<half_bits> halves(dimensions);
+        std::memcpy(halves.data(), stored, dimensions * sizeof(half_bits));
+        half.codec.decode(halves.data(), out);
     } else {
         const float* centroid = centroid_of(row);
         for (std::size_t d = 0; d < dimensions; ++d)
             out[d] = centroid[d] + code_scale[row] * static_cast<float>(std::to_integer<int>(stored[d]) - 128);
     }
-}
-
-void IvfadcArrays::take_half_scale()
-{
-    if (!(half_scale[0] > 0 && std::isfinite(half_scale[0]) && half_scale[1] >= 0))
-        throw BadRequest("the scale of half vectors is impossible");
-    half_codec.scale = half_scale[0];
 }
 
 }  // namespace pgwarp

@@ -12,7 +12,7 @@
 #include "methods/bulk_memory.h"
 #include "methods/ivfadc/ivfadc.h"
 #include "methods/method.h"
-#include "numeric/half_codec.h"
+#include "methods/rows/half_rows.h"
 #include "numeric/product_quantizer.h"
 #include "numeric/rotation.h"
 
@@ -27,8 +27,7 @@ struct IvfadcArrays {
     std::vector<float> centroids;               // [lists][dimensions]
     Rotation rotation;                          // of residuals, before they are coded
     std::optional<ProductQuantizer> quantizer;  // with codes = pq
-    HalfCodec half_codec;
-    float half_scale[2] = {1, 0};  // scale of the codec, largest error of a row
+    HalfRows half;
     std::vector<std::uint32_t> list_of_row;
     BulkVector<std::uint8_t> codes;
     BulkVector<float> code_scale;
@@ -54,8 +53,6 @@ struct IvfadcArrays {
     // The floats of a row whose list and, of bytes, scale are known, out of what is stored of it: a float vector, else
     // a half vector, else bytes, whichever the options keep.
     void decode(std::size_t row, const std::byte* stored, float* out) const;
-    // Takes the scale of half vectors over from half_scale. Throws BadRequest where it is impossible.
-    void take_half_scale();
 };
 
 // Whether an array of this name holds rows.

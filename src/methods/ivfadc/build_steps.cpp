@@ -1,7 +1,6 @@
 #include "methods/ivfadc/build_steps.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include "methods/ivfadc/build_samples.h"
 #include "methods/recall/truth.h"
@@ -106,29 +105,10 @@ void IvfadcBuildSteps::encode_bytes(const IvfadcBuildInput& input, IvfadcArrays&
     }
 }
 
-float largest_half_error(const IvfadcBuildInput& input, const HalfCodec& codec)
-{
-    const std::span<const float> vectors = input.vectors();
-    const std::size_t dimensions = input.shape.dimensions;
-    float worst = 0;
-    std::mutex mutex;
-    input.pool.parallel_for(input.rows.size(), 4096, [&](std::size_t begin, std::size_t end) {
-        if (input.progress.cancel != nullptr) input.progress.cancel->check();
-        float local = 0;
-        for (std::size_t i = begin; i < end; ++i) local = std::max(local, codec.error(vectors.data() + i * dimensions));
-        const std::lock_guard lock(mutex);
-        worst = std::max(worst, local);
-    });
-    return worst;
-}
-
 void IvfadcBuildSteps::train_half(const IvfadcBuildInput& input, IvfadcArrays& arrays)
 {
     input.report("measuring half vectors", 0, arrays.rows);
-    arrays.half_codec = are_halves(input.shape) ? HalfCodec::identity(arrays.dimensions)
-                                                : HalfCodec::train(input.vectors(), arrays.dimensions);
-    arrays.half_scale[0] = arrays.half_codec.scale;
-    arrays.half_scale[1] = largest_half_error(input, arrays.half_codec);
+    arrays.half.train(input.shape, input.vectors(), input.pool, input.progress.cancel);
 }
 
 std::vector<std::vector<std::uint32_t>> IvfadcBuildSteps::truth(const IvfadcBuildInput& input,
@@ -147,8 +127,7 @@ std::unique_ptr<Searcher> IvfadcBuildSteps::make_searcher(const IndexShape& shap
 void IvfadcBuildSteps::keep_halves(const IvfadcBuildInput& input, IvfadcArrays& arrays)
 {
     input.report("writing half vectors", 0, arrays.rows);
-    arrays.halves = input.rows.compact_to_half(
-        [&arrays](const float* row, std::uint16_t* out) { arrays.half_codec.encode(row, out); });
+    arrays.halves = arrays.half.compact(input.rows);
 }
 
 }  // namespace pgwarp

@@ -50,7 +50,7 @@ public:
     virtual void encode_products(const IvfadcBuildInput& input, IvfadcArrays& arrays);
     // Makes codes of bytes and their scales.
     virtual void encode_bytes(const IvfadcBuildInput& input, IvfadcArrays& arrays);
-    // Makes the codec of half vectors and half_scale.
+    // Makes the codec of half vectors and their largest error.
     virtual void train_half(const IvfadcBuildInput& input, IvfadcArrays& arrays);
     // As calibration_truth() (methods/recall/truth.h).
     virtual std::vector<std::vector<std::uint32_t>> truth(const IvfadcBuildInput& input,
@@ -61,9 +61,6 @@ public:
     // Makes the half vectors, in the memory of the rows, whose floats are gone afterwards.
     virtual void keep_halves(const IvfadcBuildInput& input, IvfadcArrays& arrays);
 };
-
-// The largest error of a row as a half vector.
-float largest_half_error(const IvfadcBuildInput& input, const HalfCodec& codec);
 
 // device: the steps of a device, or null. Where its memory is too small the CPU makes all steps.
 std::unique_ptr<Builder> make_ivfadc_builder(const IndexShape& shape, const ParameterList& options,

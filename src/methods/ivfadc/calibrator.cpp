@@ -128,7 +128,7 @@ void IvfadcCalibrator::begin_rows()
     for (const std::uint32_t list : index_.list_of_row) {
         if (list >= index_.options.lists) throw BadRequest("a row is in a list that does not exist");
     }
-    if (index_.stores_half()) index_.take_half_scale();
+    if (index_.stores_half()) index_.half.take_scale();
     if (sample_.empty() || sample_.size() > most_calibration_queries || given_.size() != sample_.size() * row_bytes())
         throw BadRequest("a sample without its rows");
     for (const std::uint32_t row : sample_) {

@@ -208,7 +208,7 @@ void IvfadcDrift::run(RowBuffer& rows, const BuildProgress& progress, ThreadPool
 {
     progress.report("comparing rows", 0, rows.size());
     check_given();
-    if (old_.stores_half()) old_.take_half_scale();
+    if (old_.stores_half()) old_.half.take_scale();
     const SampleError old = error_of_old();
     const SampleError fresh = error_of_new(rows.vectors(), pool);
     const bool worse = is_worse(fresh.centroid, old.centroid, keeps_vectors() ? tolerance : codes_tolerance) ||

@@ -80,7 +80,7 @@ void IvfadcMergeBuilder::check_given()
         if (given.bytes != given.shape.bytes())
             throw BadRequest("array \"" + std::string(given.shape.name) + "\" was not given whole");
     }
-    if (made_.stores_half()) made_.take_half_scale();
+    if (made_.stores_half()) made_.half.take_scale();
     for (const std::uint32_t list : made_.list_of_row) {
         if (list != no_list && list >= made_.options.lists) throw BadRequest("a row is in a list that does not exist");
     }
@@ -124,7 +124,7 @@ void IvfadcMergeBuilder::run(RowBuffer& rows, const BuildProgress& progress, Thr
     if (made_.options.keeps_full()) made_.vectors = input.vectors();
     if (!made_.stores_half()) return;
     input.report("measuring half vectors", 0, made_.rows);
-    made_.half_scale[1] = std::max(made_.half_scale[1], largest_half_error(input, made_.half_codec));
+    made_.half.measure(input.vectors(), pool, progress.cancel);
     steps.keep_halves(input, made_);
 }
 

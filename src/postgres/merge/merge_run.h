@@ -83,7 +83,7 @@ void add_first_link_changes(MergeRun* merge);
 uint64 linked_dead_rows(const MergeRun* merge);
 bool wants_recall(const MergeRun* merge);
 void keep_recall(MergeRun* merge);
-bool has_sunk(const Directory& directory);
+bool recall_has_dropped(const Directory& directory);
 
 // merge_drift.cpp: whether new rows differ so much from those that the quantizers were trained on that they should be
 // trained again. False for an index without quantizers, and without the engine, which compares them.
@@ -112,7 +112,7 @@ void copy_built_array(MergeRun* merge, uint32 number, const ArrayShape& shape, A
 // merge_validate.cpp: compares a sample of what was written with what the logs hold. Raises an error when it differs.
 void validate_merge(MergeRun* merge);
 
-// merge_calibrate.cpp: has the engine measure the recall of the next generation anew, by a sample of its rows, where
+// merge_recall.cpp: has the engine measure the recall of the next generation anew, by a sample of its rows, where
 // many rows have come or gone since that was done.
 void calibrate_merged(MergeRun* merge);
 

@@ -87,7 +87,7 @@ class Builder
 {
 public:
     virtual ~Builder() = default;
-    // For extenders, before run(): a piece of an array of the index that is to be extended.
+    // For builds over an index that exists, before run(): a piece of an array of it.
     virtual void give(const ArrayShape&, std::uint64_t, std::span<const std::byte>)
     {
         throw BadRequest("this build takes no arrays");
@@ -213,13 +213,14 @@ struct MethodDescriptor {
                                                std::span<const ArrayShape> arrays);
     // Encodes rows for an index that exists and has these (effective) options. The CPU's serves every device.
     std::unique_ptr<Builder> (*make_merge_builder)(const IndexShape& shape, const ParameterList& options) = nullptr;
-    // How fresh rows are indexed beside an index with these options, until a merge: what the extender makes with the
-    // options that this returns, and with the index's array of this name where there is one, is loaded and searched as
-    // an index of its own, with the settings of the index. Null: they are not.
+    // How fresh rows are indexed beside an index with these options, until a merge: what the merge builder makes with
+    // the options that this returns, and with the index's array of this name where there is one, is loaded and searched
+    // as an index of its own, with the settings of the index. Null: they are not.
     ParameterList (*part_options)(const ParameterList& options) = nullptr;
     const char* part_array = nullptr;
     // Measures the recall of an index that exists and has these (effective) options, by its rows as it keeps them,
-    // which are given. The CPU's serves every device. Null: its recall needs no measuring, or can't be measured so.
+    // which are given; or, with other options, how far new rows have drifted from them (protocol/drift.h). The CPU's
+    // serves every device. Null: its recall needs no measuring, or can't be measured so.
     std::unique_ptr<Builder> (*make_calibrator)(const IndexShape& shape, const ParameterList& options) = nullptr;
     // Of a device: its exact method, where that searches fresh rows beside an index of this one. Null: part_options
     // holds.

@@ -1,8 +1,6 @@
 // Recall measured by searches, whatever searcher answers them.
 #include <gtest/gtest.h>
 
-#include <mutex>
-#include <numeric>
 #include <set>
 
 #include "methods/recall/searches.h"
@@ -15,21 +13,21 @@ namespace
 
 constexpr std::size_t query_count = 60;
 
-// Row r lies at distance r from every query; of each ten rows a search finds as many as the effort says.
+// Row r lies at distance r from every query; of each ten rows a search finds as many as the effort says, less `lost`.
 class TenthsSearcher : public Searcher
 {
 public:
-    TenthsSearcher(std::size_t rows, ResultKind kind) : rows_(rows), kind_(kind) {}
+    explicit TenthsSearcher(std::size_t rows, std::int64_t lost = 0) : rows_(rows), lost_(lost) {}
     void write(const std::string&, std::uint64_t, std::span<const std::byte>) override {}
     void finish_load(ThreadPool&) override {}
     std::uint64_t memory_bytes() const override { return 0; }
-    ResultKind result_kind() const override { return kind_; }
+    ResultKind result_kind() const override { return ResultKind::exact; }
     void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool&) const override
     {
         results.assign(batch.count, {});
         for (std::vector<RowResult>& found : results) {
             for (std::uint32_t row = 0; row < rows_ && found.size() < batch.k; ++row) {
-                if (static_cast<std::int64_t>(row % 10) < batch.effort && !bit_is_set(batch.dead, row))
+                if (static_cast<std::int64_t>(row % 10) < batch.effort - lost_ && !bit_is_set(batch.dead, row))
                     found.push_back({static_cast<double>(row), row});
             }
         }
@@ -43,7 +41,7 @@ public:
 
 private:
     std::size_t rows_;
-    ResultKind kind_;
+    std::int64_t lost_;
 };
 
 // The neighbours of each query: the first live rows.
@@ -60,7 +58,7 @@ const BuildProgress quiet{[](const char*, std::uint64_t, std::uint64_t) {}, null
 TEST(Recall, IsTheShareOfTheNeighboursThatAreFound)
 {
     ThreadPool pool(1);
-    const TenthsSearcher searcher(5000, ResultKind::exact);
+    const TenthsSearcher searcher(5000);
     const std::vector<float> queries(query_count);
     const auto truth = first_rows(5000);
     const RecallInput input{
@@ -80,7 +78,7 @@ TEST(Recall, IsTheShareOfTheNeighboursThatAreFound)
 TEST(Recall, OwnRowsDoNotCount)
 {
     ThreadPool pool(1);
-    const TenthsSearcher searcher(500, ResultKind::exact);
+    const TenthsSearcher searcher(500);
     const std::vector<float> queries(query_count);
     auto truth = first_rows(500);
     for (auto& neighbours : truth) neighbours.erase(neighbours.begin());
@@ -94,28 +92,33 @@ TEST(Recall, OwnRowsDoNotCount)
     EXPECT_EQ(curve.points[1].recall[2], 1);
 }
 
-// Where the effort is a width, a search keeps no fewer rows than it returns, and narrow ones are made once.
-TEST(Recall, WideSearchesHoldNarrowOnes)
+// Where the effort is a width, a search keeps no fewer rows than it returns, and is the same for all smaller efforts.
+TEST(Recall, NarrowSearchesAreMadeOnce)
 {
     ThreadPool pool(1);
-    const TenthsSearcher searcher(5000, ResultKind::exact);
+    const TenthsSearcher searcher(5000, 2);
     const std::vector<float> queries(query_count);
     const auto truth = first_rows(5000);
     const RecallInput input{
         .searcher = searcher, .rows = 5000, .metric = Metric::l2, .queries = queries, .truth = truth};
-    RecallRules rules{.efforts = {1, 2, 3}, .steps_of_k = 1, .effort_is_width = true};
+    const RecallRules rules{.efforts = {1, 2, 3}, .steps_of_k = 1, .effort_is_width = true};
     const Calibration curve = measure_recall(input, rules, quiet, pool);
-    ASSERT_GE(curve.count, 1U);
-    // For more rows than the effort keeps, the effort that is searched with is their number, which finds all here.
+    ASSERT_EQ(curve.count, 3U);
+    EXPECT_EQ(curve.points[1].recall[0], 0);
+    EXPECT_EQ(curve.points[2].recall[0], 1);
+    // Of two rows one is found with the effort 3, none with less; of ten, eight by a search that keeps ten.
+    EXPECT_EQ(curve.points[1].recall[1], 0);
+    EXPECT_EQ(curve.points[2].recall[1], 0.5);
     EXPECT_EQ(curve.points[0].recall[3], 1);
     EXPECT_EQ(searcher.searches_.count({1000, 1000}), 1U);
+    EXPECT_EQ(searcher.searches_.count({10, 10}), 1U);
 }
 
 // The rows that can be found decide which k are measured, not those that are dead.
 TEST(Recall, DeadRowsAreNotFound)
 {
     ThreadPool pool(1);
-    const TenthsSearcher searcher(5000, ResultKind::exact);
+    const TenthsSearcher searcher(5000);
     std::vector<std::uint64_t> dead((5000 + 63) / 64, ~std::uint64_t{0});
     dead[0] = 0;  // 64 rows live
     const std::vector<float> queries(query_count);

@@ -362,14 +362,4 @@ std::unique_ptr<Builder> make_graph_merge_builder(const IndexShape& shape, const
     return std::make_unique<GraphMergeBuilder>(shape, options);
 }
 
-ParameterList graph_part_options(const ParameterList& options)
-{
-    ParameterList part;
-    part.set("degree", options.get("degree", 0));
-    part.set("build_degree", options.get("build_degree", 0));
-    part.set("vectors", static_cast<std::int64_t>(GraphVectors::half));
-    part.set(option_alone, 1);
-    return part;
-}
-
 }  // namespace pgwarp

@@ -80,7 +80,7 @@ public:
         : input_(input), rules_(rules), dead_version_(new_bitmap_version()), progress_(progress), pool_(pool)
     {
         for (std::size_t column = 0; column < 4; ++column)
-            ks_[column] = measured_ks(column, input.rows, kind(), input.metric, rules.steps_of_k);
+            ks_[column] = measured_ks(column, input.rows, kind(), rules.steps_of_k);
     }
 
     Calibration run()
@@ -97,10 +97,7 @@ public:
 
 private:
     ResultKind kind() const { return input_.searcher.result_kind(); }
-    std::size_t width(std::size_t k) const
-    {
-        return search_width(kind(), input_.metric == Metric::cosine, static_cast<std::uint32_t>(k));
-    }
+    std::size_t width(std::size_t k) const { return search_width({kind()}, static_cast<std::uint32_t>(k)); }
 
     // Replaces shares_.
     void measure(std::int64_t effort)
@@ -244,11 +241,10 @@ Calibration measure_recall(const RecallInput& input, const RecallRules& rules, c
     return Measurement(input, rules, progress, pool).run();
 }
 
-std::vector<std::uint32_t> measured_ks(std::size_t column, std::size_t rows, ResultKind kind, Metric metric,
-                                       std::size_t steps)
+std::vector<std::uint32_t> measured_ks(std::size_t column, std::size_t rows, ResultKind kind, std::size_t steps)
 {
     if (column > 0 && rows <= Calibration::ks[column - 1]) return {};
-    const auto width = [&](std::uint32_t k) { return search_width(kind, metric == Metric::cosine, k); };
+    const auto width = [&](std::uint32_t k) { return search_width({kind}, k); };
     const std::uint32_t least = column == 0 ? 1 : Calibration::ks[column - 1] + 1;
     const auto most = static_cast<std::uint32_t>(std::clamp<std::size_t>(rows, least, Calibration::ks[column]));
     const double factor = static_cast<double>(most) / least;

@@ -28,8 +28,7 @@ struct RecallRules {
 
 struct RecallInput {
     const Searcher& searcher;
-    std::size_t rows;  // that a search can find, but for the query's own
-    Metric metric;
+    std::size_t rows;                // that a search can find, but for the query's own
     std::span<const float> queries;  // [count][dimensions]
     // The nearest rows of each query that the index holds, nearest first.
     const std::vector<std::vector<std::uint32_t>>& truth;
@@ -47,8 +46,7 @@ Calibration measure_recall(const RecallInput& input, const RecallRules& rules, c
 // The k at which a column of Calibration::ks is measured: from the first that it serves to its own in so many steps,
 // each larger by the same factor than the one before. Of all k that ask the engine for equally many results, the
 // largest stands for them. None where all of them are at least as many as there are rows: such searches find all.
-std::vector<std::uint32_t> measured_ks(std::size_t column, std::size_t rows, ResultKind kind, Metric metric,
-                                       std::size_t steps);
+std::vector<std::uint32_t> measured_ks(std::size_t column, std::size_t rows, ResultKind kind, std::size_t steps);
 
 // Loads a searcher with what a finished builder made, in pieces of at most `step` bytes.
 void feed_searcher(const Builder& builder, Searcher& searcher, ThreadPool& pool, std::uint64_t step = 1U << 20);

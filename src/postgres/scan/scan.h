@@ -110,7 +110,7 @@ void plan_normal_search(Relation index, const IndexState& state, uint32 wanted, 
 // far as the method has one; else the same as plan_normal_search().
 void plan_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
 // Whether searches of these results go rung by rung.
-bool has_rungs(const AccessMethod& method, ResultKind kind);
+bool has_rungs(const MethodDescription& method, ResultKind kind);
 // What a result says of its row's distance. bound_width: of the reply.
 Candidate make_bounded(const Result& result, ResultKind kind, double bound_width);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "postgres/am/index_options.h"
+#include "postgres/am/method_settings.h"
 #include "postgres/merge/merge_worker.h"
 #include "postgres/settings.h"
 #include "postgres/storage/included_tuple.h"
@@ -36,14 +37,9 @@ void report_unreached(Relation index, const EffortChoice& choice)
              errdetail("The best that was measured is %.4f.", choice.attained)));
 }
 
-ResultKind result_kind_of(const IndexState& state)
+ResultPromise promise_of(const IndexState& state)
 {
-    return access_method(state.meta.shape.method).result_kind(state.directory->options);
-}
-
-bool is_cosine(const IndexState& state)
-{
-    return static_cast<Metric>(state.meta.shape.metric) == Metric::cosine;
+    return result_promise(state.meta.shape, state.directory->options);
 }
 
 // Indexes of no more rows than the rungs hold are searched through: that costs little, and a search that misses none of
@@ -64,17 +60,17 @@ EffortChoice effort_for_all(const IndexState& state)
 void plan_normal_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
 {
     const Calibration& calibration = state.directory->calibration;
-    const bool overridden = access_method_of(index).add_settings(&request->settings);
+    const bool overridden = add_method_settings(access_method_of(index), &request->settings);
     const EffortChoice choice =
         is_searched_through(state) ? effort_for_all(state) : choose_effort(calibration, wanted, recall_asked(index));
     request->mode = SearchMode::normal;
-    request->k = search_width(result_kind_of(state), is_cosine(state), wanted);
+    request->k = search_width(promise_of(state), wanted);
     request->effort = choice.effort;
     if (calibration.count > 0 && !choice.reached && !overridden) report_unreached(index, choice);
     consider_merge(index, state);
 }
 
-bool has_rungs(const AccessMethod& method, ResultKind kind)
+bool has_rungs(const MethodDescription& method, ResultKind kind)
 {
     // Approximate results are put in order by the rows, of all rungs together.
     const bool in_order = setting_iterative != static_cast<int>(IterativeSetting::relaxed);
@@ -83,15 +79,14 @@ bool has_rungs(const AccessMethod& method, ResultKind kind)
 
 void plan_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
 {
-    const AccessMethod& method = access_method_of(index);
-    const ResultKind kind = result_kind_of(state);
-    if (!has_rungs(method, kind)) return plan_normal_search(index, state, wanted, request);
-    const bool overridden = method.add_settings(&request->settings);
+    const MethodDescription& method = access_method_of(index);
+    const ResultPromise promise = promise_of(state);
+    if (!has_rungs(method, promise.kind)) return plan_normal_search(index, state, wanted, request);
+    const bool overridden = add_method_settings(method, &request->settings);
     const uint32 last = rungs_of(wanted) - 1;
     EffortChoice choice = {};
     for (uint32 rung = 0; rung <= last; ++rung) {
-        SearchRung search =
-            choose_rung(state.directory->calibration, kind, is_cosine(state), rung, recall_asked(index), &choice);
+        SearchRung search = choose_rung(state.directory->calibration, promise, rung, recall_asked(index), &choice);
         if (is_searched_through(state)) {
             choice = effort_for_all(state);
             search.effort = choice.effort;

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "bit_fixture.h"
-#include "methods_fixture.h"
 #include "methods/arrays.h"
 #include "methods/options.h"
+#include "methods_fixture.h"
 
 namespace pgwarp::test
 {

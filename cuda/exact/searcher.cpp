@@ -9,9 +9,7 @@
 #include "device/error.h"
 #include "device/retry.h"
 #include "device/wait.h"
-#include "exact/dead_rows.h"
 #include "exact/exact.h"
-#include "exact/pace.h"
 #include "exact/small_search.h"
 #include "exact/staging.h"
 #include "exact/unit_rows.h"
@@ -20,6 +18,8 @@
 #include "methods/device_wait.h"
 #include "methods/exact/exact.h"
 #include "numeric/distance.h"
+#include "passes/dead_rows.h"
+#include "passes/pace.h"
 
 namespace pgwarp::cuda
 {

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <vector>
 
-#include "exact/passes.h"
 #include "methods/method.h"
+#include "passes/passes.h"
 
 namespace pgwarp::cuda
 {

@@ -6,11 +6,11 @@
 #include "device/error.h"
 #include "device/shared_memory.h"
 #include "device/wait.h"
-#include "exact/bitonic.cuh"
-#include "exact/exact_search.h"
-#include "exact/proposal_key.cuh"
-#include "exact/thresholds.h"
 #include "methods/graph/graph.h"
+#include "passes/bitonic.cuh"
+#include "passes/exact_search.h"
+#include "passes/proposal_key.cuh"
+#include "passes/thresholds.h"
 
 namespace pgwarp::cuda::graph
 {

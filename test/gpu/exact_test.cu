@@ -16,12 +16,12 @@
 #include "device/wait.h"
 #include "distance/canonical.h"
 #include "distance/proposals.h"
-#include "exact/entry_values.h"
 #include "exact/exact.h"
-#include "exact/pace.h"
-#include "exact/wide_search.h"
 #include "methods/arrays.h"
 #include "methods/ordered_scan.h"
+#include "passes/entry_values.h"
+#include "passes/pace.h"
+#include "passes/wide_search.h"
 #include "shared_context.h"
 
 namespace pgwarp::cuda

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <span>
 
-#include "exact/dead_rows.h"
-#include "exact/passes.h"
+#include "passes/dead_rows.h"
+#include "passes/passes.h"
 
 namespace pgwarp::cuda
 {

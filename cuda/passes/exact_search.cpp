@@ -1,4 +1,4 @@
-#include "exact/exact_search.h"
+#include "passes/exact_search.h"
 
 #include <algorithm>
 #include <array>
@@ -8,10 +8,10 @@
 
 #include "device/error.h"
 #include "device/wait.h"
-#include "exact/pace.h"
-#include "exact/thresholds.h"
-#include "exact/tied_search.h"
-#include "exact/wide_search.h"
+#include "passes/pace.h"
+#include "passes/thresholds.h"
+#include "passes/tied_search.h"
+#include "passes/wide_search.h"
 
 namespace pgwarp::cuda
 {

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "exact/dead_rows.h"
-#include "exact/passes.h"
+#include "passes/dead_rows.h"
+#include "passes/passes.h"
 
 namespace pgwarp::cuda
 {

@@ -1,4 +1,4 @@
-#include "exact/rank.h"
+#include "passes/rank.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include "device/error.h"
 #include "device/shared_memory.h"
 #include "distance/canonical.cuh"
-#include "exact/bitonic.cuh"
-#include "exact/proposal_key.cuh"
+#include "passes/bitonic.cuh"
+#include "passes/proposal_key.cuh"
 
 namespace pgwarp::cuda
 {

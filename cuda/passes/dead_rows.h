@@ -2,7 +2,7 @@
 #pragma once
 
 #include "device/tombstones.h"
-#include "exact/passes.h"
+#include "passes/passes.h"
 
 namespace pgwarp::cuda
 {

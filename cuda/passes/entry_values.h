@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "exact/passes.h"
+#include "passes/passes.h"
 
 namespace pgwarp::cuda
 {

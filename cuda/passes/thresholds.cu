@@ -1,11 +1,11 @@
-#include "exact/thresholds.h"
+#include "passes/thresholds.h"
 
 #include <cmath>
 
 #include "device/chained_launch.cuh"
 #include "device/error.h"
-#include "exact/bitonic.cuh"
-#include "exact/proposal_key.cuh"
+#include "passes/bitonic.cuh"
+#include "passes/proposal_key.cuh"
 
 namespace pgwarp::cuda
 {

@@ -1,11 +1,11 @@
-#include "exact/passes.h"
+#include "passes/passes.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "device/error.h"
-#include "exact/thresholds.h"
+#include "passes/thresholds.h"
 
 namespace pgwarp::cuda
 {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "exact/rank.h"
+#include "passes/rank.h"
 
 namespace pgwarp::cuda
 {

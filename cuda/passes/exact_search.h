@@ -4,16 +4,16 @@
 // filtered by it and tighten it; what passed is ranked by canonical distance, and the error bound of the scores proves
 // that nothing else belongs to the answer (distance/score_bound.h). A query whose proof fails is filtered once more
 // with the threshold that its proof asks for; what fails again (more than 4,096 rows too close to tell apart) goes
-// through exact/tied_search.h, and what no score can be trusted for is scanned.
+// through passes/tied_search.h, and what no score can be trusted for is scanned.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
 
-#include "exact/dead_rows.h"
-#include "exact/passes.h"
-#include "exact/scan.h"
+#include "passes/dead_rows.h"
+#include "passes/passes.h"
+#include "passes/scan.h"
 
 namespace pgwarp::cuda
 {

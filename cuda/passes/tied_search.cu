@@ -1,4 +1,4 @@
-#include "exact/tied_search.h"
+#include "passes/tied_search.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,10 +8,10 @@
 #include "device/shared_memory.h"
 #include "device/wait.h"
 #include "distance/canonical.cuh"
-#include "exact/bitonic.cuh"
-#include "exact/entry_values.h"
-#include "exact/pace.h"
-#include "exact/thresholds.h"
+#include "passes/bitonic.cuh"
+#include "passes/entry_values.h"
+#include "passes/pace.h"
+#include "passes/thresholds.h"
 
 namespace pgwarp::cuda
 {

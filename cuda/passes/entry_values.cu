@@ -2,7 +2,7 @@
 
 #include "device/error.h"
 #include "distance/canonical.cuh"
-#include "exact/entry_values.h"
+#include "passes/entry_values.h"
 
 namespace pgwarp::cuda
 {

@@ -10,8 +10,8 @@
 
 #include "device/context.h"
 #include "distance/half_rows.h"
-#include "exact/rank.h"
 #include "numeric/parallel.h"
+#include "passes/rank.h"
 
 namespace pgwarp::cuda
 {
@@ -24,7 +24,7 @@ struct ExactRows {
     ScoredRows scored;
 };
 
-inline constexpr std::uint32_t largest_ranked_k = 512;  // above: exact/wide_search.h
+inline constexpr std::uint32_t largest_ranked_k = 512;  // above: passes/wide_search.h
 
 // How a search of this k over so many rows goes about it.
 struct Plan {

@@ -1,4 +1,4 @@
-#include "exact/scan.h"
+#include "passes/scan.h"
 
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>

@@ -5,7 +5,7 @@
 #include "graph/rank.h"
 #include "graph/seeds.h"
 #include "graph/traverse.h"
-#include "ivfadc/queries.h"
+#include "rows/queries.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -37,8 +37,8 @@ private:
 };
 
 struct Workspace {
-    ivfadc::PreparedQueries for_rows;
-    ivfadc::PreparedQueries for_seeds;
+    rows::PreparedQueries for_rows;
+    rows::PreparedQueries for_seeds;
     std::uint32_t* query_bits = nullptr;
     float* queries = nullptr;  // a copy of those that are read directly
     SeedSpace seeds;
@@ -47,14 +47,14 @@ struct Workspace {
     std::uint32_t* found = nullptr;
 };
 
-ivfadc::PreparedQueries carve_queries(Carver& carver, const Mirror& mirror, std::size_t count)
+rows::PreparedQueries carve_queries(Carver& carver, const Mirror& mirror, std::size_t count, bool with_norms)
 {
-    const std::size_t stride = ivfadc::half_stride(static_cast<std::uint32_t>(mirror.dimensions()));
-    ivfadc::PreparedQueries queries{};
+    const std::size_t stride = rows::half_stride(static_cast<std::uint32_t>(mirror.dimensions()));
+    rows::PreparedQueries queries{};
     queries.moved = carver.take<float>(count * mirror.dimensions());
     queries.halves = carver.take<__half>(count * stride);
     queries.multipliers = carver.take<float>(count);
-    queries.norms = carver.take<double>(count);
+    if (with_norms) queries.norms = carver.take<double>(count);
     return queries;
 }
 
@@ -67,10 +67,10 @@ Workspace carve(Carver& carver, const Mirror& mirror, const SearchPlan& plan)
     } else if (plan.direct) {
         space.queries = carver.take<float>(count * mirror.dimensions());
     } else {
-        space.for_rows = carve_queries(carver, mirror, count);
+        space.for_rows = carve_queries(carver, mirror, count, true);
     }
     if (plan.shape.offered > 0) {
-        space.for_seeds = carve_queries(carver, mirror, count);
+        space.for_seeds = carve_queries(carver, mirror, count, false);
         space.seeds.scores = carver.take<float>(count * seed_stride(plan.shape));
         space.seeds.values = carver.take<float>(count * plan.shape.offered);
         space.seeds.columns = carver.take<std::uint32_t>(count * plan.shape.offered);
@@ -96,7 +96,7 @@ std::size_t queries_of_chunk(const Mirror& mirror, const SearchShape& shape, std
 // Whether neither the traversal nor the ranking needs anything made of the queries.
 bool compares_queries_as_given(const GraphView& view)
 {
-    const bool full = view.vectors.vectors != nullptr || view.vectors.remote.vectors != nullptr;
+    const bool full = view.vectors.full != nullptr || view.vectors.remote.full != nullptr;
     return full && (view.form == RowForm::bytes || view.form == RowForm::floats);
 }
 
@@ -111,7 +111,7 @@ SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std:
     plan.shape = search_shape(settings, ef, k + k / 4 + 14, count, ground);
     plan.count = static_cast<std::uint32_t>(queries_of_chunk(mirror, plan.shape, count, room));
     plan.k = static_cast<std::uint32_t>(std::min<std::size_t>(k, plan.shape.wanted));
-    plan.chained = count <= ivfadc::chained_queries;
+    plan.chained = count <= rows::chained_queries;
     plan.direct = plan.chained && plan.shape.offered == 0 && compares_queries_as_given(mirror.view());
     plan.rank_queries = plan.count;
     if (mirror.remote_row_bytes() > 0) {
@@ -126,22 +126,24 @@ SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std:
 }
 
 void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* queries, const float* given,
-                    const std::uint32_t* dead, std::byte* workspace, const ivfadc::Answers& out, TraversalCounts* work,
+                    const std::uint32_t* dead, std::byte* workspace, const rows::Answers& out, TraversalCounts* work,
                     cudaStream_t stream)
 {
     Carver carver(workspace);
     const Workspace space = carve(carver, mirror, plan);
     const GraphView& view = mirror.view();
     const bool routed = plan.shape.offered > 0;
-    ivfadc::QueryView for_seeds{};
+    const rows::QuerySpace for_rows = rows::space_of(view.vectors.metric, view.vectors.half);
+    rows::QueryView for_seeds{};
     if (view.has_bits()) {
         project(view.bits, queries, view.vectors.dimensions, plan.count, space.query_bits, stream);
     } else if (plan.direct) {
         // The traversal brings them here.
     } else if (!routed) {
-        ivfadc::prepare_for_rows(view.vectors, queries, plan.count, space.for_rows, stream);
+        rows::prepare_queries(queries, plan.count, view.vectors.dimensions, for_rows, space.for_rows, stream);
     } else {
-        ivfadc::prepare_queries(view.vectors, queries, plan.count, space.for_rows, space.for_seeds, stream);
+        rows::prepare_queries(queries, plan.count, view.vectors.dimensions, for_rows, space.for_rows,
+                              rows::space_of(view.vectors.metric, view.seed_halves.half), space.for_seeds, stream);
         for_seeds = {queries, space.for_seeds.moved, space.for_seeds.halves, space.for_seeds.multipliers,
                      space.for_seeds.norms};
     }
@@ -171,9 +173,9 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* q
     if (plan.shape.ranks) return;
 
     for (std::uint32_t first = 0; first < plan.count; first += plan.rank_queries) {
-        rank_found(view, from(view, job.rank, first), space.rows + std::size_t{first} * plan.shape.wanted,
+        rank_found(view, job.rank.from(view, first), space.rows + std::size_t{first} * plan.shape.wanted,
                    space.found + first, std::min(plan.rank_queries, plan.count - first), plan.shape.wanted, plan.k,
-                   from(out, plan.k, first), plan.chained, stream);
+                   out.from(first, plan.k), plan.chained, stream);
     }
 }
 

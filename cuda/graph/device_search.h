@@ -9,7 +9,7 @@
 
 #include "graph/mirror.h"
 #include "graph/search_shape.h"
-#include "ivfadc/finish.h"
+#include "rows/view.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -34,7 +34,7 @@ SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std:
 // row, or none. Answers [count][k] on the device or pinned; found[q]: rows that were ranked, at least as many as there
 // are answers. `workspace` is plan.workspace bytes of device memory, work [count] on the device or none.
 void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* queries, const float* given,
-                    const std::uint32_t* dead, std::byte* workspace, const ivfadc::Answers& out, TraversalCounts* work,
+                    const std::uint32_t* dead, std::byte* workspace, const rows::Answers& out, TraversalCounts* work,
                     cudaStream_t stream);
 
 }  // namespace pgwarp::cuda::graph

@@ -1,5 +1,5 @@
-#include "exact/exact.h"
 #include "graph/graph.h"
+#include "methods.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -20,7 +20,7 @@ const MethodDescriptor& method()
                                              .name = "graph",
                                              .make_builder = make_builder_somewhere,
                                              .make_searcher = make_searcher,
-                                             .exact_parts = exact_method()};
+                                             .exact_parts = cuda::find_method(Method::exact)};
     return descriptor;
 }
 

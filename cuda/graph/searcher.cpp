@@ -14,11 +14,11 @@
 #include "graph/rank.h"
 #include "graph/seeds.h"
 #include "graph/workspace.h"
-#include "ivfadc/ordered_rows.h"
-#include "ivfadc/queries.h"
 #include "methods/bounds.h"
 #include "methods/device_wait.h"
 #include "methods/ordered_scan.h"
+#include "rows/ordered_rows.h"
+#include "rows/queries.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -137,7 +137,7 @@ private:
     void run_round(const SearchBatch& batch, const Round& round, Workspace& workspace, const std::uint32_t* dead,
                    Results& results, std::vector<std::uint32_t>& few, ThreadPool& pool) const;
     void run_chunk(const SearchPlan& plan, const float* queries, Workspace& workspace, std::byte* device,
-                   const std::uint32_t* dead, const ivfadc::Answers& answers, Meanwhile* meanwhile,
+                   const std::uint32_t* dead, const rows::Answers& answers, Meanwhile* meanwhile,
                    ThreadPool& pool) const;
     void search_few_found(const SearchBatch& batch, const std::vector<std::uint32_t>& numbers, std::size_t ef,
                           Workspace& workspace, const std::uint32_t* dead, Results& results, ThreadPool& pool) const;
@@ -180,7 +180,7 @@ std::size_t query_bytes_of(const SearchPlan& plan, std::size_t dimensions)
 
 // Runs the launches of one chunk and waits for its answers.
 void GraphSearcher::run_chunk(const SearchPlan& plan, const float* queries, Workspace& workspace, std::byte* device,
-                              const std::uint32_t* dead, const ivfadc::Answers& answers, Meanwhile* meanwhile,
+                              const std::uint32_t* dead, const rows::Answers& answers, Meanwhile* meanwhile,
                               ThreadPool& pool) const
 {
     const std::size_t elements = plan.count * mirror_.dimensions();
@@ -229,7 +229,7 @@ void GraphSearcher::run_round(const SearchBatch& batch, const Round& round, Work
         std::byte* host = workspace.pinned(query_bytes + cells * 12 + plan.count * std::size_t{4});
         auto* values = reinterpret_cast<double*>(host + query_bytes);
         auto* rows = reinterpret_cast<std::uint32_t*>(values + cells);
-        const ivfadc::Answers answers{values, rows, rows + cells};
+        const rows::Answers answers{values, rows, rows + cells};
         run_chunk(plan, round.queries + begin * dimensions, workspace, device, dead, answers, batch.meanwhile, pool);
         pool.parallel_for(plan.count, 256, [&](std::size_t first, std::size_t last) {
             for (std::size_t q = first; q < last; ++q) {
@@ -304,7 +304,7 @@ void GraphSearcher::search_queries(const SearchBatch& batch, Results& results, T
 }
 
 // Waits for the rows, and sorts them where the device has not.
-std::vector<RowResult> copy_ordered(const ivfadc::OrderedRows& rows, std::uint32_t wanted, Workspace& workspace)
+std::vector<RowResult> copy_ordered(const rows::OrderedRows& rows, std::uint32_t wanted, Workspace& workspace)
 {
     std::byte* host = workspace.pinned(std::size_t{wanted} * 12 + 4);
     const auto* values = reinterpret_cast<const double*>(host);
@@ -318,7 +318,7 @@ std::vector<RowResult> copy_ordered(const ivfadc::OrderedRows& rows, std::uint32
     workspace.lease.stream().synchronize();
     std::vector<RowResult> results(numbers[wanted]);
     for (std::size_t i = 0; i < results.size(); ++i) results[i] = {values[i], numbers[i]};
-    if (wanted > ivfadc::ordered_most) std::sort(results.begin(), results.end(), comes_before);
+    if (wanted > rows::ordered_most) std::sort(results.begin(), results.end(), comes_before);
     return results;
 }
 
@@ -341,8 +341,9 @@ void GraphSearcher::continue_rows(const SearchBatch& batch, RowResult after, std
     if (view.has_bits()) {
         project(view.bits, query.data(), static_cast<std::uint32_t>(dimensions), 1, bits.data(), stream);
     } else {
-        ivfadc::prepare_for_rows(view.vectors, query.data(), 1,
-                                 {query.data() + dimensions, halves.data(), multiplier.data(), norm.data()}, stream);
+        rows::prepare_queries(query.data(), 1, view.vectors.dimensions,
+                              rows::space_of(view.vectors.metric, view.vectors.half),
+                              {query.data() + dimensions, halves.data(), multiplier.data(), norm.data()}, stream);
     }
     const std::size_t remote = mirror_.remote_row_bytes();
     const auto step = remote != 0 ? static_cast<std::uint32_t>(remote_step / remote + 1) : value_step;
@@ -352,9 +353,9 @@ void GraphSearcher::continue_rows(const SearchBatch& batch, RowResult after, std
     }
     const OfBitmap<DeadBits>::Use dead = dead_rows(batch);
     const auto wanted = static_cast<std::uint32_t>(std::min<std::size_t>(batch.k, mirror_.rows()));
-    ivfadc::OrderedRows first(memory, wanted, stream);
-    ivfadc::first_after({values.data(), view.vectors.row_at, dead != nullptr ? dead->half_words() : nullptr, view.rows},
-                        {after.distance, after.row}, wanted, first, stream);
+    rows::OrderedRows first(memory, wanted, stream);
+    rows::first_after({values.data(), view.vectors.row_at, dead != nullptr ? dead->half_words() : nullptr, view.rows},
+                      {after.distance, after.row}, wanted, first, stream);
     results = copy_ordered(first, wanted, *workspace);
     workspaces_.put_back(std::move(workspace));
 }

@@ -18,7 +18,6 @@
 #include "cluster/truth.h"
 #include "device/error.h"
 #include "device/wait.h"
-#include "ivfadc/byte_rows.h"
 #include "methods/arrays.h"
 #include "methods/calibrate.h"
 #include "methods/ivfadc/build_arrays.h"
@@ -28,6 +27,7 @@
 #include "numeric/half_codec.h"
 #include "numeric/rotation.h"
 #include "numeric/sample.h"
+#include "rows/forms.h"
 
 namespace pgwarp::cuda
 {
@@ -326,10 +326,10 @@ void IvfadcBuilder::make_bytes(Resident& device, ThreadPool& pool)
     DeviceArray<float> scales = device.array<float>(rows_);
     for (std::size_t first = 0; first < rows_; first += report_rows) {
         report("encoding rows", first, rows_);
-        ivfadc::encode_byte_rows(device.rows.data() + first * dimensions_, std::min(report_rows, rows_ - first),
-                                 static_cast<std::uint32_t>(dimensions_), device.lists.data() + first,
-                                 device.centroids.data(), device.codes.data() + first * dimensions_,
-                                 scales.data() + first, device.stream());
+        rows::encode_byte_rows(device.rows.data() + first * dimensions_, std::min(report_rows, rows_ - first),
+                               static_cast<std::uint32_t>(dimensions_), device.lists.data() + first,
+                               device.centroids.data(), device.codes.data() + first * dimensions_,
+                               scales.data() + first, device.stream());
         device.wait();
     }
     codes_ = HostArray<std::uint8_t>(device.codes.size());

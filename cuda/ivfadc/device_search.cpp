@@ -6,8 +6,9 @@
 #include "ivfadc/group_finish.h"
 #include "ivfadc/pair_scan.h"
 #include "ivfadc/probes.h"
-#include "ivfadc/queries.h"
+#include "ivfadc/query_space.h"
 #include "ivfadc/scan.h"
+#include "rows/table_scan.h"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -171,9 +172,10 @@ void choose_lists(const MirrorView& view, const SearchPlan& plan, const float* q
         rank_lists(view, space.coarse, plan.coarse_stride, plan.count, plan.probes, space.probes, stream);
         return;
     }
-    prepare_queries(view, queries, plan.count, space.for_rows, space.for_centroids, stream);
-    scan_centroids(view, view_of(space.for_centroids, queries), plan.count, {space.coarse, plan.coarse_stride},
-                   plan.shared_bytes, stream);
+    prepare_queries(queries, plan.count, view.dimensions, space_of_rows(view), space.for_rows,
+                    space_of(view.metric, view.centres.half), space.for_centroids, stream);
+    scan_table(view.centres, view.stride, view_of(space.for_centroids, queries), plan.count,
+               {space.coarse, plan.coarse_stride}, plan.shared_bytes, stream);
     select_probes(view, space.coarse, plan.coarse_stride, plan.count, plan.probes, space.probes, stream);
 }
 

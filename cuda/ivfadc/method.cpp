@@ -1,6 +1,6 @@
-#include "exact/exact.h"
 #include "ivfadc/builder.h"
 #include "ivfadc/ivfadc.h"
+#include "methods.h"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -21,7 +21,7 @@ const MethodDescriptor& method()
                                              .name = "ivfadc",
                                              .make_builder = make_builder,
                                              .make_searcher = make_searcher,
-                                             .exact_parts = exact_method()};
+                                             .exact_parts = cuda::find_method(Method::exact)};
     return descriptor;
 }
 

@@ -13,12 +13,12 @@
 #include "ivfadc/device_search.h"
 #include "ivfadc/ivfadc.h"
 #include "ivfadc/mirror_kernels.h"
-#include "ivfadc/ordered_rows.h"
-#include "ivfadc/queries.h"
+#include "ivfadc/query_space.h"
 #include "ivfadc/refine_factor.h"
 #include "methods/bounds.h"
 #include "methods/device_wait.h"
 #include "methods/ordered_scan.h"
+#include "rows/ordered_rows.h"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -464,7 +464,7 @@ void IvfadcSearcher::continue_rows(const SearchBatch& batch, RowResult after, st
     double* norm = values.data() + view.positions;
     send(query.data(), batch.queries.data(), dimensions * sizeof(float), stream, "copying queries");
     const PreparedQueries prepared{query.data() + dimensions, halves.data(), multiplier.data(), norm};
-    prepare_for_rows(view, query.data(), 1, prepared, stream);
+    prepare_queries(query.data(), 1, view.dimensions, space_of_rows(view), prepared, stream);
     const QueryView queries{query.data(), prepared.moved, prepared.halves, prepared.multipliers, norm};
     const std::size_t remote = mirror_.remote_row_bytes();
     const auto step = remote != 0 ? static_cast<std::uint32_t>(remote_step / remote + 1) : value_step;

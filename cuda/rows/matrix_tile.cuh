@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace pgwarp::cuda::ivfadc
+namespace pgwarp::cuda::rows
 {
 
 inline constexpr int tile_depth = 64;  // halves of a row in a tile
@@ -76,4 +76,4 @@ __device__ inline void multiply(float (&sums)[4], const std::uint32_t (&a)[4], s
 #endif
 }
 
-}  // namespace pgwarp::cuda::ivfadc
+}  // namespace pgwarp::cuda::rows

@@ -1,13 +1,13 @@
-// How the rows of a list come into a tile in shared memory and from there into the registers of matrix instructions:
+// How rows come into a tile in shared memory and from there into the registers of matrix instructions:
 // copied where they are halves, decoded on the way where they are codes, copied and decoded at last where they are
 // bytes. fragments() gives a warp the operands of 32 rows and 16 dimensions: of its rows 8 j to 8 j + 7 in
 // b[j / 2][j % 2 * 2] and the register after it.
 #pragma once
 
-#include "ivfadc/matrix_tile.cuh"
-#include "ivfadc/view.h"
+#include "rows/matrix_tile.cuh"
+#include "rows/view.h"
 
-namespace pgwarp::cuda::ivfadc
+namespace pgwarp::cuda::rows
 {
 
 inline constexpr int tile_pieces = tile_depth / 8;  // 16-byte pieces of a row in a tile
@@ -59,13 +59,13 @@ struct CodeTileRows {
     std::uint32_t kept;       // halves of the codebooks that fit in shared memory: all or none
     const __half* codebooks;  // where they are read from
 
-    static CodeTileRows of(const MirrorView& mirror)
+    static CodeTileRows of(const ResidentRows& resident)
     {
         CodeTileRows rows{};
-        rows.code = mirror.code;
-        rows.dimensions = mirror.dimensions;
-        rows.width = mirror.dimensions / mirror.code.subquantizers;
-        rows.wider = mirror.dimensions % mirror.code.subquantizers;
+        rows.code = resident.code;
+        rows.dimensions = resident.dimensions;
+        rows.width = resident.dimensions / resident.code.subquantizers;
+        rows.wider = resident.dimensions % resident.code.subquantizers;
         return rows;
     }
 
@@ -216,4 +216,4 @@ struct ByteTileRows {
     }
 };
 
-}  // namespace pgwarp::cuda::ivfadc
+}  // namespace pgwarp::cuda::rows

@@ -1,11 +1,11 @@
-#include "ivfadc/ordered_rows.h"
+#include "rows/ordered_rows.h"
 
 #include <algorithm>
 
 #include "device/error.h"
-#include "ivfadc/candidate_values.cuh"
+#include "rows/candidates.cuh"
 
-namespace pgwarp::cuda::ivfadc
+namespace pgwarp::cuda::rows
 {
 
 namespace
@@ -174,11 +174,11 @@ __global__ __launch_bounds__(sort_threads) void sort_rows(double* values, std::u
 }  // namespace
 
 OrderedRows::OrderedRows(MemoryPool& pool, std::uint32_t wanted, cudaStream_t stream)
-    : values(pool, wanted, "ivfadc continuation", stream),
-      rows(pool, wanted, "ivfadc continuation", stream),
-      found(pool, 1, "ivfadc continuation", stream),
-      histograms(pool, passes * bins, "ivfadc continuation", stream),
-      states(pool, (passes + 1) * sizeof(State), "ivfadc continuation", stream)
+    : values(pool, wanted, "continuation", stream),
+      rows(pool, wanted, "continuation", stream),
+      found(pool, 1, "continuation", stream),
+      histograms(pool, passes * bins, "continuation", stream),
+      states(pool, (passes + 1) * sizeof(State), "continuation", stream)
 {
 }
 
@@ -209,4 +209,4 @@ void first_after(const PositionValues& positions, const RowCursor& cursor, std::
     check_launch("sorting rows");
 }
 
-}  // namespace pgwarp::cuda::ivfadc
+}  // namespace pgwarp::cuda::rows

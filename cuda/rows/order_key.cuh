@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace pgwarp::cuda::ivfadc
+namespace pgwarp::cuda::rows
 {
 
 inline constexpr std::uint32_t no_key = 0xffffffff;
@@ -41,4 +41,4 @@ __device__ inline double value_of_key(std::uint64_t key)
         static_cast<long long>(key ^ ((key >> 63) != 0 ? std::uint64_t{1} << 63 : ~std::uint64_t{0})));
 }
 
-}  // namespace pgwarp::cuda::ivfadc
+}  // namespace pgwarp::cuda::rows

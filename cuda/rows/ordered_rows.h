@@ -10,7 +10,7 @@
 
 #include "device/memory.h"
 
-namespace pgwarp::cuda::ivfadc
+namespace pgwarp::cuda::rows
 {
 
 // Every position's value, on the device. NaN, padding and dead rows are no candidates.
@@ -43,4 +43,4 @@ struct OrderedRows {
 void first_after(const PositionValues& positions, const RowCursor& cursor, std::uint32_t wanted, OrderedRows& out,
                  cudaStream_t stream);
 
-}  // namespace pgwarp::cuda::ivfadc
+}  // namespace pgwarp::cuda::rows

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace pgwarp::cuda::ivfadc
+namespace pgwarp::cuda::rows
 {
 
 namespace detail
@@ -60,4 +60,4 @@ __device__ void for_each_remote(const T* row, std::uint32_t dimensions, const Us
     }
 }
 
-}  // namespace pgwarp::cuda::ivfadc
+}  // namespace pgwarp::cuda::rows

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "device/answers.h"
 #include "rows/order_key.cuh"
 #include "rows/view.h"
 

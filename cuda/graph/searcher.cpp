@@ -50,6 +50,7 @@ public:
         }
         return ResultKind::approximate;
     }
+    bool values_are_distances() const override { return mirror_.options().vectors != GraphVectors::bits; }
     double bound_width(const float* query) const override
     {
         const Metric metric = mirror_.metric();

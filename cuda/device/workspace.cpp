@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <new>
 #include <utility>
 
 #include "device/error.h"
@@ -19,22 +18,6 @@ constexpr std::size_t kept_pinned = std::size_t{256} << 20;  // locking pages co
 constexpr std::size_t least_pinned = std::size_t{64} << 10;
 
 }  // namespace
-
-Event::~Event()
-{
-    if (event_ != nullptr) (void)cudaEventDestroy(event_);
-}
-
-void Event::record(cudaStream_t stream)
-{
-    if (event_ == nullptr) check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event");
-    check(cudaEventRecord(event_, stream), "recording an event");
-}
-
-void Event::wait(const char* waiting) const
-{
-    wait_for(event_, waiting);
-}
 
 Workspace::Workspace(Context& context, const char* name)
     : pool_(&context.pool()), name_(name), stream_(context.lease(Priority::search))
@@ -65,9 +48,11 @@ void Workspace::shrink()
     if (host_.size() > kept_pinned) host_ = {};
 }
 
-Workspaces::Lease::Lease(Workspaces& owner)
-    : owner_(&owner), exceptions_(std::uncaught_exceptions()), workspace_(owner.take())
+Workspaces::Lease::Lease(Workspaces& owner) : owner_(&owner), exceptions_(std::uncaught_exceptions())
 {
+    check(cudaSetDevice(owner.context_->device()), "choosing the device");
+    workspace_ = owner.idle_.take();
+    if (workspace_ == nullptr) workspace_ = std::make_unique<Workspace>(*owner.context_, owner.name_);
 }
 
 Workspaces::Lease::~Lease()
@@ -75,40 +60,9 @@ Workspaces::Lease::~Lease()
     if (std::uncaught_exceptions() > exceptions_) {
         drain(workspace_->stream());
     } else {
-        owner_->put_back(std::move(workspace_));
+        workspace_->shrink();
+        owner_->idle_.put_back(std::move(workspace_));
     }
-}
-
-std::unique_ptr<Workspace> Workspaces::take()
-{
-    check(cudaSetDevice(context_->device()), "choosing the device");
-    {
-        const std::lock_guard lock(mutex_);
-        if (!idle_.empty()) {
-            auto workspace = std::move(idle_.back());
-            idle_.pop_back();
-            return workspace;
-        }
-    }
-    return std::make_unique<Workspace>(*context_, name_);
-}
-
-// Where the list of idle ones cannot grow, the workspace is freed.
-void Workspaces::put_back(std::unique_ptr<Workspace> workspace) noexcept
-{
-    workspace->shrink();
-    try {
-        const std::lock_guard lock(mutex_);
-        idle_.push_back(std::move(workspace));
-    } catch (const std::bad_alloc&) {
-    }
-}
-
-void Workspaces::drop_idle()
-{
-    std::vector<std::unique_ptr<Workspace>> dropped;  // freed without the lock
-    const std::lock_guard lock(mutex_);
-    dropped.swap(idle_);
 }
 
 }  // namespace pgwarp::cuda

@@ -7,29 +7,13 @@
 #include <array>
 #include <cstddef>
 #include <memory>
-#include <mutex>
-#include <vector>
 
 #include "device/context.h"
+#include "device/event.h"
+#include "device/idle_pool.h"
 
 namespace pgwarp::cuda
 {
-
-// A point in a stream that the host waits for. Made when it is first recorded.
-class Event
-{
-public:
-    Event() = default;
-    ~Event();
-    Event(const Event&) = delete;
-    Event& operator=(const Event&) = delete;
-    void record(cudaStream_t stream);
-    // `waiting` tells what for, in errors.
-    void wait(const char* waiting) const;
-
-private:
-    cudaEvent_t event_ = nullptr;
-};
 
 // Of one search. Not thread-safe.
 class Workspace
@@ -85,17 +69,12 @@ public:
         std::unique_ptr<Workspace> workspace_;
     };
 
-    // Frees the idle ones.
-    void drop_idle();
+    void drop_idle() { idle_.drop(); }
 
 private:
-    std::unique_ptr<Workspace> take();
-    void put_back(std::unique_ptr<Workspace> workspace) noexcept;
-
     Context* context_;
     const char* name_;
-    std::mutex mutex_;
-    std::vector<std::unique_ptr<Workspace>> idle_;
+    IdlePool<Workspace> idle_;
 };
 
 }  // namespace pgwarp::cuda

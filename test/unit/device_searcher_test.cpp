@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -64,9 +65,10 @@ public:
     std::size_t form_bytes = 8;          // of tombstones
     std::uint32_t most_ordered = 50;     // rows of a continuation
     bool declines = false;               // every third query is left unanswered at first
-    mutable std::size_t planned = 0;
-    mutable std::size_t largest_chunk = 0;
-    mutable Unfinished unfinished;  // of the last search's first round
+    mutable std::atomic<std::size_t> planned{0};
+    mutable std::atomic<std::size_t> last_chunk{0};  // queries of the chunk that was enqueued last
+    mutable std::atomic<std::size_t> few{0};
+    mutable std::atomic<std::size_t> unanswered{0};
 
 protected:
     std::size_t row_count() const override { return rows_.size() / width; }
@@ -89,13 +91,15 @@ protected:
         };
         const auto enqueue = [&](bool may_decline) {
             return [=, this](const ChunkPlan& plan, const Chunk& chunk) {
-                largest_chunk = std::max<std::size_t>(largest_chunk, plan.count);
+                last_chunk = plan.count;
                 answer(plan, chunk, {-HUGE_VAL, 0}, dead, may_decline);
             };
         };
-        unfinished = search_round(batch, Round(batch), plan_of, enqueue(declines), results, pool);
-        if (unfinished.unanswered.empty()) return;
-        search_round(batch, Round(batch, unfinished.unanswered), plan_of, enqueue(false), results, pool);
+        const Unfinished left = search_round(batch, Round(batch), plan_of, enqueue(declines), results, pool);
+        few = left.few.size();
+        unanswered = left.unanswered.size();
+        if (unanswered == 0) return;
+        search_round(batch, Round(batch, left.unanswered), plan_of, enqueue(false), results, pool);
     }
     ChunkPlan plan_continuation(std::uint32_t wanted) const override
     {
@@ -240,7 +244,7 @@ TEST_F(DeviceSearch, GoesInChunks)
     searcher->most = 64;
     expect_answers(batch_of(700, 5));
     EXPECT_EQ(searcher->planned, 11U);
-    EXPECT_EQ(searcher->largest_chunk, 64U);
+    EXPECT_EQ(searcher->last_chunk, 700U % 64);
 }
 
 TEST_F(DeviceSearch, SearchesAgainForWhatARoundLeaves)
@@ -248,14 +252,14 @@ TEST_F(DeviceSearch, SearchesAgainForWhatARoundLeaves)
     searcher->declines = true;
     searcher->most = 10;
     expect_answers(batch_of(50, 5));
-    EXPECT_EQ(searcher->unfinished.unanswered.size(), 20U);
-    EXPECT_TRUE(searcher->unfinished.few.empty());
+    EXPECT_EQ(searcher->unanswered, 20U);
+    EXPECT_EQ(searcher->few, 0U);
     const std::vector<std::uint64_t> dead(7, ~std::uint64_t{1});
     SearchBatch batch = batch_of(50, 10);
     batch.dead = dead;
     searcher->declines = false;
     expect_answers(batch);
-    EXPECT_EQ(searcher->unfinished.few.size(), 50U);
+    EXPECT_EQ(searcher->few, 50U);
 }
 
 // One query: what is done for it is counted, as each call takes microseconds.
@@ -305,7 +309,7 @@ TEST_F(DeviceSearch, TakesHalfAsManyQueriesWhereMemoryIsShort)
     searcher->query_workspace = 1 << 20;
     fake_cuda().free_bytes = fake_cuda().device_bytes + (std::size_t{300} << 20);
     expect_answers(batch_of(700, 5));
-    EXPECT_EQ(searcher->largest_chunk, 175U);
+    EXPECT_EQ(searcher->last_chunk, 175U);
 }
 
 TEST_F(DeviceSearch, TriesOnceMoreAndThenSaysThatMemoryIsShort)

@@ -129,11 +129,11 @@ DeviceSearcher::DeviceSearcher(Context& context, std::size_t dimensions, const c
 template <class Search>
 void DeviceSearcher::search_or_give_back(const SearchBatch& batch, const Search& search) const
 {
-    const MeanwhileWatch meanwhile(batch);
+    const bool had_begun = meanwhile_begun(batch);
     try {
         return search();
     } catch (const std::bad_alloc&) {
-        if (meanwhile.has_begun()) throw;
+        if (meanwhile_begun(batch) != had_begun) throw;
         drop_unused(batch);
     }
     search();

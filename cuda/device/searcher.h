@@ -76,19 +76,11 @@ struct Unfinished {
     std::vector<std::uint32_t> unanswered;  // found[q] is no_answer
 };
 
-// Whether the work beside a search has begun since: it is done once, so the search cannot be tried again.
-class MeanwhileWatch
+// Whether the work beside the search has begun: it is done once, so a search in which it begins cannot be tried again.
+inline bool meanwhile_begun(const SearchBatch& batch)
 {
-public:
-    explicit MeanwhileWatch(const SearchBatch& batch) : meanwhile_(batch.meanwhile), had_begun_(begun()) {}
-    bool has_begun() const { return begun() != had_begun_; }
-
-private:
-    bool begun() const { return meanwhile_ != nullptr && meanwhile_->begun(); }
-
-    const Meanwhile* meanwhile_;
-    bool had_begun_;
-};
+    return batch.meanwhile != nullptr && batch.meanwhile->begun();
+}
 
 class DeviceSearcher : public Searcher
 {
@@ -129,8 +121,6 @@ protected:
                             Results& results, ThreadPool& pool) const;
     // Each query of the round by search_exact(), from the front.
     void search_all_rows(const SearchBatch& batch, const Round& round, Results& results, ThreadPool& pool) const;
-    // Frees what idle searches keep, and tombstones of versions before the batch's.
-    void drop_unused(const SearchBatch& batch) const;
 
     Context& context() const { return context_; }
     std::size_t dimensions() const { return dimensions_; }
@@ -138,6 +128,8 @@ protected:
     Workspaces& workspaces() const { return workspaces_; }
 
 private:
+    // Frees what idle searches keep, and tombstones of versions before the batch's.
+    void drop_unused(const SearchBatch& batch) const;
     // Null where no row is dead.
     OfBitmap<Tombstones>::Use dead_rows(const SearchBatch& batch) const;
     template <class Search>
@@ -164,7 +156,7 @@ Unfinished DeviceSearcher::search_round(const SearchBatch& batch, const Round& r
     std::size_t most = round.size();
     for (std::size_t first = 0; first < round.size();) {
         if (batch.cancel != nullptr) batch.cancel->check();
-        const MeanwhileWatch meanwhile(batch);
+        const bool had_begun = meanwhile_begun(batch);
         std::size_t width = std::min(most, round.size() - first);
         try {
             const Workspaces::Lease workspace(workspaces_);
@@ -175,7 +167,7 @@ Unfinished DeviceSearcher::search_round(const SearchBatch& batch, const Round& r
             finish_chunk(plan, chunk, batch, round, first, *workspace, results, pool);
             note_unfinished(plan, chunk, batch, round, first, unfinished);
         } catch (const std::bad_alloc&) {
-            if (width <= 1 || meanwhile.has_begun()) throw;
+            if (width <= 1 || meanwhile_begun(batch) != had_begun) throw;
             drop_unused(batch);
             most = width / 2;
             continue;

@@ -22,7 +22,7 @@
 //
 // --batch above the number of queries asks some of them several times. Recall is what a search through SQL has: of bits
 // and halves as many more candidates are asked for as the backend asks for, and what is among them counts, since the
-// backend ranks them by the rows. The CSV is what bench/plot_curves draws.
+// backend ranks them by the rows. The CSV is what bench/plot draws.
 //
 //   custom   --settings, one row for each set of them, at each ef_search
 //

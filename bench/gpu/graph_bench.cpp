@@ -472,8 +472,7 @@ void run(const Arguments& arguments)
     const std::vector<std::size_t> ks = arguments.numbers("k", "10");
     const std::size_t most_k = std::max<std::size_t>(10, *std::max_element(ks.begin(), ks.end()));
     const Results truth = find_truth(data, metric, most_k, context, pool);
-    std::ofstream csv;
-    if (!arguments.text("csv", "").empty()) csv.open(arguments.text("csv", ""), std::ios::app);
+    std::ofstream csv = arguments.csv();
     for (const std::string& vectors : arguments.texts("vectors", "full")) {
         for (const std::size_t degree : arguments.numbers("degree", "32")) {
             run_index(arguments, data, truth, degree, vectors, context, pool, csv);
@@ -485,16 +484,5 @@ void run(const Arguments& arguments)
 
 int main(int count, char** values)
 {
-    Arguments arguments;
-    for (int i = 1; i + 1 < count; i += 2) {
-        if (std::strncmp(values[i], "--", 2) != 0) return 2;
-        arguments.given[values[i] + 2] = values[i + 1];
-    }
-    try {
-        run(arguments);
-    } catch (const std::exception& error) {
-        std::fprintf(stderr, "%s\n", error.what());
-        return 1;
-    }
-    return 0;
+    return run_benchmark(count, values, run);
 }

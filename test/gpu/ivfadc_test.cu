@@ -6,12 +6,12 @@
 
 #include "device/context.h"
 #include "device/error.h"
-#include "index_fixture.h"
 #include "ivfadc/byte_rows.h"
 #include "ivfadc/ivfadc.h"
 #include "ivfadc/layout.h"
 #include "ivfadc/mirror_kernels.h"
 #include "methods/ivfadc/byte_lists.h"
+#include "methods_fixture.h"
 #include "shared_context.h"
 
 namespace pgwarp::test

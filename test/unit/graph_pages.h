@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "index_fixture.h"
 #include "methods/arrays.h"
 #include "methods/graph/edge_changes.h"
 #include "methods/graph/edges.h"
 #include "methods/graph/graph.h"
+#include "methods_fixture.h"
 #include "protocol/merge_build.h"
 
 namespace pgwarp::test

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <random>
 
-#include "index_fixture.h"
 #include "methods/arrays.h"
 #include "methods/ivfadc/build_samples.h"
+#include "methods_fixture.h"
 #include "numeric/hash.h"
 #include "numeric/sample.h"
 #include "protocol/calibration.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "index_fixture.h"
+#include "methods_fixture.h"
 #include "protocol/calibration.h"
 
 namespace pgwarp::test

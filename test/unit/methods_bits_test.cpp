@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "bit_fixture.h"
-#include "index_fixture.h"
 #include "methods/arrays.h"
 #include "methods/graph/extender.h"
 #include "methods/graph/graph.h"
+#include "methods_fixture.h"
 
 namespace pgwarp::test
 {

@@ -7,7 +7,6 @@
 #include <random>
 #include <set>
 
-#include "index_fixture.h"
 #include "methods/arrays.h"
 #include "methods/graph/byte_rows.h"
 #include "methods/graph/edges.h"
@@ -16,6 +15,7 @@
 #include "methods/graph/row_groups.h"
 #include "methods/graph/traversal.h"
 #include "methods/ordered_scan.h"
+#include "methods_fixture.h"
 #include "numeric/distance.h"
 #include "protocol/calibration.h"
 

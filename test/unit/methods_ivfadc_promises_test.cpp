@@ -4,8 +4,8 @@
 #include <cmath>
 #include <random>
 
-#include "index_fixture.h"
 #include "methods/calibrate.h"
+#include "methods_fixture.h"
 #include "protocol/calibration.h"
 
 namespace pgwarp::test

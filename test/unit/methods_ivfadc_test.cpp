@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "index_fixture.h"
+#include "methods_fixture.h"
 #include "protocol/calibration.h"
 
 namespace pgwarp::test

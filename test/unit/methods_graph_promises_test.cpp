@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "index_fixture.h"
+#include "methods_fixture.h"
 #include "protocol/calibration.h"
 
 namespace pgwarp::test

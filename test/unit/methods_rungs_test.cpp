@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "index_fixture.h"
+#include "methods_fixture.h"
 
 namespace pgwarp::test
 {

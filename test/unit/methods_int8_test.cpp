@@ -4,10 +4,10 @@
 #include <cstring>
 #include <limits>
 
-#include "index_fixture.h"
 #include "methods/arrays.h"
 #include "methods/ivfadc/byte_lists.h"
 #include "methods/ivfadc/ivfadc.h"
+#include "methods_fixture.h"
 
 namespace pgwarp::test
 {

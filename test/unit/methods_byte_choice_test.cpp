@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "index_fixture.h"
 #include "methods/graph/byte_choice.h"
 #include "methods/graph/byte_rows.h"
 #include "methods/graph/graph.h"
+#include "methods_fixture.h"
 
 namespace pgwarp::test
 {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "index_fixture.h"
 #include "methods/bounds.h"
+#include "methods_fixture.h"
 
 namespace pgwarp::test
 {

@@ -5,7 +5,7 @@ DATA = $(wildcard src/sql/pgwarp--*.sql)
 
 CXX_SOURCES = $(wildcard src/postgres/*.cpp src/postgres/*/*.cpp src/protocol/*.cpp) \
 	src/methods/description.cpp $(wildcard src/methods/*/description.cpp) \
-	src/numeric/bits.cpp src/numeric/canonical.cpp src/numeric/hadamard.cpp
+	src/numeric/bits.cpp src/numeric/canonical.cpp
 OBJS = $(CXX_SOURCES:.cpp=.o)
 
 REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
@@ -22,7 +22,7 @@ $(shell mkdir -p .deps && echo '$(FAULTS)' | cmp -s - .deps/faults || echo '$(FA
 
 PG_CPPFLAGS = -I$(srcdir)/src $(FAULTS)
 PG_CXXFLAGS = -std=c++20 -O3 -Wall -Wextra -Werror -Wno-register -Wno-volatile -Wno-unused-parameter -Wno-missing-field-initializers \
-	-fno-exceptions -ffp-contract=off -fvisibility=hidden -fvisibility-inlines-hidden
+	-fno-exceptions -ffp-contract=off -fvisibility=hidden -fvisibility-inlines-hidden $(EXTRA_CXXFLAGS)
 # PostgreSQL loads libraries into one namespace, and another one may export what this one does (pgvector has vector_out):
 # a library that was loaded first must not be called in place of this one's own functions.
 SHLIB_LINK += -Wl,-Bsymbolic -lhwy -lstdc++ -lm

@@ -24,8 +24,8 @@
 
 #include "curve_data.h"
 #include "described.h"
-#include "methods/calibrate.h"
 #include "methods/method.h"
+#include "methods/recall/searches.h"
 #include "metric_names.h"
 #include "protocol/calibration.h"
 

@@ -64,7 +64,7 @@ BuilderMaker maker_of(const MethodDescriptor& method, BuildKind kind)
 {
     switch (kind) {
         case BuildKind::extend:
-            return method.make_extender;
+            return method.make_merge_builder;
         case BuildKind::calibrate:
             return method.make_calibrator;
         default:

@@ -144,7 +144,7 @@ SearchCursor cursor_behind(std::span<const Result> results, std::span<const std:
     return {results.back().distance, places.back()};
 }
 
-double estimate_cost(const SearchSettings& settings, const RowView& queries)
+double estimate_cost(const SearchSettings& settings, const RowView& query)
 {
     const Mirror& mirror = *settings.mirror;
     const double values = mirror.row_values();
@@ -152,7 +152,7 @@ double estimate_cost(const SearchSettings& settings, const RowView& queries)
     if (settings.mode == SearchMode::continuation) {
         return 2.0 * values * static_cast<double>(mirror.rows() + snapshot->delta_rows());
     }
-    const SearchBatch batch = make_batch(settings, queries, nullptr);
+    const SearchBatch batch = make_batch(settings, query, nullptr);
     double cost = 2.0 * values * static_cast<double>(snapshot->plain_rows()) + mirror.searcher().search_cost(batch);
     for (const PartView& view : snapshot->parts) cost += view.part->searcher->search_cost(batch);
     return cost;

@@ -12,10 +12,10 @@ uint32 queries_per_request(const RowView& queries, const SearchRequest& request)
 // The same of any number of dense queries.
 uint32 queries_per_request(uint32 dimensions, const SearchRequest& request);
 
-// What a request for many queries says beyond its own part (PrepareSearch) and the queries' (describe_queries()).
+// Fills the fields of a request that a PrepareSearch and describe_queries() leave: waits, faults.
 void limit_request(SearchRequest* request);
 
-// The answer to a request, copied: what is done with a row may run a query of its own on the connection.
+// The answer to a request, copied: expressions that are evaluated for a row may send requests of their own.
 struct BatchReply {
     SearchReply header;
     char* copy;            // palloc'ed
@@ -26,7 +26,7 @@ struct BatchReply {
 // Raises an error unless the reply has at most `k` results for each of `queries`.
 BatchReply read_batch_reply(const char* payload, uint32 payload_bytes, uint32 queries, uint32 k);
 
-// What is the same for all answers of one request.
+// The part that all answers of one request share.
 struct BatchPart {
     SearchRequest request;  // as it was answered: k, effort, generation
     SearchReply reply;
@@ -60,7 +60,7 @@ struct BatchQueries {
     RowView rows;   // the queries, as the engine wants them
 };
 
-// Searches for each of the queries. The answers and what they point to are palloc'ed in the current memory context.
+// Searches for each of the queries. Answers, parts and results are palloc'ed in the current memory context.
 BatchAnswer* search_batch(const BatchQueries& queries);
 
 // A batch that the engine works on while its answers aren't needed yet.

@@ -64,7 +64,7 @@ bool send_ahead(MessageType type, const RequestPiece* pieces, int piece_count, R
 // Waits for the reply; `unsent` when it is gone.
 RequestResult receive_ahead(RequestAhead* ahead);
 
-// Sends a request whose reply nobody wants and doesn't wait. For transaction callbacks: raises no error.
+// Sends a request without a reply, and does not wait. For transaction callbacks: raises no error.
 void post_request(MessageType type, const void* bytes, uint32 length);
 
 }  // namespace pgwarp

@@ -1,5 +1,5 @@
-// The delta of an index, pushed to its mirror: entries of the delta logs and tombstones that the mirror lacks. Inserted
-// rows go as they are inserted, where somebody searches their index: the next search need not bring them first.
+// The delta of an index, pushed to its mirror: entries of the delta logs and tombstones that the mirror lacks. Where an
+// index is searched, rows go as they are inserted: the next search need not bring them first.
 #pragma once
 
 #include "postgres/client/mirror_request.h"
@@ -16,8 +16,8 @@ LoadOutcome send_delta(Relation index, const IndexState& state, const uint64 hav
 void push_delta(Relation index, const IndexState& state);
 
 // Sends the row that was just appended, unless the engine lacks others before it or the transaction has inserted many.
-// `value`: as appended. Waits for nothing and raises no error of the engine's: searches still tell what it
-// lacks.
+// `value`: as appended. Neither waits nor raises errors of the engine: replies to searches ask for lost
+// rows.
 void push_inserted_row(Relation index, const MetaPage& meta, const DeltaPlace& place, ItemPointer tid,
                        const DeltaValue& value);
 

@@ -20,7 +20,7 @@ struct EngineProcess {
     TimestampTz started_at;
 };
 
-// What the engine is started with; comparable by memcmp.
+// The engine's arguments; comparable by memcmp.
 struct EngineArguments {
     char device[16];
     char gpus[most_gpus_length + 1];

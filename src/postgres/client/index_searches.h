@@ -14,7 +14,7 @@ struct IndexSearch {
     BatchAnswer* answers;  // one for each query; null: the index is to be searched alone
 };
 
-// What the searches took.
+// The cost of the searches, for EXPLAIN.
 struct IndexSearchCounts {
     uint64 requests;
     uint64 searches;  // queries answered

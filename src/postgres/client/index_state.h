@@ -1,5 +1,5 @@
-// What a scan knows of an index, read after its snapshot was taken. The directory is kept with the relation's cache
-// entry, as one chunk of memory, because the relation cache frees it as one.
+// The state of an index that a scan searches, read after its snapshot was taken. The directory is kept with the
+// relation's cache entry, as one chunk of memory, because the relation cache frees it as one.
 #pragma once
 
 #include "postgres/storage/directory.h"
@@ -14,7 +14,7 @@ MirrorKey mirror_key(Relation index, const MetaPage& meta);
 struct IndexState {
     MetaPage meta;
     uint64 delta_end[delta_log_count];
-    Directory* directory;  // lives as long as the relcache entry's cache context; copy what must live longer
+    Directory* directory;  // lives as long as the relcache entry's cache context; copy it to keep it longer
 };
 IndexState read_index_state(Relation index);
 // The cached directory; null when the index is of another generation by now.

@@ -1,5 +1,4 @@
-// Searching through the engine: sends a request, and gives the engine what its mirror lacks (arrays, delta,
-// tombstones).
+// Searching through the engine: sends a request, and supplies the arrays, delta and tombstones that the mirror lacks.
 #pragma once
 
 #include "postgres/client/connection.h"
@@ -13,7 +12,7 @@ namespace pgwarp
 void address_request(Relation index, const IndexState& state, SearchRequest* request);
 
 // Addresses the request, describes the queries in it, sends it with them (dense ones normalised by the caller when the
-// metric is cosine), loads what the engine asks for, and returns the answered reply.
+// metric is cosine), supplies the mirror, and returns the answered reply.
 EngineReply engine_search(Relation index, const IndexState& state, SearchRequest* request, const RowView& queries);
 
 // The same in two steps, for a batch of queries that the engine works on while its results aren't needed yet.

@@ -1,4 +1,4 @@
-// Loads of large indexes run in a background worker: what is loaded stays when the query that needed it is cancelled.
+// Loads of large indexes run in a background worker: the mirror stays when the query that needed it is cancelled.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -13,7 +13,7 @@ extern "C" {
 namespace pgwarp
 {
 
-// What the worker is told, in bgw_extra.
+// The worker's task, in bgw_extra.
 struct LoaderTask {
     Oid database;
     Oid index;  // InvalidOid: all that are remembered
@@ -33,7 +33,7 @@ BackgroundWorkerHandle* start_loader_worker(Relation index, uint64 generation);
 // Starts a worker that helps a team to load this generation of the index. False when no worker slot is free.
 bool start_load_helper(Relation index, uint64 generation, dsm_handle team);
 
-// Starts a worker that loads what is remembered of the database.
+// Starts a worker that loads the remembered indexes of the database.
 bool start_remembered_loader(Oid database);
 
 bool loader_worker_ended(BackgroundWorkerHandle* worker);

@@ -1,4 +1,4 @@
-// Sending a mirror what it lacks, over the open connection.
+// Loading mirrors, over the open connection.
 #pragma once
 
 #include "postgres/client/load_team.h"
@@ -7,7 +7,7 @@
 namespace pgwarp
 {
 
-// Has the whole index loaded, by a background worker if it is large; or waits for who loads it.
+// Has the whole index loaded, by a background worker if it is large; or waits for the session that loads it.
 LoadOutcome load_whole_mirror(Relation index, const IndexState& state);
 
 // Becomes the loader of the mirror, or waits for the one that is, and sends the whole index, with helpers if it is

@@ -21,7 +21,7 @@ LoadOutcome begin_load(const IndexState& state, const MirrorKey& key, LoadRole r
 // Sends one piece of a load. `again` when the mirror is gone.
 LoadOutcome send_load_piece(MessageType type, const RequestPiece* pieces, int piece_count);
 
-// While a mirror is loaded ahead of its use, what the engine refuses is no error: the outcome is `again`.
+// While a mirror is loaded ahead of its use, a refusal is no error: the outcome is `again`.
 void allow_refusals(bool allowed);
 
 }  // namespace pgwarp

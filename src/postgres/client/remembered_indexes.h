@@ -1,5 +1,5 @@
 // Which indexes have been loaded, in shared memory: when the engine starts again they are loaded without waiting for
-// the first search. Large ones only; what is small is loaded in no time.
+// the first search. Large ones only: small ones load in no time.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -13,7 +13,7 @@ void remember_index(Relation index);
 void note_index_use(Relation index);
 void forget_index(Oid database, Oid index);
 
-// For the launcher: has what is remembered loaded by workers, one for each database. They wait for the engine.
+// For the launcher: has remembered indexes loaded by workers, one for each database. They wait for the engine.
 void start_remembered_loads();
 // For such a worker: indexes of its database, those used last first. Palloc'ed.
 Oid* remembered_indexes(Oid database, int* count);

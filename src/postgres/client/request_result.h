@@ -1,5 +1,5 @@
-// What comes of a request to pgwarp-engine, with the engine's death as an outcome, not an error; and the errors that
-// are made of outcomes.
+// The outcome of a request to pgwarp-engine. The engine's death is an outcome, not an error; here are also the errors
+// that outcomes become.
 #pragma once
 
 #include "postgres/postgres_headers.h"

@@ -1,4 +1,4 @@
-// The few words that backends and the launcher share: who runs, the server's incarnation, quarantined indexes.
+// The shared memory of backends and the launcher: processes, the server's incarnation, notes about indexes.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -41,7 +41,7 @@ struct RememberedIndex {
 
 inline constexpr int delta_cost_capacity = 64;
 
-// What the delta logs of an index cost a search when that was measured last (delta_cost.h).
+// The cost of an index's delta logs in a search, measured last (delta_cost.h).
 struct DeltaCostNote {
     Oid database;
     Oid index;
@@ -93,7 +93,7 @@ struct SharedSlot {
     int next_merge;  // of these to be overwritten
 };
 
-// What the slot takes of shared memory, with what belongs to it.
+// Bytes of shared memory for the slot and the incarnation.
 Size shared_memory_bytes();
 // Attaches to the slot, making it if need be. Never null: where the server has no shared memory left, the session gets
 // a slot of its own. To be called without lightweight locks.

@@ -18,7 +18,7 @@ namespace pgwarp
 
 inline constexpr uint32 no_query = UINT32_MAX;
 
-// What EXPLAIN ANALYZE tells.
+// For EXPLAIN ANALYZE.
 struct AnswerCacheCounts {
     uint64 requests;
     uint64 queries;
@@ -60,7 +60,7 @@ struct AnswerCache : JoinAnswers {
     const BatchAnswer* taking;  // the answer whose rows the current scan takes
     double usually_taken;       // by a scan, in the last batch that had any
     AnswerFilter* filter;       // of the scans of this batch or an earlier one
-    BatchAnswer* filtered;      // [count], what it lets through; null until the batch was filtered
+    BatchAnswer* filtered;      // [count], the answers that it lets through; null until the batch was filtered
     uint32 filter_depth;        // results of an answer that it was evaluated for
     uint32 usually_kept;        // of these
     bool never_filtered;        // it can't be, or needn't
@@ -79,7 +79,7 @@ void reset_answer_cache(AnswerCache* cache);
 // Searches for all queries of the batch: in all indexes of a join together, as far as they want the same queries.
 void fill_answer_caches(AnswerCache* caches, uint32 count);
 // The same for the queries of the batch after this one, so that the engine works on it while this one is joined.
-// What it needs is kept in `context`.
+// Requests and answers are kept in `context`.
 void begin_next_batch(AnswerCache* cache, const RowView& queries, BatchAhead* ahead, MemoryContext context);
 // Queries that one request has room for, as many rows as the next batch will ask for: only such a batch can be begun.
 uint32 most_queries_ahead(const AnswerCache& cache);

@@ -1,4 +1,4 @@
-// What the nodes of our custom scans have in common: a node over one child, whose columns its expressions refer to.
+// Making the nodes of our custom scans: each has one child, whose columns its expressions refer to.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -21,7 +21,7 @@ Node* make_custom_state(const CustomExecMethods* methods)
     return static_cast<Node*>(memory);
 }
 
-// What a node is called in EXPLAIN, and what it does.
+// A node's name in EXPLAIN, and its callbacks.
 struct CustomScanCallbacks {
     const char* name;
     void (*begin)(CustomScanState* node, EState* executor, int flags);

@@ -1,4 +1,4 @@
-// Which expressions may be evaluated ahead: for a row that PostgreSQL may never reach, or before what it does with an
+// Which expressions may be evaluated ahead: for a row that PostgreSQL may never reach, or before it is through with an
 // earlier row.
 #pragma once
 

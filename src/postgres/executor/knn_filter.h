@@ -1,4 +1,5 @@
-// KnnFilter: the custom scan above an index scan of ours whose rows are filtered by what the index does not know,
+// KnnFilter: the custom scan above an index scan of ours whose rows are filtered by conditions that the index does not
+// know,
 //   WHERE kind = 3 AND v <-> q < r ORDER BY v <-> q LIMIT k
 // It evaluates all conditions of the relation, in PostgreSQL's order, so none passes another. It tells the scan how
 // many rows it needs and which share of them passes. Of an approximate search it holds rows back until k of them have

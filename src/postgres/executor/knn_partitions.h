@@ -22,7 +22,7 @@ namespace pgwarp
 
 extern const CustomScanMethods knn_partitions_scan_methods;
 
-// What the scans share; null for any node but a KnnPartitions over a Merge Append.
+// The search that the scans share; null for any node but a KnnPartitions over a Merge Append.
 PartitionSearch* partition_search_of(PlanState* node);
 // Tells such a node of the LIMIT that its rows go to as they are.
 void limit_knn_partitions(PlanState* node, const TupleBound& bound);

@@ -1,4 +1,5 @@
-// Tells the index scans of a plan, before it is executed, what the plan above them reads (scan/limit_hint.h).
+// Gives the index scans of a plan, before it is executed, hints about the rows that the plan above reads
+// (scan/limit_hint.h).
 #pragma once
 
 namespace pgwarp

@@ -1,4 +1,4 @@
-// Paths and plans of our custom scans: a node over one child, whose columns its expressions refer to.
+// Making the paths and plans of our custom scans: each has one child, whose columns its expressions refer to.
 #pragma once
 
 #include "postgres/postgres_headers.h"

@@ -46,17 +46,9 @@ struct KnnSubquery {
     List* indexes;
 };
 
-bool is_ours(const IndexOptInfo* info)
-{
-    Relation index = index_open(info->indexoid, NoLock);
-    const bool ours = find_access_method(index->rd_indam->amoptions) != nullptr;
-    index_close(index, NoLock);
-    return ours;
-}
-
 bool match_index(const IndexPath* path, KnnSubquery* found)
 {
-    if (list_length(path->indexorderbys) != 1 || !is_ours(path->indexinfo)) return false;
+    if (list_length(path->indexorderbys) != 1 || find_access_method(path->indexinfo) == nullptr) return false;
     Node* order = static_cast<Node*>(linitial(path->indexorderbys));
     if (!IsA(order, OpExpr) || list_length(castNode(OpExpr, order)->args) != 2) return false;
     Node* query = static_cast<Node*>(lsecond(castNode(OpExpr, order)->args));

@@ -19,15 +19,15 @@ struct ReadingPlace {
     bool stops_early;                  // PostgreSQL may not want all of the plan's rows
 };
 
-// Whether nobody can tell that a plan's rows after the first were read ahead: nothing that is evaluated for them has
+// Whether reading a plan's rows after the first ahead has no visible effect: nothing that is evaluated for them has
 // effects or depends on when it is evaluated, and no row is locked or changed. Where PostgreSQL may not want all rows,
-// nothing raises an error either. What is done by the time of the first row, such as all below a sort, does not count.
+// nothing raises an error either. Work before the first row, such as all below a sort, does not count.
 bool may_read_ahead(const ReadingPlace& place, const Plan* plan);
 
-// Whether an expression depends on what other parts of the plan compute. `context` is unused: it is a walker too.
+// Whether an expression has parameters that other parts of the plan compute. `context` is unused: it is a walker too.
 bool has_executor_parameter(Node* node, void* context);
 
-// Whether all is read of what is below a sort, a hash table or an aggregate over all rows, before its first row comes.
+// Whether a node (a sort, a hash table, an aggregate over all rows) reads all rows below before its first row comes.
 bool reads_all_first(const Plan* plan);
 
 }  // namespace pgwarp

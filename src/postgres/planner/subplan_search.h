@@ -14,7 +14,7 @@ namespace pgwarp
 // Whether any sub-plan of the statement may be one.
 bool any_subplan_searches(const PlannedStmt* statement);
 
-// What a KnnBatch below the evaluation of an expression is to read ahead: for the first sub-plan in it whose search can
+// The plan of a KnnBatch below the evaluation of an expression: for the first sub-plan in it whose search can
 // be batched. False when there is none, or when one is answered by the batch `own` (null: there is none) already.
 // Columns are those of the expression's node.
 bool plan_expression_batch(const PlannedStmt* statement, Node* expression, const KnnBatchPlan* own,

@@ -37,14 +37,14 @@ struct CandidateList {
     uint32 ready;  // of a batch: end of those that may be emitted, the nearest
 };
 
-// What one (re)scan knows; its memory is in ScanState::context.
+// The state of one (re)scan; its memory is in ScanState::context.
 struct Progress {
     bool started;
     bool null_query;
     bool arbitrary;     // every order is right: NULL queries, zero vectors under cosine
     bool continuation;  // past the method's own search
     bool exhausted;     // every row was offered
-    bool first_done;    // `returned` holds what was offered
+    bool first_done;    // `returned` holds the rows that were offered
     Metric metric;
     uint32 dimensions;
     float* query;        // as the operator sees it
@@ -65,7 +65,7 @@ struct Progress {
     bool exact;         // it missed no row
     bool last_was_dry;  // it found fewer rows than it was for
     uint32 last_wanted;
-    uint32 confirmed;  // rows of the batch within what the search was for
+    uint32 confirmed;  // rows of the batch within the search's depth
     uint32 searches;   // so far
     uint64 emitted;    // rows so far
     uint64 offered;    // rows so far, counted for a filter
@@ -83,7 +83,7 @@ struct ScanState {
     Progress now;
 };
 
-// Whether the scan sees what the statement that it is part of sees; only then answers fetched ahead are for it.
+// Whether the scan has its statement's snapshot; only then answers fetched ahead are for it.
 bool scans_for_statement(IndexScanDesc scan);
 
 // scan_fetch.cpp: fills now.batch with rows not offered yet; false when there are none.
@@ -98,13 +98,13 @@ void choose_next_search(IndexScanDesc scan);
 void describe_row(IndexScanDesc scan, const Candidate& candidate);
 
 // scan_results.cpp
-// Turns the results of a search into the next batch, in order of value, without what was offered before. Rows of
+// Turns the results of a search into the next batch, in order of value, without rows that were offered before. Rows of
 // approximate results that were not emitted yet stay in it.
 void take_results(IndexScanDesc scan, const SearchResults& found);
 // Chooses which rows of a batch of approximate results may be emitted, once the next search is known. `by_codes`: the
 // search was a continuation.
 void choose_ready(IndexScanDesc scan, ResultKind kind, bool by_codes);
-// Raises an error unless what is about to be emitted agrees with the heap row.
+// Raises an error unless the candidate's distance is that of its heap row.
 void verify_candidate(IndexScanDesc scan, const Candidate& candidate);
 HeapReader* scan_heap(IndexScanDesc scan);
 void push_candidate(CandidateList* list, const Candidate& candidate, MemoryContext context);

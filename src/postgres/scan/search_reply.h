@@ -1,4 +1,4 @@
-// The engine's reply to a search with one query, and what its results say.
+// The engine's reply to a search with one query, and the distances that its results bound.
 #pragma once
 
 #include "postgres/client/request_result.h"
@@ -21,7 +21,7 @@ struct DistanceBounds {
     double lower;
     double upper;
 };
-// What a result says of its row's distance. bound_width: of the reply.
+// The bounds that a result gives. bound_width: of the reply.
 DistanceBounds bound_distance(const Result& result, ResultKind kind, double bound_width);
 
 }  // namespace pgwarp

@@ -1,5 +1,5 @@
-// Preparing a search that is sent next: its plan, and what goes with every search of an index. A recall that is out of
-// reach is reported, and a merge is started where the delta logs cost too much.
+// Preparing a search that is sent next. Beside its plan: a recall out of reach is reported, and a merge is started
+// where the delta logs cost too much.
 #pragma once
 
 #include "postgres/scan/search_plan.h"

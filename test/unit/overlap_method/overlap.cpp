@@ -152,7 +152,7 @@ const MethodDescriptor& overlap_descriptor()
         method.method = overlap_method;
         method.make_builder = make_builder;
         method.make_searcher = make_searcher;
-        method.make_extender = make_builder;
+        method.make_merge_builder = make_builder;
         method.part_options = part_options;
         method.takes_lists = true;
         return method;

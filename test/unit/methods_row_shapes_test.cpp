@@ -95,6 +95,38 @@ TEST(RowShapes, BlocksOfDenseRowsAreTheFloatsAlone)
     EXPECT_EQ(form.word_count + form.attribute_count + form.reserved, 0U);
 }
 
+// As many rows as are counted fit, and one more doesn't.
+TEST(RowShapes, AsManyRowsAsABlockHoldsAreCounted)
+{
+    const Rows rows(0, 40);
+    for (std::uint64_t bytes = 0; bytes < 1500; bytes += 4) {
+        const std::size_t count = rows_within(rows.view(), bytes);
+        if (count > 0) EXPECT_LE(block_of(rows.view().slice(0, count)).bytes(), bytes);
+        if (count < 40) EXPECT_GT(block_of(rows.view().slice(0, count + 1)).bytes(), bytes);
+    }
+    EXPECT_EQ(rows_within(rows.view(), 1 << 20), 40U);
+    EXPECT_EQ(rows_within(dense_rows(nullptr, 100, 3), 35), 2U);
+    EXPECT_EQ(rows_within(dense_rows(nullptr, 2, 3), 35), 2U);
+}
+
+TEST(RowShapes, TheSameRowsAreTheSameBytes)
+{
+    Rows rows(0, 12);
+    const Rows others(0, 12);
+    EXPECT_TRUE(same_rows(rows.view(), others.view()));
+    EXPECT_TRUE(same_rows(rows.view().slice(3, 5), Rows(3, 5).view()));
+    EXPECT_FALSE(same_rows(rows.view().row(3), rows.view().row(8)));
+    EXPECT_FALSE(same_rows(rows.view().slice(0, 11), others.view()));
+    rows.weights[0] += 1;
+    EXPECT_FALSE(same_rows(rows.view(), others.view()));
+    RowView plain = others.view();
+    plain.weights = nullptr;
+    EXPECT_FALSE(same_rows(plain, others.view()));
+    const float values[] = {1, 2, 1, 2};
+    EXPECT_TRUE(same_rows(dense_rows(values, 1, 2), dense_rows(values + 2, 1, 2)));
+    EXPECT_FALSE(same_rows(dense_rows(values, 1, 2), dense_rows(values, 2, 1)));
+}
+
 TEST(RowShapes, ABufferSortsListsByTid)
 {
     RowBuffer buffer(weighted_shape());

@@ -101,8 +101,12 @@ TEST(RowShapes, AsManyRowsAsABlockHoldsAreCounted)
     const Rows rows(0, 40);
     for (std::uint64_t bytes = 0; bytes < 1500; bytes += 4) {
         const std::size_t count = rows_within(rows.view(), bytes);
-        if (count > 0) EXPECT_LE(block_of(rows.view().slice(0, count)).bytes(), bytes);
-        if (count < 40) EXPECT_GT(block_of(rows.view().slice(0, count + 1)).bytes(), bytes);
+        if (count > 0) {
+            EXPECT_LE(block_of(rows.view().slice(0, count)).bytes(), bytes);
+        }
+        if (count < 40) {
+            EXPECT_GT(block_of(rows.view().slice(0, count + 1)).bytes(), bytes);
+        }
     }
     EXPECT_EQ(rows_within(rows.view(), 1 << 20), 40U);
     EXPECT_EQ(rows_within(dense_rows(nullptr, 100, 3), 35), 2U);

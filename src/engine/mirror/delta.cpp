@@ -41,21 +41,21 @@ std::shared_ptr<DeltaChunk> make_chunk(const DeltaView& view, const IndexShape& 
     return std::make_shared<DeltaChunk>(shape, rows, std::max<std::size_t>(words, coming.row(0).word_count()));
 }
 
-// Whether the chunk has room for a row behind the first `rows`.
-bool has_room(const DeltaPiece& piece, const RowView& row)
+// Whether the chunk has room for row `i` behind its own.
+bool has_room(const DeltaPiece& piece, const RowView& rows, std::size_t i)
 {
     if (piece.rows == piece.chunk->row_capacity) return false;
-    if (row.offsets == nullptr) return true;
-    return piece.chunk->offsets[piece.rows] + row.word_count() <= piece.chunk->word_capacity;
+    if (rows.offsets == nullptr) return true;
+    return piece.chunk->offsets[piece.rows] + rows.list(i).size() <= piece.chunk->word_capacity;
 }
 
-void put_list(DeltaChunk& chunk, std::size_t slot, const RowView& row)
+void put_list(DeltaChunk& chunk, std::size_t slot, const RowView& rows, std::size_t i)
 {
     const std::uint64_t at = chunk.offsets[slot];
-    const std::uint64_t words = row.word_count();
-    std::copy_n(row.words + row.offsets[0], words, chunk.words.get() + at);
-    if (row.weights != nullptr) std::copy_n(row.weights + row.offsets[0], words, chunk.weights.get() + at);
-    chunk.offsets[slot + 1] = at + words;
+    const std::span<const std::uint32_t> words = rows.list(i);
+    std::copy(words.begin(), words.end(), chunk.words.get() + at);
+    if (rows.weights != nullptr) std::copy_n(rows.list_weights(i).data(), words.size(), chunk.weights.get() + at);
+    chunk.offsets[slot + 1] = at + words.size();
 }
 
 // Puts a dense row there and takes its norm into account.
@@ -117,18 +117,18 @@ DeltaView extend_delta(const DeltaView& view, const IndexShape& shape, std::uint
     if (first > extended.end) throw BadRequest("gap in a delta log");
     const std::uint64_t skip = std::min<std::uint64_t>(extended.end - first, tids.size());
     for (std::size_t i = skip; i < tids.size(); ++i) {
-        const RowView row = rows.row(i);
-        if (extended.pieces.empty() || !has_room(extended.pieces.back(), row))
+        if (extended.pieces.empty() || !has_room(extended.pieces.back(), rows, i))
             extended.pieces.push_back({make_chunk(extended, shape, rows.slice(i, tids.size() - i)), 0});
         DeltaPiece& last = extended.pieces.back();
         DeltaChunk& chunk = *last.chunk;
-        if (row.offsets == nullptr) {
-            put_vector(chunk, last.rows, row.values, shape, extended.max_norm);
+        if (rows.offsets == nullptr) {
+            put_vector(chunk, last.rows, rows.values + i * rows.width, shape, extended.max_norm);
         } else {
-            put_list(chunk, last.rows, row);
+            put_list(chunk, last.rows, rows, i);
         }
         const std::size_t columns = shape.attribute_count;
-        if (columns > 0) std::copy_n(row.attributes, columns, chunk.attributes.get() + last.rows * columns);
+        if (columns > 0)
+            std::copy_n(rows.attributes + i * columns, columns, chunk.attributes.get() + last.rows * columns);
         chunk.tids[last.rows++] = tids[i];
         ++extended.end;
     }

@@ -67,7 +67,7 @@ public:
             for (double& distance : out) distance = ordered_distance(distance);
             return;
         }
-        for (std::size_t i = 0; i < rows.count; ++i) out[i] = of(rows.row(i).values);
+        for (std::size_t i = 0; i < rows.count; ++i) out[i] = of(rows.values + i * rows.width);
     }
 
 private:

@@ -58,16 +58,22 @@ public:
         const double bound = distance - std::fabs(distance) * bound_rounding - shift_;
         return ordered_distance(mirror_.metric() == Metric::l2 ? std::max(0.0, bound) : bound);
     }
-    // Of rows of any layout, by the metric or by the method's own comparison: out[rows.count].
-    void of(const RowView& rows, std::vector<double>& out) const
+    // Calls take(i, value) for those rows, of any layout, that are not left out: by the metric, or by the method's own
+    // comparison.
+    template <class LeavesOut, class Take>
+    void take(const RowView& rows, LeavesOut&& leaves_out, Take&& take_value) const
     {
-        out.resize(rows.count);
-        if (mirror_.searcher().compares_rows()) {
-            mirror_.searcher().compare_rows(query_, rows, out);
-            for (double& distance : out) distance = ordered_distance(distance);
-            return;
+        thread_local std::vector<double> compared;
+        const bool by_method = mirror_.searcher().compares_rows();
+        if (by_method) {
+            compared.resize(rows.count);
+            mirror_.searcher().compare_rows(query_, rows, compared);
         }
-        for (std::size_t i = 0; i < rows.count; ++i) out[i] = of(rows.values + i * rows.width);
+        const float* row = rows.values;
+        for (std::size_t i = 0; i < rows.count; ++i, row += rows.width) {
+            if (leaves_out(i)) continue;
+            take_value(i, by_method ? ordered_distance(compared[i]) : of(row));
+        }
     }
 
 private:
@@ -181,14 +187,14 @@ namespace
 
 // Adds the live rows of a stretch with their values.
 void add_compared(const MirrorSnapshot& snapshot, const Stretch& stretch, const Values& values,
-                  std::vector<double>& distances, std::vector<Found>& found)
+                  std::vector<Found>& found)
 {
-    values.of(stretch.rows, distances);
     DeadWalk dead(snapshot.dead->log_entries[stretch.log], stretch.position);
-    for (std::size_t i = 0; i < stretch.rows.count; ++i) {
-        if (dead.is_dead(stretch.position + i)) continue;
-        found.push_back({distances[i], delta_ordinal(stretch.log, stretch.position + i), stretch.tids[i]});
-    }
+    values.take(
+        stretch.rows, [&](std::size_t i) { return dead.is_dead(stretch.position + i); },
+        [&](std::size_t i, double distance) {
+            found.push_back({distance, delta_ordinal(stretch.log, stretch.position + i), stretch.tids[i]});
+        });
 }
 
 // All rows compared by the method: nobody else knows which can be left out.
@@ -196,10 +202,9 @@ void search_by_comparison(const Mirror& mirror, const MirrorSnapshot& snapshot, 
                           std::size_t k, const CancelToken* cancel, std::vector<Found>& found)
 {
     const Values values(mirror, query);
-    std::vector<double> distances;
     for (const Stretch& stretch : stretches_of(mirror, snapshot, which)) {
         if (cancel != nullptr) cancel->check();
-        add_compared(snapshot, stretch, values, distances, found);
+        add_compared(snapshot, stretch, values, found);
         // Bounded memory however large the delta is.
         if (found.size() > 4 * k) keep_nearest(found, k);
     }
@@ -288,7 +293,6 @@ void rank_of_part(const DeltaPart& part, const std::vector<RowResult>& proposed,
     for (std::size_t at = 0; at < within; ++at) __builtin_prefetch(&part.rows[proposed[at].row]);
     const std::size_t first = found.size();
     std::vector<const float*> vectors;
-    std::vector<double> distance;
     for (std::size_t at = 0; at < within; ++at) {
         const DeltaPart::Row& row = part.rows[proposed[at].row];
         found.push_back({0, row.ordinal, row.tid});
@@ -296,8 +300,9 @@ void rank_of_part(const DeltaPart& part, const std::vector<RowResult>& proposed,
             vectors.push_back(row.vector);
             continue;
         }
-        values.of(part.list_rows[proposed[at].row], distance);
-        found.back().distance = distance[0];
+        values.take(
+            part.list_rows[proposed[at].row], [](std::size_t) { return false; },
+            [&found](std::size_t, double distance) { found.back().distance = distance; });
     }
     if (part.list_rows.empty()) take_values(values, vectors, dimensions, first, pool, found);
 }
@@ -348,19 +353,17 @@ void search_delta_after(const Mirror& mirror, const MirrorSnapshot& snapshot, co
 {
     found.clear();
     const Values values(mirror, query);
-    std::vector<double> distances;
     for (std::uint32_t log = 0; log < delta_log_count; ++log) {
         DeadWalk dead(snapshot.dead->log_entries[log]);
         for_each_chunk(snapshot.logs[log], snapshot.logs[log].start,
                        [&](std::uint64_t position, const Tid* tids, const RowView& rows) {
                            if (cancel != nullptr) cancel->check();
-                           values.of(rows, distances);
-                           for (std::size_t i = 0; i < rows.count; ++i) {
-                               if (dead.is_dead(position + i)) continue;
+                           const auto add = [&](std::size_t i, double distance) {
                                const std::uint64_t ordinal = delta_ordinal(log, position + i);
-                               if (is_after(distances[i], ordinal, cursor))
-                                   found.push_back({distances[i], ordinal, tids[i]});
-                           }
+                               if (is_after(distance, ordinal, cursor)) found.push_back({distance, ordinal, tids[i]});
+                           };
+                           values.take(
+                               rows, [&](std::size_t i) { return dead.is_dead(position + i); }, add);
                        });
         // Bounded memory however large the delta is.
         if (found.size() > 4 * k) keep_nearest(found, k);

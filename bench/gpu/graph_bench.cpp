@@ -149,10 +149,13 @@ Measured Bench::measure(const ParameterList& settings, std::size_t ef, std::size
             // The shape is that of the whole batch.
             auto piece = some;
             piece.shape = plan.shape;
-            cuda::graph::enqueue_search(
-                mirror, piece, queries.data() + begin * dimensions, nullptr, nullptr, workspace.data(),
-                {values.data() + begin * width, rows.data() + begin * width, found.data() + begin},
-                count_work ? work.data() + (begin - first) : nullptr, lease);
+            cuda::Chunk chunk;
+            chunk.queries = queries.data() + begin * dimensions;
+            chunk.workspace = workspace.data();
+            chunk.answers = {values.data() + begin * width, rows.data() + begin * width, found.data() + begin};
+            chunk.stream = lease;
+            cuda::graph::enqueue_search(mirror, piece, chunk, nullptr,
+                                        count_work ? work.data() + (begin - first) : nullptr);
         }
     };
     cudaEvent_t start;

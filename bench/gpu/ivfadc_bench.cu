@@ -199,9 +199,12 @@ double time_on_device(const Mirror& mirror, std::size_t count, std::size_t probe
         for (std::size_t begin = 0; begin < count; begin += chunk) {
             const auto plan =
                 cuda::ivfadc::plan_search(mirror, std::min(chunk, count - begin), probes, wanted, k, true);
-            cuda::ivfadc::enqueue_search(mirror, plan, queries.data() + begin * dimensions, nullptr, workspace.data(),
-                                         {values.data() + begin * k, numbers.data() + begin * k, counts.data() + begin},
-                                         lease);
+            cuda::Chunk piece;
+            piece.queries = queries.data() + begin * dimensions;
+            piece.workspace = workspace.data();
+            piece.answers = {values.data() + begin * k, numbers.data() + begin * k, counts.data() + begin};
+            piece.stream = lease;
+            cuda::ivfadc::enqueue_search(mirror, plan, piece, nullptr);
         }
     };
     cudaEvent_t start;

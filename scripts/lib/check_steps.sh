@@ -36,7 +36,7 @@ counted_step()
 format_tree()
 {
     cd "$root_dir" &&
-        find src cuda bench test -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' |
+        find src cuda bench test scripts -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' |
         sort | xargs -r clang-format --dry-run -Werror
 }
 
@@ -55,6 +55,9 @@ same_version()
 check_format()
 {
     counted_step "clang-format" format_tree
+    counted_step "includes" "$root_dir/scripts/include_circles"
+    counted_step "method names" "$root_dir/scripts/method_names"
+    counted_step "what follows from descriptions" "$root_dir/scripts/describe" --check
     counted_step "links of the docs" perl "$root_dir/scripts/lib/check_links.pl" "$root_dir"
     counted_step "version" same_version
 }

@@ -4,6 +4,7 @@ MODULE_big = pgwarp
 DATA = $(wildcard src/sql/pgwarp--*.sql)
 
 CXX_SOURCES = $(wildcard src/postgres/*.cpp src/postgres/*/*.cpp src/protocol/*.cpp) \
+	src/methods/description.cpp $(wildcard src/methods/*/description.cpp) \
 	src/numeric/bits.cpp src/numeric/canonical.cpp src/numeric/hadamard.cpp
 OBJS = $(CXX_SOURCES:.cpp=.o)
 

@@ -15,6 +15,7 @@
 #include "device/context.h"
 #include "ivfadc/form.h"
 #include "ivfadc/ivfadc.h"
+#include "methods.h"
 #include "numeric/parallel.h"
 
 namespace pgwarp
@@ -149,7 +150,7 @@ void time_forms(std::size_t rows, std::size_t dimensions, std::size_t lists, std
     }
     const std::vector<float> queries = generate(10000, dimensions, 99000001, pool);
     auto begin = Clock::now();
-    const auto builder = cuda::ivfadc::method().make_builder(shape, options);
+    const auto builder = cuda::find_method(Method::ivfadc)->make_builder(shape, options);
     builder->run(buffer, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
     std::printf("%zu x %zu, %zu lists, refine = %s: built in %.2f s\n", rows, dimensions, lists,
                 refine == 1 ? "half" : "full", seconds_since(begin));

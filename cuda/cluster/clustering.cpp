@@ -82,7 +82,7 @@ std::unique_ptr<Builder> make_builder(const IndexShape& shape, const ParameterLi
 
 const MethodDescriptor* clustering_descriptor()
 {
-    static const MethodDescriptor descriptor{clustering_method, "clustering", make_builder, make_clustering_searcher};
+    static const MethodDescriptor descriptor{clustering_method, make_builder, make_clustering_searcher};
     return &descriptor;
 }
 

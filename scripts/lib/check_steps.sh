@@ -36,7 +36,7 @@ counted_step()
 format_tree()
 {
     cd "$root_dir" &&
-        find src cuda bench test -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' |
+        find src cuda bench test scripts -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' |
         sort | xargs -r clang-format --dry-run -Werror
 }
 
@@ -44,6 +44,8 @@ check_format()
 {
     counted_step "clang-format" format_tree
     counted_step "includes" "$root_dir/scripts/include_circles"
+    counted_step "method names" "$root_dir/scripts/method_names"
+    counted_step "what follows from descriptions" "$root_dir/scripts/describe" --check
 }
 
 # Configure a folder and build it, or one target of it: [build_target=NAME] build_engine BUILD [CMAKE FLAG...]

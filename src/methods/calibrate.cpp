@@ -76,11 +76,10 @@ std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::sp
     return truth;
 }
 
-std::vector<std::uint32_t> measured_ks(std::size_t column, std::size_t rows, ResultKind kind, Metric metric,
-                                       std::size_t steps)
+std::vector<std::uint32_t> measured_ks(std::size_t column, std::size_t rows, ResultKind kind, std::size_t steps)
 {
     if (column > 0 && rows <= Calibration::ks[column - 1]) return {};
-    const auto width = [&](std::uint32_t k) { return search_width(kind, metric == Metric::cosine, k); };
+    const auto width = [&](std::uint32_t k) { return search_width({kind}, k); };
     const std::uint32_t least = column == 0 ? 1 : Calibration::ks[column - 1] + 1;
     const auto most = static_cast<std::uint32_t>(std::clamp<std::size_t>(rows, least, Calibration::ks[column]));
     const double factor = static_cast<double>(most) / least;

@@ -23,8 +23,7 @@ std::vector<std::vector<std::uint32_t>> calibration_truth(Metric metric, std::sp
 // The k at which a column of Calibration::ks is measured: from the first that it serves to its own in so many steps,
 // each larger by the same factor than the one before. Of all k that ask the engine for equally many results, the
 // largest stands for them. None where all of them are at least as many as there are rows: such searches find all.
-std::vector<std::uint32_t> measured_ks(std::size_t column, std::size_t rows, ResultKind kind, Metric metric,
-                                       std::size_t steps);
+std::vector<std::uint32_t> measured_ks(std::size_t column, std::size_t rows, ResultKind kind, std::size_t steps);
 
 // Loads a searcher with what a finished builder made, in pieces of at most `step` bytes.
 void feed_searcher(const Builder& builder, Searcher& searcher, ThreadPool& pool, std::uint64_t step = 1U << 20);

@@ -142,7 +142,7 @@ TEST_P(IvfadcAnswers, KeepWhatTheCalibrationPromises)
         own.insert(own.end(), rows.begin() + static_cast<std::ptrdiff_t>(i * 29 * dimensions),
                    rows.begin() + static_cast<std::ptrdiff_t>((i * 29 + 1) * dimensions));
     // As many as the backend ranks by the heap's rows, and the row itself.
-    const std::uint32_t width = search_width(index.searcher->result_kind(), metric == Metric::cosine, 10) + 1;
+    const std::uint32_t width = search_width({index.searcher->result_kind()}, 10) + 1;
     const auto found = index.search(own, width, pool, {}, {}, point.effort);
     double total = 0;
     for (std::size_t q = 0; q < 200; ++q) {

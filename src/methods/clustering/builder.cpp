@@ -67,4 +67,12 @@ std::unique_ptr<Searcher> make_clustering_searcher(const IndexShape&, const Para
     throw BadRequest("a clustering cannot be searched");
 }
 
+const MethodDescriptor& clustering_descriptor()
+{
+    static const MethodDescriptor descriptor{.method = clustering_method,
+                                             .make_builder = make_clustering_builder,
+                                             .make_searcher = make_clustering_searcher};
+    return descriptor;
+}
+
 }  // namespace pgwarp

@@ -63,9 +63,4 @@ std::unique_ptr<Builder> make_exact_builder(const IndexShape& shape, const Param
     return std::make_unique<ExactBuilder>(shape, options);
 }
 
-ParameterList exact_part_options(const ParameterList& options)
-{
-    return options;
-}
-
 }  // namespace pgwarp

@@ -115,12 +115,11 @@ public:
 private:
     std::size_t width(std::size_t k) const
     {
-        return search_width(input_.searcher.result_kind(), input_.metric == Metric::cosine,
-                            static_cast<std::uint32_t>(k));
+        return search_width({input_.searcher.result_kind()}, static_cast<std::uint32_t>(k));
     }
     std::vector<std::uint32_t> ks_of(std::size_t column) const
     {
-        return measured_ks(column, input_.rows, input_.searcher.result_kind(), input_.metric, steps_of_k);
+        return measured_ks(column, input_.rows, input_.searcher.result_kind(), steps_of_k);
     }
 
     // Of the k that are measured, the results that the largest takes for which so many rows kept are enough.

@@ -379,14 +379,4 @@ std::unique_ptr<Builder> make_graph_extender(const IndexShape& shape, const Para
     return std::make_unique<GraphExtender>(shape, options);
 }
 
-ParameterList graph_part_options(const ParameterList& options)
-{
-    ParameterList part;
-    part.set("degree", options.get("degree", 0));
-    part.set("build_degree", options.get("build_degree", 0));
-    part.set("vectors", static_cast<std::int64_t>(GraphVectors::half));
-    part.set(option_alone, 1);
-    return part;
-}
-
 }  // namespace pgwarp

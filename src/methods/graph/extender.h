@@ -21,7 +21,4 @@ namespace pgwarp
 // sample of the rows is taken out of a copy of the graph and searched for.
 std::unique_ptr<Builder> make_graph_extender(const IndexShape& shape, const ParameterList& options);
 
-// Of fresh rows beside an index with these options: a graph of their own, of halves.
-ParameterList graph_part_options(const ParameterList& options);
-
 }  // namespace pgwarp

@@ -27,20 +27,13 @@
 #include <span>
 #include <vector>
 
+#include "methods/graph/description.h"
 #include "methods/method.h"
 
 namespace pgwarp
 {
 
-inline constexpr char array_seeds[] = "seeds";
-inline constexpr char array_neighbours[] = "neighbours";
-inline constexpr char array_edge_changes[] = "edge_changes";
-inline constexpr char array_projection[] = "projection";
-inline constexpr char array_bits[] = "bits";
-
-inline constexpr std::uint32_t no_neighbour = 0xffffffff;
-
-enum class GraphVectors { full = 0, half = 1, bits = 2 };
+inline constexpr std::uint32_t no_neighbour = no_link;
 
 // Options with every 0 resolved to a number.
 struct GraphOptions {

@@ -50,7 +50,7 @@ std::vector<float> shares_at(const IvfadcCalibration& input, const Searcher& sea
     SearchBatch batch;
     batch.queries = input.queries;
     batch.count = input.sample.size();
-    batch.k = search_width(ResultKind::approximate, false, k) + 1;
+    batch.k = search_width({ResultKind::approximate}, k) + 1;
     batch.effort = probes;
     batch.cancel = cancel;
     std::vector<std::vector<RowResult>> results;
@@ -58,8 +58,7 @@ std::vector<float> shares_at(const IvfadcCalibration& input, const Searcher& sea
     std::vector<float> shares(input.sample.size());
     for (std::size_t q = 0; q < shares.size(); ++q) {
         const auto truth = std::span(input.truth[q]).first(std::min<std::size_t>(k, input.truth[q].size()));
-        const std::uint32_t width =
-            search_width(ResultKind::approximate, false, static_cast<std::uint32_t>(truth.size()));
+        const std::uint32_t width = search_width({ResultKind::approximate}, static_cast<std::uint32_t>(truth.size()));
         shares[q] = share_found(results[q], truth, input.sample[q], width);
     }
     return shares;
@@ -77,7 +76,7 @@ Shares shares_of_searches(const IvfadcCalibration& input, const Searcher& search
             continue;
         }
         std::vector<float> worst;
-        for (const std::uint32_t k : measured_ks(column, others, ResultKind::approximate, input.metric, steps_of_k)) {
+        for (const std::uint32_t k : measured_ks(column, others, ResultKind::approximate, steps_of_k)) {
             const std::vector<float> of_k = shares_at(input, searcher, probes, k, cancel, pool);
             const auto sum = [](const std::vector<float>& all) { return std::accumulate(all.begin(), all.end(), 0.0); };
             if (worst.empty() || sum(of_k) < sum(worst)) worst = of_k;

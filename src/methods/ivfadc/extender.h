@@ -14,7 +14,6 @@ namespace pgwarp
 // "half" and "vectors"; before them "half_scale", whose largest error is that of all rows, old and new.
 //
 // "list_of_row" may be given for the new rows as well, no_list where their list is to be found.
-inline constexpr std::uint32_t no_list = 0xffffffff;
 std::unique_ptr<Builder> make_ivfadc_extender(const IndexShape& shape, const ParameterList& options);
 
 }  // namespace pgwarp

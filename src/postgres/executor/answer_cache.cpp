@@ -1,6 +1,7 @@
 #include "postgres/executor/answer_cache.h"
 
 #include "postgres/am/index_options.h"
+#include "postgres/am/method_settings.h"
 #include "postgres/client/index_searches.h"
 #include "postgres/scan/search_start.h"
 
@@ -59,7 +60,7 @@ AnswerCache* first_cache(const EState* executor)
 SearchSettings current_settings(const AnswerCache* cache)
 {
     SearchSettings settings = {recall_asked(cache->index), {}};
-    access_method_of(cache->index).add_settings(&settings.parameters);
+    add_method_settings(access_method_of(cache->index), &settings.parameters);
     return settings;
 }
 

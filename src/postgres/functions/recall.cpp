@@ -227,7 +227,7 @@ double measure_query(RecallRun* run, uint32 query)
 double measure(RecallRun* run)
 {
     const IndexState state = read_index_state(run->target->index);
-    run->kind = access_method(state.meta.shape.method).result_kind(state.directory->options);
+    run->kind = result_promise(state.meta.shape, state.directory->options).kind;
     run->rows = static_cast<ItemPointerData*>(
         MemoryContextAllocHuge(CurrentMemoryContext, sizeof(ItemPointerData) * run->sample));
     draw_sample(run);

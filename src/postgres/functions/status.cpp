@@ -83,10 +83,8 @@ void fill_engine(const StatusReply& status, Datum* values)
 
 const char* method_name(Method method)
 {
-    for (int i = 0; i < access_method_count; ++i) {
-        if (access_methods[i].method == method) return access_methods[i].name;
-    }
-    return "unknown";
+    const MethodDescription* found = find_description(method);
+    return found != nullptr ? found->name : "unknown";
 }
 
 void fill_mirror(const MirrorStatus& mirror, Datum* values)

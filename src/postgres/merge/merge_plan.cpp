@@ -132,8 +132,8 @@ bool needs_engine(const MergeRun* merge)
 bool logs_cost_too_much(Relation index, const MetaPage& meta, const Directory& directory, uint64 entries)
 {
     if (entries <= few_rows) return false;
-    const AccessMethod& method = access_method_of(index);
-    const SearchCostInput input = {Max(1.0, static_cast<double>(directory.rows)), directory.options, true};
+    const MethodDescription& method = access_method_of(index);
+    const SearchCostInput input = {Max(1.0, static_cast<double>(directory.rows)), directory.options, {}};
     if (method.links_rows && static_cast<double>(entries) <= linked_share * input.rows) return false;
     const double measured = measured_delta_cost(index, meta, entries);
     if (measured >= 0) return measured > delta_share;

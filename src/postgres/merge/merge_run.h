@@ -13,7 +13,7 @@ namespace pgwarp
 struct MergeRun {
     Relation index;
     MergeReason reason;
-    const AccessMethod* method;
+    const MethodDescription* method;
     MetaPage meta;
     const Directory* directory;
     uint64 ends[delta_log_count];  // as far as the logs are merged
@@ -36,9 +36,6 @@ struct MergeRun {
 // Lets others go first, as VACUUM does, and notes progress.
 void merge_delay_point();
 void report_merge(const char* phase, uint64 done, uint64 total);
-
-// Whether an array has a row for each row of the index.
-bool is_row_array(const AccessMethod& method, const char* name);
 
 // merge_plan.cpp: counts, and decides what is to be done with the logs up to `goal`, or in a first step.
 void plan_merge(MergeRun* merge, const uint64* goal);

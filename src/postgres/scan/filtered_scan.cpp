@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "postgres/am/method_settings.h"
 #include "postgres/scan/scan_state.h"
 #include "postgres/settings.h"
 
@@ -17,7 +18,7 @@ constexpr double spare_deviations = 2;  // of the number of rows that pass, wher
 constexpr double lowest_rate = 1e-9;
 constexpr uint32 most_at_once = 16384;    // rows of a search: the planner may be wrong
 constexpr uint32 first_rows = 64;         // of a first search, without a LIMIT to know
-constexpr double usual_search_rows = 64;  // wanted rows that AccessMethod::compared_rows assumes
+constexpr double usual_search_rows = 64;  // wanted rows that MethodDescription::compared_rows assumes
 constexpr uint32 deeper = 4;              // times as many rows as the search before
 constexpr uint32 most_deeper = 2;         // such searches, then an exact one
 
@@ -32,8 +33,8 @@ ScanState* state_of(IndexScanDesc scan)
 bool exact_is_cheaper(Relation index, const Directory& directory, uint32 wanted)
 {
     const auto rows = static_cast<double>(directory.rows);
-    const AccessMethod& method = access_method_of(index);
-    const double compared = method.compared_rows({Max(1.0, rows), directory.options, false});
+    const MethodDescription& method = access_method_of(index);
+    const double compared = method.compared_rows({Max(1.0, rows), directory.options, method_settings(method)});
     return compared * Max(1.0, wanted / usual_search_rows) >= rows;
 }
 

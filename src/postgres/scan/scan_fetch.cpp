@@ -139,7 +139,8 @@ void bring_rows_near(IndexScanDesc scan, const SearchResults& found)
 }
 
 // Remember how far the search went.
-void note_search(Progress* now, const AccessMethod& method, const SearchRequest& request, const SearchResults& found)
+void note_search(Progress* now, const MethodDescription& method, const SearchRequest& request,
+                 const SearchResults& found)
 {
     const uint32 count = now->batch.count;
     const bool wider = !now->continuation && found.count > now->wanted;
@@ -152,7 +153,7 @@ void note_search(Progress* now, const AccessMethod& method, const SearchRequest&
 }
 
 // Decide what the search after this one will be.
-void advance(Progress* now, const AccessMethod& method, bool filtered, const SearchResults& found)
+void advance(Progress* now, const MethodDescription& method, bool filtered, const SearchResults& found)
 {
     const bool dry = now->last_was_dry;
     const bool by_rungs = !filtered && has_rungs(method, found.header.kind);

@@ -1,6 +1,7 @@
 #include "postgres/scan/search_plan.h"
 
 #include "postgres/am/index_options.h"
+#include "postgres/am/method_settings.h"
 #include "postgres/settings.h"
 #include "protocol/rungs.h"
 
@@ -10,14 +11,9 @@ namespace pgwarp
 namespace
 {
 
-ResultKind result_kind_of(const IndexState& state)
+ResultPromise promise_of(const IndexState& state)
 {
-    return access_method(state.meta.shape.method).result_kind(state.directory->options);
-}
-
-bool is_cosine(const IndexState& state)
-{
-    return static_cast<Metric>(state.meta.shape.metric) == Metric::cosine;
+    return result_promise(state.meta.shape, state.directory->options);
 }
 
 // Indexes of no more rows than the rungs hold are searched through: that costs little, and a search that misses none of
@@ -38,16 +34,16 @@ EffortChoice effort_for_all(const IndexState& state)
 PlannedRecall plan_normal_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
 {
     const Calibration& calibration = state.directory->calibration;
-    const bool overridden = access_method_of(index).add_settings(&request->settings);
+    const bool overridden = add_method_settings(access_method_of(index), &request->settings);
     const EffortChoice choice =
         is_searched_through(state) ? effort_for_all(state) : choose_effort(calibration, wanted, recall_asked(index));
     request->mode = SearchMode::normal;
-    request->k = search_width(result_kind_of(state), is_cosine(state), wanted);
+    request->k = search_width(promise_of(state), wanted);
     request->effort = choice.effort;
     return {calibration.count == 0 || choice.reached || overridden, choice.attained};
 }
 
-bool has_rungs(const AccessMethod& method, ResultKind kind)
+bool has_rungs(const MethodDescription& method, ResultKind kind)
 {
     // Approximate results are put in order by the rows, of all rungs together.
     const bool in_order = setting_iterative != static_cast<int>(IterativeSetting::relaxed);
@@ -56,15 +52,14 @@ bool has_rungs(const AccessMethod& method, ResultKind kind)
 
 PlannedRecall plan_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
 {
-    const AccessMethod& method = access_method_of(index);
-    const ResultKind kind = result_kind_of(state);
-    if (!has_rungs(method, kind)) return plan_normal_search(index, state, wanted, request);
-    const bool overridden = method.add_settings(&request->settings);
+    const MethodDescription& method = access_method_of(index);
+    const ResultPromise promise = promise_of(state);
+    if (!has_rungs(method, promise.kind)) return plan_normal_search(index, state, wanted, request);
+    const bool overridden = add_method_settings(method, &request->settings);
     const uint32 last = rungs_of(wanted) - 1;
     EffortChoice choice = {};
     for (uint32 rung = 0; rung <= last; ++rung) {
-        SearchRung search =
-            choose_rung(state.directory->calibration, kind, is_cosine(state), rung, recall_asked(index), &choice);
+        SearchRung search = choose_rung(state.directory->calibration, promise, rung, recall_asked(index), &choice);
         if (is_searched_through(state)) {
             choice = effort_for_all(state);
             search.effort = choice.effort;

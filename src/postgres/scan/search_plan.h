@@ -19,6 +19,6 @@ PlannedRecall plan_normal_search(Relation index, const IndexState& state, uint32
 // far as the method has one; else the same as plan_normal_search().
 PlannedRecall plan_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
 // Whether searches of these results go rung by rung.
-bool has_rungs(const AccessMethod& method, ResultKind kind);
+bool has_rungs(const MethodDescription& method, ResultKind kind);
 
 }  // namespace pgwarp

@@ -1,4 +1,4 @@
-// Whether the links of an index of method graph make sense (src/methods/graph/graph.h says what they are).
+// Whether the links between rows that an index stores make sense (ArrayRole::links and others).
 #pragma once
 
 #include "postgres/storage/array_stream.h"
@@ -6,7 +6,7 @@
 namespace pgwarp
 {
 
-struct GraphFault {
+struct LinkFault {
     const char* what;  // null: nothing is wrong
     BlockNumber block;
 };
@@ -14,6 +14,6 @@ struct GraphFault {
 // Every seed and every neighbour is a row; no row is its own neighbour, or has another one twice. With a bitmap of dead
 // rows also: every other row can be reached from the first seed; unless the links are more than maintenance_work_mem
 // holds. Nothing is wrong with an index that has no such arrays. Recycled: it changed to another generation meanwhile.
-ReadResult find_graph_fault(Relation index, const Directory& directory, const uint64* dead, GraphFault* fault);
+ReadResult find_link_fault(Relation index, const Directory& directory, const uint64* dead, LinkFault* fault);
 
 }  // namespace pgwarp

@@ -1,4 +1,7 @@
-#include "postgres/check/graph_structure.h"
+#include "postgres/check/link_structure.h"
+
+#include "postgres/am/methods.h"
+#include "postgres/storage/array_role.h"
 
 extern "C" {
 #include "miscadmin.h"
@@ -11,9 +14,8 @@ namespace
 {
 
 constexpr uint64 step_bytes = 4U << 20;
-constexpr uint32 no_neighbour = PG_UINT32_MAX;
 
-// A change of array "edge_changes", and which of them it is.
+// A change of a link, and which of them it is.
 struct Change {
     uint32 row;
     uint32 place;
@@ -37,7 +39,7 @@ int compare_changes(const void* a, const void* b)
     return left->number < right->number ? -1 : 1;
 }
 
-bool is_u32(const StoredArray& array, GraphFault* fault)
+bool is_u32(const StoredArray& array, LinkFault* fault)
 {
     if (array.shape.type == ArrayType::u32 && array.shape.width > 0) return true;
     *fault = {"an array has another shape than the method's", array_page_block(array, 0)};
@@ -48,7 +50,7 @@ using VisitRow = const char* (*)(void* state, uint32* values, uint64 width, uint
 
 // Hands each row of an array to `visit`, which returns what is wrong with it, or null.
 ReadResult visit_array(Relation index, const Directory& directory, const StoredArray& array, VisitRow visit,
-                       void* state, GraphFault* fault)
+                       void* state, LinkFault* fault)
 {
     if (!is_u32(array, fault)) return ReadResult::done;
     const uint64 row_bytes = array.shape.width * sizeof(uint32);
@@ -91,16 +93,16 @@ const char* visit_neighbours(void* state, uint32* neighbours, uint64 degree, uin
     for (; changes->next < changes->count && changes->items[changes->next].row == row; ++changes->next) {
         const Change& change = changes->items[changes->next];
         if (change.place >= degree) return "an edge is changed that does not exist";
-        const bool empties = change.neighbour == no_neighbour;
+        const bool empties = change.neighbour == no_link;
         for (uint64 place = change.place; place < (empties ? degree : change.place + 1); ++place) {
             neighbours[place] = change.neighbour;
         }
     }
     if (changes->links != nullptr) memcpy(changes->links + row * degree, neighbours, degree * sizeof(uint32));
     uint64 count = 0;
-    while (count < degree && neighbours[count] != no_neighbour) ++count;
+    while (count < degree && neighbours[count] != no_link) ++count;
     for (uint64 i = count; i < degree; ++i) {
-        if (neighbours[i] != no_neighbour) return "a row has a neighbour after an unused place";
+        if (neighbours[i] != no_link) return "a row has a neighbour after an unused place";
     }
     for (uint64 i = 0; i < count; ++i) {
         if (neighbours[i] >= rows) return "a row has a neighbour that does not exist";
@@ -125,7 +127,7 @@ bool all_are_reached(const uint32* links, uint64 degree, uint64 rows, const uint
     for (uint64 next = 0; next < count; ++next) {
         if (next % 65536 == 0) CHECK_FOR_INTERRUPTS();
         const uint32* own = links + queue[next] * degree;
-        for (uint64 i = 0; i < degree && own[i] != no_neighbour; ++i) {
+        for (uint64 i = 0; i < degree && own[i] != no_link; ++i) {
             const uint64 bit = uint64{1} << (own[i] % 64);
             if ((reached[own[i] / 64] & bit) != 0) continue;
             reached[own[i] / 64] |= bit;
@@ -148,13 +150,14 @@ uint32* room_for_links(const StoredArray& neighbours)
 
 }  // namespace
 
-ReadResult find_graph_fault(Relation index, const Directory& directory, const uint64* dead, GraphFault* fault)
+ReadResult find_link_fault(Relation index, const Directory& directory, const uint64* dead, LinkFault* fault)
 {
     *fault = {nullptr, InvalidBlockNumber};
     ReadResult read = ReadResult::done;
-    const StoredArray* seeds = find_array(directory, "seeds");
-    const StoredArray* neighbours = find_array(directory, "neighbours");
-    const StoredArray* stored_changes = find_array(directory, "edge_changes");
+    const MethodDescription& method = access_method_of(index);
+    const StoredArray* seeds = find_array(directory, method, ArrayRole::link_seeds);
+    const StoredArray* neighbours = find_array(directory, method, ArrayRole::links);
+    const StoredArray* stored_changes = find_array(directory, method, ArrayRole::link_changes);
     Changes changes = {};
     if (seeds != nullptr) read = visit_array(index, directory, *seeds, visit_seed, nullptr, fault);
     if (stored_changes != nullptr && read == ReadResult::done && fault->what == nullptr) {

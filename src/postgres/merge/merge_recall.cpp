@@ -5,6 +5,7 @@
 
 #include "numeric/hash.h"
 #include "postgres/client/request.h"
+#include "postgres/merge/merge.h"
 #include "postgres/merge/stored_vectors.h"
 #include "protocol/calibration.h"
 #include "protocol/merge_build.h"
@@ -167,9 +168,7 @@ bool recall_has_dropped(const Directory& directory)
 
 bool can_calibrate(const Directory& directory)
 {
-    const bool has_lists = find_array(directory, "list_of_row") != nullptr;
-    const bool has_links = find_array(directory, "neighbours") != nullptr;
-    return (has_lists || has_links) && directory.calibration.count > 0 && kept_rows(directory) != nullptr;
+    return directory.calibration.count > 0 && kept_rows(directory) != nullptr;
 }
 
 void calibrate_merged(MergeRun* merge)

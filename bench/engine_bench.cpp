@@ -20,7 +20,7 @@
 
 #include "described.h"
 #include "engine_delta.h"
-#include "methods/calibrate.h"
+#include "methods/recall/searches.h"
 #include "methods/method.h"
 #include "metric_names.h"
 #include "numeric/distance.h"

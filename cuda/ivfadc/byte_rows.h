@@ -1,4 +1,4 @@
-// Rows as residuals in bytes (codes = int8, src/methods/ivfadc/byte_lists.h): made on the device, and laid out for
+// Rows as residuals in bytes (codes = int8, src/methods/rows/byte_lists.h): made on the device, and laid out for
 // scans.
 #pragma once
 

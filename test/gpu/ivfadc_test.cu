@@ -10,7 +10,7 @@
 #include "ivfadc/ivfadc.h"
 #include "ivfadc/layout.h"
 #include "ivfadc/mirror_kernels.h"
-#include "methods/ivfadc/byte_lists.h"
+#include "methods/rows/byte_lists.h"
 #include "methods_fixture.h"
 #include "shared_context.h"
 

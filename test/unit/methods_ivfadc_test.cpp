@@ -88,7 +88,8 @@ TEST_P(IvfadcAnswers, AreEncodedAlikeWhenAdded)
     make(2000);
     const Index index(Method::ivfadc, metric, dimensions, rows,
                       make_list({{"codes", codes}, {"refine", refine}, {"opq", codes == 0 ? 1 : 0}}), pool);
-    const auto extender = find_method(Method::ivfadc)->make_extender(index.shape, index.builder->effective_options());
+    const auto extender =
+        find_method(Method::ivfadc)->make_merge_builder(index.shape, index.builder->effective_options());
     for (const ArrayShape& array : index.builder->arrays()) {
         if (array.rows == 2000) continue;
         const std::vector<std::byte> bytes = index.contents(array);

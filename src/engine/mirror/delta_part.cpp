@@ -5,7 +5,7 @@
 
 #include "engine/mirror/listed_rows.h"
 #include "methods/arrays.h"
-#include "methods/calibrate.h"
+#include "methods/recall/searches.h"
 
 namespace pgwarp
 {
@@ -25,7 +25,7 @@ const MethodDescriptor* method_of_parts(const MethodDescriptor& method, ElementT
 {
     if (method.exact_parts != nullptr) return method.exact_parts;
     const MethodDescriptor* known = find_method(method.method);
-    if (known == nullptr || known->part_options == nullptr || known->make_extender == nullptr) return nullptr;
+    if (known == nullptr || known->part_options == nullptr || known->make_merge_builder == nullptr) return nullptr;
     if (known->part_array == nullptr) return &method;
     // An index that was built without rows lacks that array: a complete method searches its delta rows.
     return rows == 0 ? find_method(complete_description(element).method) : known;
@@ -212,7 +212,7 @@ DeltaPartPtr make_part(const PartRecipe& recipe, const LogViews& logs, const Par
     RowBuffer rows(dimensions);
     for (const DeltaPart::Row& row : part->rows) rows.append({&row.tid, 1}, {row.vector, dimensions});
 
-    const auto builder = find_method(recipe.method->method)->make_extender(recipe.shape, recipe.options);
+    const auto builder = find_method(recipe.method->method)->make_merge_builder(recipe.shape, recipe.options);
     for (const ArrayShape& array : recipe.shared) builder->give(array, 0, recipe.shared_bytes);
     const char* list_of_row = array_of_parts(recipe, ArrayRole::list_of_row);
     if (list_of_row != nullptr) {

@@ -1,5 +1,6 @@
 // exact: its description.
 #include "methods/description.h"
+#include "methods/rows/row_arrays.h"
 
 namespace pgwarp
 {
@@ -23,7 +24,7 @@ constexpr Comparison comparisons[] = {
     {ElementType::bit, Metric::hamming},    {ElementType::bit, Metric::jaccard},
 };
 
-constexpr ArrayDescription arrays[] = {{"vectors", ArrayRole::vectors, true}};
+constexpr ArrayDescription arrays[] = {{array_vectors, ArrayRole::vectors, true}};
 
 constexpr MethodForm forms[] = {{"half", "vectors = half"}};
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "methods/method.h"
+#include "methods/rows/row_arrays.h"
 
 namespace pgwarp
 {

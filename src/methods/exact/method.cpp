@@ -20,7 +20,7 @@ const MethodDescriptor& exact_method()
     static const MethodDescriptor descriptor{.method = Method::exact,
                                              .make_builder = make_exact_builder,
                                              .make_searcher = make_exact_searcher,
-                                             .make_extender = make_exact_builder,
+                                             .make_merge_builder = make_exact_builder,
                                              .part_options = part_options};
     return descriptor;
 }

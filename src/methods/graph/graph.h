@@ -29,6 +29,7 @@
 
 #include "methods/graph/description.h"
 #include "methods/method.h"
+#include "methods/recall/searches.h"
 
 namespace pgwarp
 {
@@ -51,8 +52,8 @@ struct GraphOptions {
 std::size_t seed_count(std::size_t rows);
 std::size_t most_seeds(std::size_t rows);
 
-// Values of ef_search worth measuring, in growing order, for an index of so many rows.
-std::vector<std::int64_t> ef_search_schedule(std::size_t rows);
+// How recall is measured along ef_search, for an index of so many rows.
+RecallRules graph_recall_rules(std::size_t rows);
 
 std::unique_ptr<Builder> make_graph_builder(const IndexShape& shape, const ParameterList& options);
 std::unique_ptr<Searcher> make_graph_searcher(const IndexShape& shape, const ParameterList& options,

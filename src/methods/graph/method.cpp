@@ -1,6 +1,6 @@
 // graph on the CPU, as the engine's registry has it.
-#include "methods/graph/extender.h"
 #include "methods/graph/graph.h"
+#include "methods/graph/merge_build.h"
 #include "protocol/merge_build.h"
 
 namespace pgwarp
@@ -28,7 +28,7 @@ const MethodDescriptor& graph_method()
     static const MethodDescriptor descriptor{.method = Method::graph,
                                              .make_builder = make_graph_builder,
                                              .make_searcher = make_graph_searcher,
-                                             .make_extender = make_graph_extender,
+                                             .make_merge_builder = make_graph_merge_builder,
                                              .part_options = part_options};
     return descriptor;
 }

@@ -60,16 +60,16 @@ std::size_t most_seeds(std::size_t rows)
     return std::max(seed_count(rows), std::min<std::size_t>(rows / 16, 65536));
 }
 
-std::vector<std::int64_t> ef_search_schedule(std::size_t rows)
+RecallRules graph_recall_rules(std::size_t rows)
 {
     const auto most = static_cast<std::int64_t>(std::clamp<std::size_t>(rows, 1, 8192));
-    std::vector<std::int64_t> schedule;
-    for (double ef = 8; ef < static_cast<double>(most) && schedule.size() + 1 < Calibration::capacity;) {
-        schedule.push_back(static_cast<std::int64_t>(ef));
+    RecallRules rules{.efforts = {}, .steps_of_k = 4, .effort_is_width = true};
+    for (double ef = 8; ef < static_cast<double>(most) && rules.efforts.size() + 1 < Calibration::capacity;) {
+        rules.efforts.push_back(static_cast<std::int64_t>(ef));
         ef = std::floor(ef * (ef < 256 ? 1.25 : 1.4));
     }
-    schedule.push_back(most);
-    return schedule;
+    rules.efforts.push_back(most);
+    return rules;
 }
 
 }  // namespace pgwarp

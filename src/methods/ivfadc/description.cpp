@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "methods/description.h"
+#include "methods/rows/row_arrays.h"
 
 namespace pgwarp
 {

@@ -8,13 +8,9 @@ inline constexpr char array_centroids[] = "centroids";
 inline constexpr char array_rotation[] = "rotation";
 inline constexpr char array_rotation_signs[] = "rotation_signs";
 inline constexpr char array_codebooks[] = "codebooks";
-inline constexpr char array_half_mean[] = "half_mean";
-inline constexpr char array_half_scale[] = "half_scale";
 inline constexpr char array_list_of_row[] = "list_of_row";
 inline constexpr char array_code_scale[] = "code_scale";
 inline constexpr char array_codes[] = "codes";
-inline constexpr char array_half[] = "half";
-inline constexpr char array_vectors[] = "vectors";
 
 // Values of the options `codes` and `refine`.
 enum class IvfCodes { pq = 0, half = 1, int8 = 2 };

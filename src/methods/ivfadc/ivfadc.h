@@ -9,7 +9,7 @@
 // Effort is the number of lists probed.
 //
 // With codes = int8 residuals are kept in bytes: codes u8 [rows][d], and before them code_scale f32 [rows][1]. A row is
-// its list's centroid + code_scale * (byte - 128); see byte_lists.h.
+// its list's centroid + code_scale * (byte - 128); see methods/rows/byte_lists.h.
 #pragma once
 
 #include <memory>
@@ -18,6 +18,7 @@
 
 #include "methods/ivfadc/description.h"
 #include "methods/method.h"
+#include "methods/rows/row_arrays.h"
 
 namespace pgwarp
 {

@@ -1,7 +1,7 @@
 // ivfadc on the CPU, as the engine's registry has it.
 #include "methods/ivfadc/calibrator.h"
-#include "methods/ivfadc/extender.h"
 #include "methods/ivfadc/ivfadc.h"
+#include "methods/ivfadc/merge_build.h"
 
 namespace pgwarp
 {
@@ -26,7 +26,7 @@ const MethodDescriptor& ivfadc_method()
     static const MethodDescriptor descriptor{.method = Method::ivfadc,
                                              .make_builder = make_ivfadc_builder,
                                              .make_searcher = make_ivfadc_searcher,
-                                             .make_extender = make_ivfadc_extender,
+                                             .make_merge_builder = make_ivfadc_merge_builder,
                                              .part_options = part_options,
                                              .part_array = array_centroids,
                                              .make_calibrator = make_ivfadc_calibrator};

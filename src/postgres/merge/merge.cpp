@@ -272,7 +272,8 @@ bool merge_step(Relation index, MergeReason reason, const uint64* goal, MergeOut
     }
     sweep_pages(index, reason == MergeReason::room);
     fault_point("merge: swept");
-    const bool rebuilds = merge->kind != MergeKind::rebuild && merge->method->links_rows && has_sunk(merge->next);
+    const bool rebuilds =
+        merge->kind != MergeKind::rebuild && merge->method->links_rows && recall_has_dropped(merge->next);
     return (merge->more || rebuilds) && merge->kind != MergeKind::none;
 }
 

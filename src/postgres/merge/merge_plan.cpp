@@ -28,7 +28,7 @@ bool costs_too_much(const MergeRun* merge)
     if (logs_cost_too_much(merge->index, merge->meta, *merge->directory, counts.delta)) return true;
     if (merge->method->links_rows) {
         const uint64 passed = linked_dead_rows(merge);
-        if (has_sunk(*merge->directory)) return true;
+        if (recall_has_dropped(*merge->directory)) return true;
         if (passed > few_rows && static_cast<double>(passed) > passed_share * static_cast<double>(counts.rows))
             return true;
     }
@@ -65,7 +65,7 @@ MergeKind choose_for_links(MergeRun* merge)
     if (merge->old_rows() == 0) return MergeKind::rebuild;
     // A build takes a fifth of the time that searching for as many rows does.
     const bool few_stay = merge->new_rows() > merge->old_rows() / 2;
-    if ((few_stay || has_sunk(*merge->directory)) && can_retrain(merge)) return MergeKind::rebuild;
+    if ((few_stay || recall_has_dropped(*merge->directory)) && can_retrain(merge)) return MergeKind::rebuild;
     if (!halves_hold_new_rows(merge)) return MergeKind::rebuild;
     if (wants_fresh_arrays(merge)) return MergeKind::compact;
     return merge->counts.delta > 0 || linked_dead_rows(merge) > 0 ? MergeKind::append : MergeKind::none;
@@ -74,9 +74,9 @@ MergeKind choose_for_links(MergeRun* merge)
 MergeKind choose_kind(MergeRun* merge)
 {
     const RowCounts& counts = merge->counts;
-    const bool sunk = merge->method->links_rows && has_sunk(*merge->directory);
+    const bool dropped = merge->method->links_rows && recall_has_dropped(*merge->directory);
     const bool moves = merge->reason == MergeReason::room;
-    if (counts.delta == 0 && counts.dead_rows == 0 && !sunk && !moves) return MergeKind::none;
+    if (counts.delta == 0 && counts.dead_rows == 0 && !dropped && !moves) return MergeKind::none;
     if (merge->reason == MergeReason::vacuum && !costs_too_much(merge)) return MergeKind::none;
     if (counts.live() == 0) return MergeKind::clear;
     if (merge->method->links_rows) return choose_for_links(merge);

@@ -41,6 +41,17 @@ void report_merge(const char* phase, uint64 done, uint64 total);
 void plan_merge(MergeRun* merge, const uint64* goal);
 bool needs_engine(const MergeRun* merge);
 
+// merge_engine.cpp: reads a part of an array; an error where a page of it was given to another use.
+void read_stored(Relation index, const Directory& directory, const StoredArray& array, uint64 offset, uint64 length,
+                 void* out);
+// Gives an engine's build an array of the index whole, noting progress where a phase is named; and one that lies in
+// memory.
+void give_stored_array(const EngineBuild* build, Relation index, const Directory& directory, const StoredArray& array,
+                       const char* phase = nullptr);
+void give_made_array(const EngineBuild* build, const ArrayShape& shape, const void* bytes);
+// Whether an array holds the rows' addresses.
+bool is_address_array(const char* name);
+
 // merge_lists.cpp: for each vector [count][dimensions] the list whose centroid is nearest as a build compares them.
 struct NearestList {
     uint32 list;
@@ -69,10 +80,10 @@ void add_first_link_changes(MergeRun* merge);
 uint64 linked_dead_rows(const MergeRun* merge);
 bool wants_recall(const MergeRun* merge);
 void keep_recall(MergeRun* merge);
-bool has_sunk(const Directory& directory);
+bool recall_has_dropped(const Directory& directory);
 
 // merge_drift.cpp: whether new rows differ so much from those that the quantizers were trained on that they should be
-// trained again. False for a method without quantizers.
+// trained again. False for an index without quantizers, and without the engine, which compares them.
 bool has_drifted(MergeRun* merge);
 // Whether the index keeps vectors to train on.
 bool can_retrain(const MergeRun* merge);
@@ -98,7 +109,7 @@ void copy_built_array(MergeRun* merge, uint32 number, const ArrayShape& shape, A
 // merge_validate.cpp: compares a sample of what was written with what the logs hold. Raises an error when it differs.
 void validate_merge(MergeRun* merge);
 
-// merge_calibrate.cpp: has the engine measure the recall of the next generation anew, by a sample of its rows, where
+// merge_recall.cpp: has the engine measure the recall of the next generation anew, by a sample of its rows, where
 // many rows have come or gone since that was done.
 void calibrate_merged(MergeRun* merge);
 

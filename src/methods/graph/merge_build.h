@@ -17,8 +17,8 @@ namespace pgwarp
 // Dead rows are taken out of the graph first (repair.h). Each new row is searched for, edges to what is found are drawn
 // as a build draws them, and edges back.
 //
-// The curve of recall is measured as a build does it (calibration.h), where that is asked for and vectors are kept: a
+// The curve of recall is measured as a build does it (methods/recall), where that is asked for and vectors are kept: a
 // sample of the rows is taken out of a copy of the graph and searched for.
-std::unique_ptr<Builder> make_graph_extender(const IndexShape& shape, const ParameterList& options);
+std::unique_ptr<Builder> make_graph_merge_builder(const IndexShape& shape, const ParameterList& options);
 
 }  // namespace pgwarp

@@ -14,6 +14,6 @@ namespace pgwarp
 // "half" and "vectors"; before them "half_scale", whose largest error is that of all rows, old and new.
 //
 // "list_of_row" may be given for the new rows as well, no_list where their list is to be found.
-std::unique_ptr<Builder> make_ivfadc_extender(const IndexShape& shape, const ParameterList& options);
+std::unique_ptr<Builder> make_ivfadc_merge_builder(const IndexShape& shape, const ParameterList& options);
 
 }  // namespace pgwarp

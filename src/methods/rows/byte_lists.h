@@ -8,28 +8,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
+
+#include "methods/bulk_memory.h"
 
 namespace pgwarp
 {
-
-// Memory on huge pages where the system has them: lists are read at random.
-class HugeBytes
-{
-public:
-    void resize(std::size_t bytes);
-    std::uint8_t* data() { return data_.get(); }
-    const std::uint8_t* data() const { return data_.get(); }
-    std::size_t size() const { return size_; }
-
-private:
-    struct Free {
-        void operator()(std::uint8_t* memory) const;
-    };
-    std::unique_ptr<std::uint8_t, Free> data_;
-    std::size_t size_ = 0;
-};
 
 // A query's vector (what a list's centroid leaves of it) in bytes.
 struct ByteQuery {
@@ -111,7 +95,7 @@ private:
     std::size_t longest_ = 0;
     std::vector<std::size_t> begin_{0};
     std::vector<std::uint32_t> size_;
-    HugeBytes codes_;  // [slots / block][groups][block][4]
+    BulkVector<std::uint8_t> codes_;  // [slots / block][groups][block][4]
     std::vector<float> scale_;
     std::vector<float> bias_;
 };

@@ -1,10 +1,8 @@
-#include "methods/graph/extender.h"
+#include "methods/graph/merge_build.h"
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <limits>
-#include <mutex>
 #include <unordered_set>
 
 #include "methods/arrays.h"
@@ -16,8 +14,8 @@
 #include "methods/graph/remeasure.h"
 #include "methods/graph/repair.h"
 #include "methods/graph/stored_rows.h"
-#include "methods/ivfadc/ivfadc.h"
-#include "numeric/half_codec.h"
+#include "methods/rows/half_rows.h"
+#include "methods/rows/row_arrays.h"
 #include "protocol/merge_build.h"
 
 namespace pgwarp
@@ -38,10 +36,10 @@ struct Given {
     std::uint64_t bytes;  // that came
 };
 
-class GraphExtender : public Builder
+class GraphMergeBuilder : public Builder
 {
 public:
-    GraphExtender(const IndexShape& shape, const ParameterList& options)
+    GraphMergeBuilder(const IndexShape& shape, const ParameterList& options)
         : shape_(shape),
           metric_(static_cast<Metric>(shape.metric)),
           dimensions_(shape.dimensions),
@@ -51,7 +49,7 @@ public:
           measures_(options.get(option_measure, 0) != 0)
     {
         edges_.degree = options_.degree;
-        half_codec_.mean.resize(dimensions_);
+        half_.codec.mean.resize(dimensions_);
     }
 
     void give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes) override;
@@ -65,8 +63,7 @@ private:
     std::size_t words() const { return options_.bits / 32; }
     std::size_t all() const { return old_ + new_; }
     std::span<std::byte> place_of(const ArrayShape& shape);
-    void check_given() const;
-    void check_halves() const;
+    void check_given();
     void count_dead();
     void take_rows(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool);
     void encode_halves(std::span<const float> rows, ThreadPool& pool);
@@ -93,8 +90,7 @@ private:
     GraphEdges edges_;  // of all rows
     std::vector<EdgeChange> changes_;
     std::size_t old_changes_ = 0;  // of these
-    HalfCodec half_codec_;
-    float half_scale_[2] = {1, 0};
+    HalfRows half_;
     BulkVector<std::uint16_t> halves_;
     std::vector<float> projection_;
     BulkVector<std::uint32_t> bits_;
@@ -102,7 +98,7 @@ private:
 };
 
 // Where the bytes of an array go; makes room for it.
-std::span<std::byte> GraphExtender::place_of(const ArrayShape& shape)
+std::span<std::byte> GraphMergeBuilder::place_of(const ArrayShape& shape)
 {
     const std::string name = shape.name;
     const auto room = [&](auto& values, ArrayType type, std::uint64_t rows, std::uint64_t width) {
@@ -126,10 +122,10 @@ std::span<std::byte> GraphExtender::place_of(const ArrayShape& shape)
             break;
         case GraphVectors::half:
             if (name == array_half) return room(halves_, ArrayType::f16, shape.rows, dimensions_);
-            if (name == array_half_mean) return room(half_codec_.mean, ArrayType::f32, 1, dimensions_);
+            if (name == array_half_mean) return room(half_.codec.mean, ArrayType::f32, 1, dimensions_);
             if (name == array_half_scale) {
                 require_array(std::span(&shape, 1), shape.name, ArrayType::f32, 1, 2);
-                return std::as_writable_bytes(std::span(half_scale_));
+                return std::as_writable_bytes(std::span(half_.scale));
             }
             break;
         case GraphVectors::bits:
@@ -140,7 +136,7 @@ std::span<std::byte> GraphExtender::place_of(const ArrayShape& shape)
     throw BadRequest("an array that the index has no use for");
 }
 
-void GraphExtender::give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
+void GraphMergeBuilder::give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
 {
     if (shape.rows > std::numeric_limits<std::uint32_t>::max()) throw BadRequest("too many rows for one segment");
     const auto same = [&](const Given& given) { return std::strcmp(given.shape.name, shape.name) == 0; };
@@ -152,7 +148,7 @@ void GraphExtender::give(const ArrayShape& shape, std::uint64_t offset, std::spa
 }
 
 // Every array came whole, and its numbers are those of rows.
-void GraphExtender::check_given() const
+void GraphMergeBuilder::check_given()
 {
     for (const Given& given : given_) {
         if (given.bytes != given.shape.bytes())
@@ -166,7 +162,7 @@ void GraphExtender::check_given() const
     if (!dead_.empty() && dead_.size() != (rows + 63) / 64)
         throw BadRequest("the dead rows are those of another index");
     if (bits && projection_.empty()) throw BadRequest("array \"projection\" is missing");
-    if (options_.vectors == GraphVectors::half) check_halves();
+    if (options_.vectors == GraphVectors::half) half_.take_scale();
     const auto exists = [&](std::uint32_t row) { return row < rows; };
     if (!std::all_of(seeds_.begin(), seeds_.end(), exists)) throw BadRequest("a seed is no row of its index");
     const auto known = [&](std::uint32_t row) { return row == no_neighbour || exists(row); };
@@ -174,31 +170,18 @@ void GraphExtender::check_given() const
         throw BadRequest("a neighbour is no row of its index");
 }
 
-void GraphExtender::check_halves() const
+void GraphMergeBuilder::encode_halves(std::span<const float> rows, ThreadPool& pool)
 {
-    if (!(half_scale_[0] > 0) || !std::isfinite(half_scale_[0]) || !(half_scale_[1] >= 0))
-        throw BadRequest("the scale of half vectors is impossible");
-}
-
-void GraphExtender::encode_halves(std::span<const float> rows, ThreadPool& pool)
-{
-    half_codec_.scale = half_scale_[0];
     halves_.resize(all() * dimensions_);
-    std::mutex mutex;
     pool.parallel_for(new_, piece_rows, [&](std::size_t begin, std::size_t end) {
-        float worst = 0;
-        for (std::size_t i = begin; i < end; ++i) {
-            const float* row = rows.data() + i * dimensions_;
-            half_codec_.encode(row, halves_.data() + (old_ + i) * dimensions_);
-            worst = std::max(worst, half_codec_.error(row));
-        }
-        const std::lock_guard lock(mutex);
-        half_scale_[1] = std::max(half_scale_[1], worst);
+        for (std::size_t i = begin; i < end; ++i)
+            half_.codec.encode(rows.data() + i * dimensions_, halves_.data() + (old_ + i) * dimensions_);
     });
+    half_.measure(rows, pool, nullptr);
 }
 
 // Puts the new rows behind the old ones, in the form in which the index keeps them, and as floats where it keeps any.
-void GraphExtender::take_rows(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
+void GraphMergeBuilder::take_rows(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
 {
     progress.report("encoding rows", 0, new_);
     const std::span<const float> vectors = rows.vectors();
@@ -218,13 +201,13 @@ void GraphExtender::take_rows(RowBuffer& rows, const BuildProgress& progress, Th
     encode_halves(vectors, pool);
     pool.parallel_for(old_, piece_rows, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i)
-            half_codec_.decode(halves_.data() + i * dimensions_, vectors_.data() + i * dimensions_);
+            half_.codec.decode(halves_.data() + i * dimensions_, vectors_.data() + i * dimensions_);
     });
 }
 
 // Some rows at a time are searched for in the graph without them, and compared with those before them; then they get
 // their edges, one after the other: the graph is the same however many threads search.
-void GraphExtender::insert_rows(const RowScores& scores, const BuildProgress& progress, ThreadPool& pool)
+void GraphMergeBuilder::insert_rows(const RowScores& scores, const BuildProgress& progress, ThreadPool& pool)
 {
     std::vector<std::vector<std::uint32_t>> near(std::min(most_together, new_));
     for (std::size_t first = old_; first < all();) {
@@ -244,20 +227,20 @@ void GraphExtender::insert_rows(const RowScores& scores, const BuildProgress& pr
 }
 
 // The graph of the live rows, old and new.
-void GraphExtender::change_graph(const RowScores& scores, const BuildProgress& progress, ThreadPool& pool)
+void GraphMergeBuilder::change_graph(const RowScores& scores, const BuildProgress& progress, ThreadPool& pool)
 {
     if (dead_count_ > 0) unlink_dead(edges_, seeds_, {scores, dead_, options_.build_degree}, progress, pool);
     insert_rows(scores, progress, pool);
     add_seeds();
     connect_rows(edges_, seeds_, dead_, progress);
     if (measures_ && options_.vectors != GraphVectors::bits) {
-        calibration_ = measure_recall(
-            {shape_, options_, scores, edges_, seeds_, dead_, vectors_, halves_, half_codec_.mean, half_scale_},
+        calibration_ = measure_changed_graph(
+            {shape_, options_, scores, edges_, seeds_, dead_, vectors_, halves_, half_.codec.mean, half_.scale},
             progress, pool);
     }
 }
 
-void GraphExtender::run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
+void GraphMergeBuilder::run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
 {
     check_given();
     old_ = edges_.count();
@@ -280,7 +263,7 @@ void GraphExtender::run(RowBuffer& rows, const BuildProgress& progress, ThreadPo
 }
 
 // And makes room for the new rows' bits.
-void GraphExtender::count_dead()
+void GraphMergeBuilder::count_dead()
 {
     if (dead_.empty()) return;
     if (old_ % 64 != 0) dead_.back() &= (std::uint64_t{1} << (old_ % 64)) - 1;
@@ -290,7 +273,7 @@ void GraphExtender::count_dead()
 }
 
 // As many for the new rows as the old ones have, and some where no seed leads.
-void GraphExtender::add_seeds()
+void GraphMergeBuilder::add_seeds()
 {
     std::vector<std::uint32_t> live;
     for (std::uint32_t row = 0; row < all(); ++row)
@@ -306,7 +289,7 @@ void GraphExtender::add_seeds()
 }
 
 // Rows get the numbers that they have among live ones.
-void GraphExtender::leave_out_dead()
+void GraphMergeBuilder::leave_out_dead()
 {
     std::vector<std::uint32_t> numbers(all(), no_neighbour);
     std::uint32_t next = 0;
@@ -323,13 +306,13 @@ void GraphExtender::leave_out_dead()
     for (std::uint32_t& seed : seeds_) seed = numbers[seed];
 }
 
-bool GraphExtender::rewrites() const
+bool GraphMergeBuilder::rewrites() const
 {
     return leaves_out_ ||
            changes_.size() * sizeof(EdgeChange) > old_ * edges_.degree * sizeof(std::uint32_t) / changes_share;
 }
 
-std::vector<ArrayShape> GraphExtender::arrays() const
+std::vector<ArrayShape> GraphMergeBuilder::arrays() const
 {
     std::vector<ArrayShape> made;
     made.push_back(make_array_shape(array_seeds, ArrayType::u32, seeds_.size(), 1));
@@ -353,13 +336,13 @@ std::vector<ArrayShape> GraphExtender::arrays() const
     return made;
 }
 
-void GraphExtender::read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const
+void GraphMergeBuilder::read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const
 {
     const auto fresh = [&](const auto& values, std::size_t width) {
         read_piece(std::span(values).subspan(old_ * width), offset, out);
     };
     if (array == array_seeds) return read_piece(std::span<const std::uint32_t>(seeds_), offset, out);
-    if (array == array_half_scale) return read_piece(std::span<const float>(half_scale_), offset, out);
+    if (array == array_half_scale) return read_piece(std::span<const float>(half_.scale), offset, out);
     if (array == array_edge_changes)
         return read_piece(std::span<const EdgeChange>(changes_).subspan(old_changes_), offset, out);
     if (array == array_neighbours && rewrites())
@@ -373,10 +356,10 @@ void GraphExtender::read(const std::string& array, std::uint64_t offset, std::sp
 
 }  // namespace
 
-std::unique_ptr<Builder> make_graph_extender(const IndexShape& shape, const ParameterList& options)
+std::unique_ptr<Builder> make_graph_merge_builder(const IndexShape& shape, const ParameterList& options)
 {
     if (options.get(option_alone, 0) != 0) return make_graph_builder(shape, options);
-    return std::make_unique<GraphExtender>(shape, options);
+    return std::make_unique<GraphMergeBuilder>(shape, options);
 }
 
 }  // namespace pgwarp

@@ -1,18 +1,14 @@
-#include "methods/ivfadc/byte_lists.h"
-
-#include <sys/mman.h>
+#include "methods/rows/byte_lists.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <new>
 
 #define HWY_WANT_AVX3_DL 1
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "methods/ivfadc/byte_lists.cpp"
+#define HWY_TARGET_INCLUDE "methods/rows/byte_lists.cpp"
 #include <hwy/foreach_target.h>
 //
 #include <hwy/highway.h>
@@ -228,8 +224,6 @@ HWY_EXPORT(indices_below);
 namespace
 {
 
-constexpr std::size_t huge_page = std::size_t{2} << 20;
-
 // A step that maps the largest magnitude to 127; tiny where there is nothing, so that its inverse stays finite, and
 // below what would decode to infinity where differences overflow.
 float step_for(float largest)
@@ -238,23 +232,6 @@ float step_for(float largest)
 }
 
 }  // namespace
-
-void HugeBytes::Free::operator()(std::uint8_t* memory) const
-{
-    std::free(memory);
-}
-
-void HugeBytes::resize(std::size_t bytes)
-{
-    data_.reset();
-    size_ = bytes;
-    if (bytes == 0) return;
-    const std::size_t alignment = bytes >= huge_page ? huge_page : 64;
-    const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-    data_.reset(static_cast<std::uint8_t*>(std::aligned_alloc(alignment, rounded)));
-    if (!data_) throw std::bad_alloc();
-    if (alignment == huge_page) ::madvise(data_.get(), rounded, MADV_HUGEPAGE);
-}
 
 void ByteQuery::assign(const float* a, const float* b, std::size_t dimensions, float weight)
 {

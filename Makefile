@@ -16,7 +16,7 @@ PROVE_TESTS ?= test/tap/*.pl
 ENGINE_BUILD ?= build/engine
 ENGINE_CMAKE_FLAGS ?=
 
-# A build for tests has fault points: one file depends on it.
+# A build for tests has fault points: two files depend on it.
 FAULTS := $(findstring -DPGWARP_FAULTS,$(filter -DPGWARP_FAULTS=ON,$(ENGINE_CMAKE_FLAGS)))
 $(shell mkdir -p .deps && echo '$(FAULTS)' | cmp -s - .deps/faults || echo '$(FAULTS)' >.deps/faults)
 
@@ -41,7 +41,7 @@ $(OBJS): .deps/server
 	@mkdir -p $(dir .deps/$@)
 	$(COMPILE.cc) -MMD -MP -MF .deps/$@.d -o $@ $<
 -include $(OBJS:%=.deps/%.d)
-src/postgres/storage/fault_point.o: .deps/faults
+src/postgres/storage/fault_point.o src/postgres/client/message_fault.o: .deps/faults
 # Flags are in this file.
 $(OBJS): Makefile
 

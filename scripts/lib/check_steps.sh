@@ -43,6 +43,7 @@ format_tree()
 check_format()
 {
     counted_step "clang-format" format_tree
+    counted_step "includes" "$root_dir/scripts/include_circles"
     counted_step "method names" "$root_dir/scripts/method_names"
     counted_step "what follows from descriptions" "$root_dir/scripts/describe" --check
 }

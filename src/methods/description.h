@@ -63,6 +63,12 @@ enum class ArrayRole {
 inline constexpr std::uint32_t no_list = 0xffffffff;
 inline constexpr std::uint32_t no_link = 0xffffffff;
 
+// Names of the arrays that hold rows as vectors, the same in every method that has them.
+inline constexpr char array_vectors[] = "vectors";
+inline constexpr char array_half[] = "half";
+inline constexpr char array_half_mean[] = "half_mean";
+inline constexpr char array_half_scale[] = "half_scale";
+
 struct ArrayDescription {
     const char* name;
     ArrayRole role;

@@ -1,9 +1,7 @@
 #include "postgres/settings.h"
 
 #include "postgres/am/method_settings.h"
-#include "postgres/client/engine_process.h"
 #include "postgres/postgres_headers.h"
-#include "postgres/storage/fault_point.h"
 
 #include <climits>
 
@@ -37,7 +35,6 @@ static const config_enum_entry iterative_choices[] = {{"strict", static_cast<int
                                                       {nullptr, 0, false}};
 
 constexpr int most_gpu_digits = 4;
-constexpr size_t most_gpus_length = sizeof(EngineArguments::gpus) - 1;
 
 // Whether a text is empty or a list of numbers, separated by commas and blanks.
 static bool is_number_list(const char* text)
@@ -140,7 +137,6 @@ void define_settings()
     define_search_settings();
     define_method_settings();
     define_batch_settings();
-    define_fault_settings();
     MarkGUCPrefixReserved("pgwarp");
 }
 

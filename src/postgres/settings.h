@@ -2,15 +2,18 @@
 // am/method_settings.h.
 #pragma once
 
+#include <cstddef>
+
 namespace pgwarp
 {
 
 enum class DeviceSetting : int { automatic = 0, cuda = 1, cpu = 2 };
 enum class IterativeSetting : int { strict = 0, relaxed = 1 };
 
-extern int setting_device;             // pgwarp.device, SIGHUP
-extern int setting_engine_memory_mb;   // pgwarp.engine_memory, SIGHUP, 0 = a share of what is free
-extern char* setting_gpus;             // pgwarp.gpus, SIGHUP
+extern int setting_device;            // pgwarp.device, SIGHUP
+extern int setting_engine_memory_mb;  // pgwarp.engine_memory, SIGHUP, 0 = a share of what is free
+extern char* setting_gpus;            // pgwarp.gpus, SIGHUP, at most so many bytes:
+inline constexpr size_t most_gpus_length = 127;
 extern int setting_engine_timeout_ms;  // pgwarp.engine_timeout, USERSET, default 10 s
 extern int setting_load_wait_ms;       // pgwarp.load_wait, USERSET, default 60 s
 extern int setting_load_workers;       // pgwarp.load_workers, SIGHUP, 0 = by cores and worker slots

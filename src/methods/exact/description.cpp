@@ -1,6 +1,5 @@
 // exact: its description.
 #include "methods/description.h"
-#include "methods/rows/row_arrays.h"
 
 namespace pgwarp
 {

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "methods/method.h"
-#include "methods/rows/row_arrays.h"
+#include "methods/description.h"
 
 namespace pgwarp
 {

@@ -14,7 +14,7 @@
 #include "methods/recall/searches.h"
 #include "methods/recall/truth.h"
 #include "methods/rows/half_rows.h"
-#include "methods/rows/row_arrays.h"
+#include "methods/description.h"
 #include "numeric/sample.h"
 #include "protocol/merge_build.h"
 

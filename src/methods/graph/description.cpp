@@ -4,8 +4,6 @@
 #include <cstdio>
 
 #include "methods/description.h"
-#include "methods/graph/choices.h"
-#include "methods/rows/row_arrays.h"
 
 namespace pgwarp
 {

@@ -15,7 +15,7 @@
 #include "methods/graph/repair.h"
 #include "methods/graph/stored_rows.h"
 #include "methods/rows/half_rows.h"
-#include "methods/rows/row_arrays.h"
+#include "methods/description.h"
 #include "protocol/merge_build.h"
 
 namespace pgwarp

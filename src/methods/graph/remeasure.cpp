@@ -9,7 +9,7 @@
 #include "methods/graph/repair.h"
 #include "methods/recall/searches.h"
 #include "methods/recall/truth.h"
-#include "methods/rows/row_arrays.h"
+#include "methods/description.h"
 #include "numeric/sample.h"
 
 namespace pgwarp

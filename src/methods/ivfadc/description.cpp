@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "methods/description.h"
-#include "methods/rows/row_arrays.h"
 
 namespace pgwarp
 {

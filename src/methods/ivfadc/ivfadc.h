@@ -18,7 +18,7 @@
 
 #include "methods/ivfadc/description.h"
 #include "methods/method.h"
-#include "methods/rows/row_arrays.h"
+#include "methods/description.h"
 
 namespace pgwarp
 {

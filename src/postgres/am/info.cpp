@@ -2,7 +2,7 @@
 #include <cinttypes>
 
 #include "postgres/am/index_options.h"
-#include "postgres/client/loader.h"
+#include "postgres/client/index_state.h"
 #include "postgres/fmgr_cpp.h"
 #include "postgres/merge/merge.h"
 #include "postgres/storage/tombstones.h"

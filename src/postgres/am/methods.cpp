@@ -1,7 +1,6 @@
 #include "postgres/am/methods.h"
 
 #include "postgres/am/callbacks.h"
-#include "postgres/am/index_options.h"
 
 namespace pgwarp
 {

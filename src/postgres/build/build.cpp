@@ -6,6 +6,7 @@
 #include "postgres/am/row_value.h"
 #include "postgres/build/build_arrays.h"
 #include "postgres/build/build_phases.h"
+#include "postgres/client/connection.h"
 
 extern "C" {
 #include "access/xact.h"

@@ -2,6 +2,7 @@
 #include "postgres/am/index_options.h"
 #include "postgres/client/delta_cost.h"
 #include "postgres/client/request.h"
+#include "postgres/merge/merge.h"
 #include "postgres/merge/merge_run.h"
 #include "postgres/merge/stored_vectors.h"
 #include "postgres/settings.h"

@@ -5,6 +5,8 @@
 
 #include "numeric/hash.h"
 #include "postgres/client/request.h"
+#include "postgres/merge/merge.h"
+#include "postgres/merge/merge_run.h"
 #include "postgres/merge/stored_vectors.h"
 #include "protocol/calibration.h"
 #include "protocol/merge_build.h"

@@ -3,7 +3,7 @@
 
 #include "postgres/am/methods.h"
 #include "postgres/build/engine_build.h"
-#include "postgres/merge/merge.h"
+#include "postgres/merge/merge_kind.h"
 #include "postgres/storage/array_stream.h"
 #include "postgres/storage/tombstones.h"
 

@@ -1,7 +1,7 @@
 #include "postgres/planner/index_only_path.h"
 
 #include "postgres/am/index_options.h"
-#include "postgres/client/loader.h"
+#include "postgres/client/index_state.h"
 #include "postgres/storage/included_tuple.h"
 
 extern "C" {

@@ -1,41 +1,15 @@
-// What a scan asks the engine for.
-#include "postgres/scan/scan.h"
-
-#include <cmath>
+#include "postgres/scan/search_plan.h"
 
 #include "postgres/am/index_options.h"
 #include "postgres/am/method_settings.h"
-#include "postgres/merge/merge_worker.h"
 #include "postgres/settings.h"
-#include "postgres/storage/included_tuple.h"
 #include "protocol/rungs.h"
-
-extern "C" {
-#include "nodes/pg_list.h"
-}
 
 namespace pgwarp
 {
 
 namespace
 {
-
-constexpr double rounding_slack = 1e-11;  // of the arithmetic of bounds
-
-List* reported_indexes = NIL;  // whose recall was said to be out of reach, in this session
-
-// Say once that the recall asked for is beyond what the index was measured to reach.
-void report_unreached(Relation index, const EffortChoice& choice)
-{
-    const Oid oid = RelationGetRelid(index);
-    if (list_member_oid(reported_indexes, oid)) return;
-    MemoryContext outer = MemoryContextSwitchTo(TopMemoryContext);
-    reported_indexes = lappend_oid(reported_indexes, oid);
-    MemoryContextSwitchTo(outer);
-    ereport(NOTICE,
-            (errmsg("index \"%s\" cannot reach a recall of %g", RelationGetRelationName(index), recall_asked(index)),
-             errdetail("The best that was measured is %.4f.", choice.attained)));
-}
 
 ResultPromise promise_of(const IndexState& state)
 {
@@ -57,7 +31,7 @@ EffortChoice effort_for_all(const IndexState& state)
 
 }  // namespace
 
-void plan_normal_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
+PlannedRecall plan_normal_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
 {
     const Calibration& calibration = state.directory->calibration;
     const bool overridden = add_method_settings(access_method_of(index), &request->settings);
@@ -66,8 +40,7 @@ void plan_normal_search(Relation index, const IndexState& state, uint32 wanted, 
     request->mode = SearchMode::normal;
     request->k = search_width(promise_of(state), wanted);
     request->effort = choice.effort;
-    if (calibration.count > 0 && !choice.reached && !overridden) report_unreached(index, choice);
-    consider_merge(index, state);
+    return {calibration.count == 0 || choice.reached || overridden, choice.attained};
 }
 
 bool has_rungs(const MethodDescription& method, ResultKind kind)
@@ -77,7 +50,7 @@ bool has_rungs(const MethodDescription& method, ResultKind kind)
     return in_order && !method.complete && kind != ResultKind::approximate;
 }
 
-void plan_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
+PlannedRecall plan_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
 {
     const MethodDescription& method = access_method_of(index);
     const ResultPromise promise = promise_of(state);
@@ -96,35 +69,7 @@ void plan_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRe
         request->effort = search.effort;
     }
     request->mode = SearchMode::normal;
-    if (state.directory->calibration.count > 0 && !choice.reached && !overridden) report_unreached(index, choice);
-    consider_merge(index, state);
-}
-
-void ask_for_places(Relation index, SearchRequest* request)
-{
-    if (!has_included_columns(index)) return;
-    request->want_places = 1;
-    // A reply has room for so many results with their places.
-    request->k = Min(request->k, max_k / 2);
-}
-
-void plan_placed_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
-{
-    plan_normal_search(index, state, wanted, request);
-    ask_for_places(index, request);
-}
-
-void plan_placed_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request)
-{
-    plan_rungs(index, state, wanted, request);
-    ask_for_places(index, request);
-}
-
-Candidate make_bounded(const Result& result, ResultKind kind, double bound_width)
-{
-    const bool is_bound = kind != ResultKind::exact && std::isfinite(result.distance);
-    const double slack = is_bound ? rounding_slack * (std::fabs(result.distance) + bound_width) : 0;
-    return {result.tid, result.distance - slack, result.distance + bound_width + slack, false, false, false, no_place};
+    return {state.directory->calibration.count == 0 || choice.reached || overridden, choice.attained};
 }
 
 }  // namespace pgwarp

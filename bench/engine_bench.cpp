@@ -20,8 +20,8 @@
 
 #include "described.h"
 #include "engine_delta.h"
-#include "methods/recall/searches.h"
 #include "methods/method.h"
+#include "methods/recall/searches.h"
 #include "metric_names.h"
 #include "numeric/distance.h"
 #include "numeric/top_k.h"

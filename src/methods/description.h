@@ -46,14 +46,16 @@ struct Comparison {
     Metric metric;
 };
 
-// What a stored array is for. A method has at most one array of each role but `code` and `quantizer`.
+// What a stored array is for. A method has at most one array of each role but `quantizer`.
 enum class ArrayRole {
     vectors,       // rows as they came (vector_array_type())
     half_vectors,  // f16 [rows][dimensions]: (row - half_mean) * half_scale[0]
     half_mean,     // f32 [1][dimensions]
     half_scale,    // f32 [1][2]: the scale, and the largest error of a row (L2)
-    code,          // a row in another form
-    quantizer,     // what codes are made and read with
+    codes,         // rows in another form
+    code_scales,   // f32 [rows][1], of codes that are bytes
+    codebooks,     // f32 [words][dimensions], of codes that are numbers of words
+    quantizer,     // what else codes are made and read with
     list_of_row,   // u32 [rows][1]: the list that a row lies in; no_list where a build is to choose it
     centroids,     // f32 [lists][dimensions]
     links,         // u32 [rows][degree]: numbers of linked rows, then no_link

@@ -61,8 +61,7 @@ TEST(Recall, IsTheShareOfTheNeighboursThatAreFound)
     const TenthsSearcher searcher(5000);
     const std::vector<float> queries(query_count);
     const auto truth = first_rows(5000);
-    const RecallInput input{
-        .searcher = searcher, .rows = 5000, .metric = Metric::l2, .queries = queries, .truth = truth};
+    const RecallInput input{.searcher = searcher, .rows = 5000, .queries = queries, .truth = truth};
     const Calibration curve = measure_recall(input, {.efforts = {1, 5, 10, 11}}, quiet, pool);
     // What finds all is the last that is measured.
     ASSERT_EQ(curve.count, 3U);
@@ -83,8 +82,7 @@ TEST(Recall, OwnRowsDoNotCount)
     auto truth = first_rows(500);
     for (auto& neighbours : truth) neighbours.erase(neighbours.begin());
     const std::vector<std::uint32_t> own(query_count, 0);
-    const RecallInput input{
-        .searcher = searcher, .rows = 499, .metric = Metric::l2, .queries = queries, .truth = truth, .own_rows = own};
+    const RecallInput input{.searcher = searcher, .rows = 499, .queries = queries, .truth = truth, .own_rows = own};
     const Calibration curve = measure_recall(input, {.efforts = {1, 10}}, quiet, pool);
     ASSERT_EQ(curve.count, 2U);
     EXPECT_EQ(curve.points[0].recall[0], 0);
@@ -99,8 +97,7 @@ TEST(Recall, NarrowSearchesAreMadeOnce)
     const TenthsSearcher searcher(5000, 2);
     const std::vector<float> queries(query_count);
     const auto truth = first_rows(5000);
-    const RecallInput input{
-        .searcher = searcher, .rows = 5000, .metric = Metric::l2, .queries = queries, .truth = truth};
+    const RecallInput input{.searcher = searcher, .rows = 5000, .queries = queries, .truth = truth};
     const RecallRules rules{.efforts = {1, 2, 3}, .steps_of_k = 1, .effort_is_width = true};
     const Calibration curve = measure_recall(input, rules, quiet, pool);
     ASSERT_EQ(curve.count, 3U);
@@ -123,8 +120,7 @@ TEST(Recall, DeadRowsAreNotFound)
     dead[0] = 0;  // 64 rows live
     const std::vector<float> queries(query_count);
     const auto truth = first_rows(5000, dead);
-    const RecallInput input{
-        .searcher = searcher, .rows = 64, .metric = Metric::l2, .queries = queries, .truth = truth, .dead = dead};
+    const RecallInput input{.searcher = searcher, .rows = 64, .queries = queries, .truth = truth, .dead = dead};
     const Calibration curve = measure_recall(input, {.efforts = {10}}, quiet, pool);
     ASSERT_EQ(curve.count, 1U);
     EXPECT_EQ(curve.points[0].recall[2], 1);

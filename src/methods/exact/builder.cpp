@@ -31,7 +31,10 @@ public:
             vectors_ = rows.vectors();
         }
     }
-    std::vector<ArrayShape> arrays() const override { return {make_array_shape(array_vectors, type_, rows_, dimensions_)}; }
+    std::vector<ArrayShape> arrays() const override
+    {
+        return {make_array_shape(array_vectors, type_, rows_, dimensions_)};
+    }
     void read(const std::string&, std::uint64_t offset, std::span<std::byte> out) const override
     {
         if (in_halves_) return read_piece(halves_, offset, out);

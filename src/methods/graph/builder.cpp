@@ -245,12 +245,8 @@ void GraphBuilder::calibrate(ThreadPool& pool)
     if (searcher == nullptr)
         searcher = make_lent_graph_searcher(shape_, *this, {edges_, vectors_, halves_, bits_}, pool);
     const std::size_t held = rows_ - held_out_.size();
-    const RecallInput input{.searcher = *searcher,
-                            .rows = held,
-                            .metric = metric_,
-                            .queries = queries_,
-                            .truth = truth_,
-                            .distances = distances_};
+    const RecallInput input{
+        .searcher = *searcher, .rows = held, .queries = queries_, .truth = truth_, .distances = distances_};
     calibration_ = measure_recall(input, graph_recall_rules(held), *progress_, pool);
 }
 

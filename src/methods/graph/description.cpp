@@ -89,7 +89,7 @@ constexpr ArrayDescription arrays[] = {
     {array_seeds, ArrayRole::link_seeds},       {array_half_mean, ArrayRole::half_mean},
     {array_half_scale, ArrayRole::half_scale},  {array_projection, ArrayRole::quantizer},
     {array_neighbours, ArrayRole::links, true}, {array_edge_changes, ArrayRole::link_changes},
-    {array_bits, ArrayRole::code, true},        {array_half, ArrayRole::half_vectors, true},
+    {array_bits, ArrayRole::codes, true},       {array_half, ArrayRole::half_vectors, true},
     {array_vectors, ArrayRole::vectors, true},
 };
 

@@ -80,13 +80,8 @@ Calibration measure_changed_graph(const ChangedGraph& graph, const BuildProgress
     const std::unique_ptr<Searcher> searcher = search_over(graph, edges, seeds, pool);
     const auto distances = distances_of_truth(metric, graph.vectors, dimensions, queries, truth);
     const std::size_t held = graph.edges.count() - count_rows(gone);
-    const RecallInput input{.searcher = *searcher,
-                            .rows = held,
-                            .metric = metric,
-                            .queries = queries,
-                            .truth = truth,
-                            .dead = gone,
-                            .distances = distances};
+    const RecallInput input{
+        .searcher = *searcher, .rows = held, .queries = queries, .truth = truth, .dead = gone, .distances = distances};
     return measure_recall(input, graph_recall_rules(held), progress, pool);
 }
 

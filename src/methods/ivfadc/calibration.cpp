@@ -61,7 +61,7 @@ Calibration IvfadcCalibration::run(const BuildProgress& progress, ThreadPool& po
 {
     const std::vector<std::int64_t> schedule = probe_schedule(options.lists);
     if (searcher != nullptr) {
-        const RecallInput input{*searcher, list_of_row.size() - 1, metric, queries, truth, sample};
+        const RecallInput input{*searcher, list_of_row.size() - 1, queries, truth, sample};
         return measure_recall(input, {.efforts = schedule}, progress, pool);
     }
     RecallCurve curve(sample.size(), true);

@@ -18,7 +18,6 @@
 
 #include "methods/ivfadc/description.h"
 #include "methods/method.h"
-#include "methods/description.h"
 
 namespace pgwarp
 {

@@ -28,8 +28,7 @@ struct RecallRules {
 
 struct RecallInput {
     const Searcher& searcher;
-    std::size_t rows;  // that a search can find, but for the query's own
-    Metric metric;
+    std::size_t rows;                // that a search can find, but for the query's own
     std::span<const float> queries;  // [count][dimensions]
     // The nearest rows of each query that the index holds, nearest first.
     const std::vector<std::vector<std::uint32_t>>& truth;

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "methods/arrays.h"
+#include "methods/description.h"
 #include "methods/graph/build_steps.h"
 #include "methods/graph/edges.h"
 #include "methods/graph/graph.h"
@@ -14,7 +15,6 @@
 #include "methods/recall/searches.h"
 #include "methods/recall/truth.h"
 #include "methods/rows/half_rows.h"
-#include "methods/description.h"
 #include "numeric/sample.h"
 #include "protocol/merge_build.h"
 

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "methods/arrays.h"
+#include "methods/description.h"
 #include "methods/graph/build_loop.h"
 #include "methods/graph/edge_changes.h"
 #include "methods/graph/edges.h"
@@ -15,7 +16,6 @@
 #include "methods/graph/repair.h"
 #include "methods/graph/stored_rows.h"
 #include "methods/rows/half_rows.h"
-#include "methods/description.h"
 #include "protocol/merge_build.h"
 
 namespace pgwarp

@@ -44,7 +44,7 @@ public:
           metric_(static_cast<Metric>(shape.metric)),
           dimensions_(shape.dimensions),
           type_(vector_array_type(shape)),
-          options_(GraphOptions::resolve(options, std::numeric_limits<std::uint32_t>::max(), dimensions_)),
+          options_(GraphOptions::resolve(options, dimensions_)),
           leaves_out_(options.get(option_leave_out, 0) != 0),
           measures_(options.get(option_measure, 0) != 0)
     {

@@ -22,7 +22,7 @@ $(shell mkdir -p .deps && echo '$(FAULTS)' | cmp -s - .deps/faults || echo '$(FA
 
 PG_CPPFLAGS = -I$(srcdir)/src $(FAULTS)
 PG_CXXFLAGS = -std=c++20 -O3 -Wall -Wextra -Werror -Wno-register -Wno-volatile -Wno-unused-parameter -Wno-missing-field-initializers \
-	-fno-exceptions -ffp-contract=off -fvisibility=hidden -fvisibility-inlines-hidden
+	-fno-exceptions -ffp-contract=off -fvisibility=hidden -fvisibility-inlines-hidden $(EXTRA_CXXFLAGS)
 # PostgreSQL loads libraries into one namespace, and another one may export what this one does (pgvector has vector_out):
 # a library that was loaded first must not be called in place of this one's own functions.
 SHLIB_LINK += -Wl,-Bsymbolic -lhwy -lstdc++ -lm

@@ -3,7 +3,6 @@
 //
 //   memory_bench [rows] [dimensions] [lists] [pinned GiB]
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "device/context.h"
+#include "harness.h"
 #include "ivfadc/form.h"
 #include "ivfadc/ivfadc.h"
 #include "methods.h"
@@ -23,12 +23,8 @@ namespace pgwarp
 namespace
 {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin)
-{
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-}
+using bench::Clock;
+using bench::seconds_since;
 
 constexpr std::size_t clusters = 1000;
 
@@ -108,8 +104,7 @@ double ask(const Searcher& searcher, std::span<const float> queries, std::size_t
         searcher.search(batch, results, pool);
         times.push_back(seconds_since(begin));
     } while (times.size() < 3 || (Clock::now() < end && times.size() < 1000));
-    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-    return times[times.size() / 2];
+    return bench::median(times);
 }
 
 double recall_of(const Results& found, const Results& truth, std::size_t count)

@@ -20,11 +20,10 @@ namespace
 
 using namespace pgwarp;
 using namespace pgwarp::bench;
-using Clock = std::chrono::steady_clock;
 
 double microseconds_since(Clock::time_point begin)
 {
-    return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+    return seconds_since(begin) * 1e6;
 }
 
 struct Loaded {
@@ -122,7 +121,7 @@ void measure(const char* name, const Loaded& loaded, const Data& data, const Sea
     std::fflush(stdout);
 }
 
-int run(const Arguments& arguments)
+void run(const Arguments& arguments)
 {
     ThreadPool pool(std::thread::hardware_concurrency());
     Arguments given = arguments;
@@ -145,19 +144,11 @@ int run(const Arguments& arguments)
         measure(name.c_str(), loaded, data, settings, given.number("searches", 3000));
     }
     cuda::contexts().clear();
-    return EXIT_SUCCESS;
 }
 
 }  // namespace
 
 int main(int count, char** values)
 {
-    try {
-        Arguments arguments;
-        for (int i = 1; i + 1 < count; i += 2) arguments.given[std::string(values[i]).substr(2)] = values[i + 1];
-        return run(arguments);
-    } catch (const std::exception& error) {
-        std::fprintf(stderr, "tombstone_bench: %s\n", error.what());
-        return EXIT_FAILURE;
-    }
+    return run_benchmark(count, values, run);
 }

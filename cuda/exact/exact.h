@@ -6,8 +6,8 @@
 #include <span>
 
 #include "device/context.h"
-#include "exact/exact_search.h"
 #include "methods/method.h"
+#include "passes/exact_search.h"
 
 namespace pgwarp::cuda
 {

@@ -16,9 +16,9 @@
 #include "cluster/truth.h"
 #include "device/error.h"
 #include "device/wait.h"
-#include "ivfadc/byte_rows.h"
 #include "methods/ivfadc/build_samples.h"
 #include "methods/ivfadc/build_steps.h"
+#include "rows/forms.h"
 
 namespace pgwarp::cuda
 {
@@ -238,10 +238,10 @@ void DeviceSteps::encode_bytes(const IvfadcBuildInput& input, IvfadcArrays& arra
     DeviceArray<float> scales = device_->array<float>(arrays.rows);
     for (std::size_t first = 0; first < arrays.rows; first += report_rows) {
         input.report("encoding rows", first, arrays.rows);
-        ivfadc::encode_byte_rows(device_->rows.data() + first * dimensions, std::min(report_rows, arrays.rows - first),
-                                 static_cast<std::uint32_t>(dimensions), device_->lists.data() + first,
-                                 device_->centroids.data(), codes.data() + first * dimensions, scales.data() + first,
-                                 device_->stream());
+        rows::encode_byte_rows(device_->rows.data() + first * dimensions, std::min(report_rows, arrays.rows - first),
+                               static_cast<std::uint32_t>(dimensions), device_->lists.data() + first,
+                               device_->centroids.data(), codes.data() + first * dimensions, scales.data() + first,
+                               device_->stream());
         device_->wait();
     }
     arrays.codes.resize(codes.size());

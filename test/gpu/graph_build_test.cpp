@@ -4,7 +4,6 @@
 #include <random>
 
 #include "device/error.h"
-#include "exact/exact_search.h"
 #include "graph/edges.h"
 #include "graph/grouped.h"
 #include "graph/nearest.h"
@@ -14,6 +13,7 @@
 #include "methods/graph/edges.h"
 #include "methods/graph/graph.h"
 #include "methods/graph/nearest_rows.h"
+#include "passes/exact_search.h"
 
 namespace pgwarp::test
 {

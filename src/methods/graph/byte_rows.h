@@ -1,6 +1,6 @@
 // The rows as bytes, along which a search on the CPU goes: a quarter of what floats read, and sums of products many at
-// an instruction. Differences to the mean row, each row with a scale of its own (methods/rows/byte_lists.h); sums are
-// exact integers, so that every instruction set goes the same way.
+// an instruction. Differences to the mean row, each row with a scale of its own; sums are exact
+// integers, so that every instruction set goes the same way.
 #pragma once
 
 #include <cstddef>

@@ -38,7 +38,7 @@ struct ByteTerms {
 };
 
 // out[d] = 128 + (a - b)[d] / scale, rounded (b may be null); returns the scale, which takes the largest element to
-// 127. The same bits on every device.
+// 127. The same bits on every device: cuda/rows/forms.h.
 float encode_bytes(const float* a, const float* b, std::size_t dimensions, std::uint8_t* out);
 
 class ByteLists

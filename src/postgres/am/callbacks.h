@@ -1,13 +1,7 @@
 // The callbacks of the access methods, one file each.
 #pragma once
 
-#include "postgres/postgres_headers.h"
-
-#include "methods/description.h"
-
-extern "C" {
-#include "nodes/pathnodes.h"
-}
+#include "postgres/am/methods.h"
 
 namespace pgwarp
 {
@@ -22,14 +16,6 @@ IndexScanDesc begin_scan(Relation index, int key_count, int order_by_count);
 void rescan(IndexScanDesc scan, ScanKey keys, int key_count, ScanKey order_bys, int order_by_count);
 bool next_tuple(IndexScanDesc scan, ScanDirection direction);
 void end_scan(IndexScanDesc scan);
-
-// index_options.cpp
-bytea* parse_method_options(const MethodDescription& method, Datum options, bool validate);
-
-// cost.cpp
-void estimate_method_cost(const MethodDescription& method, PlannerInfo* root, IndexPath* path, double loop_count,
-                          Cost* startup_cost, Cost* total_cost, Selectivity* selectivity, double* correlation,
-                          double* pages);
 
 // validate.cpp
 bool validate_operator_class(Oid operator_class);

@@ -1,7 +1,5 @@
 #include "postgres/am/methods.h"
 
-#include "postgres/am/callbacks.h"
-
 namespace pgwarp
 {
 

@@ -290,11 +290,13 @@ bool begin_next_mirror(Relation index, const IndexState& present, IndexState* ne
         allow_refusals(true);
         if (has_room_for_another(mirror_key(index, present.meta))) begun = load_ahead(index, next);
     }
-    PG_FINALLY();
+    PG_CATCH();
     {
         allow_refusals(false);
+        PG_RE_THROW();
     }
     PG_END_TRY();
+    allow_refusals(false);
     return begun;
 }
 
@@ -314,11 +316,13 @@ void end_next_mirror(Relation index, const IndexState& next)
             close_engine();
         }
     }
-    PG_FINALLY();
+    PG_CATCH();
     {
         allow_refusals(false);
+        PG_RE_THROW();
     }
     PG_END_TRY();
+    allow_refusals(false);
 }
 
 }  // namespace pgwarp

@@ -172,9 +172,7 @@ bool recall_has_dropped(const Directory& directory)
 
 bool can_calibrate(const MethodDescription& method, const Directory& directory)
 {
-    const bool has_lists = find_array(directory, method, ArrayRole::list_of_row) != nullptr;
-    const bool has_links = find_array(directory, method, ArrayRole::links) != nullptr;
-    return (has_lists || has_links) && directory.calibration.count > 0 && kept_rows(method, directory) != nullptr;
+    return directory.calibration.count > 0 && kept_rows(method, directory) != nullptr;
 }
 
 void calibrate_merged(MergeRun* merge)

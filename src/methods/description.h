@@ -130,8 +130,8 @@ std::span<const MethodDescription* const> method_descriptions();
 // Null for a number or a name that is no method's.
 const MethodDescription* find_description(Method method);
 const MethodDescription* find_description(const char* name);
-// The method that misses no row and takes such rows.
-const MethodDescription& complete_description(ElementType element);
+// The method that misses no row and takes such rows; null where none does.
+const MethodDescription* complete_description(ElementType element);
 
 bool takes_elements(const MethodDescription& method, ElementType element);
 // Null where the method has no array of the role.

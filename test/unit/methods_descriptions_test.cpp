@@ -142,8 +142,9 @@ TEST(Descriptions, HaveWhatTheirCapabilitiesTake)
         }
     }
     for (const ElementNames& element : element_names()) {
-        EXPECT_TRUE(complete_description(element.element).complete);
-        EXPECT_TRUE(takes_elements(complete_description(element.element), element.element));
+        const MethodDescription* complete = complete_description(element.element);
+        ASSERT_NE(complete, nullptr);
+        EXPECT_TRUE(complete->complete && takes_elements(*complete, element.element));
     }
 }
 

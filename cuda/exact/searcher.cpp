@@ -8,6 +8,7 @@
 #include "exact/exact.h"
 #include "exact/small_search.h"
 #include "exact/unit_rows.h"
+#include "methods.h"
 #include "methods/arrays.h"
 #include "methods/bounds.h"
 #include "methods/device_wait.h"
@@ -260,14 +261,14 @@ ExactStatistics exact_statistics(const Searcher& searcher)
     return dynamic_cast<const DeviceExactSearcher&>(searcher).statistics();
 }
 
-const MethodDescriptor* exact_method()
+// The CPU's builder, which only stores rows, and the searcher on the device with the most room.
+const MethodDescriptor& exact_method()
 {
     static const MethodDescriptor descriptor{.method = Method::exact,
-                                             .name = "exact",
                                              .make_builder = &make_exact_builder,
                                              .make_searcher = &searcher_with_most_room,
                                              .exact_parts = &descriptor};
-    return &descriptor;
+    return descriptor;
 }
 
 }  // namespace pgwarp::cuda

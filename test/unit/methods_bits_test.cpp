@@ -3,8 +3,8 @@
 
 #include "bit_fixture.h"
 #include "methods/arrays.h"
-#include "methods/graph/extender.h"
 #include "methods/graph/graph.h"
+#include "methods/graph/merge_build.h"
 #include "methods_fixture.h"
 
 namespace pgwarp::test
@@ -206,7 +206,7 @@ TEST_P(GraphOfBits, Grows)
     const std::size_t half = 3000;
     const auto middle = rows.begin() + static_cast<std::ptrdiff_t>(half * words);
     const Index old = make_index(Method::graph, GetParam(), words, {rows.begin(), middle}, pool);
-    const auto extender = make_graph_extender(old.shape, old.builder->effective_options());
+    const auto extender = make_graph_merge_builder(old.shape, old.builder->effective_options());
     for (const ArrayShape& array : old.builder->arrays()) extender->give(array, 0, old.contents(array));
     RowBuffer fresh(words);
     for (std::size_t i = half; i < 6000; ++i) {

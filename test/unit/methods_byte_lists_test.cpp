@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "methods/ivfadc/byte_lists.h"
+#include "methods/rows/byte_lists.h"
 
 namespace pgwarp
 {

@@ -150,7 +150,7 @@ TEST(EdgeChanges, LastOnesWin)
     EXPECT_THROW(last_changes(20, 5, changes), BadRequest);
 }
 
-TEST(GraphExtender, RefusesWhatNoIndexHolds)
+TEST(GraphMergeBuilder, RefusesWhatNoIndexHolds)
 {
     ThreadPool pool(2);
     const std::vector<float> vectors = random_rows(500, 8, 3);
@@ -158,7 +158,7 @@ TEST(GraphExtender, RefusesWhatNoIndexHolds)
     const ParameterList options = index.builder->effective_options();
     // Gives all arrays, one of them altered, and runs.
     const auto grow = [&](const char* altered, const std::function<void(std::vector<std::byte>&)>& alter) {
-        const auto extender = find_method(Method::graph)->make_extender(index.shape, options);
+        const auto extender = find_method(Method::graph)->make_merge_builder(index.shape, options);
         for (const ArrayShape& shape : index.builder->arrays()) {
             std::vector<std::byte> bytes = index.contents(shape);
             if (std::strcmp(shape.name, altered) == 0) alter(bytes);
@@ -174,7 +174,7 @@ TEST(GraphExtender, RefusesWhatNoIndexHolds)
     EXPECT_THROW(grow("neighbours", [](std::vector<std::byte>& bytes) { bytes[2] = std::byte{1}; }), BadRequest);
     EXPECT_THROW(grow("neighbours", [](std::vector<std::byte>& bytes) { bytes.resize(100); }), BadRequest);
     EXPECT_THROW(grow("vectors", [](std::vector<std::byte>& bytes) { bytes.clear(); }), BadRequest);
-    const auto extender = find_method(Method::graph)->make_extender(index.shape, options);
+    const auto extender = find_method(Method::graph)->make_merge_builder(index.shape, options);
     const std::vector<std::byte> bytes(64);
     EXPECT_THROW(extender->give(make_array_shape("half", ArrayType::f16, 4, 8), 0, bytes), BadRequest);
     EXPECT_THROW(extender->give(make_array_shape("vectors", ArrayType::f32, 4, 9), 0, bytes), BadRequest);

@@ -282,6 +282,25 @@ TEST_F(GraphRepair, RowsThatComeAndGo)
     EXPECT_NEAR(recall_at_24(measured), now.recall, 0.04);
 }
 
+// Recall is measured among the rows that a search can find: of few live ones no curve promises anything of a thousand.
+TEST_F(GraphRepair, DeadRowsAreNotMeasured)
+{
+    const std::vector<float> first(rows.begin(), rows.begin() + 1500 * dimensions);
+    const std::vector<float> second(rows.begin() + 1500 * dimensions, rows.begin() + 1600 * dimensions);
+    Pages pages(Index(Method::graph, Metric::l2, dimensions, first, make_list({}), pool));
+    std::vector<bool> dead(1500, true);
+    std::fill_n(dead.begin(), 20, false);
+    const Calibration measured = pages.grow(second, {dead, false, true}, pool);
+    // 120 live rows, of which 24 are searched for.
+    ASSERT_GT(measured.count, 0U);
+    EXPECT_EQ(measured.sample, 24U);
+    for (std::uint32_t i = 0; i < measured.count; ++i) {
+        EXPECT_LE(measured.points[i].effort, 96);
+        EXPECT_GE(measured.points[i].recall[1], 0);
+        EXPECT_LT(measured.points[i].recall[3], 0);
+    }
+}
+
 TEST_F(GraphRepair, OldestHalf)
 {
     std::vector<bool> dead(count);

@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "graph_reference.h"
 #include "methods/arrays.h"
 #include "methods/graph/byte_rows.h"
 #include "methods/graph/edges.h"
@@ -398,7 +399,7 @@ TEST(Graph, BuiltByGroupsIsAsGoodAsByComparingAll)
     const auto seeds = array_of<std::uint32_t>(index, array_seeds);
     const GraphSpace space(Metric::l2, rows, dimensions, pool);
     const RowGroups groups = group_rows(space, seed_count(12000), {}, progress, pool);
-    const NearestRows exact = exact_nearest_rows(space, 64, {}, progress, pool);
+    const NearestRows exact = exact_nearest_rows(space, 64, {}, pool);
     GraphEdges edges = draw_edges(exact, 32, groups.rows, progress, pool);
     connect_rows(edges, seeds, {}, progress);
     const auto reference = with_edges(index, edges, pool);

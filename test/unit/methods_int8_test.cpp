@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "methods/arrays.h"
-#include "methods/ivfadc/byte_lists.h"
 #include "methods/ivfadc/ivfadc.h"
+#include "methods/rows/byte_lists.h"
 #include "methods_fixture.h"
 
 namespace pgwarp::test

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "methods/calibrate.h"
+#include "methods/recall/curve.h"
 #include "methods_fixture.h"
 #include "protocol/calibration.h"
 

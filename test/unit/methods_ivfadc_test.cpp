@@ -88,7 +88,8 @@ TEST_P(IvfadcAnswers, AreEncodedAlikeWhenAdded)
     make(2000);
     const Index index(Method::ivfadc, metric, dimensions, rows,
                       make_list({{"codes", codes}, {"refine", refine}, {"opq", codes == 0 ? 1 : 0}}), pool);
-    const auto extender = find_method(Method::ivfadc)->make_extender(index.shape, index.builder->effective_options());
+    const auto extender =
+        find_method(Method::ivfadc)->make_merge_builder(index.shape, index.builder->effective_options());
     for (const ArrayShape& array : index.builder->arrays()) {
         if (array.rows == 2000) continue;
         const std::vector<std::byte> bytes = index.contents(array);
@@ -142,7 +143,7 @@ TEST_P(IvfadcAnswers, KeepWhatTheCalibrationPromises)
         own.insert(own.end(), rows.begin() + static_cast<std::ptrdiff_t>(i * 29 * dimensions),
                    rows.begin() + static_cast<std::ptrdiff_t>((i * 29 + 1) * dimensions));
     // As many as the backend ranks by the heap's rows, and the row itself.
-    const std::uint32_t width = search_width(index.searcher->result_kind(), metric == Metric::cosine, 10) + 1;
+    const std::uint32_t width = search_width({index.searcher->result_kind()}, 10) + 1;
     const auto found = index.search(own, width, pool, {}, {}, point.effort);
     double total = 0;
     for (std::size_t q = 0; q < 200; ++q) {

@@ -61,8 +61,8 @@ TEST_P(SmallClusters, PromisesAreKept)
         for (const double wanted : {0.9, 0.95, 0.99}) {
             const EffortChoice choice = choose_effort(index.builder->calibration(), k, wanted);
             const double promised = std::min<double>(wanted, choice.attained);
-            const auto found = index.search(queries, search_width(index.searcher->result_kind(), false, k), pool, {},
-                                            {}, choice.effort);
+            const auto found =
+                index.search(queries, search_width({index.searcher->result_kind()}, k), pool, {}, {}, choice.effort);
             double total = 0;
             double squares = 0;
             for (std::size_t q = 0; q < query_count; ++q) {

@@ -5,13 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-#ifndef PGWARP_HOST_DEVICE
-#ifdef __CUDACC__
-#define PGWARP_HOST_DEVICE __host__ __device__
-#else
-#define PGWARP_HOST_DEVICE
-#endif
-#endif
+#include "numeric/host_device.h"
 
 namespace pgwarp::cuda::graph
 {

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "rows/order_key.cuh"
+#include "select/order_bits.h"
 
 namespace pgwarp::cuda::ivfadc
 {

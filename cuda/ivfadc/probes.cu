@@ -80,14 +80,14 @@ __global__ __launch_bounds__(Threads) void select_probes_kernel(const float* coa
     __shared__ SelectShared shared;
     const std::size_t query = blockIdx.x;
     const float* scores = coarse + query * stride;
-    const int found = select_smallest<Threads, Held>([&](std::uint32_t i) { return order_key(scores[i]); }, lists,
+    const int found = select_smallest<Threads, Held>([&](std::uint32_t i) { return score_key(scores[i]); }, lists,
                                                      target.probes, shared);
     const std::size_t first = query * target.probes;
     const bool enough = found == static_cast<int>(target.probes);
     for (std::uint32_t rank = threadIdx.x; rank < target.probes; rank += Threads) {
         const std::uint64_t kept = enough ? shared.kept[rank] : rank;
         target.out.list[first + rank] = static_cast<std::uint32_t>(kept);
-        const float score = score_of_key(static_cast<std::uint32_t>(kept >> 32));
+        const float score = float_of_order(static_cast<std::uint32_t>(kept >> 32));
         target.out.constant[first + rank] = !enough ? INFINITY : target.unit > 0 ? score * target.unit : 0.0F;
     }
     __syncthreads();
@@ -150,7 +150,7 @@ __global__ __launch_bounds__(probe_warps * 32) void select_probes_by_warps(const
 #pragma unroll
         for (int g = 0; g < probe_groups; ++g) {
             const std::uint32_t i = base + g * 32 + lane;
-            if (i < lists) minima[g] = min(minima[g], order_key(scores[i]));
+            if (i < lists) minima[g] = min(minima[g], score_key(scores[i]));
         }
     }
     std::uint32_t limit = warp_limit(
@@ -169,7 +169,7 @@ __global__ __launch_bounds__(probe_warps * 32) void select_probes_by_warps(const
 #pragma unroll
             for (int b = 0; b < batch; ++b) {
                 const std::uint32_t i = base + b * 32 + lane;
-                keys[b] = i < lists ? order_key(scores[i]) : no_key;
+                keys[b] = i < lists ? score_key(scores[i]) : no_key;
             }
 #pragma unroll
             for (int b = 0; b < batch; ++b) {
@@ -189,7 +189,7 @@ __global__ __launch_bounds__(probe_warps * 32) void select_probes_by_warps(const
         limit = warp_limit(
             [&](std::uint32_t key) {
                 std::uint32_t own = 0;
-                for (std::uint32_t i = lane; i < lists; i += 32) own += order_key(scores[i]) <= key ? 1 : 0;
+                for (std::uint32_t i = lane; i < lists; i += 32) own += score_key(scores[i]) <= key ? 1 : 0;
                 return own;
             },
             target.probes);
@@ -219,7 +219,7 @@ __global__ __launch_bounds__(probe_warps * 32) void select_probes_by_warps(const
             if (lane >= static_cast<std::uint32_t>(step)) through += other;
         }
         if (here) {
-            const float score = score_of_key(static_cast<std::uint32_t>(entry >> 32));
+            const float score = float_of_order(static_cast<std::uint32_t>(entry >> 32));
             target.out.list[first + rank] = list;
             target.out.slot[first + rank] = slots + through - rows;
             target.out.constant[first + rank] = !enough ? INFINITY : target.unit > 0 ? score * target.unit : 0.0F;
@@ -240,7 +240,7 @@ __global__ __launch_bounds__(wide_threads) void select_many_probes(const float* 
     if (target.probes < lists) {
         limit = find_limit<wide_threads>(
             [&](const auto& f) {
-                for (std::uint32_t i = threadIdx.x; i < lists; i += wide_threads) f(order_key(scores[i]));
+                for (std::uint32_t i = threadIdx.x; i < lists; i += wide_threads) f(score_key(scores[i]));
             },
             target.probes, 4, shared);
     }
@@ -255,13 +255,13 @@ __global__ __launch_bounds__(wide_threads) void select_many_probes(const float* 
         target.out.constant[first + at] = target.unit > 0 ? scores[list] * target.unit : 0.0F;
     };
     for (std::uint32_t i = threadIdx.x; i < lists; i += wide_threads) {
-        if (order_key(scores[i]) < limit || target.probes == lists) {
+        if (score_key(scores[i]) < limit || target.probes == lists) {
             write(i, static_cast<std::uint32_t>(atomicAdd(&shared.count, 1)));
         }
     }
     __syncthreads();
     for (std::uint32_t i = threadIdx.x; i < lists && target.probes < lists; i += wide_threads) {
-        if (order_key(scores[i]) != limit) continue;
+        if (score_key(scores[i]) != limit) continue;
         const auto at = static_cast<std::uint32_t>(atomicAdd(&shared.count, 1));
         if (at < target.probes) write(i, at);
     }

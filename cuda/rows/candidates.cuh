@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "rows/order_key.cuh"
 #include "rows/view.h"
+#include "select/order_bits.h"
 
 namespace pgwarp::cuda::rows
 {
@@ -47,7 +47,7 @@ __device__ void emit_candidates(int kept, const std::uint64_t* values, const std
                                 std::uint32_t k, const Answers& out)
 {
     for (int i = threadIdx.x; i < min(kept, static_cast<int>(k)); i += Threads) {
-        out.values[static_cast<std::size_t>(query) * k + i] = value_of_key(values[i]);
+        out.values[static_cast<std::size_t>(query) * k + i] = double_of_order(values[i]);
         out.rows[static_cast<std::size_t>(query) * k + i] = rows[i];
     }
 }

@@ -10,10 +10,10 @@
 
 #include "device/shared_memory.h"
 #include "rows/matrix_tile.cuh"
-#include "rows/order_key.cuh"
 #include "rows/scores.h"
 #include "rows/tile_rows.cuh"
 #include "rows/view.h"
+#include "select/order_bits.h"
 
 namespace pgwarp::cuda::rows
 {
@@ -92,7 +92,7 @@ struct LimitedOutput {
     __device__ void keep(const ItemQueries& queries, std::uint32_t slot, int at, float score, std::uint32_t position,
                          PassedScores& passed) const
     {
-        const std::uint64_t entry = static_cast<std::uint64_t>(order_key(score)) << 32 | position;
+        const std::uint64_t entry = static_cast<std::uint64_t>(score_key(score)) << 32 | position;
         if (slot < PassedScores::capacity) {
             passed.places[slot] = static_cast<std::uint32_t>(at);
             passed.entries[slot] = entry;
@@ -196,7 +196,7 @@ __device__ inline void emit_minima(const TileItem& item, const ItemQueries& quer
             std::uint32_t key = no_key;
 #pragma unroll
             for (int j = 0; j < 4; ++j) {
-                key = min(key, min(order_key(sums[i][j][h * 2]), order_key(sums[i][j][h * 2 + 1])));
+                key = min(key, min(score_key(sums[i][j][h * 2]), score_key(sums[i][j][h * 2 + 1])));
             }
             key = min(key, __shfl_xor_sync(0xffffffffU, key, 1));
             key = min(key, __shfl_xor_sync(0xffffffffU, key, 2));

@@ -9,6 +9,8 @@
 
 #include "select/order_bits.h"
 
+#include "select/warp.cuh"
+
 namespace pgwarp::cuda::ivfadc
 {
 
@@ -51,11 +53,7 @@ __device__ std::uint32_t find_limit(const Each& each, std::uint32_t wanted, int 
             const int lane = threadIdx.x;
             std::uint32_t own = 0;
             for (int i = 0; i < 8; ++i) own += shared.histogram[lane * 8 + i];
-            std::uint32_t through = own;
-            for (int step = 1; step < 32; step *= 2) {
-                const std::uint32_t other = __shfl_up_sync(0xffffffffU, through, step);
-                if (lane >= step) through += other;
-            }
+            const std::uint32_t through = warp_prefix_sum(own);
             const std::uint32_t sought = wanted - shared.below;
             const bool here = through >= sought && through - own < sought;
             if (__ballot_sync(0xffffffffU, here) == 0 && lane == 0) shared.within = 0;

@@ -6,6 +6,7 @@
 #include "ivfadc/block_select.cuh"
 #include "ivfadc/candidate_values.cuh"
 #include "rows/candidates.cuh"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -56,16 +57,14 @@ __global__ __launch_bounds__(limit_warps * 32) void set_limits_kernel(MirrorView
             if (i < slots) minima[g] = min(minima[g], score_key(row[i]));
         }
     }
-    // The smallest key that `wanted` minima do not exceed, bit by bit.
-    std::uint32_t limit = 0;
-    for (int bit = 31; bit >= 0; --bit) {
-        const std::uint32_t probe = limit | ((1U << bit) - 1);
-        std::uint32_t own = 0;
+    const std::uint32_t limit = warp_limit(
+        [&](std::uint32_t key) {
+            std::uint32_t own = 0;
 #pragma unroll
-        for (int g = 0; g < Groups; ++g) own += minima[g] <= probe ? 1 : 0;
-        for (int step = 16; step > 0; step /= 2) own += __shfl_xor_sync(0xffffffffU, own, step);
-        if (own < wanted) limit |= 1U << bit;
-    }
+            for (int g = 0; g < Groups; ++g) own += minima[g] <= key ? 1 : 0;
+            return own;
+        },
+        wanted);
     const float largest = 3.402823466e38F;
     if (lane == 0) limits[query] = limit == no_key ? largest : float_of_order(limit);
     std::uint32_t kept = 0;

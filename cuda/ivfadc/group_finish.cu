@@ -7,6 +7,7 @@
 #include "ivfadc/block_select.cuh"
 #include "ivfadc/candidate_values.cuh"
 #include "rows/candidates.cuh"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -94,12 +95,6 @@ struct Minima {
     }
 };
 
-__device__ std::uint32_t warp_min(std::uint32_t value)
-{
-    for (int step = 16; step > 0; step /= 2) value = min(value, __shfl_xor_sync(0xffffffffU, value, step));
-    return value;
-}
-
 // Least and greatest key of those that are candidates. Returns whether there are any.
 __device__ bool find_range(const Minima& minima, BoundShared& shared)
 {
@@ -116,8 +111,8 @@ __device__ bool find_range(const Minima& minima, BoundShared& shared)
         low = min(low, key);
         not_high = min(not_high, ~key);
     });
-    low = warp_min(low);
-    not_high = warp_min(not_high);
+    low = warp_least(low);
+    not_high = warp_least(not_high);
     if (threadIdx.x % 32 == 0 && low != no_key) {
         atomicMin(&shared.low, low);
         atomicMax(&shared.high, ~not_high);
@@ -132,11 +127,7 @@ __device__ std::uint32_t find_bin(const std::uint32_t* histogram, std::uint32_t 
     const int lane = threadIdx.x % 32;
     std::uint32_t own = 0;
     for (int i = 0; i < 8; ++i) own += histogram[lane * 8 + i];
-    std::uint32_t through = own;
-    for (int step = 1; step < 32; step *= 2) {
-        const std::uint32_t other = __shfl_up_sync(0xffffffffU, through, step);
-        if (lane >= step) through += other;
-    }
+    const std::uint32_t through = warp_prefix_sum(own);
     std::uint32_t bin = bins;
     std::uint32_t sum = through - own;
     if (sum < sought && sought <= through) {

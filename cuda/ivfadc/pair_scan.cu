@@ -7,6 +7,7 @@
 #include "device/shared_memory.h"
 #include "ivfadc/half_dot.cuh"
 #include "select/order_bits.h"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -57,16 +58,6 @@ __device__ float final_score(const MirrorView& mirror, const ScanWork& work, std
     const float score = mirror.row_terms[position] - product + constant;
     if (work.dead != nullptr && ((work.dead[position / 32] >> (position % 32)) & 1U) != 0) return INFINITY;
     return score;
-}
-
-__device__ std::uint32_t warp_least(std::uint32_t key)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_min_sync(0xffffffffU, key);
-#else
-    for (int step = 16; step > 0; step /= 2) key = min(key, __shfl_xor_sync(0xffffffffU, key, step));
-    return key;
-#endif
 }
 
 // A query of the batch, times a factor, with zeros up to the stride.

@@ -5,6 +5,7 @@
 #include "device/error.h"
 #include "ivfadc/block_select.cuh"
 #include "ivfadc/probe_groups.cuh"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -24,11 +25,7 @@ __device__ std::uint32_t sum_before(std::uint32_t own, std::uint32_t* total)
     __shared__ std::uint32_t warp_sums[32];
     const int lane = threadIdx.x % 32;
     const int warp = threadIdx.x / 32;
-    std::uint32_t through = own;
-    for (int step = 1; step < 32; step *= 2) {
-        const std::uint32_t other = __shfl_up_sync(0xffffffffU, through, step);
-        if (lane >= step) through += other;
-    }
+    const std::uint32_t through = warp_prefix_sum(own);
     __syncthreads();
     if (lane == 31) warp_sums[warp] = through;
     __syncthreads();
@@ -98,19 +95,6 @@ constexpr int probe_warps = 4;
 constexpr int probe_groups = 32;
 constexpr std::uint32_t warp_probes = 128;  // most that a warp selects
 constexpr int warp_kept = 512;
-
-// The smallest key that at least `wanted` of a warp's keys do not exceed; below(key) counts those of the calling lane.
-template <class Below>
-__device__ std::uint32_t warp_limit(const Below& below, std::uint32_t wanted)
-{
-    std::uint32_t limit = 0;
-    for (int bit = 31; bit >= 0; --bit) {
-        std::uint32_t own = below(limit | ((1U << bit) - 1));
-        for (int step = 16; step > 0; step /= 2) own += __shfl_xor_sync(0xffffffffU, own, step);
-        if (own < wanted) limit |= 1U << bit;
-    }
-    return limit;
-}
 
 // Sorts a power of two of keys by one warp.
 __device__ void warp_sort(std::uint64_t* keys, int size)
@@ -213,11 +197,7 @@ __global__ __launch_bounds__(probe_warps * 32) void select_probes_by_warps(const
         const std::uint64_t entry = here ? (enough ? kept[rank] : rank) : 0;
         const auto list = static_cast<std::uint32_t>(entry);
         const std::uint32_t rows = here ? whole_groups(target.list_length[list]) : 0;
-        std::uint32_t through = rows;
-        for (int step = 1; step < 32; step *= 2) {
-            const std::uint32_t other = __shfl_up_sync(0xffffffffU, through, step);
-            if (lane >= static_cast<std::uint32_t>(step)) through += other;
-        }
+        const std::uint32_t through = warp_prefix_sum(rows);
         if (here) {
             const float score = float_of_order(static_cast<std::uint32_t>(entry >> 32));
             target.out.list[first + rank] = list;

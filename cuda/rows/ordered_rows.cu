@@ -4,6 +4,7 @@
 
 #include "device/error.h"
 #include "rows/candidates.cuh"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda::rows
 {
@@ -72,11 +73,7 @@ __device__ void advance(State& state, const std::uint32_t* histogram)
     const std::uint32_t lane = threadIdx.x % 32;
     std::uint32_t own = 0;
     for (int i = 0; i < bins / 32; ++i) own += histogram[lane * (bins / 32) + i];
-    std::uint32_t through = own;
-    for (int step = 1; step < 32; step *= 2) {
-        const std::uint32_t other = __shfl_up_sync(0xffffffffU, through, step);
-        if (lane >= static_cast<std::uint32_t>(step)) through += other;
-    }
+    const std::uint32_t through = warp_prefix_sum(own);
     const std::uint32_t wanted = state.wanted;
     const std::uint32_t all = __shfl_sync(0xffffffffU, through, 31);
     __syncwarp();

@@ -9,6 +9,7 @@
 
 #include "select/order_bits.h"
 
+#include "select/shared_sort.cuh"
 #include "select/warp.cuh"
 
 namespace pgwarp::cuda::ivfadc
@@ -81,21 +82,13 @@ __device__ void sort_kept(SelectShared& shared, int count)
     while (size < count) size *= 2;
     for (int i = count + threadIdx.x; i < size; i += Threads) shared.kept[i] = ~std::uint64_t{0};
     __syncthreads();
-    for (int span = 2; span <= size; span *= 2) {
-        for (int step = span / 2; step > 0; step /= 2) {
-            for (int i = threadIdx.x; i < size / 2; i += Threads) {
-                const int low = 2 * step * (i / step) + i % step;
-                const int high = low + step;
-                const std::uint64_t a = shared.kept[low];
-                const std::uint64_t b = shared.kept[high];
-                if ((a > b) == ((low & span) == 0)) {
-                    shared.kept[low] = b;
-                    shared.kept[high] = a;
-                }
-            }
-            __syncthreads();
-        }
-    }
+    alternating_sort<Threads>(size, [&](int low, int high, bool ascending) {
+        const std::uint64_t a = shared.kept[low];
+        const std::uint64_t b = shared.kept[high];
+        if ((a > b) != ascending) return;
+        shared.kept[low] = b;
+        shared.kept[high] = a;
+    });
 }
 
 // Keeps what of a thread's keys is at most the limit; `first` is the index of keys[0], others follow in steps of

@@ -7,8 +7,8 @@
 #include "device/error.h"
 #include "device/shared_memory.h"
 #include "distance/canonical.cuh"
-#include "passes/bitonic.cuh"
 #include "passes/proposal_key.cuh"
+#include "select/shared_sort.cuh"
 #include "select/warp.cuh"
 
 namespace pgwarp::cuda

@@ -5,6 +5,7 @@
 
 #include "rows/view.h"
 #include "select/order_bits.h"
+#include "select/shared_sort.cuh"
 
 namespace pgwarp::cuda::rows
 {
@@ -20,26 +21,18 @@ __device__ void sort_candidates(int kept, std::uint64_t* values, std::uint32_t* 
         rows[i] = no_row;
     }
     __syncthreads();
-    for (int span = 2; span <= size; span *= 2) {
-        for (int step = span / 2; step > 0; step /= 2) {
-            for (int i = threadIdx.x; i < size / 2; i += Threads) {
-                const int low = 2 * step * (i / step) + i % step;
-                const int high = low + step;
-                const std::uint64_t a = values[low];
-                const std::uint64_t b = values[high];
-                const std::uint32_t row_a = rows[low];
-                const std::uint32_t row_b = rows[high];
-                const bool after = a != b ? a > b : row_a > row_b;
-                if (after == ((low & span) == 0)) {
-                    values[low] = b;
-                    values[high] = a;
-                    rows[low] = row_b;
-                    rows[high] = row_a;
-                }
-            }
-            __syncthreads();
-        }
-    }
+    alternating_sort<Threads>(size, [&](int low, int high, bool ascending) {
+        const std::uint64_t a = values[low];
+        const std::uint64_t b = values[high];
+        const std::uint32_t row_a = rows[low];
+        const std::uint32_t row_b = rows[high];
+        const bool after = a != b ? a > b : row_a > row_b;
+        if (after != ascending) return;
+        values[low] = b;
+        values[high] = a;
+        rows[low] = row_b;
+        rows[high] = row_a;
+    });
 }
 
 template <int Threads>

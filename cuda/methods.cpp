@@ -1,5 +1,7 @@
 #include "methods.h"
 
+#include <vector>
+
 #include "cluster/clustering.h"
 #include "exact/exact.h"
 #include "graph/graph.h"
@@ -8,19 +10,28 @@
 namespace pgwarp::cuda
 {
 
+namespace
+{
+
+// Fresh rows beside an index are searched by the exact method, which comes first.
+std::vector<MethodDescriptor> served_methods()
+{
+    std::vector<MethodDescriptor> served{exact::method(), ivfadc::method(), graph::method()};
+    for (MethodDescriptor& one : served) one.exact_parts = served.data();
+    return served;
+}
+
+}  // namespace
+
 const MethodDescriptor* find_method(Method method)
 {
-    if (method == clustering_method) return clustering_descriptor();
-    switch (method) {
-        case Method::exact:
-            return exact_method();
-        case Method::ivfadc:
-            return &ivfadc::method();
-        case Method::graph:
-            return &graph::method();
-        default:
-            return nullptr;
+    static const std::vector<MethodDescriptor> served = served_methods();
+    static const MethodDescriptor clustering = clustering::method();
+    if (method == clustering.method) return &clustering;
+    for (const MethodDescriptor& one : served) {
+        if (one.method == method) return &one;
     }
+    return nullptr;
 }
 
 }  // namespace pgwarp::cuda

@@ -10,7 +10,7 @@
 #include "methods/clustering/clustering.h"
 #include "methods/device_wait.h"
 
-namespace pgwarp::cuda
+namespace pgwarp::cuda::clustering
 {
 
 namespace
@@ -80,10 +80,12 @@ std::unique_ptr<Builder> make_builder(const IndexShape& shape, const ParameterLi
 
 }  // namespace
 
-const MethodDescriptor* clustering_descriptor()
+MethodDescriptor method()
 {
-    static const MethodDescriptor descriptor{clustering_method, "clustering", make_builder, make_clustering_searcher};
-    return &descriptor;
+    return {.method = clustering_method,
+            .name = "clustering",
+            .make_builder = make_builder,
+            .make_searcher = make_clustering_searcher};
 }
 
-}  // namespace pgwarp::cuda
+}  // namespace pgwarp::cuda::clustering

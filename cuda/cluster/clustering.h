@@ -4,10 +4,10 @@
 #include "methods/method.h"
 #include "protocol/clustering.h"
 
-namespace pgwarp::cuda
+namespace pgwarp::cuda::clustering
 {
 
-// The descriptor for the device module's find_method().
-const MethodDescriptor* clustering_descriptor();
+// Builder of the device; it has no searches.
+MethodDescriptor method();
 
-}  // namespace pgwarp::cuda
+}  // namespace pgwarp::cuda::clustering

@@ -12,10 +12,6 @@
 namespace pgwarp::cuda
 {
 
-// The descriptor for the device module's find_method(): the CPU's builder (it only stores rows) and the searcher below
-// on the device with the most room.
-const MethodDescriptor* exact_method();
-
 // context must outlive the searcher. write() and search() are thread-safe. Throws std::bad_alloc when the rows do not
 // fit the device's budget.
 std::unique_ptr<Searcher> make_exact_searcher(Context& context, const IndexShape& shape,
@@ -23,5 +19,13 @@ std::unique_ptr<Searcher> make_exact_searcher(Context& context, const IndexShape
 
 // How a searcher made here has answered since it was loaded.
 ExactStatistics exact_statistics(const Searcher& searcher);
+
+namespace exact
+{
+
+// The CPU's builder (it only stores rows) and the searcher above on the device with the most room.
+MethodDescriptor method();
+
+}  // namespace exact
 
 }  // namespace pgwarp::cuda

@@ -463,12 +463,6 @@ void DeviceExactSearcher::continue_rows(const SearchBatch& batch, ScanCursor aft
     request.receive(pool, [&](std::size_t, std::size_t) { request.read(0, results); });
 }
 
-std::unique_ptr<Searcher> searcher_with_most_room(const IndexShape& shape, const ParameterList&,
-                                                  std::span<const ArrayShape> arrays)
-{
-    return make_exact_searcher(roomiest(contexts()), shape, arrays);
-}
-
 }  // namespace
 
 std::unique_ptr<Searcher> make_exact_searcher(Context& context, const IndexShape& shape,
@@ -481,16 +475,6 @@ std::unique_ptr<Searcher> make_exact_searcher(Context& context, const IndexShape
 ExactStatistics exact_statistics(const Searcher& searcher)
 {
     return dynamic_cast<const DeviceExactSearcher&>(searcher).statistics();
-}
-
-const MethodDescriptor* exact_method()
-{
-    static const MethodDescriptor descriptor{.method = Method::exact,
-                                             .name = "exact",
-                                             .make_builder = &make_exact_builder,
-                                             .make_searcher = &searcher_with_most_room,
-                                             .exact_parts = &descriptor};
-    return &descriptor;
 }
 
 }  // namespace pgwarp::cuda

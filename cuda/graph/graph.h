@@ -21,6 +21,6 @@ std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const Parameter
 std::unique_ptr<Builder> make_builder(Context& context, const IndexShape& shape, const ParameterList& options);
 
 // Builder and searcher of the device.
-const MethodDescriptor& method();
+MethodDescriptor method();
 
 }  // namespace pgwarp::cuda::graph

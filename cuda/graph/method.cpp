@@ -1,5 +1,4 @@
 #include "graph/graph.h"
-#include "methods.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -14,14 +13,12 @@ std::unique_ptr<Builder> make_builder_somewhere(const IndexShape& shape, const P
 
 }  // namespace
 
-const MethodDescriptor& method()
+MethodDescriptor method()
 {
-    static const MethodDescriptor descriptor{.method = Method::graph,
-                                             .name = "graph",
-                                             .make_builder = make_builder_somewhere,
-                                             .make_searcher = make_searcher,
-                                             .exact_parts = cuda::find_method(Method::exact)};
-    return descriptor;
+    return {.method = Method::graph,
+            .name = "graph",
+            .make_builder = make_builder_somewhere,
+            .make_searcher = make_searcher};
 }
 
 }  // namespace pgwarp::cuda::graph

@@ -17,6 +17,6 @@ std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const Parameter
                                         std::span<const ArrayShape> arrays);
 
 // Builder and searcher of the device.
-const MethodDescriptor& method();
+MethodDescriptor method();
 
 }  // namespace pgwarp::cuda::ivfadc

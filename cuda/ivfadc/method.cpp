@@ -1,6 +1,5 @@
 #include "ivfadc/builder.h"
 #include "ivfadc/ivfadc.h"
-#include "methods.h"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -15,14 +14,9 @@ std::unique_ptr<Builder> make_builder(const IndexShape& shape, const ParameterLi
 
 }  // namespace
 
-const MethodDescriptor& method()
+MethodDescriptor method()
 {
-    static const MethodDescriptor descriptor{.method = Method::ivfadc,
-                                             .name = "ivfadc",
-                                             .make_builder = make_builder,
-                                             .make_searcher = make_searcher,
-                                             .exact_parts = cuda::find_method(Method::exact)};
-    return descriptor;
+    return {.method = Method::ivfadc, .name = "ivfadc", .make_builder = make_builder, .make_searcher = make_searcher};
 }
 
 }  // namespace pgwarp::cuda::ivfadc

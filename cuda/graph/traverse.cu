@@ -12,9 +12,11 @@ void traverse(const TraverseJob& job, cudaStream_t stream)
         if (!job.shape.plain() || job.shape.lanes <= 32) {
             traverse_by_options(job, first, count, stream);
         } else if (job.shape.alone) {
-            traverse_alone(job, first, count, stream);
+            job.shape.wide() ? traverse_alone_wide(job, first, count, stream)
+                             : traverse_alone(job, first, count, stream);
         } else {
-            traverse_by_blocks<false>(job, first, count, stream);
+            job.shape.wide() ? traverse_by_blocks<false, true>(job, first, count, stream)
+                             : traverse_by_blocks<false, false>(job, first, count, stream);
         }
     }
 }

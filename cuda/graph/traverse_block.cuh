@@ -61,14 +61,10 @@ void launch_blocks(const TraverseJob& job, std::uint32_t first, std::uint32_t co
                     arguments_of(job, first, count), given);
 }
 
-template <bool alone>
+template <bool alone, bool wide>
 void traverse_by_blocks(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
 {
-    const bool wide = job.shape.traversal.steps > job.shape.traversal.together() || job.shape.helps;
-    with_score_kind(*job.view, [&]<ScoreKind kind>() {
-        wide ? launch_blocks<kind, alone, true>(job, first, count, stream)
-             : launch_blocks<kind, alone, false>(job, first, count, stream);
-    });
+    with_score_kind(*job.view, [&]<ScoreKind kind>() { launch_blocks<kind, alone, wide>(job, first, count, stream); });
 }
 
 }  // namespace pgwarp::cuda::graph

@@ -24,24 +24,53 @@ PGWARP_HOST_DEVICE constexpr Bits bits_of_order(Bits order)
     return order ^ ((order >> top) != 0 ? Bits{1} << top : ~Bits{0});
 }
 
+// The device's own casts: with std::bit_cast the compiler makes other, longer code of a score that may be absent.
+PGWARP_HOST_DEVICE inline std::uint32_t bits_of(float value)
+{
+#ifdef __CUDA_ARCH__
+    return __float_as_uint(value);
+#else
+    return std::bit_cast<std::uint32_t>(value);
+#endif
+}
+
+PGWARP_HOST_DEVICE inline std::uint64_t bits_of(double value)
+{
+#ifdef __CUDA_ARCH__
+    return static_cast<std::uint64_t>(__double_as_longlong(value));
+#else
+    return std::bit_cast<std::uint64_t>(value);
+#endif
+}
+
 PGWARP_HOST_DEVICE inline std::uint32_t order_of(float value)
 {
-    return order_of_bits(std::bit_cast<std::uint32_t>(value));
+    return order_of_bits(bits_of(value));
 }
 
 PGWARP_HOST_DEVICE inline std::uint64_t order_of(double value)
 {
-    return order_of_bits(std::bit_cast<std::uint64_t>(value));
+    return order_of_bits(bits_of(value));
 }
 
 PGWARP_HOST_DEVICE inline float float_of_order(std::uint32_t order)
 {
-    return std::bit_cast<float>(bits_of_order(order));
+    const std::uint32_t bits = bits_of_order(order);
+#ifdef __CUDA_ARCH__
+    return __uint_as_float(bits);
+#else
+    return std::bit_cast<float>(bits);
+#endif
 }
 
 PGWARP_HOST_DEVICE inline double double_of_order(std::uint64_t order)
 {
-    return std::bit_cast<double>(bits_of_order(order));
+    const std::uint64_t bits = bits_of_order(order);
+#ifdef __CUDA_ARCH__
+    return __longlong_as_double(static_cast<long long>(bits));
+#else
+    return std::bit_cast<double>(bits);
+#endif
 }
 
 // The last key stands for infinities and NaN, which are no candidates.
@@ -49,8 +78,9 @@ inline constexpr std::uint32_t no_key = 0xffffffff;
 
 PGWARP_HOST_DEVICE inline std::uint32_t score_key(float score)
 {
-    const auto bits = std::bit_cast<std::uint32_t>(score);
-    return (bits & 0x7f800000U) == 0x7f800000U ? no_key : order_of_bits(bits);
+    const std::uint32_t bits = bits_of(score);
+    if ((bits & 0x7f800000U) == 0x7f800000U) return no_key;
+    return order_of_bits(bits);
 }
 
 }  // namespace pgwarp::cuda

@@ -1,37 +1,25 @@
 #include "methods.h"
 
-#include <vector>
-
 #include "cluster/clustering.h"
-#include "exact/exact.h"
-#include "graph/graph.h"
-#include "ivfadc/ivfadc.h"
 
 namespace pgwarp::cuda
 {
 
-namespace
-{
-
-// Fresh rows beside an index are searched by the exact method, which comes first.
-std::vector<MethodDescriptor> served_methods()
-{
-    std::vector<MethodDescriptor> served{exact::method(), ivfadc::method(), graph::method()};
-    for (MethodDescriptor& one : served) one.exact_parts = served.data();
-    return served;
-}
-
-}  // namespace
-
 const MethodDescriptor* find_method(Method method)
 {
-    static const std::vector<MethodDescriptor> served = served_methods();
-    static const MethodDescriptor clustering = clustering::method();
-    if (method == clustering.method) return &clustering;
-    for (const MethodDescriptor& one : served) {
-        if (one.method == method) return &one;
+    if (method == clustering_method) return clustering_descriptor();
+#define PGWARP_FIND_METHOD(name, number, on_device)          \
+    if constexpr (on_device) {                               \
+        if (method == Method::name) return &name##_method(); \
     }
+    PGWARP_METHODS(PGWARP_FIND_METHOD)
+#undef PGWARP_FIND_METHOD
     return nullptr;
+}
+
+const MethodDescriptor* complete_method()
+{
+    return cuda::find_method(complete_description(ElementType::float32).method);
 }
 
 }  // namespace pgwarp::cuda

@@ -4,10 +4,10 @@
 #include "methods/method.h"
 #include "protocol/clustering.h"
 
-namespace pgwarp::cuda::clustering
+namespace pgwarp::cuda
 {
 
-// Builder of the device; it has no searches.
-MethodDescriptor method();
+// The descriptor for the device module's find_method().
+const MethodDescriptor* clustering_descriptor();
 
-}  // namespace pgwarp::cuda::clustering
+}  // namespace pgwarp::cuda

@@ -20,12 +20,4 @@ std::unique_ptr<Searcher> make_exact_searcher(Context& context, const IndexShape
 // How a searcher made here has answered since it was loaded.
 ExactStatistics exact_statistics(const Searcher& searcher);
 
-namespace exact
-{
-
-// The CPU's builder (it only stores rows) and the searcher above on the device with the most room.
-MethodDescriptor method();
-
-}  // namespace exact
-
 }  // namespace pgwarp::cuda

@@ -72,7 +72,7 @@ void nearest_rows(Context& context, const NearestJob& job, cudaStream_t stream)
         mark_dead(rows.scored, job.left_out, marked.data(), stream);
         penalties = marked.data();
     }
-    Slab slab(context.pool(), rows.scored, step, plan.capacity, plan.sample / maxima_group, false, stream);
+    Slab slab(context.pool(), rows.scored, step, plan.capacity, plan.sample / maxima_group, stream);
     allow_shared_memory(pick_rows);
     const Passes passes{&context, &rows, penalties, job.cancel, stream};
     for (std::uint32_t first = 0; first < rows.rows; first += step) {

@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
+#include "device/answers.h"
 #include "graph/view.h"
-#include "rows/view.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -16,7 +16,7 @@ namespace pgwarp::cuda::graph
 // given, written last. wanted <= most_ef, k <= wanted.
 void rank_found(const GraphView& view, const RankQueries& queries, const std::uint32_t* rows,
                 const std::uint32_t* found, std::uint32_t count, std::uint32_t wanted, std::uint32_t k,
-                const rows::Answers& out, bool chained, cudaStream_t stream);
+                const Answers& out, bool chained, cudaStream_t stream);
 
 // Values of rows [first, first + count) for the first query; values[i].
 void all_values(const GraphView& view, const RankQueries& queries, std::uint32_t first, std::uint32_t count,

@@ -74,7 +74,7 @@ __device__ inline void value_rows(const GraphView& view, const RankQueries& quer
 
 // Each row goes where as many come before it, which 8 lanes count: for few that is less work than sorting them.
 __device__ inline void emit_counted(int kept, const std::uint64_t* values, const std::uint32_t* numbers,
-                                    std::uint32_t query, std::uint32_t k, const rows::Answers& out)
+                                    std::uint32_t query, std::uint32_t k, const Answers& out)
 {
     const auto together = static_cast<int>(blockDim.x / 8);
     for (int base = 0; base < kept; base += together) {
@@ -93,7 +93,7 @@ __device__ inline void emit_counted(int kept, const std::uint64_t* values, const
 }
 
 // The host may wait for this number: all else is there before it.
-__device__ inline void report_found(int kept, std::uint32_t query, const rows::Answers& out)
+__device__ inline void report_found(int kept, std::uint32_t query, const Answers& out)
 {
     __syncthreads();
     if (threadIdx.x != 0) return;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "device/answers.h"
 #include "graph/search_shape.h"
 #include "graph/view.h"
 
@@ -27,7 +28,7 @@ struct TraverseJob {
     // Where shape.ranks: what rank_found() takes of the queries, and its answers [count][k], instead of rows and found.
     RankQueries rank;
     std::uint32_t k = 0;
-    rows::Answers answers{};
+    Answers answers{};
     TraversalCounts* work = nullptr;  // [count], or none: for benchmarks
     bool chained = false;             // launched as chained_launch.cuh says
 };

@@ -32,7 +32,7 @@ struct TraverseArguments {
     std::uint32_t* found;
     RankQueries rank;
     std::uint32_t k;
-    rows::Answers answers;
+    Answers answers;
     TraversalCounts* work;
 };
 

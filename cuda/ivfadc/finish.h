@@ -7,14 +7,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/answers.h"
 #include "ivfadc/scan.h"
 #include "ivfadc/view.h"
 
 namespace pgwarp::cuda::ivfadc
 {
 
-inline constexpr std::uint32_t limited_most = 512;       // most candidates wanted of a limited scan
-inline constexpr std::uint32_t overflowed = 0xffffffff;  // in Answers::found: too many candidates passed the limit
+inline constexpr std::uint32_t limited_most = 512;      // most candidates wanted of a limited scan
+inline constexpr std::uint32_t overflowed = no_answer;  // in Answers::found: too many candidates passed the limit
 
 // Of each query, from the scores of its first slots (those of `first_ranks` lists): the limit that at least `wanted`
 // rows pass, and those rows as first candidates. The largest float where there are fewer. wanted <= limited_most.

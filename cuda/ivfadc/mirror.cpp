@@ -10,7 +10,7 @@
 #include "ivfadc/mirror_kernels.h"
 #include "methods/arrays.h"
 #include "methods/ivfadc/build_arrays.h"
-#include "methods/ivfadc/byte_lists.h"
+#include "methods/rows/byte_lists.h"
 #include "rows/forms.h"
 
 namespace pgwarp::cuda::ivfadc

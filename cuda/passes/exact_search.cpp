@@ -141,7 +141,7 @@ private:
     Slab make_slab(std::uint32_t count, std::uint32_t capacity, std::uint32_t maxima) const
     {
         const std::uint32_t padded = round_up(count, tile_queries);
-        Slab slab(context_.pool(), rows_.scored, padded, capacity, maxima, false, stream_);
+        Slab slab(context_.pool(), rows_.scored, padded, capacity, maxima, stream_);
         slab.take(count, padded);
         return slab;
     }

@@ -11,7 +11,6 @@
 #include <cstdint>
 
 #include "device/wait.h"
-#include "distance/canonical.h"
 
 namespace pgwarp::cuda
 {

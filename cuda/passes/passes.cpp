@@ -76,13 +76,18 @@ Plan make_plan(const Context& context, const ExactRows& rows, std::uint32_t k, s
 }
 
 Slab::Slab(MemoryPool& pool, const ScoredRows& rows, std::uint32_t slots, std::uint32_t capacity, std::uint32_t maxima,
-           bool copies, cudaStream_t stream)
+           cudaStream_t stream)
 {
-    // Laid out twice: to learn the size, and in memory.
-    lay_out(rows, slots, capacity, maxima, copies);
-    memory_ = DeviceArray<std::byte>(pool, bytes_, "exact search workspace", stream);
-    bytes_ = 0;
-    lay_out(rows, slots, capacity, maxima, copies);
+    const auto laid_out = [&](Carver& memory) { lay_out(memory, rows, slots, capacity, maxima, false); };
+    memory_ = DeviceArray<std::byte>(pool, carved_bytes(laid_out), "exact search workspace", stream);
+    Carver memory(memory_.data());
+    laid_out(memory);
+}
+
+Slab::Slab(Carver& memory, const ScoredRows& rows, std::uint32_t slots, std::uint32_t capacity, std::uint32_t maxima,
+           bool copies)
+{
+    lay_out(memory, rows, slots, capacity, maxima, copies);
 }
 
 void Slab::take(std::uint32_t count, std::uint32_t padded)
@@ -103,26 +108,19 @@ Proposals Slab::proposals(const Plan& plan) const
     return made;
 }
 
-template <class T>
-void Slab::place(T*& array, std::size_t count)
+void Slab::lay_out(Carver& memory, const ScoredRows& rows, std::uint32_t slots, std::uint32_t capacity,
+                   std::uint32_t maxima_width, bool copies)
 {
-    array = memory_.data() == nullptr ? nullptr : reinterpret_cast<T*>(memory_.data() + bytes_);
-    bytes_ += round_up<std::size_t>(count * sizeof(T), 256);
-}
-
-void Slab::lay_out(const ScoredRows& rows, std::uint32_t slots, std::uint32_t capacity, std::uint32_t maxima_width,
-                   bool copies)
-{
-    if (rows.halves.size() > 0) place(queries.halves, std::size_t{slots} * rows.padded_dimensions);
-    if (copies) place(queries.copies, std::size_t{slots} * rows.dimensions);
-    place(queries.floats, slots);
-    place(queries.factors, slots);
-    place(queries.bounds, slots);
-    place(queries.usable, slots);
-    place(entries, std::size_t{slots} * capacity);
-    place(counts, 3 * std::size_t{slots});
-    place(thresholds, slots);
-    place(maxima, std::size_t{slots} * maxima_width);
+    if (rows.halves.size() > 0) queries.halves = memory.take<__half>(std::size_t{slots} * rows.padded_dimensions);
+    if (copies) queries.copies = memory.take<float>(std::size_t{slots} * rows.dimensions);
+    queries.floats = memory.take<const float*>(slots);
+    queries.factors = memory.take<float>(slots);
+    queries.bounds = memory.take<QueryBound>(slots);
+    queries.usable = memory.take<std::uint32_t>(slots);
+    entries = memory.take<Proposal>(std::size_t{slots} * capacity);
+    counts = memory.take<std::uint32_t>(3 * std::size_t{slots});
+    thresholds = memory.take<float>(slots);
+    maxima = memory.take<float>(std::size_t{slots} * maxima_width);
 }
 
 void Passes::filter(const Slab& slab, const Proposals& out, PositionRange range) const

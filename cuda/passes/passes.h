@@ -1,13 +1,14 @@
 // The passes over one slab of queries that every exact search is made of: a sample of the positions gives each query a
 // first threshold; ranges of positions, each several times the last, are filtered by it and tighten it; what passed is
 // ranked. For few queries of few rows there is one pass, in which each block proposes the best that it sees. Batches
-// (exact_search.h) and few queries (small_search.h) differ in where memory comes from and in waiting.
+// (exact_search.h) and few queries (exact/small_search.h) differ in where memory comes from and in waiting.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
 
+#include "device/carver.h"
 #include "device/context.h"
 #include "distance/half_rows.h"
 #include "numeric/parallel.h"
@@ -40,14 +41,16 @@ struct Plan {
 // k: at most largest_ranked_k and rows.
 Plan make_plan(const Context& context, const ExactRows& rows, std::uint32_t k, std::uint32_t queries);
 
-// Operands of the passes, carved from one allocation in device memory.
+// Operands of the passes over `slots` queries: for each `capacity` entries and `maxima` maxima.
 class Slab
 {
 public:
-    Slab() = default;
-    // queries.copies stays null unless they are asked for.
+    // In device memory of its own.
     Slab(MemoryPool& pool, const ScoredRows& rows, std::uint32_t slots, std::uint32_t capacity, std::uint32_t maxima,
-         bool copies, cudaStream_t stream);
+         cudaStream_t stream);
+    // In the caller's. copies: room for queries that lie in page-locked memory.
+    Slab(Carver& memory, const ScoredRows& rows, std::uint32_t slots, std::uint32_t capacity, std::uint32_t maxima,
+         bool copies);
 
     // For `count` queries, of which the kernels will look at `padded` slots.
     void take(std::uint32_t count, std::uint32_t padded);
@@ -67,13 +70,10 @@ public:
     float* maxima = nullptr;
 
 private:
-    template <class T>
-    void place(T*& array, std::size_t count);
-    void lay_out(const ScoredRows& rows, std::uint32_t slots, std::uint32_t capacity, std::uint32_t maxima_width,
-                 bool copies);
+    void lay_out(Carver& memory, const ScoredRows& rows, std::uint32_t slots, std::uint32_t capacity,
+                 std::uint32_t maxima_width, bool copies);
 
     DeviceArray<std::byte> memory_;
-    std::size_t bytes_ = 0;
 };
 
 // What all passes of a search have in common.

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "device/answers.h"
 #include "distance/proposals.h"
 
 namespace pgwarp::cuda
@@ -28,7 +29,7 @@ struct ExactAnswer {
 };
 
 // In place of how many were found: what low precision cannot prove.
-inline constexpr std::uint32_t not_proved = ~0U;
+inline constexpr std::uint32_t not_proved = no_answer;
 
 // What could not be proved. A query in `filter` is answered by all rows with scores above its threshold; of those in
 // `scan` there is nothing known.

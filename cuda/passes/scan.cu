@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
 
+#include "device/carver.h"
 #include "device/error.h"
 #include "distance/canonical.cuh"
 
@@ -48,27 +49,19 @@ __global__ void write_first(ScanJob job, const std::uint64_t* keys, const std::u
 struct Workspace {
     std::uint64_t* keys[2];
     std::uint32_t* rows[2];
-    void* sort;
+    std::byte* sort;
     std::size_t sort_bytes;
-    std::size_t bytes;
 };
 
-Workspace lay_out(void* memory, std::uint32_t rows)
+Workspace lay_out(Carver& memory, std::uint32_t rows)
 {
     Workspace workspace{};
-    auto* at = static_cast<std::byte*>(memory);
-    const auto take = [&](std::size_t bytes) {
-        std::byte* taken = at;
-        at += round_up<std::size_t>(bytes, 256);
-        return taken;
-    };
-    for (auto& keys : workspace.keys) keys = reinterpret_cast<std::uint64_t*>(take(std::size_t{rows} * 8));
-    for (auto& ids : workspace.rows) ids = reinterpret_cast<std::uint32_t*>(take(std::size_t{rows} * 4));
+    for (auto& keys : workspace.keys) keys = memory.take<std::uint64_t>(rows);
+    for (auto& ids : workspace.rows) ids = memory.take<std::uint32_t>(rows);
     cub::DoubleBuffer<std::uint64_t> keys(workspace.keys[0], workspace.keys[1]);
     cub::DoubleBuffer<std::uint32_t> ids(workspace.rows[0], workspace.rows[1]);
     check(cub::DeviceRadixSort::SortPairs(nullptr, workspace.sort_bytes, keys, ids, rows), "sizing a sort");
-    workspace.sort = take(workspace.sort_bytes);
-    workspace.bytes = static_cast<std::size_t>(at - static_cast<std::byte*>(memory));
+    workspace.sort = memory.take<std::byte>(workspace.sort_bytes);
     return workspace;
 }
 
@@ -76,13 +69,14 @@ Workspace lay_out(void* memory, std::uint32_t rows)
 
 std::size_t scan_workspace_bytes(std::uint32_t rows)
 {
-    return lay_out(nullptr, rows).bytes;
+    return carved_bytes([rows](Carver& memory) { lay_out(memory, rows); });
 }
 
-void scan_rows(const ScanJob& job, void* memory, cudaStream_t stream)
+void scan_rows(const ScanJob& job, std::byte* memory, cudaStream_t stream)
 {
     constexpr std::uint32_t launch_elements = 1U << 30;
-    Workspace workspace = lay_out(memory, job.rows);
+    Carver carver(memory);
+    Workspace workspace = lay_out(carver, job.rows);
     const std::uint32_t piece = std::max(block_rows, launch_elements / job.dimensions / block_rows * block_rows);
     for (std::uint64_t begin = 0; begin < job.rows; begin += piece) {
         const auto end = static_cast<std::uint32_t>(std::min<std::uint64_t>(job.rows, begin + piece));

@@ -34,6 +34,6 @@ struct ScanJob {
 std::size_t scan_workspace_bytes(std::uint32_t rows);
 
 // Asynchronous. `workspace` holds scan_workspace_bytes(rows).
-void scan_rows(const ScanJob& job, void* workspace, cudaStream_t stream);
+void scan_rows(const ScanJob& job, std::byte* workspace, cudaStream_t stream);
 
 }  // namespace pgwarp::cuda

@@ -205,7 +205,7 @@ void search_tied(Context& context, const ExactRows& rows, const float* queries, 
         const auto fitting = static_cast<std::uint32_t>(std::bit_floor(slab_memory / (slots * entry_bytes)));
         const std::uint32_t positions = std::min(rows.scored.padded_positions, longest_range);
         const std::uint32_t capacity = std::min(fitting, std::bit_ceil(positions));
-        Slab slab(context.pool(), rows.scored, slots, capacity, 0, false, stream);
+        Slab slab(context.pool(), rows.scored, slots, capacity, 0, stream);
         slab.take(count, streamed ? count : tile_queries);
         Nearest nearest(context.pool(), count, capacity, k, stream);
         prepare_queries(rows.scored, queries, numbers.data() + first, 0, slab.queries, stream);

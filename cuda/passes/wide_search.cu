@@ -152,7 +152,7 @@ void search_widely(Context& context, const ExactRows& rows, const WidePlan& plan
         const std::uint32_t width = std::min(step, count - first);
         pace.step(double{1} * width * plan.capacity * rows.dimensions);
         const std::uint32_t padded = round_up(width, tile_queries);
-        Slab slab(context.pool(), rows.scored, padded, plan.capacity, plan.sample / maxima_group, false, stream);
+        Slab slab(context.pool(), rows.scored, padded, plan.capacity, plan.sample / maxima_group, stream);
         slab.take(width, padded);
         DeviceArray<std::uint32_t> row_memory(context.pool(), std::size_t{width} * plan.capacity,
                                               "exact search workspace", stream);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "device/answers.h"
 #include "rows/view.h"
 #include "select/order_bits.h"
 #include "select/shared_sort.cuh"

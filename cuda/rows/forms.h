@@ -33,7 +33,7 @@ void half_terms(const __half* halves, const std::uint32_t* row_at, std::size_t r
 
 // Rows [count][dimensions] as residuals in bytes, each to the centre centre_of[row] of centres [..][dimensions], or all
 // to the first where centre_of is none: codes [count][dimensions] and scales [count], with the bits of encode_bytes()
-// on the CPU (src/methods/ivfadc/byte_lists.h).
+// on the CPU (src/methods/rows/byte_lists.h).
 void encode_byte_rows(const float* rows, std::size_t count, std::uint32_t dimensions, const std::uint32_t* centre_of,
                       const float* centres, std::uint8_t* codes, float* scales, cudaStream_t stream);
 

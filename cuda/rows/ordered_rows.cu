@@ -170,39 +170,31 @@ __global__ __launch_bounds__(sort_threads) void sort_rows(double* values, std::u
 
 }  // namespace
 
-OrderedRows::OrderedRows(MemoryPool& pool, std::uint32_t wanted, cudaStream_t stream)
-    : values(pool, wanted, "continuation", stream),
-      rows(pool, wanted, "continuation", stream),
-      found(pool, 1, "continuation", stream),
-      histograms(pool, passes * bins, "continuation", stream),
-      states(pool, (passes + 1) * sizeof(State), "continuation", stream)
+SelectionSpace take_selection_space(Carver& memory)
 {
+    return {memory.take<std::uint32_t>(passes * bins), memory.take<std::byte>((passes + 1) * sizeof(State))};
 }
 
-void first_after(const PositionValues& positions, const RowCursor& cursor, std::uint32_t wanted, OrderedRows& out,
-                 cudaStream_t stream)
+void first_after(const PositionValues& positions, const RowCursor& cursor, std::uint32_t wanted,
+                 const SelectionSpace& space, const Answers& out, cudaStream_t stream)
 {
-    auto* states = reinterpret_cast<State*>(out.states.data());
-    // The host reads them whole, however many rows there are.
-    check(cudaMemsetAsync(out.values.data(), 0, out.values.bytes(), stream), "clearing rows");
-    check(cudaMemsetAsync(out.rows.data(), 0, out.rows.bytes(), stream), "clearing rows");
-    begin_selection<<<1, 1, 0, stream>>>(wanted, states, out.found.data());
+    auto* states = reinterpret_cast<State*>(space.states);
+    begin_selection<<<1, 1, 0, stream>>>(wanted, states, out.found);
     check_launch("beginning a selection");
     if (positions.positions == 0) return;
-    check(cudaMemsetAsync(out.histograms.data(), 0, out.histograms.bytes(), stream), "clearing histograms");
+    check(cudaMemsetAsync(space.histograms, 0, passes * bins * sizeof(std::uint32_t), stream), "clearing histograms");
     const std::uint32_t of_block = threads * positions_of_thread;
     const std::uint32_t blocks = (positions.positions + of_block - 1) / of_block;
     const Key after{order_of(cursor.value + 0.0), cursor.row};
     for (std::uint32_t pass = 0; pass <= passes; ++pass) {
         const std::uint32_t used = pass == passes ? 1 : blocks;  // the last only works the state out
-        count_digits<<<used, threads, 0, stream>>>(positions, after, pass, states, out.histograms.data());
+        count_digits<<<used, threads, 0, stream>>>(positions, after, pass, states, space.histograms);
         check_launch("counting digits");
     }
-    gather_rows<<<blocks, threads, 0, stream>>>(positions, after, states + passes, out.values.data(), out.rows.data(),
-                                                out.found.data());
+    gather_rows<<<blocks, threads, 0, stream>>>(positions, after, states + passes, out.values, out.rows, out.found);
     check_launch("gathering rows");
     if (wanted > ordered_most) return;
-    sort_rows<<<1, sort_threads, 0, stream>>>(out.values.data(), out.rows.data(), out.found.data());
+    sort_rows<<<1, sort_threads, 0, stream>>>(out.values, out.rows, out.found);
     check_launch("sorting rows");
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "device/carver.h"
 #include "rows/view.h"
 
 namespace pgwarp::cuda::rows
@@ -17,6 +18,14 @@ struct PreparedQueries {
     float* multipliers;
     double* norms;  // may be none
 };
+
+// Room for `count` queries.
+inline PreparedQueries take_prepared_queries(Carver& memory, std::size_t count, std::size_t dimensions, bool norms)
+{
+    const std::size_t stride = half_stride(static_cast<std::uint32_t>(dimensions));
+    return {memory.take<float>(count * dimensions), memory.take<__half>(count * stride), memory.take<float>(count),
+            norms ? memory.take<double>(count) : nullptr};
+}
 
 // How a query comes into the space of rows: as it is, relative to a mean and scaled, or rotated.
 struct QuerySpace {

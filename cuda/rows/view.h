@@ -1,4 +1,4 @@
-// What kernels see of resident rows, of prepared queries and of answers: plain pointers to device memory.
+// What kernels see of resident rows and of prepared queries: plain pointers to device memory.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -76,18 +76,6 @@ struct QueryView {
     const __half* halves = nullptr;      // [count][stride]: moved times a power of two of its own
     const float* multipliers = nullptr;  // [count]
     const double* norms = nullptr;       // [count], canonical
-};
-
-// Answers [count][k], on the device or in page-locked memory.
-struct Answers {
-    double* values;
-    std::uint32_t* rows;
-    std::uint32_t* found;  // [count]: candidates before the cut to k
-
-    Answers from(std::size_t first, std::uint32_t k) const
-    {
-        return {values + first * k, rows + first * k, found + first};
-    }
 };
 
 // Batches so small that the kernels of a search are worth chaining (chained_launch.cuh): measured on an H200.

@@ -14,8 +14,8 @@
 #include "host_group.h"
 #include "methods/arrays.h"
 #include "methods/graph/graph.h"
-#include "methods/ivfadc/byte_lists.h"
 #include "methods/ivfadc/ivfadc.h"
+#include "methods/rows/byte_lists.h"
 
 namespace pgwarp::test
 {

@@ -6,10 +6,11 @@
 
 #include "device/context.h"
 #include "device/error.h"
-#include "index_fixture.h"
 #include "ivfadc/ivfadc.h"
 #include "ivfadc/layout.h"
-#include "methods/ivfadc/byte_lists.h"
+#include "ivfadc/mirror_kernels.h"
+#include "methods/rows/byte_lists.h"
+#include "methods_fixture.h"
 #include "rows/forms.h"
 #include "shared_context.h"
 

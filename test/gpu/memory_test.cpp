@@ -6,7 +6,6 @@
 #include "device/context.h"
 #include "device/error.h"
 #include "engine_fixture.h"
-#include "exact/exact.h"
 #include "ivfadc/builder.h"
 #include "ivfadc/ivfadc.h"
 #include "methods.h"

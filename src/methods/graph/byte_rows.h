@@ -1,5 +1,5 @@
 // The rows as bytes, along which a search on the CPU goes: a quarter of what floats read, and sums of products many at
-// an instruction. Differences to the mean row, each row with a scale of its own, as in ivfadc's lists; sums are exact
+// an instruction. Differences to the mean row, each row with a scale of its own; sums are exact
 // integers, so that every instruction set goes the same way.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 #include "methods/graph/byte_choice.h"
 #include "methods/graph/edges.h"
-#include "methods/ivfadc/byte_lists.h"
+#include "methods/rows/byte_lists.h"
 #include "numeric/metric.h"
 #include "numeric/parallel.h"
 
@@ -54,7 +54,7 @@ private:
     std::size_t dimensions_ = 0;
     std::size_t stride_ = 0;
     std::vector<float> mean_;
-    HugeBytes codes_;                  // [rows][stride]
+    BulkVector<std::uint8_t> codes_;   // [rows][stride]
     std::vector<ByteRowTerms> terms_;  // [rows]
     ByteLists seeds_;                  // one list
 };

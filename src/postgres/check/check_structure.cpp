@@ -1,6 +1,6 @@
 #include "postgres/am/methods.h"
 #include "postgres/check/check.h"
-#include "postgres/check/graph_structure.h"
+#include "postgres/check/link_structure.h"
 #include "postgres/merge/merge_run.h"
 #include "postgres/storage/array_stream.h"
 #include "postgres/storage/delta_pages.h"
@@ -16,7 +16,7 @@ namespace
 void check_shapes(const IndexCheck& check)
 {
     const Directory& directory = *check.directory;
-    const AccessMethod& method = access_method_of(check.index);
+    const MethodDescription& method = access_method_of(check.index);
     if (check.meta.shape.method != method.method) {
         report_corruption(check.index, metapage_block, "the index is one of another access method");
     }
@@ -94,13 +94,13 @@ bool check_included(const IndexCheck& check)
     return same;
 }
 
-// The links of a graph lead to rows, and to every live one.
+// Links between rows lead to rows, and to every live one.
 bool check_links(const IndexCheck& check)
 {
-    GraphFault fault;
+    LinkFault fault;
     const uint64* dead = read_row_tombstones(check.index, *check.directory);
     if (dead == nullptr) return false;
-    if (find_graph_fault(check.index, *check.directory, dead, &fault) == ReadResult::recycled) return false;
+    if (find_link_fault(check.index, *check.directory, dead, &fault) == ReadResult::recycled) return false;
     if (fault.what != nullptr) report_corruption(check.index, fault.block, fault.what);
     return true;
 }

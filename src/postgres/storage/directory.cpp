@@ -3,7 +3,6 @@
 #include "postgres/storage/directory.h"
 
 #include "postgres/storage/checksum.h"
-#include "postgres/storage/included_tuple.h"
 
 extern "C" {
 #include "lib/stringinfo.h"

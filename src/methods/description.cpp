@@ -76,7 +76,9 @@ const char* array_name(const MethodDescription& method, ArrayRole role)
 
 bool is_row_array(const MethodDescription& method, const char* name)
 {
-    if (std::strcmp(name, array_tid_block) == 0 || std::strcmp(name, array_tid_offset) == 0) return true;
+    for (const char* own : {array_tid_block, array_tid_offset, array_attributes}) {
+        if (std::strcmp(name, own) == 0) return true;
+    }
     return std::any_of(method.arrays.begin(), method.arrays.end(), [name](const ArrayDescription& array) {
         return array.of_rows && std::strcmp(array.name, name) == 0;
     });

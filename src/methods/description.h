@@ -61,6 +61,9 @@ enum class ArrayRole {
     links,         // u32 [rows][degree]: numbers of linked rows, then no_link
     link_changes,  // u32 [changes][3]: {row, place, link}, what became of links since those were written
     link_seeds,    // u32 [seeds][1]: rows from which all others are reached
+    list_offsets,  // u64 [rows + 1][1]: where the words of each row begin; a merge goes on where they end
+    list_words,    // u32 [words][1]: of rows that are lists, one row's after the other's
+    list_weights,  // f32 [words][1]: of those words
 };
 inline constexpr std::uint32_t no_list = 0xffffffff;
 inline constexpr std::uint32_t no_link = 0xffffffff;
@@ -136,7 +139,7 @@ const MethodDescription* complete_description(ElementType element);
 bool takes_elements(const MethodDescription& method, ElementType element);
 // Null where the method has no array of the role.
 const char* array_name(const MethodDescription& method, ArrayRole role);
-// Whether an array has a row for each row of the index: the rows' addresses, or one of the method's.
+// Whether an array has a row for each row of the index: the rows' addresses or attributes, or one of the method's.
 bool is_row_array(const MethodDescription& method, const char* name);
 // The parameter of a search that is the effort itself; null where the method has none.
 const char* effort_parameter(const MethodDescription& method);

@@ -39,17 +39,14 @@ void send_sampled_row(void* state, const DeltaEntry& entry, const float* vector)
     const uint64 place = sample->seen++;
     if (place != sampled_row(place / sample->stride, sample->stride) || sample->taken == sample_rows) return;
     ++sample->taken;
-    memcpy(next_row(sample->sink), vector, sizeof(float) * sample->dimensions);
-    ItemPointerData tid;
-    ItemPointerSet(&tid, entry.block, entry.offset);
-    add_row(sample->sink, &tid);
+    add_row(sample->sink, {entry.block, entry.offset, 0}, dense_rows(vector, 1, sample->dimensions));
 }
 
 void send_new_rows(MergeRun* merge)
 {
     const uint32 dimensions = merge->meta.shape.dimensions;
     DeltaSample sample = {Max(uint64{1}, merge->new_rows() / sample_rows), 0, 0, dimensions,
-                          open_row_sink(merge->build.token, dimensions)};
+                          open_row_sink(merge->build.token, merge->build.shape)};
     visit_delta(merge, true, send_sampled_row, &sample);
     close_row_sink(sample.sink);
 }

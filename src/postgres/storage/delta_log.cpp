@@ -206,14 +206,15 @@ void create_delta_log(Relation index, ForkNumber fork, uint64 segment_id, LogSta
     start->values = {head.values.tail, 0};
 }
 
-DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const char* value, uint32 bytes)
+DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const DeltaValue& value)
 {
     DeltaEntry entry;
     memset(&entry, 0, sizeof(entry));
     entry.block = ItemPointerGetBlockNumber(tid);
     entry.offset = ItemPointerGetOffsetNumber(tid);
-    entry.length = bytes;
-    entry.value_crc = bytes_crc(value, bytes);
+    entry.length = value.bytes;
+    entry.value_crc = bytes_crc(value.value, value.bytes);
+    if (is_list(meta.shape.element)) entry.row_bytes = value.row_bytes;
 
     OpenLog log;
     log.index = index;
@@ -227,9 +228,9 @@ DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, c
 
     entry.value_position = log.head.value_end;
     entry.crc = entry_crc(entry);
-    const uint32 leading = write_leading_value(&log, value, entry.length);
+    const uint32 leading = write_leading_value(&log, value.value, entry.length);
     const uint64 ordinal = log.head.entry_end;
-    write_entry(&log, entry, value + leading, entry.length - leading);
+    write_entry(&log, entry, value.value + leading, entry.length - leading);
     UnlockReleaseBuffer(log.head_buffer);
     return {number, ordinal};
 }

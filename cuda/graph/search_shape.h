@@ -123,6 +123,8 @@ struct SearchShape {
         return helps ? std::max(best, traversal.steps * traversal.degree) : best;
     }
     SharedLayout layout() const { return shared_layout(traversal, visited_bits, query_bytes, gathered()); }
+    // Turns of more rows than are expanded together, or other blocks that help.
+    bool wide() const { return traversal.steps > traversal.together() || helps; }
     // The default way of SONG's choices: a table of hashes, all that is scored is remembered.
     bool plain() const { return visited == VisitedKind::hash && !traversal.selected && !traversal.deletes; }
 };

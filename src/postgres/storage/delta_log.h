@@ -11,7 +11,7 @@ namespace pgwarp
 struct DeltaEntry {
     uint32 block;
     uint16 offset;
-    uint16 flags;           // delta_dead
+    uint16 flags;           // delta_dead, delta_null
     uint64 value_position;  // byte position in the value stream
     uint32 length;          // bytes of the value
     uint32 value_crc;       // crc32c of the value's bytes
@@ -20,6 +20,7 @@ struct DeltaEntry {
 };
 static_assert(sizeof(DeltaEntry) == 32);
 inline constexpr uint16 delta_dead = 1;
+inline constexpr uint16 delta_null = 2;  // of an unplaced row: the value is NULL
 
 // The segment id of a log's pages.
 uint64 log_segment_id(const MetaPage& meta, uint32 log);
@@ -36,8 +37,13 @@ struct DeltaPlace {
 // tuple, if the index has included columns. WAL-logged when the relation needs it. Returns where it is.
 DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const char* value, uint32 bytes);
 
-// The ends (ordinals) of all logs, to be read after the snapshot was taken.
+// Appends an unplaced row (unplaced.h) to the log of these, without a value.
+void append_unplaced(Relation index, const MetaPage& meta, ItemPointer tid, bool is_null);
+
+// The ends (ordinals) of the logs of placed rows, to be read after the snapshot was taken.
 void read_delta_ends(Relation index, const MetaPage& meta, uint64 ends[delta_log_count]);
+// The end of the log of unplaced rows; 0 in an index without.
+uint64 read_unplaced_end(Relation index, const MetaPage& meta);
 
 // Moves the pages that the logs are writing to free ones before them, so that the relation can end earlier. For a merge
 // that switches to another generation next; readers of this one may go on with the old pages until they are free.

@@ -21,10 +21,22 @@ struct StoredArray {
     uint32* chunk_crc;
 };
 
-struct Directory {
+// Rows whose arrays lie in pages of one identity.
+struct Segment {
     uint64 generation;  // of the metapage that named it
     uint64 segment_id;
     uint64 rows;
+    StoredArray
+        tombstones;  // u64 [ceil(rows / 64)][1], PageKind::tombstones, a crc in each page (bits change in place)
+};
+
+// See unplaced.h; without rows in an index of format 1.
+struct UnplacedSegment : Segment {
+    StoredArray keys;  // absent without rows
+};
+
+// The rows that the engine knows are the directory's own segment.
+struct Directory : Segment {
     ParameterList options;
     Calibration calibration;
     uint32 array_count;
@@ -33,8 +45,7 @@ struct Directory {
     StoredArray* arrays;   // the engine's, in load order
     StoredArray included;  // see included_tuple.h; without rows where there are no included columns
     StoredArray included_at;
-    StoredArray
-        tombstones;  // u64 [ceil(rows / 64)][1], PageKind::tombstones, a crc in each page (bits change in place)
+    UnplacedSegment unplaced;
 };
 
 // Reads, checks (crc, bounds; kinds and lengths of arrays are the method's to check) and returns the directory,

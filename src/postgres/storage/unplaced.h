@@ -1,0 +1,53 @@
+// Unplaced rows: those without a place in the order of distances, NULLs and rows whose distance is not a number (zero
+// vectors under cosine). The engine knows nothing of them. The index keeps their addresses in a segment and a delta log
+// of their own, and a scan offers them when it has offered all other rows.
+#pragma once
+
+#include "postgres/storage/directory.h"
+
+extern "C" {
+#include "utils/tuplesort.h"
+}
+
+namespace pgwarp
+{
+
+// The same for every query. Stored on disk: never renumber. In the order in which PostgreSQL sorts distances.
+enum class UnplacedKind : uint8 { not_a_number = 0, null = 1 };
+
+struct UnplacedRow {
+    Tid tid;
+    UnplacedKind kind;
+};
+
+// A row of the segment's array: offset, block and kind, from the lowest bit up. The keys ascend: by kind, then by heap
+// address.
+inline constexpr char array_unplaced[] = "unplaced";  // u64 [rows][1]
+uint64 unplaced_key(const UnplacedRow& row);
+UnplacedRow unplaced_row(uint64 key);
+
+// Puts unplaced rows in order, in `memory_kb` of memory and temporary files. Lives in the memory context in which it
+// was begun. `coordinate`: null for one process alone (see tuplesort.h).
+struct UnplacedSort;
+UnplacedSort* begin_unplaced_sort(int memory_kb, SortCoordinate coordinate);
+void add_unplaced(UnplacedSort* sort, const UnplacedRow& row);
+// Rows that were added by this process.
+uint64 count_unplaced(const UnplacedSort* sort);
+// Sorts. A worker's rows are then the leader's, whose own sort takes them over.
+void perform_unplaced_sort(UnplacedSort* sort);
+// The next row in order; false at the end.
+bool next_unplaced(UnplacedSort* sort, UnplacedRow* row);
+void end_unplaced_sort(UnplacedSort* sort);
+
+// Sorts the rows added and writes them as a segment, all alive, of the directory's generation.
+void write_unplaced(PageSource* pages, UnplacedSort* sort, Directory* directory);
+
+using UnplacedVisit = void (*)(void* state, const UnplacedRow& row);
+// Visits the live rows: those of the segment in order, then those of the log up to the entry `end`.
+ReadResult visit_unplaced(Relation index, const MetaPage& meta, const Directory& directory, uint64 end,
+                          UnplacedVisit visit, void* state);
+
+// Reads keys [first, first + count) of the segment; whole chunks are checked.
+ReadResult read_unplaced_keys(Relation index, const UnplacedSegment& segment, uint64 first, uint64 count, uint64* keys);
+
+}  // namespace pgwarp

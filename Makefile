@@ -4,7 +4,8 @@ MODULE_big = pgwarp
 DATA = $(wildcard src/sql/pgwarp--*.sql)
 
 CXX_SOURCES = $(wildcard src/postgres/*.cpp src/postgres/*/*.cpp src/protocol/*.cpp) \
-	src/numeric/bits.cpp src/numeric/canonical.cpp src/numeric/hadamard.cpp
+	src/methods/description.cpp $(wildcard src/methods/*/description.cpp) \
+	src/numeric/bits.cpp src/numeric/canonical.cpp
 OBJS = $(CXX_SOURCES:.cpp=.o)
 
 REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
@@ -15,13 +16,13 @@ PROVE_TESTS ?= test/tap/*.pl
 ENGINE_BUILD ?= build/engine
 ENGINE_CMAKE_FLAGS ?=
 
-# A build for tests has fault points: one file depends on it.
+# A build for tests has fault points: two files depend on it.
 FAULTS := $(findstring -DPGWARP_FAULTS,$(filter -DPGWARP_FAULTS=ON,$(ENGINE_CMAKE_FLAGS)))
 $(shell mkdir -p .deps && echo '$(FAULTS)' | cmp -s - .deps/faults || echo '$(FAULTS)' >.deps/faults)
 
 PG_CPPFLAGS = -I$(srcdir)/src $(FAULTS)
 PG_CXXFLAGS = -std=c++20 -O3 -Wall -Wextra -Werror -Wno-register -Wno-volatile -Wno-unused-parameter -Wno-missing-field-initializers \
-	-fno-exceptions -ffp-contract=off -fvisibility=hidden -fvisibility-inlines-hidden
+	-fno-exceptions -ffp-contract=off -fvisibility=hidden -fvisibility-inlines-hidden $(EXTRA_CXXFLAGS)
 # PostgreSQL loads libraries into one namespace, and another one may export what this one does (pgvector has vector_out):
 # a library that was loaded first must not be called in place of this one's own functions.
 SHLIB_LINK += -Wl,-Bsymbolic -lhwy -lstdc++ -lm
@@ -40,7 +41,7 @@ $(OBJS): .deps/server
 	@mkdir -p $(dir .deps/$@)
 	$(COMPILE.cc) -MMD -MP -MF .deps/$@.d -o $@ $<
 -include $(OBJS:%=.deps/%.d)
-src/postgres/storage/fault_point.o: .deps/faults
+src/postgres/storage/fault_point.o src/postgres/client/message_fault.o: .deps/faults
 # Flags are in this file.
 $(OBJS): Makefile
 

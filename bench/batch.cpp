@@ -25,7 +25,7 @@ bool wants(const Options& options, const char* part)
 
 bool wants_whole_table(const Options& options)
 {
-    for (const char* part : {"join", "filter", "search", "clients", "graph"}) {
+    for (const char* part : {"join", "filter", "search", "clients", "knn_graph"}) {
         if (wants(options, part)) return true;
     }
     return false;
@@ -105,7 +105,7 @@ void add_works(const Options& options, const Dataset& data, const Method& method
         for (const int clients : options.clients) {
             if (wants(options, "clients")) works.push_back(client_work(options, data, *point, clients));
         }
-        if (wants(options, "graph") && ours) works.push_back(graph_work(options, data, *point));
+        if (wants(options, "knn_graph") && ours) works.push_back(graph_work(options, data, *point));
     }
     if (!wants(options, "filter")) return;
     const Method some = filtered(method);

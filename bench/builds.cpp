@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "described.h"
 #include "process_memory.h"
 
 namespace pgwarp::bench
@@ -21,7 +22,7 @@ double seconds_since(std::chrono::steady_clock::time_point start)
 int empty_engine(Database& database)
 {
     database.run("CREATE TEMP TABLE small AS SELECT '[1]'::vector(1) AS v");
-    database.run("CREATE INDEX ON small USING exact (v)");
+    database.run(std::string("CREATE INDEX ON small USING ") + complete_method().name + " (v)");
     database.run("DROP TABLE small");
     database.run("SELECT pgwarp_release(index) FROM pgwarp_status WHERE index IS NOT NULL");
     return std::stoi(database.value("SELECT DISTINCT engine_pid FROM pgwarp_status"));

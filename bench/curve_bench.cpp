@@ -1,7 +1,7 @@
 // Recall against queries a second of several indexes of the same rows, all points in turn, as CSV (see docs/graph.md).
 //
 //   curve_bench --name sift --base base.u8 --query query.bvecs --rows 100000 --turned --csv out.csv
-//               --index graph --index graph,vectors=2,bits=64 --index ivfadc --ef 16 32 64 --k 1 10 100
+//               --index METHOD --index METHOD,NAME=NUMBER --ef 16 32 64 --k 1 10 100
 //
 // Rows of the CSV, by kind:
 //   build       milliseconds of a build (host_ms), calibration included
@@ -23,8 +23,9 @@
 #include <sstream>
 
 #include "curve_data.h"
-#include "methods/calibrate.h"
+#include "described.h"
 #include "methods/method.h"
+#include "methods/recall/searches.h"
 #include "metric_names.h"
 #include "protocol/calibration.h"
 
@@ -43,7 +44,7 @@ struct Options {
     CurveSource source;
     std::string name = "generated";
     std::string metric = "l2";
-    std::vector<std::string> indexes{"graph"};
+    std::vector<std::string> indexes{linking_method().name};
     std::vector<std::int64_t> efs;
     std::vector<std::uint32_t> ks{10};
     std::vector<std::size_t> batches;
@@ -60,15 +61,15 @@ double milliseconds_since(Clock::time_point start)
 }
 
 struct Index {
-    std::string label;  // graph full, ivfadc
-    Method method = Method::graph;
+    std::string label;  // the method, and what it keeps of rows
+    const MethodDescription* method = nullptr;
     ParameterList options;
     Calibration calibration{};
     std::unique_ptr<Searcher> searcher;
     double build_ms = 0;
 };
 
-// "graph,vectors=2,bits=64"
+// "METHOD,NAME=NUMBER,..."
 Index named(const std::string& text)
 {
     Index index;
@@ -76,7 +77,7 @@ Index named(const std::string& text)
     std::string item;
     std::getline(stream, item, ',');
     index.label = item;
-    index.method = item == "ivfadc" ? Method::ivfadc : item == "exact" ? Method::exact : Method::graph;
+    index.method = &method_named(item);
     while (std::getline(stream, item, ',')) {
         const std::size_t equals = item.find('=');
         if (equals == std::string::npos) throw std::runtime_error("an option is name=number: " + item);
@@ -93,18 +94,18 @@ void build(const CurveData& data, Metric metric, Index& index, ThreadPool& pool)
     rows.append(tids, data.base);
     rows.sort_by_tid(&pool);
     IndexShape shape{};
-    shape.method = index.method;
+    shape.method = index.method->method;
     shape.element = ElementType::float32;
     shape.metric = static_cast<std::uint8_t>(metric);
     shape.dimensions = static_cast<std::uint32_t>(data.dimensions);
-    const MethodDescriptor* method = find_method(index.method);
+    const MethodDescriptor* method = find_method(index.method->method);
     const auto builder = method->make_builder(shape, index.options);
     const auto start = Clock::now();
     builder->run(rows, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
     index.build_ms = milliseconds_since(start);
     index.calibration = builder->calibration();
     index.options = builder->effective_options();
-    if (index.method == Method::graph) {
+    if (index.method->links_rows) {
         const std::int64_t vectors = index.options.get("vectors", 0);
         index.label += vectors == 0   ? " full"
                        : vectors == 1 ? " half"
@@ -170,12 +171,12 @@ void measure(const CurveData& data, const Neighbours& truth, Metric metric, Poin
     point.recall = recall / static_cast<double>(point.queries);
 }
 
-// Where a curve is measured: a graph's at the ef given, but those that mean the same, as no fewer rows are kept than
-// asked for; others' along their calibration.
+// Where a curve is measured: that of linked rows at the ef given, but those that mean the same, as no fewer rows are
+// kept than asked for; others' along their calibration.
 std::vector<std::int64_t> efforts_of(const Index& index, const Options& options, std::uint32_t k)
 {
-    if (index.method == Method::exact) return {0};
-    if (index.method == Method::graph) {
+    if (index.method->complete) return {0};
+    if (index.method->links_rows) {
         const std::int64_t least = width_of(*index.searcher, options.source.metric, k);
         std::vector<std::int64_t> efs{least};
         std::copy_if(options.efs.begin(), options.efs.end(), std::back_inserter(efs),
@@ -304,7 +305,7 @@ int main(int argc, char** argv)
     app.add_flag("--turned", options.source.turned, "turn rows and queries by a fixed orthogonal matrix");
     app.add_option("--metric", options.metric, "l2, ip, cosine or l1");
     app.add_option("--index", options.indexes, "METHOD[,OPTION=NUMBER...], several");
-    app.add_option("--ef", options.efs, "ef_search that graphs are measured at");
+    app.add_option("--ef", options.efs, "rows kept (ef_search) that methods which link rows are measured at");
     app.add_option("--k", options.ks, "neighbours asked for");
     app.add_option("--batch", options.batches,
                    "batch sizes that the first index is measured at besides, at the first k");

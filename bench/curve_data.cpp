@@ -4,10 +4,11 @@
 #include <random>
 #include <stdexcept>
 
+#include "described.h"
 #include "generated.h"
 #include "gpu/bench_data.h"
 #include "matrix.h"
-#include "methods/ivfadc/ivfadc.h"
+#include "methods/method.h"
 #include "numeric/distance.h"
 
 namespace pgwarp::bench
@@ -101,13 +102,14 @@ std::vector<std::vector<std::uint32_t>> nearest_of_all(const CurveData& data, Me
                                                        ThreadPool& pool)
 {
     IndexShape shape{};
-    shape.method = Method::exact;
+    shape.method = complete_method().method;
     shape.element = ElementType::float32;
     shape.metric = static_cast<std::uint8_t>(metric);
     shape.dimensions = static_cast<std::uint32_t>(data.dimensions);
-    const std::vector<ArrayShape> arrays{make_array_shape(array_vectors, ArrayType::f32, data.rows(), data.dimensions)};
-    const auto searcher = find_method(Method::exact)->make_searcher(shape, {}, arrays);
-    searcher->write(array_vectors, 0, std::as_bytes(std::span(data.base)));
+    const char* vectors = array_name(complete_method(), ArrayRole::vectors);
+    const std::vector<ArrayShape> arrays{make_array_shape(vectors, ArrayType::f32, data.rows(), data.dimensions)};
+    const auto searcher = find_method(shape.method)->make_searcher(shape, {}, arrays);
+    searcher->write(vectors, 0, std::as_bytes(std::span(data.base)));
     searcher->finish_load(pool);
     SearchBatch batch;
     batch.queries = data.queries;

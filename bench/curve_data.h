@@ -36,7 +36,7 @@ struct CurveData {
 // drawn like rows. embedding: see generated.h.
 CurveData load_curve_data(const CurveSource& source, ThreadPool& pool);
 
-// Row numbers of the k nearest of each query, by the method exact.
+// Row numbers of the k nearest of each query, by the complete method.
 std::vector<std::vector<std::uint32_t>> nearest_of_all(const CurveData& data, Metric metric, std::uint32_t k,
                                                        ThreadPool& pool);
 

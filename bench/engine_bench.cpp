@@ -1,6 +1,6 @@
 // Measures the methods without a database: build seconds by phase, recall, microseconds a query, memory.
 //
-//   engine_bench --base base.bvecs --query query.bvecs --rows 100000 --method ivfadc
+//   engine_bench --base base.bvecs --query query.bvecs --rows 100000 --method METHOD
 //   engine_bench --base base.bvecs --query query.bvecs --rows 100000 --delta 0 1 5 10 25
 //
 // The second form measures searches beside rows inserted since the build, compared one by one and in parts.
@@ -18,9 +18,10 @@
 #include <string>
 #include <vector>
 
+#include "described.h"
 #include "engine_delta.h"
-#include "methods/calibrate.h"
 #include "methods/method.h"
+#include "methods/recall/searches.h"
 #include "metric_names.h"
 #include "numeric/distance.h"
 #include "numeric/top_k.h"
@@ -176,7 +177,7 @@ private:
 struct Options {
     std::vector<std::string> base;
     std::string query;
-    std::string method = "ivfadc";
+    std::string method = bench::approximate_method().name;
     std::string metric = "l2";
     std::size_t dimensions = 128;
     std::size_t rows = 100000;
@@ -193,15 +194,6 @@ struct Options {
     double recall = 0.95;
 };
 
-Method method_named(const std::string& name)
-{
-    for (const Method method : {Method::exact, Method::ivfadc, Method::graph}) {
-        const MethodDescriptor* descriptor = find_method(method);
-        if (descriptor != nullptr && name == descriptor->name) return method;
-    }
-    throw std::runtime_error("unknown method " + name);
-}
-
 // Median microseconds and recall of one setting.
 void measure(const Searcher& searcher, const Options& options, const Vectors& queries, const Neighbours& truth,
              std::int64_t effort, std::int64_t probes, float promised)
@@ -210,7 +202,7 @@ void measure(const Searcher& searcher, const Options& options, const Vectors& qu
     SearchBatch batch;
     batch.k = options.k;
     batch.effort = effort;
-    if (probes > 0) batch.settings.set(options.method == "graph" ? "ef_search" : "probes", probes);
+    if (probes > 0) batch.settings.set(effort_parameter(bench::method_named(options.method)), probes);
     if (options.refine_factor > 0) batch.settings.set("refine_factor", options.refine_factor);
     std::vector<double> times;
     std::vector<std::vector<RowResult>> results;
@@ -316,7 +308,7 @@ void run(const Options& options)
     if (metric == Metric::cosine) normalise(queries);
     IndexShape shape{};
     ParameterList parameters;
-    shape.method = method_named(options.method);
+    shape.method = bench::method_named(options.method).method;
     shape.element = ElementType::float32;
     shape.metric = static_cast<std::uint8_t>(metric);
     shape.dimensions = static_cast<std::uint32_t>(queries.dimensions);
@@ -369,7 +361,7 @@ int main(int argc, char** argv)
     app.add_option("--base", options.base, "rows: .fvecs, .bvecs or .u8, several files one after the other")
         ->required();
     app.add_option("--query", options.query, "queries: .fvecs, .bvecs or .u8")->required();
-    app.add_option("--method", options.method, "exact, ivfadc or graph");
+    app.add_option("--method", options.method, "an access method");
     app.add_option("--metric", options.metric, "l2, ip, cosine or l1");
     app.add_option("--dimensions", options.dimensions, "dimensions of .u8 files");
     app.add_option("--rows", options.rows, "rows taken of the base");
@@ -378,7 +370,7 @@ int main(int argc, char** argv)
     app.add_option("--search-threads", options.search_threads, "threads of a search of one query, 0 = cores");
     app.add_option("--k", options.k, "neighbours asked for");
     app.add_option("--option", options.options, "build options, NAME=NUMBER");
-    app.add_option("--probes", options.probes, "lists probed, or rows kept by a graph (ef_search), also measured");
+    app.add_option("--probes", options.probes, "efforts (lists probed, rows kept) that are also measured");
     app.add_option("--refine-factor", options.refine_factor, "0 = chosen");
     app.add_option("--batch", options.batch, "queries a call");
     app.add_option("--delta", options.delta, "percent of the rows inserted since the build, several");

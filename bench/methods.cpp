@@ -4,19 +4,45 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "methods/description.h"
+
 namespace pgwarp::bench
 {
 
 namespace
 {
 
-// The settings of re-rank that ivfadc is tried with.
-std::vector<Settings> refine_variants()
+// A setting beside the effort that a method of pgwarp is tried with, if it has one, or none.
+std::vector<Settings> variants_of(const MethodDescription& method)
 {
-    std::vector<Settings> variants;
-    for (const char* factor : {"2", "3", "4", "6", "8", "12", "16", "32"})
-        variants.push_back({{"pgwarp.refine_factor", factor}});
-    return variants;
+    for (const SettingDescription& setting : method.settings) {
+        if (!setting.overrides_calibration || setting.is_effort) continue;
+        std::vector<Settings> variants;
+        for (const char* value : {"2", "3", "4", "6", "8", "12", "16", "32"})
+            variants.push_back({{std::string("pgwarp.") + setting.value.name, value}});
+        return variants;
+    }
+    return {{}};
+}
+
+// The usual form of a method of pgwarp, and its others.
+void add_forms(const MethodDescription& description, std::size_t rows, std::vector<Method>& methods)
+{
+    const auto square_root = static_cast<std::size_t>(std::sqrt(static_cast<double>(rows)));
+    Method method = {description.name, Server::pgwarp, description.name, "", {}, variants_of(description), "", ""};
+    for (const SettingDescription& setting : description.settings) {
+        if (!setting.is_effort) continue;
+        const std::size_t most = std::max<std::size_t>(4096, 4 * square_root);
+        method.knob = {{std::string("pgwarp.") + setting.value.name, 1, static_cast<int>(most)}};
+    }
+    if (!description.complete) method.recall_setting = "pgwarp.recall";
+    methods.push_back(method);
+    method.variants = {{}};
+    for (const MethodForm& form : description.forms) {
+        method.name = std::string(description.name) + "-" + form.suffix;
+        method.options = form.options;
+        methods.push_back(method);
+    }
 }
 
 std::string ivfflat_options(std::size_t lists)
@@ -32,20 +58,9 @@ std::vector<Method> all_methods(std::size_t rows, std::size_t k)
     const std::size_t recommended = std::max<std::size_t>(1, rows <= 1000000 ? rows / 1000 : square_root);
     const Knob ef_search = {"hnsw.ef_search", static_cast<int>(k), 1000};
     const auto probes = [](std::size_t lists) { return Knob{"ivfflat.probes", 1, static_cast<int>(lists)}; };
-    const Knob ivfadc_probes = {"pgwarp.ivfadc_probes", 1,
-                                static_cast<int>(std::max<std::size_t>(64, 4 * square_root))};
-    const Knob graph_ef_search = {"pgwarp.graph_ef_search", static_cast<int>(k), 4096};
-    return {
-        {"seqscan", Server::pgwarp, "", "", {}, {{}}, "", ""},
-        {"exact", Server::pgwarp, "exact", "", {}, {{}}, "", ""},
-        {"exact-half", Server::pgwarp, "exact", "vectors = half", {}, {{}}, "", ""},
-        {"ivfadc", Server::pgwarp, "ivfadc", "", {ivfadc_probes}, refine_variants(), "pgwarp.recall", ""},
-        {"ivfadc-half", Server::pgwarp, "ivfadc", "codes = half", {ivfadc_probes}, {{}}, "pgwarp.recall", ""},
-        {"ivfadc-int8", Server::pgwarp, "ivfadc", "codes = int8", {ivfadc_probes}, {{}}, "pgwarp.recall", ""},
-        {"graph", Server::pgwarp, "graph", "", {graph_ef_search}, {{}}, "pgwarp.recall", ""},
-        {"graph-degree64", Server::pgwarp, "graph", "degree = 64", {graph_ef_search}, {{}}, "pgwarp.recall", ""},
-        {"graph-half", Server::pgwarp, "graph", "vectors = half", {graph_ef_search}, {{}}, "pgwarp.recall", ""},
-        {"graph-bits", Server::pgwarp, "graph", "vectors = bits", {graph_ef_search}, {{}}, "pgwarp.recall", ""},
+    std::vector<Method> methods = {{"seqscan", Server::pgwarp, "", "", {}, {{}}, "", ""}};
+    for (const MethodDescription* description : method_descriptions()) add_forms(*description, rows, methods);
+    const std::vector<Method> others = {
         {"pgvector-seqscan", Server::pgvector, "", "", {}, {{}}, "", ""},
         {"pgvector-hnsw", Server::pgvector, "hnsw", "m = 16, ef_construction = 64", {ef_search}, {{}}, "", ""},
         {"pgvector-ivfflat",
@@ -65,6 +80,8 @@ std::vector<Method> all_methods(std::size_t rows, std::size_t k)
          "",
          ""},
     };
+    methods.insert(methods.end(), others.begin(), others.end());
+    return methods;
 }
 
 }  // namespace
@@ -91,8 +108,9 @@ std::vector<Method> choose_methods(const std::vector<std::string>& names, std::s
 
 std::vector<Method> choose_pgwarp_indexes(const std::vector<std::string>& names, std::size_t rows, std::size_t k)
 {
-    const std::vector<std::string> usual = {"exact", "ivfadc"};
-    auto methods = choose_methods(names.empty() ? usual : names, rows, k);
+    std::vector<std::string> all;
+    for (const MethodDescription* description : method_descriptions()) all.push_back(description->name);
+    auto methods = choose_methods(names.empty() ? all : names, rows, k);
     for (const Method& method : methods) {
         if (method.server != Server::pgwarp || !method.indexed())
             throw std::runtime_error(method.name + " is no index of pgwarp");

@@ -40,7 +40,7 @@ struct Method {
 
 // The methods named, or all.
 std::vector<Method> choose_methods(const std::vector<std::string>& names, std::size_t rows, std::size_t k);
-// The same of pgwarp's indexes; exact and ivfadc where none is named. Throws for a method that is none.
+// The same of pgwarp's indexes; one of each access method where none is named. Throws for a method that is none.
 std::vector<Method> choose_pgwarp_indexes(const std::vector<std::string>& names, std::size_t rows, std::size_t k);
 
 const char* operator_of(Metric metric);

@@ -20,7 +20,7 @@ void set_defaults(Options& options)
     if (options.repeats <= 0) options.repeats = batch ? 3 : 5;
     if (options.targets.empty()) options.targets = batch ? std::vector{0.98} : std::vector{0.95, 0.99};
     if (options.clients.empty()) options.clients = batch ? std::vector{1, 64} : std::vector{1, 16};
-    if (batch && options.methods.empty()) options.methods = {"ivfadc", "pgvector-hnsw"};
+    if (batch && options.methods.empty()) options.methods = {approximate_method().name, "pgvector-hnsw"};
 }
 
 }  // namespace
@@ -41,7 +41,8 @@ bool parse_options(int argc, char** argv, Options& options, int& exit_code)
     app.add_option("--metric", options.metric, "l2, ip or cosine")->capture_default_str();
     app.add_option("-k", options.k, "Rows wanted")->capture_default_str()->check(CLI::Range(1, 1000));
     app.add_option("--methods", options.methods,
-                   "Methods to measure, separated by commas (default: all; with --batch ivfadc, pgvector-hnsw)")
+                   "Methods to measure, separated by commas (default: all; with --batch the first approximate one, "
+                   "pgvector-hnsw)")
         ->delimiter(',');
     app.add_option("--targets", options.targets, "Recalls to reach (default: 0.95,0.99; with --batch 0.98)")
         ->delimiter(',');
@@ -66,10 +67,10 @@ bool parse_options(int argc, char** argv, Options& options, int& exit_code)
     app.add_option(
            "--batch", options.batch_parts,
            "Instead: many searches at once: all, or some of join (lateral), filter (join with a filter that passes "
-           "10 %), search (knn_search), clients (prepared searches), partitions (one search over all), graph "
-           "(knn_graph)")
+           "10 %), search (knn_search), clients (prepared searches), partitions (one search over all), "
+           "knn_graph")
         ->delimiter(',')
-        ->check(CLI::IsMember({"all", "join", "filter", "search", "clients", "partitions", "graph"}));
+        ->check(CLI::IsMember({"all", "join", "filter", "search", "clients", "partitions", "knn_graph"}));
     app.add_option("--batch-queries", options.batch_queries, "With --batch: outer rows of a join, queries of one call")
         ->capture_default_str()
         ->check(CLI::PositiveNumber);

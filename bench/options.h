@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "described.h"
 #include "ground_truth.h"
 
 namespace pgwarp::bench
@@ -34,7 +35,7 @@ struct Options {
     double inserts_per_second = 0;  // > 0: instead: one client while rows are inserted
     double insert_seconds = 600;
     std::vector<std::string> batch_parts;  // not empty: instead, these ways to make many searches at once
-    std::vector<std::string> partition_methods = {"exact", "pgvector-hnsw"};
+    std::vector<std::string> partition_methods = {complete_method().name, "pgvector-hnsw"};
     std::size_t batch_queries = 10000;  // searches of a join and of one call
     std::size_t partitions = 1000;      // of that many rows each as partition_rows
     std::size_t partition_rows = 1000;

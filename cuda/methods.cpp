@@ -1,9 +1,6 @@
 #include "methods.h"
 
 #include "cluster/clustering.h"
-#include "exact/exact.h"
-#include "graph/graph.h"
-#include "ivfadc/ivfadc.h"
 
 namespace pgwarp::cuda
 {
@@ -11,16 +8,18 @@ namespace pgwarp::cuda
 const MethodDescriptor* find_method(Method method)
 {
     if (method == clustering_method) return clustering_descriptor();
-    switch (method) {
-        case Method::exact:
-            return exact_method();
-        case Method::ivfadc:
-            return &ivfadc::method();
-        case Method::graph:
-            return &graph::method();
-        default:
-            return nullptr;
+#define PGWARP_FIND_METHOD(name, number, on_device)          \
+    if constexpr (on_device) {                               \
+        if (method == Method::name) return &name##_method(); \
     }
+    PGWARP_METHODS(PGWARP_FIND_METHOD)
+#undef PGWARP_FIND_METHOD
+    return nullptr;
+}
+
+const MethodDescriptor* complete_method()
+{
+    return cuda::find_method(complete_description(ElementType::float32).method);
 }
 
 }  // namespace pgwarp::cuda

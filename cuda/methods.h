@@ -1,4 +1,4 @@
-// The methods that devices serve.
+// The methods that devices serve: those of the registry that have a folder here, and k-means.
 #pragma once
 
 #include "methods/method.h"
@@ -8,5 +8,11 @@ namespace pgwarp::cuda
 
 // Null where the CPU is to serve the method.
 const MethodDescriptor* find_method(Method method);
+// The method that misses no row.
+const MethodDescriptor* complete_method();
+
+#define PGWARP_DECLARE_METHOD(name, number, on_device) const MethodDescriptor& name##_method();
+PGWARP_METHODS(PGWARP_DECLARE_METHOD)
+#undef PGWARP_DECLARE_METHOD
 
 }  // namespace pgwarp::cuda

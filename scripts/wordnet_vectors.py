@@ -11,7 +11,8 @@ import re
 import struct
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import Counter
+from functools import lru_cache
 
 import numpy as np
 
@@ -30,6 +31,7 @@ def say(text):
     print(f"{text} ({time.time() - started:.1f} s)", flush=True)
 
 
+@lru_cache(maxsize=None)
 def stem(word):
     """Cut the commonest endings, so that 'dogs' meets 'dog'."""
     for ending in ("ication", "ating", "ated", "ation", "ate", "ies", "ing", "ed", "es", "s"):
@@ -67,20 +69,19 @@ def read_synsets(folder):
 
 def features(synsets, places):
     """Weigh words: those of the gloss and of the synset itself 1, those of the synsets above it less with each step up."""
+    names = [terms(" ".join(words)) for words, _, _ in synsets]
+    parents = [[places[key] for key in above if key in places] for _, _, above in synsets]
     documents = []
-    for words, gloss, above in synsets:
-        counts = Counter(terms(gloss))
-        for word in words:
-            counts.update(terms(word))
-        weights = defaultdict(float, counts)
-        weight = 1.0
+    for i, (_, gloss, _) in enumerate(synsets):
+        weights = Counter(terms(gloss))
+        weights.update(names[i])
+        weight, level = 1.0, parents[i]
         for _ in range(3):
             weight /= 2
-            parents = [synsets[places[key]] for key in above if key in places]
-            for parent_words, _, _ in parents:
-                for term in terms(" ".join(parent_words)):
-                    weights[term] += weight
-            above = [key for parent in parents for key in parent[2]]
+            for parent in level:
+                for term in names[parent]:
+                    weights[term] = weights.get(term, 0) + weight
+            level = [above for parent in level for above in parents[parent]]
         documents.append(weights)
     return documents
 
@@ -92,12 +93,18 @@ class Sparse:
         order = np.lexsort((column, row))
         self.row, self.column, self.value, self.shape = row[order], column[order], value[order], shape
 
+    def every(self, step):
+        """One row of each STEP, from the first on."""
+        chosen = self.row % step == 0
+        row = self.row[chosen] // step
+        return Sparse(row, self.column[chosen], self.value[chosen], (-(-self.shape[0] // step), self.shape[1]))
+
     def transposed(self):
         return Sparse(self.column, self.row, self.value, self.shape[::-1])
 
     def times(self, dense):
         out = np.zeros((self.shape[0], dense.shape[1]), dtype=np.float32)
-        step = 1 << 16
+        step = 1 << 13  # products that stay in a processor's cache
         for begin in range(0, len(self.row), step):
             part = slice(begin, begin + step)
             products = dense[self.column[part]] * self.value[part, None]
@@ -108,15 +115,13 @@ class Sparse:
 
 def weigh(documents, vocabulary, idf):
     """The tf-idf matrix of documents, rows of length 1."""
-    row, column, value = [], [], []
-    for i, weights in enumerate(documents):
-        known = [(vocabulary[term], np.log1p(weight)) for term, weight in weights.items() if term in vocabulary]
-        norm = np.sqrt(sum((idf[j] * weight) ** 2 for j, weight in known))
-        for j, weight in known:
-            row.append(i)
-            column.append(j)
-            value.append(idf[j] * weight / norm)
-    return Sparse(np.array(row), np.array(column), np.array(value, dtype=np.float32), (len(documents), len(vocabulary)))
+    known = [[(vocabulary[term], weight) for term, weight in weights.items() if term in vocabulary] for weights in documents]
+    row = np.repeat(np.arange(len(documents)), [len(pairs) for pairs in known])
+    pairs = np.array([pair for pairs in known for pair in pairs], dtype=np.float64).reshape(-1, 2)
+    column = pairs[:, 0].astype(np.int64)
+    value = idf[column] * np.log1p(pairs[:, 1])
+    norm = np.sqrt(np.bincount(row, value**2, len(documents)))
+    return Sparse(row, column, (value / norm[row]).astype(np.float32), (len(documents), len(vocabulary)))
 
 
 def principal_axes(matrix, dimensions, rounds):
@@ -134,9 +139,9 @@ def normalised(vectors):
     return vectors / np.where(norms > 0, norms, 1)
 
 
-def make_projection(matrix, dimensions, rounds):
-    """What maps words to dimensions: half principal axes, half random directions."""
-    axes = principal_axes(matrix, dimensions // 2, rounds)
+def make_projection(matrix, dimensions, rounds, training):
+    """Maps words to dimensions: half principal axes, those of a part of the rows, and half random directions."""
+    axes = principal_axes(matrix.every(training), dimensions // 2, rounds)
     random = np.random.default_rng(7).standard_normal((matrix.shape[1], dimensions - dimensions // 2)).astype(np.float32)
     return axes, random
 
@@ -145,12 +150,11 @@ def project(matrix, projection):
     """Vectors of length 1, and which of them say anything."""
     parts = [normalised(matrix.times(part)) for part in projection]
     vectors = normalised(np.hstack(parts))
-    return vectors, np.linalg.norm(vectors, axis=1) > 0
+    return vectors.astype(">f4"), np.linalg.norm(vectors, axis=1) > 0
 
 
 def vector_field(vector):
-    data = struct.pack(">hh", len(vector), 0) + vector.astype(">f4").tobytes()
-    return struct.pack(">i", len(data)) + data
+    return struct.pack(">ihh", 4 + 4 * len(vector), len(vector), 0) + vector.tobytes()
 
 
 def text_field(text):
@@ -173,6 +177,7 @@ def parse_arguments():
     parser.add_argument("--wordnet", default="/usr/share/wordnet", help="folder of WordNet's data files")
     parser.add_argument("--dimensions", type=int, default=256)
     parser.add_argument("--rounds", type=int, default=3, help="rounds of the subspace iteration")
+    parser.add_argument("--training", type=int, default=4, help="the axes come from every N-th synset")
     parser.add_argument("--held-out", type=int, default=1000, help="glosses that become queries instead of rows")
     parser.add_argument("--synsets", required=True, help="file to write the synsets to")
     parser.add_argument("--queries", required=True, help="file to write the queries to")
@@ -190,7 +195,7 @@ def main():
     idf = np.log(len(documents) / np.array([frequency[term] for term in vocabulary], dtype=np.float64))
     matrix = weigh(documents, vocabulary, idf)
     say(f"  {len(vocabulary)} different words weighed")
-    projection = make_projection(matrix, options.dimensions, options.rounds)
+    projection = make_projection(matrix, options.dimensions, options.rounds, options.training)
     vectors, usable = project(matrix, projection)
     held_out = set(np.random.default_rng(1).choice(np.flatnonzero(usable), options.held_out, replace=False).tolist())
     asked = weigh([Counter(terms(text)) for text in options.ask], vocabulary, idf)

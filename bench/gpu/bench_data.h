@@ -1,4 +1,4 @@
-// Rows and queries of the benchmarks of a device's search, their arguments and times.
+// Rows and queries of the benchmarks of a device's search.
 #pragma once
 
 #include <algorithm>
@@ -6,45 +6,17 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
-#include <map>
 #include <numeric>
 #include <random>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "harness.h"
 #include "numeric/parallel.h"
 
 namespace pgwarp::bench
 {
-
-struct Arguments {
-    std::map<std::string, std::string> given;
-    std::string text(const char* name, const char* otherwise) const
-    {
-        const auto found = given.find(name);
-        return found != given.end() ? found->second : otherwise;
-    }
-    std::size_t number(const char* name, std::size_t otherwise) const
-    {
-        const auto found = given.find(name);
-        return found != given.end() ? std::stoull(found->second) : otherwise;
-    }
-    std::vector<std::string> texts(const char* name, const char* otherwise) const
-    {
-        std::vector<std::string> list;
-        std::stringstream stream(text(name, otherwise));
-        for (std::string item; std::getline(stream, item, ',');) list.push_back(item);
-        return list;
-    }
-    std::vector<std::size_t> numbers(const char* name, const char* otherwise) const
-    {
-        std::vector<std::size_t> list;
-        for (const std::string& item : texts(name, otherwise)) list.push_back(std::stoull(item));
-        return list;
-    }
-};
 
 struct Data {
     std::size_t dimensions = 0;
@@ -164,12 +136,6 @@ inline Data load(const Arguments& arguments, ThreadPool& pool)
         rotate(data.queries, rotation, data.dimensions, pool);
     }
     return data;
-}
-
-inline double median(std::vector<double> times)
-{
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
 }
 
 }  // namespace pgwarp::bench

@@ -5,12 +5,11 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <functional>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "bench_data.h"
 #include "cluster/assign.h"
 #include "cluster/hadamard.h"
 #include "cluster/half_rows.h"
@@ -28,19 +27,11 @@
 #include "numeric/sample.h"
 
 using namespace pgwarp;
+using namespace pgwarp::bench;
 using pgwarp::cuda::check;
 
 namespace
 {
-
-struct Options {
-    std::size_t rows = 1'000'000;
-    std::size_t dimensions = 128;
-    std::string base;
-    bool rotate = true;
-    bool quick = false;
-    bool build = true;
-};
 
 // A rotated Gaussian mixture with a falling spectrum.
 __global__ void generate_kernel(float* rows, std::size_t first, std::size_t end, std::size_t dimensions,
@@ -67,49 +58,6 @@ __global__ void generate_kernel(float* rows, std::size_t first, std::size_t end,
     }
 }
 
-std::vector<float> orthogonal(std::size_t dimensions)
-{
-    std::mt19937 generator(7);
-    std::normal_distribution<double> normal;
-    std::vector<std::vector<double>> basis;
-    while (basis.size() < dimensions) {
-        std::vector<double> v(dimensions);
-        for (double& x : v) x = normal(generator);
-        for (const auto& b : basis) {
-            double dot = 0;
-            for (std::size_t d = 0; d < dimensions; ++d) dot += v[d] * b[d];
-            for (std::size_t d = 0; d < dimensions; ++d) v[d] -= dot * b[d];
-        }
-        double norm = 0;
-        for (const double x : v) norm += x * x;
-        for (double& x : v) x /= std::sqrt(norm);
-        basis.push_back(v);
-    }
-    std::vector<float> flat;
-    for (const auto& b : basis) flat.insert(flat.end(), b.begin(), b.end());
-    return flat;
-}
-
-std::vector<float> read_base(const Options& options)
-{
-    std::ifstream file(options.base, std::ios::binary);
-    std::vector<float> rows(options.rows * options.dimensions);
-    if (options.base.ends_with(".fvecs")) {
-        for (std::size_t i = 0; i < options.rows; ++i) {
-            file.ignore(4);
-            file.read(reinterpret_cast<char*>(rows.data() + i * options.dimensions), 4 * options.dimensions);
-        }
-    } else {
-        std::vector<unsigned char> bytes(rows.size());
-        file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-        std::copy(bytes.begin(), bytes.end(), rows.begin());
-    }
-    if (!file) throw std::runtime_error("cannot read " + options.base);
-    return rows;
-}
-
-using Clock = std::chrono::steady_clock;
-
 // Median of several runs, host clock around work and synchronization.
 double time_ms(cudaStream_t stream, int runs, const std::function<void()>& work)
 {
@@ -119,10 +67,9 @@ double time_ms(cudaStream_t stream, int runs, const std::function<void()>& work)
         const auto start = Clock::now();
         work();
         check(cudaStreamSynchronize(stream), "wait");
-        if (i > 0) times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+        if (i > 0) times.push_back(seconds_since(start) * 1e3);
     }
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
+    return median(times);
 }
 
 void line(const char* what, double ms, double flop, double bytes)
@@ -136,29 +83,34 @@ void line(const char* what, double ms, double flop, double bytes)
 struct Bench {
     cuda::Context context{0, 0};
     cuda::Context::Lease stream = context.lease(cuda::Priority::build);
-    Options options;
     cuda::DeviceArray<float> rows;
     std::size_t n;
     std::size_t d;
+    bool quick;
 
-    explicit Bench(const Options& given) : options(given), n(given.rows), d(given.dimensions)
+    explicit Bench(const Arguments& arguments)
+        : n(arguments.number("rows", 1'000'000)),
+          d(arguments.number("dimensions", 128)),
+          quick(arguments.number("quick", 0) != 0)
     {
         cuda::DeviceArray<float> plain(context.pool(), n * d, "bench", stream);
-        if (options.base.empty()) {
+        if (!arguments.given.contains("base")) {
             const std::size_t step = (std::size_t{1} << 26) / d;
             for (std::size_t first = 0; first < n; first += step)
                 generate_kernel<<<4096, 256, 0, stream>>>(plain.data(), first, std::min(first + step, n), d, 11);
         } else {
-            const std::vector<float> host = read_base(options);
+            const std::vector<float> host = read_vectors(arguments.given.at("base"), d);
+            if (host.size() < n * d) throw std::runtime_error("the file has fewer rows");
             check(cudaMemcpyAsync(plain.data(), host.data(), plain.bytes(), cudaMemcpyHostToDevice, stream), "copy");
             check(cudaStreamSynchronize(stream), "wait");
         }
-        if (!options.rotate) {
+        if (arguments.number("rotate", 1) == 0) {
             rows = std::move(plain);
             return;
         }
         rows = cuda::DeviceArray<float>(context.pool(), n * d, "bench", stream);
-        const std::vector<float> rotation = orthogonal(d);
+        const std::vector<double> exact_rotation = random_rotation(d, 7);
+        const std::vector<float> rotation(exact_rotation.begin(), exact_rotation.end());
         cuda::DeviceArray<float> device_rotation(context.pool(), d * d, "bench", stream);
         check(cudaMemcpyAsync(device_rotation.data(), rotation.data(), device_rotation.bytes(), cudaMemcpyHostToDevice,
                               stream),
@@ -198,7 +150,7 @@ struct Bench {
         line(name,
              time_ms(stream, 7, [&] { assigner.assign(centroids.data(), labels.data(), changed.data(), stream); }),
              flop, 2.0 * n * d);
-        if (clusters <= 1024 && !options.quick) {
+        if (clusters <= 1024 && !quick) {
             cuda::TrainingAssigner portable(context, rows.data(), n, d, centroids.data(), clusters, stream,
                                             cuda::MatrixPath::portable);
             std::snprintf(name, sizeof(name), "assign, training, K=%zu, portable path", clusters);
@@ -360,30 +312,25 @@ struct Bench {
     }
 };
 
-}  // namespace
-
-int main(int argc, char** argv)
+void run(const Arguments& arguments)
 {
-    Options options;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        const std::string name = argv[i];
-        if (name == "--rows") options.rows = std::stoull(argv[i + 1]);
-        if (name == "--dimensions") options.dimensions = std::stoull(argv[i + 1]);
-        if (name == "--base") options.base = argv[i + 1];
-        if (name == "--rotate") options.rotate = std::string(argv[i + 1]) != "0";
-        if (name == "--build") options.build = std::string(argv[i + 1]) != "0";
-        if (name == "--quick") options.quick = std::string(argv[i + 1]) != "0";
-    }
-    Bench bench(options);
-    std::printf("%zu x %zu, %s\n", options.rows, options.dimensions, bench.context.name().c_str());
+    Bench bench(arguments);
+    std::printf("%zu x %zu, %s\n", bench.n, bench.d, bench.context.name().c_str());
     bench.hadamard();
     bench.assignment(1024);
     bench.assignment(16384);
     bench.update(1024);
     bench.kmeans(1024);
-    if (!options.quick) bench.kmeans(16384);
-    bench.product(std::max<std::size_t>(1, options.dimensions / 4));
-    bench.product(std::max<std::size_t>(1, options.dimensions / 2));
+    if (!bench.quick) bench.kmeans(16384);
+    bench.product(std::max<std::size_t>(1, bench.d / 4));
+    bench.product(std::max<std::size_t>(1, bench.d / 2));
     bench.half_and_truth();
-    if (options.build) bench.build();
+    if (arguments.number("build", 1) != 0) bench.build();
+}
+
+}  // namespace
+
+int main(int count, char** values)
+{
+    return run_benchmark(count, values, run);
 }

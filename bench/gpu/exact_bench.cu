@@ -16,7 +16,9 @@
 #include <functional>
 #include <string>
 
+#include "bench_data.h"
 #include "device/error.h"
+#include "event_timer.h"
 #include "exact/exact.h"
 #include "methods/arrays.h"
 
@@ -41,38 +43,19 @@ struct Options {
     bool raw = false;
 };
 
-Options parse(int count, char** arguments)
+Options options_of(const bench::Arguments& given)
 {
     Options options;
-    for (int i = 1; i < count; ++i) {
-        const std::string name = arguments[i];
-        if (name == "--raw") {
-            options.raw = true;
-            continue;
-        }
-        if (i + 1 == count) throw std::invalid_argument(name + " needs a value");
-        const std::string value = arguments[++i];
-        if (name == "--base")
-            options.base = value;
-        else if (name == "--queries")
-            options.queries = value;
-        else if (name == "--csv")
-            options.csv = value;
-        else if (name == "--name")
-            options.name = value;
-        else if (name == "--cases")
-            options.cases = value;
-        else if (name == "--dimensions")
-            options.dimensions = static_cast<std::uint32_t>(std::stoul(value));
-        else if (name == "--rows")
-            options.rows = static_cast<std::uint32_t>(std::stoul(value));
-        else if (name == "--asked")
-            options.asked = static_cast<std::uint32_t>(std::stoul(value));
-        else if (name == "--repeat")
-            options.repeat = std::stoi(value);
-        else
-            throw std::invalid_argument(name);
-    }
+    options.base = given.text("base", "");
+    options.queries = given.text("queries", "");
+    options.cases = given.text("cases", options.cases.c_str());
+    options.csv = given.text("csv", "");
+    options.name = given.text("name", options.name.c_str());
+    options.dimensions = static_cast<std::uint32_t>(given.number("dimensions", options.dimensions));
+    options.rows = static_cast<std::uint32_t>(given.number("rows", options.rows));
+    options.asked = static_cast<std::uint32_t>(given.number("asked", options.asked));
+    options.repeat = static_cast<int>(given.number("repeat", static_cast<std::size_t>(options.repeat)));
+    options.raw = given.number("raw", 0) != 0;
     return options;
 }
 
@@ -82,34 +65,10 @@ struct Matrix {
     std::uint32_t count() const { return static_cast<std::uint32_t>(values.size() / dimensions); }
 };
 
-std::vector<char> read_file(const std::string& path)
-{
-    std::ifstream file(path, std::ios::binary | std::ios::ate);
-    if (!file) throw std::runtime_error("cannot read " + path);
-    std::vector<char> bytes(static_cast<std::size_t>(file.tellg()));
-    file.seekg(0);
-    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    return bytes;
-}
-
-// .u8: bytes alone; .fvecs, .bvecs: each vector behind its length.
 Matrix read_vectors(const std::string& path, std::uint32_t dimensions, std::uint32_t most)
 {
-    const std::vector<char> bytes = read_file(path);
-    const bool floats = path.ends_with(".fvecs");
-    const std::size_t head = path.ends_with(".u8") ? 0 : 4;
-    const std::size_t width = head + std::size_t{dimensions} * (floats ? 4 : 1);
-    Matrix matrix;
-    matrix.dimensions = dimensions;
-    const std::size_t count = std::min<std::size_t>(most, bytes.size() / width);
-    matrix.values.resize(count * dimensions);
-    for (std::size_t i = 0; i < matrix.values.size(); ++i) {
-        const char* at = bytes.data() + i / dimensions * width + head + i % dimensions * (floats ? 4 : 1);
-        if (floats)
-            std::memcpy(&matrix.values[i], at, 4);
-        else
-            matrix.values[i] = static_cast<unsigned char>(*at);
-    }
+    Matrix matrix{bench::read_vectors(path, dimensions), dimensions};
+    matrix.values.resize(std::min<std::size_t>(most, matrix.count()) * dimensions);
     return matrix;
 }
 
@@ -208,22 +167,13 @@ struct Device {
     // Median of milliseconds.
     double time(int repeat, const std::function<void()>& work)
     {
-        cudaEvent_t start;
-        cudaEvent_t stop;
-        check(cudaEventCreate(&start), "event");
-        check(cudaEventCreate(&stop), "event");
-        std::vector<float> times;
+        bench::EventTimer timer(stream);
+        std::vector<double> times;
         for (int i = 0; i < repeat + 2; ++i) {
-            check(cudaEventRecord(start, stream), "event");
-            work();
-            check(cudaEventRecord(stop, stream), "event");
-            check(cudaEventSynchronize(stop), "event");
-            float elapsed = 0;
-            check(cudaEventElapsedTime(&elapsed, start, stop), "event");
+            const double elapsed = timer.time(work);
             if (i >= 2) times.push_back(elapsed);
         }
-        std::sort(times.begin(), times.end());
-        return times[times.size() / 2];
+        return bench::median(times);
     }
 };
 
@@ -311,9 +261,7 @@ void curve_case(Device& device, const Options& options, const ExactRows& rows, c
         const auto [milliseconds, recall] = search_case(device, name.c_str(), rows, queries, count, 10, options.repeat);
         if (!csv.is_open()) continue;
         csv << options.name << ',' << rows.rows << ',' << rows.dimensions << ",exact,," << count << ",10," << recall
-            << ','
-
-            << milliseconds << ',' << count / milliseconds * 1e3 << ',' << std::endl;
+            << ',' << milliseconds << ',' << count / milliseconds * 1e3 << ',' << std::endl;
     }
 }
 
@@ -467,8 +415,9 @@ void ties_cases(Context& context, Matrix base, Matrix asked)
     }
 }
 
-void run(const Options& options)
+void run(const bench::Arguments& arguments)
 {
+    const Options options = options_of(arguments);
     Device device;
     const auto wanted = [&](const char* name) {
         return ("," + options.cases + ",").find("," + std::string(name) + ",") != std::string::npos;
@@ -550,13 +499,7 @@ void run(const Options& options)
 }  // namespace
 }  // namespace pgwarp::cuda
 
-int main(int count, char** arguments)
+int main(int count, char** values)
 {
-    try {
-        pgwarp::cuda::run(pgwarp::cuda::parse(count, arguments));
-    } catch (const std::exception& error) {
-        std::fprintf(stderr, "exact_bench: %s\n", error.what());
-        return 1;
-    }
-    return 0;
+    return pgwarp::bench::run_benchmark(count, values, pgwarp::cuda::run);
 }

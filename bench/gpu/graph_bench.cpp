@@ -22,7 +22,7 @@
 //
 // --batch above the number of queries asks some of them several times. Recall is what a search through SQL has: of bits
 // and halves as many more candidates are asked for as the backend asks for, and what is among them counts, since the
-// backend ranks them by the rows. The CSV is what bench/plot_curves draws.
+// backend ranks them by the rows. The CSV is what bench/plot draws.
 //
 //   custom   --settings, one row for each set of them, at each ef_search
 //
@@ -149,10 +149,13 @@ Measured Bench::measure(const ParameterList& settings, std::size_t ef, std::size
             // The shape is that of the whole batch.
             auto piece = some;
             piece.shape = plan.shape;
-            cuda::graph::enqueue_search(
-                mirror, piece, queries.data() + begin * dimensions, nullptr, nullptr, workspace.data(),
-                {values.data() + begin * width, rows.data() + begin * width, found.data() + begin},
-                count_work ? work.data() + (begin - first) : nullptr, lease);
+            cuda::Chunk chunk;
+            chunk.queries = queries.data() + begin * dimensions;
+            chunk.workspace = workspace.data();
+            chunk.answers = {values.data() + begin * width, rows.data() + begin * width, found.data() + begin};
+            chunk.stream = lease;
+            cuda::graph::enqueue_search(mirror, piece, chunk, nullptr,
+                                        count_work ? work.data() + (begin - first) : nullptr);
         }
     };
     cudaEvent_t start;
@@ -472,8 +475,7 @@ void run(const Arguments& arguments)
     const std::vector<std::size_t> ks = arguments.numbers("k", "10");
     const std::size_t most_k = std::max<std::size_t>(10, *std::max_element(ks.begin(), ks.end()));
     const Results truth = find_truth(data, metric, most_k, context, pool);
-    std::ofstream csv;
-    if (!arguments.text("csv", "").empty()) csv.open(arguments.text("csv", ""), std::ios::app);
+    std::ofstream csv = arguments.csv();
     for (const std::string& vectors : arguments.texts("vectors", "full")) {
         for (const std::size_t degree : arguments.numbers("degree", "32")) {
             run_index(arguments, data, truth, degree, vectors, context, pool, csv);
@@ -485,16 +487,5 @@ void run(const Arguments& arguments)
 
 int main(int count, char** values)
 {
-    Arguments arguments;
-    for (int i = 1; i + 1 < count; i += 2) {
-        if (std::strncmp(values[i], "--", 2) != 0) return 2;
-        arguments.given[values[i] + 2] = values[i + 1];
-    }
-    try {
-        run(arguments);
-    } catch (const std::exception& error) {
-        std::fprintf(stderr, "%s\n", error.what());
-        return 1;
-    }
-    return 0;
+    return run_benchmark(count, values, run);
 }

@@ -33,11 +33,6 @@ struct Phases {
 
 }  // namespace
 
-double seconds_since(Clock::time_point begin)
-{
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
 Metric metric_of(const Arguments& arguments)
 {
     const std::string name = arguments.text("metric", "l2");

@@ -1,7 +1,6 @@
 // A graph index that a benchmark builds on the device and keeps in host memory, and the truth for its queries.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -15,10 +14,7 @@
 namespace pgwarp::bench
 {
 
-using Clock = std::chrono::steady_clock;
 using Results = std::vector<std::vector<RowResult>>;
-
-double seconds_since(Clock::time_point begin);
 
 // --metric; L2 where none is given.
 Metric metric_of(const Arguments& arguments);

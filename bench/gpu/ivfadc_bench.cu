@@ -20,8 +20,6 @@
 #include <fstream>
 #include <map>
 #include <numeric>
-#include <random>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -40,7 +38,6 @@ namespace
 using namespace pgwarp;
 using namespace pgwarp::bench;
 using cuda::ivfadc::Mirror;
-using Clock = std::chrono::steady_clock;
 
 constexpr double read_rate = 4.3e12;    // bytes a second, measured
 constexpr double matrix_rate = 7.9e14;  // fp16 operations a second, measured
@@ -202,9 +199,12 @@ double time_on_device(const Mirror& mirror, std::size_t count, std::size_t probe
         for (std::size_t begin = 0; begin < count; begin += chunk) {
             const auto plan =
                 cuda::ivfadc::plan_search(mirror, std::min(chunk, count - begin), probes, wanted, k, true);
-            cuda::ivfadc::enqueue_search(mirror, plan, queries.data() + begin * dimensions, nullptr, workspace.data(),
-                                         {values.data() + begin * k, numbers.data() + begin * k, counts.data() + begin},
-                                         lease);
+            cuda::Chunk piece;
+            piece.queries = queries.data() + begin * dimensions;
+            piece.workspace = workspace.data();
+            piece.answers = {values.data() + begin * k, numbers.data() + begin * k, counts.data() + begin};
+            piece.stream = lease;
+            cuda::ivfadc::enqueue_search(mirror, plan, piece, nullptr);
         }
     };
     cudaEvent_t start;
@@ -296,16 +296,14 @@ void run(const Arguments& arguments)
     ThreadPool alone(1);
     cuda::Context context(0, 0);
     const auto begin = Clock::now();
-    const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+    const auto seconds = [&] { return seconds_since(begin); };
     const Data data = load(arguments, pool);
     const std::size_t k = arguments.number("k", 10);
     const std::size_t subquantizers = arguments.number("subquantizers", 64);
     const std::string kind = arguments.text("codes", subquantizers != 0 ? "pq" : "half");
     const std::int64_t codes = kind == "int8" ? 2 : kind == "half" ? 1 : 0;
-    const std::string refines = arguments.text("refine", "half,none");
     std::printf("%zu x %zu, %zu queries, k=%zu (%.1f s)\n", data.rows(), data.dimensions, data.asked(), k, seconds());
-    std::ofstream csv;
-    if (!arguments.text("csv", "").empty()) csv.open(arguments.text("csv", ""), std::ios::app);
+    std::ofstream csv = arguments.csv();
     std::vector<std::vector<RowResult>> truth;
     if (!arguments.text("truth", "").empty()) truth = read_truth(arguments.text("truth", ""), k);
     for (const std::size_t lists : arguments.numbers("lists", "1024")) {
@@ -318,8 +316,7 @@ void run(const Arguments& arguments)
         std::printf(
             "refine  lists  batch probes   R@1   R@k  recall  device ms   queries/s   us/query  host ms      p99  "
             "queries/s  B/query  %%roof  again\n");
-        std::stringstream names(refines);
-        for (std::string name; std::getline(names, name, ',');) {
+        for (const std::string& name : arguments.texts("refine", "half,none")) {
             const bool plain = name == "plain";
             const std::int64_t refine = name == "none" ? 0 : name == "full" ? 2 : 1;
             const ParameterList options = with_refine(built.options, refine, plain);
@@ -372,16 +369,5 @@ void run(const Arguments& arguments)
 
 int main(int count, char** values)
 {
-    Arguments arguments;
-    for (int i = 1; i + 1 < count; i += 2) {
-        if (std::strncmp(values[i], "--", 2) != 0) return 2;
-        arguments.given[values[i] + 2] = values[i + 1];
-    }
-    try {
-        run(arguments);
-    } catch (const std::exception& error) {
-        std::fprintf(stderr, "%s\n", error.what());
-        return 1;
-    }
-    return 0;
+    return run_benchmark(count, values, run);
 }

@@ -3,7 +3,6 @@
 //
 //   memory_bench [rows] [dimensions] [lists] [pinned GiB]
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -13,8 +12,10 @@
 #include <vector>
 
 #include "device/context.h"
+#include "harness.h"
 #include "ivfadc/form.h"
 #include "ivfadc/ivfadc.h"
+#include "methods.h"
 #include "numeric/parallel.h"
 
 namespace pgwarp
@@ -22,12 +23,8 @@ namespace pgwarp
 namespace
 {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin)
-{
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-}
+using bench::Clock;
+using bench::seconds_since;
 
 constexpr std::size_t clusters = 1000;
 
@@ -107,8 +104,7 @@ double ask(const Searcher& searcher, std::span<const float> queries, std::size_t
         searcher.search(batch, results, pool);
         times.push_back(seconds_since(begin));
     } while (times.size() < 3 || (Clock::now() < end && times.size() < 1000));
-    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-    return times[times.size() / 2];
+    return bench::median(times);
 }
 
 double recall_of(const Results& found, const Results& truth, std::size_t count)
@@ -149,7 +145,7 @@ void time_forms(std::size_t rows, std::size_t dimensions, std::size_t lists, std
     }
     const std::vector<float> queries = generate(10000, dimensions, 99000001, pool);
     auto begin = Clock::now();
-    const auto builder = cuda::ivfadc::method().make_builder(shape, options);
+    const auto builder = cuda::find_method(Method::ivfadc)->make_builder(shape, options);
     builder->run(buffer, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
     std::printf("%zu x %zu, %zu lists, refine = %s: built in %.2f s\n", rows, dimensions, lists,
                 refine == 1 ? "half" : "full", seconds_since(begin));

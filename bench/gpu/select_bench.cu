@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "device/error.h"
+#include "event_timer.h"
+#include "harness.h"
 #include "select/select.h"
 
 using namespace pgwarp::cuda;
@@ -60,24 +62,15 @@ __global__ void read_kernel(const float4* values, std::size_t count, float* out)
 template <class Work>
 double median_ms(Work work)
 {
-    cudaEvent_t begin, end;
-    check(cudaEventCreate(&begin), "event");
-    check(cudaEventCreate(&end), "event");
+    pgwarp::bench::EventTimer timer(nullptr);
     for (int i = 0; i < 3; i++) work();
-    std::vector<float> times;
+    std::vector<double> times;
     double total = 0;
     while (times.size() < 11 || (total < 60 && times.size() < 200)) {
-        check(cudaEventRecord(begin), "event");
-        work();
-        check(cudaEventRecord(end), "event");
-        check(cudaEventSynchronize(end), "timing");
-        float ms = 0;
-        check(cudaEventElapsedTime(&ms, begin, end), "event");
-        times.push_back(ms);
-        total += ms;
+        times.push_back(timer.time(work));
+        total += times.back();
     }
-    std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-    return times[times.size() / 2];
+    return pgwarp::bench::median(times);
 }
 
 struct Case {

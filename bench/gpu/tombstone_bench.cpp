@@ -1,7 +1,7 @@
 // What dead rows cost a search on the device: one query at a time, from and to host memory, with no dead row and with
 // one, in turns, and the first search after the dead rows have changed. By the host's clock.
 //
-//   tombstone_bench [--rows N] [--dimensions D] [--methods exact,ivfadc,graph] [--searches N] [--k K]
+//   tombstone_bench [--rows N] [--dimensions D] [--methods NAME,...] [--searches N] [--k K]
 //                   [--probes P] [--ef E] [--queries N]
 //
 // Rows are a Gaussian mixture. "ratio" is the median with one dead row over that without.
@@ -20,11 +20,10 @@ namespace
 
 using namespace pgwarp;
 using namespace pgwarp::bench;
-using Clock = std::chrono::steady_clock;
 
 double microseconds_since(Clock::time_point begin)
 {
-    return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+    return seconds_since(begin) * 1e6;
 }
 
 struct Loaded {
@@ -122,7 +121,7 @@ void measure(const char* name, const Loaded& loaded, const Data& data, const Sea
     std::fflush(stdout);
 }
 
-int run(const Arguments& arguments)
+void run(const Arguments& arguments)
 {
     ThreadPool pool(std::thread::hardware_concurrency());
     Arguments given = arguments;
@@ -131,29 +130,25 @@ int run(const Arguments& arguments)
     given.given.try_emplace("rotate", "0");
     const Data data = load(given, pool);
     cuda::contexts().push_back(std::make_unique<cuda::Context>(0, 0));
-    for (const std::string& name : given.texts("methods", "exact,ivfadc,graph")) {
-        const Method method = name == "exact" ? Method::exact : name == "ivfadc" ? Method::ivfadc : Method::graph;
-        const Loaded loaded = build(method, data, pool);
+    std::string all;
+    for (const MethodDescription* description : method_descriptions())
+        all += (all.empty() ? "" : ",") + std::string(description->name);
+    for (const std::string& name : given.texts("methods", all)) {
+        const MethodDescription* method = find_description(name.c_str());
+        if (method == nullptr) throw std::runtime_error("unknown method " + name);
+        const Loaded loaded = build(method->method, data, pool);
         SearchBatch settings;
         settings.k = static_cast<std::uint32_t>(given.number("k", 10));
         settings.effort =
-            static_cast<std::int64_t>(method == Method::ivfadc ? given.number("probes", 32) : given.number("ef", 64));
+            static_cast<std::int64_t>(method->links_rows ? given.number("ef", 64) : given.number("probes", 32));
         measure(name.c_str(), loaded, data, settings, given.number("searches", 3000));
     }
     cuda::contexts().clear();
-    return EXIT_SUCCESS;
 }
 
 }  // namespace
 
 int main(int count, char** values)
 {
-    try {
-        Arguments arguments;
-        for (int i = 1; i + 1 < count; i += 2) arguments.given[std::string(values[i]).substr(2)] = values[i + 1];
-        return run(arguments);
-    } catch (const std::exception& error) {
-        std::fprintf(stderr, "tombstone_bench: %s\n", error.what());
-        return EXIT_FAILURE;
-    }
+    return run_benchmark(count, values, run);
 }

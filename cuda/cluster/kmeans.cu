@@ -1,12 +1,14 @@
 #include "cluster/kmeans.h"
 
 #include <algorithm>
-#include <mutex>
+#include <memory>
 #include <span>
 #include <utility>
 
 #include "cluster/update.h"
 #include "device/error.h"
+#include "device/event.h"
+#include "device/idle_pool.h"
 #include "device/wait.h"
 #include "numeric/kmeans_rules.h"
 
@@ -76,56 +78,27 @@ __global__ void settle_kernel(Outcome* outcome, std::size_t count)
     outcome->changed = 0;
 }
 
-class Event
-{
-public:
-    Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event"); }
-    ~Event() { (void)cudaEventDestroy(event_); }
-    Event(const Event&) = delete;
-    Event& operator=(const Event&) = delete;
-    void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "recording an event"); }
-    void wait() { wait_for(event_, "waiting for an iteration"); }
-
-private:
-    cudaEvent_t event_ = nullptr;
-};
-
 // Two numbers in pinned memory, kept for the next training: taking and giving back pinned memory stops the device.
 class PinnedPair
 {
 public:
-    PinnedPair()
+    PinnedPair() : memory_(idle().take())
     {
-        const std::lock_guard lock(mutex());
-        if (!idle().empty()) {
-            memory_ = std::move(idle().back());
-            idle().pop_back();
-        } else {
-            memory_ = PinnedArray<std::uint32_t>(2);
-        }
+        if (memory_ == nullptr) memory_ = std::make_unique<PinnedArray<std::uint32_t>>(2);
     }
-    ~PinnedPair()
-    {
-        const std::lock_guard lock(mutex());
-        idle().push_back(std::move(memory_));
-    }
+    ~PinnedPair() { idle().put_back(std::move(memory_)); }
     PinnedPair(const PinnedPair&) = delete;
     PinnedPair& operator=(const PinnedPair&) = delete;
-    std::uint32_t* data() { return memory_.data(); }
+    std::uint32_t* data() { return memory_->data(); }
 
 private:
-    static std::mutex& mutex()
-    {
-        static std::mutex one;
-        return one;
-    }
     // Never destroyed: the driver may be gone before static objects are.
-    static std::vector<PinnedArray<std::uint32_t>>& idle()
+    static IdlePool<PinnedArray<std::uint32_t>>& idle()
     {
-        static auto* pairs = new std::vector<PinnedArray<std::uint32_t>>();
+        static auto* pairs = new IdlePool<PinnedArray<std::uint32_t>>();
         return *pairs;
     }
-    PinnedArray<std::uint32_t> memory_;
+    std::unique_ptr<PinnedArray<std::uint32_t>> memory_;
 };
 
 // One training run. The host stays one iteration ahead of the device, so that the device never waits for it.
@@ -187,7 +160,7 @@ private:
 
     bool settled(std::size_t iteration)
     {
-        done_[iteration % 2].wait();
+        done_[iteration % 2].wait("waiting for an iteration");
         return settled_.data()[iteration % 2] != 0;
     }
 

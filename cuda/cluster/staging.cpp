@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/error.h"
+#include "device/event.h"
 #include "device/wait.h"
 
 namespace pgwarp::cuda
@@ -31,23 +32,13 @@ void copy_parallel(void* target, const void* source, std::size_t bytes, ThreadPo
 
 struct Staging::Ring {
     PinnedArray<std::byte> memory{slots * slot_bytes};
-    cudaEvent_t done[slots] = {};
+    Event done[slots];
     std::size_t next = 0;
     int device = 0;  // its events can be recorded in streams of this device only
 
-    explicit Ring(int of) : device(of)
-    {
-        for (cudaEvent_t& event : done)
-            check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
-    }
-    ~Ring()
-    {
-        for (cudaEvent_t event : done) {
-            if (event != nullptr) (void)cudaEventDestroy(event);
-        }
-    }
+    explicit Ring(int of) : device(of) {}
     std::byte* slot(std::size_t at) { return memory.data() + at * slot_bytes; }
-    void wait(std::size_t at) { wait_for(done[at], "waiting for a copy"); }
+    void wait(std::size_t at) { done[at].wait("waiting for a copy"); }
 
     static std::mutex& mutex()
     {
@@ -98,7 +89,7 @@ void Staging::upload(const void* host, std::size_t bytes, void* device, ThreadPo
         check(cudaMemcpyAsync(static_cast<std::byte*>(device) + offset, ring_->slot(at), here, cudaMemcpyHostToDevice,
                               stream_),
               "copying rows to the device");
-        check(cudaEventRecord(ring_->done[at], stream_), "recording an event");
+        ring_->done[at].record(stream_);
     }
 }
 
@@ -109,7 +100,7 @@ void Staging::download(const void* device, std::size_t bytes, void* host, Thread
         check(cudaMemcpyAsync(ring_->slot(at), static_cast<const std::byte*>(device) + offset,
                               std::min(slot_bytes, bytes - offset), cudaMemcpyDeviceToHost, stream_),
               "copying from the device");
-        check(cudaEventRecord(ring_->done[at], stream_), "recording an event");
+        ring_->done[at].record(stream_);
     };
     for (std::size_t offset = 0; offset < std::min(bytes, slots * slot_bytes); offset += slot_bytes) request(offset);
     for (std::size_t offset = 0; offset < bytes; offset += slot_bytes) {

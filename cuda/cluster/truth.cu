@@ -9,7 +9,7 @@
 #include "cluster/row_products.h"
 #include "device/error.h"
 #include "device/wait.h"
-#include "methods/calibrate.h"
+#include "methods/recall/truth.h"
 
 namespace pgwarp::cuda
 {

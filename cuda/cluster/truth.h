@@ -1,5 +1,5 @@
 // Calibration's truth on the device: the nearest rows of each sample row, by fp32 scores, as calibration_truth()
-// (src/methods/calibrate.h) has it.
+// (src/methods/recall/truth.h) has it.
 #pragma once
 
 #include <cstddef>

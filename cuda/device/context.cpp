@@ -74,23 +74,14 @@ Context::Lease Context::lease(Priority priority)
 {
     check(cudaSetDevice(device_), "choosing the device");
     if (builds_of_thread > 0) priority = Priority::build;
-    {
-        std::lock_guard lock(mutex_);
-        auto& idle = idle_[static_cast<int>(priority)];
-        if (!idle.empty()) {
-            auto stream = std::move(idle.back());
-            idle.pop_back();
-            return {*this, priority, std::move(stream)};
-        }
-    }
-    return {*this, priority, std::make_unique<Stream>(device_, priority)};
+    std::unique_ptr<Stream> stream = idle_[static_cast<int>(priority)].take();
+    if (stream == nullptr) stream = std::make_unique<Stream>(device_, priority);
+    return {*this, priority, std::move(stream)};
 }
 
 Context::Lease::~Lease()
 {
-    if (!stream_) return;
-    std::lock_guard lock(context_->mutex_);
-    context_->idle_[static_cast<int>(priority_)].push_back(std::move(stream_));
+    if (stream_) context_->idle_[static_cast<int>(priority_)].put_back(std::move(stream_));
 }
 
 std::vector<std::unique_ptr<Context>>& contexts()

@@ -8,11 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "device/idle_pool.h"
 #include "device/memory.h"
 
 namespace pgwarp::cuda
@@ -95,8 +95,7 @@ private:
     std::size_t shared_limit_ = SIZE_MAX;
     std::unique_ptr<MemoryPool> pool_;
     std::atomic<std::uint32_t> builds_{0};
-    std::mutex mutex_;
-    std::vector<std::unique_ptr<Stream>> idle_[2];
+    IdlePool<Stream> idle_[2];
 };
 
 // Throws when the kernels were not compiled for the device.

@@ -9,9 +9,9 @@
 namespace pgwarp::cuda
 {
 
-DeadBits send_dead_rows(RowBitmap dead, std::size_t rows, MemoryPool& pool, const Context::Lease& stream)
+Tombstones send_dead_rows(RowBitmap dead, std::size_t rows, MemoryPool& pool, const Context::Lease& stream)
 {
-    DeadBits bits;
+    Tombstones bits;
     const std::size_t words = (rows + 63) / 64;
     const RowBitmap given = dead.first(std::min(dead.size(), words));
     bits.words = DeviceArray<std::uint64_t>(pool, words, "dead rows", stream);

@@ -1,5 +1,5 @@
-// Tombstones on the device: the bitmap of dead rows as every method gets it, from which each makes what its kernels
-// read. Kept by version (methods/row_bitmap.h).
+// Tombstones on the device: the bitmap of dead rows, and what a method's kernels read in its place. They are kept by
+// the bitmap's version (methods/row_bitmap.h): no search compares or copies bitmaps that have not changed.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,20 @@
 namespace pgwarp::cuda
 {
 
-struct DeadBits {
-    DeviceArray<std::uint64_t> words;  // bit i: row i; a bit for each row
-    double share = 0;                  // of all rows
+struct Tombstones {
+    DeviceArray<std::uint64_t> words;  // bit i: row i; empty where the method reads the form alone
+    DeviceArray<std::byte> form;       // what the method makes of the words; may be empty
+    double share = 0;                  // dead rows of all rows
 
     const std::uint32_t* half_words() const { return reinterpret_cast<const std::uint32_t*>(words.data()); }
+    template <class T>
+    const T* form_as() const
+    {
+        return reinterpret_cast<const T*>(form.data());
+    }
 };
 
-// Rows beyond `dead` are alive. stream: of the mirror; the words are freed in its order. Waits for the copy.
-DeadBits send_dead_rows(RowBitmap dead, std::size_t rows, MemoryPool& pool, const Context::Lease& stream);
+// Sends a bitmap; rows beyond its end are alive. stream: outlives what is made. Waits for the copy.
+Tombstones send_dead_rows(RowBitmap dead, std::size_t rows, MemoryPool& pool, const Context::Lease& stream);
 
 }  // namespace pgwarp::cuda

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "device/answers.h"
 #include "device/error.h"
 #include "methods/device_wait.h"
 
@@ -54,14 +55,14 @@ void send(void* to, const void* from, std::size_t bytes, cudaStream_t stream, co
     check(watched([=] { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream); }), sending);
 }
 
-void wait_for_answers(const std::uint32_t* found, std::size_t count, std::uint32_t pending,
-                      std::chrono::microseconds watched, cudaStream_t stream)
+void wait_for_answers(const std::uint32_t* found, std::size_t count, std::chrono::microseconds watched,
+                      cudaStream_t stream)
 {
     constexpr int between_clocks = 64;
     const auto started = DeviceClock::now();
     std::size_t first = 0;
     const auto look = [&] {
-        while (first < count && __atomic_load_n(found + first, __ATOMIC_ACQUIRE) != pending) ++first;
+        while (first < count && __atomic_load_n(found + first, __ATOMIC_ACQUIRE) != answer_pending) ++first;
         return first == count;
     };
     for (int turn = 1; turn % between_clocks != 0 || DeviceClock::now() - started < watched; ++turn) {

@@ -27,10 +27,15 @@ void read_back(void* to, const void* from, std::size_t bytes, cudaStream_t strea
 // way at best: but it may block until the stream gets there, so it is a wait that is known.
 void send(void* to, const void* from, std::size_t bytes, cudaStream_t stream, const char* sending);
 
-// Waits until no entry of `found`, in page-locked memory, is `pending`: looks at it for as long as `watched`, then
-// leaves the waiting to the driver, which tells of errors too. `stream` is where they come from.
-void wait_for_answers(const std::uint32_t* found, std::size_t count, std::uint32_t pending,
-                      std::chrono::microseconds watched, cudaStream_t stream);
+// Waits until no entry of `found` [count], in page-locked memory, is answer_pending (device/answers.h): looks at it for
+// as long as `watched`, then leaves the waiting to the driver, which tells of errors too. The answers come from
+// `stream`.
+void wait_for_answers(const std::uint32_t* found, std::size_t count, std::chrono::microseconds watched,
+                      cudaStream_t stream);
+
+// Operations in double precision of a canonical distance, for each element, at most: cosine's two conversions, three
+// products and three sums.
+inline constexpr double canonical_operations = 8;
 
 // How long work of so many float operations on a device, so many bytes over its bus, and so many operations in double
 // precision, of which small cards do little, may take at the very worst: on a slow one, with others under way.

@@ -11,10 +11,6 @@
 namespace pgwarp::cuda
 {
 
-// Of a canonical distance, in double precision for each element, at most: cosine's two conversions, three products and
-// three sums.
-inline constexpr double canonical_operations = 8;
-
 struct QueryRow {
     std::uint32_t query;
     std::uint32_t row;

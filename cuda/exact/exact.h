@@ -6,15 +6,11 @@
 #include <span>
 
 #include "device/context.h"
-#include "exact/exact_search.h"
 #include "methods/method.h"
+#include "passes/exact_search.h"
 
 namespace pgwarp::cuda
 {
-
-// The descriptor for the device module's find_method(): the CPU's builder (it only stores rows) and the searcher below
-// on the device with the most room.
-const MethodDescriptor* exact_method();
 
 // context must outlive the searcher. write() and search() are thread-safe. Throws std::bad_alloc when the rows do not
 // fit the device's budget.

@@ -1,25 +1,21 @@
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstring>
-#include <functional>
-#include <new>
 
-#include "device/beside.h"
 #include "device/error.h"
-#include "device/retry.h"
+#include "device/searcher.h"
 #include "device/wait.h"
-#include "exact/dead_rows.h"
 #include "exact/exact.h"
-#include "exact/pace.h"
 #include "exact/small_search.h"
-#include "exact/staging.h"
 #include "exact/unit_rows.h"
+#include "methods.h"
 #include "methods/arrays.h"
 #include "methods/bounds.h"
 #include "methods/device_wait.h"
 #include "methods/exact/exact.h"
 #include "numeric/distance.h"
+#include "passes/dead_rows.h"
+#include "passes/pace.h"
 
 namespace pgwarp::cuda
 {
@@ -29,38 +25,15 @@ namespace
 
 constexpr std::size_t staging_bytes = std::size_t{8} << 20;
 
-// A point in a stream that the host waits for. Made when it is first set.
-class Arrival
-{
-public:
-    Arrival() = default;
-    Arrival(const Arrival&) = delete;
-    Arrival& operator=(const Arrival&) = delete;
-    ~Arrival()
-    {
-        if (event_ != nullptr) (void)cudaEventDestroy(event_);
-    }
-    void record(cudaStream_t stream)
-    {
-        if (event_ == nullptr) check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "making an event");
-        check(cudaEventRecord(event_, stream), "recording an event");
-    }
-    void wait() const { wait_for(event_, "waiting for results"); }
-
-private:
-    cudaEvent_t event_ = nullptr;
-};
-
-class DeviceExactSearcher : public Searcher
+class DeviceExactSearcher : public DeviceSearcher
 {
 public:
     DeviceExactSearcher(Context& context, const IndexShape& shape, std::span<const ArrayShape> arrays)
-        : context_(context),
+        : DeviceSearcher(context, shape.dimensions, "exact workspace"),
           metric_(static_cast<Metric>(shape.metric)),
           dimensions_(shape.dimensions),
           in_halves_(keeps_halves(shape)),
-          loading_(context.lease(Priority::build)),
-          dead_stream_(context.lease(Priority::search))
+          loading_(context.lease(Priority::build))
     {
         const ArrayShape* vectors = find_array(arrays, "vectors");
         if (vectors == nullptr) return;
@@ -82,14 +55,15 @@ public:
             throw BadRequest("part of an element");
         }
         const DevicePatience patience(build_patience);
-        const Context::Lease stream = context_.lease(Priority::build);
-        auto staging = staging_.lease(std::min(bytes.size() * growth, staging_bytes));
+        const Context::Lease stream = context().lease(Priority::build);
+        const Workspaces::Lease workspace(workspaces());
+        std::byte* const staging = workspace->pinned(std::min(bytes.size() * growth, staging_bytes));
         auto* to = reinterpret_cast<std::byte*>(vectors_.data()) + offset * growth;
         const std::size_t step = staging_bytes / growth;
         for (std::size_t done = 0; done < bytes.size(); done += step) {
             const std::size_t piece = std::min(step, bytes.size() - done);
-            stage(bytes.subspan(done, piece), staging.data());
-            check(cudaMemcpyAsync(to + done * growth, staging.data(), piece * growth, cudaMemcpyHostToDevice, stream),
+            stage(bytes.subspan(done, piece), staging);
+            check(cudaMemcpyAsync(to + done * growth, staging, piece * growth, cudaMemcpyHostToDevice, stream),
                   "loading vectors");
             stream.stream().synchronize();
         }
@@ -98,10 +72,10 @@ public:
     bool copy_rows(const Searcher& from, std::uint64_t first, std::uint64_t count, std::uint64_t to) override
     {
         const auto* other = dynamic_cast<const DeviceExactSearcher*>(&from);
-        if (other == nullptr || &other->context_ != &context_ || other->dimensions_ != dimensions_) return false;
+        if (other == nullptr || &other->context() != &context() || other->dimensions_ != dimensions_) return false;
         if (first + count > other->count_ || to + count > count_) throw BadRequest("past the end of an array");
         const DevicePatience patience(build_patience);
-        check(cudaSetDevice(context_.device()), "choosing the device");
+        check(cudaSetDevice(context().device()), "choosing the device");
         check(cudaMemcpyAsync(vectors_.data() + to * dimensions_, other->vectors_.data() + first * dimensions_,
                               count * dimensions_ * sizeof(float), cudaMemcpyDeviceToDevice, loading_),
               "copying vectors");
@@ -112,14 +86,14 @@ public:
     void finish_load(ThreadPool&) override
     {
         const DevicePatience patience(build_patience);
-        check(cudaSetDevice(context_.device()), "choosing the device");
+        check(cudaSetDevice(context().device()), "choosing the device");
         if (in_halves_ && metric_ == Metric::cosine) make_unit_rows(vectors_.data(), count_, dimensions_, loading_);
-        rows_ = make_exact_rows(context_.pool(), metric_, vectors_.data(), count_, dimensions_, loading_);
+        rows_ = make_exact_rows(context().pool(), metric_, vectors_.data(), count_, dimensions_, loading_);
         loading_.stream().synchronize();
     }
 
     std::uint64_t memory_bytes() const override { return vectors_.bytes() + rows_.scored.bytes(); }
-    Residence residence() const override { return {context_.device(), false, memory_bytes()}; }
+    Residence residence() const override { return {context().device(), false, memory_bytes()}; }
     ResultKind result_kind() const override
     {
         return metric_ == Metric::cosine ? ResultKind::lower_bound : ResultKind::exact;
@@ -127,24 +101,6 @@ public:
     double bound_width(const float*) const override
     {
         return metric_ == Metric::cosine ? pgwarp::bound_width(metric_, 0, 1) : 0;
-    }
-
-    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override
-    {
-        const DevicePatience patience(patience_of(batch.count));
-        search_or_give_back(
-            batch, [&] { search_queries(batch, results, pool); }, [&] { drop_unused(batch); });
-    }
-    void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
-                      std::vector<RowResult>& results, ThreadPool& pool) const override
-    {
-        const DevicePatience patience(patience_of(1));
-        search_or_give_back(
-            batch,
-            [&] {
-                continue_rows(batch, {after_distance, after_row}, results, pool);
-            },
-            [&] { drop_unused(batch); });
     }
 
     double search_cost(const SearchBatch& batch) const override;
@@ -156,11 +112,30 @@ public:
                 tied_.load(std::memory_order_relaxed), scanned_.load(std::memory_order_relaxed)};
     }
 
-private:
-    // The operands of one request on the device, and the way there and back through pinned memory.
-    class Request;
-    using Results = std::vector<std::vector<RowResult>>;
+protected:
+    std::size_t row_count() const override { return count_; }
+    std::chrono::milliseconds search_patience(const SearchBatch& batch) const override
+    {
+        constexpr double sorting_cost = 1000;  // of a row among all, in float operations
+        const auto asked = static_cast<double>(batch.count);
+        return patience_for(asked * count_ * (2.0 * dimensions_ + sorting_cost), 0,
+                            paced_operations(asked, count_, dimensions_));
+    }
+    // The penalties of positions, dead rows marked.
+    void make_form(Tombstones& dead, const Context::Lease& stream) const override
+    {
+        const std::size_t bytes = rows_.scored.padded_positions * sizeof(float);
+        dead.form = DeviceArray<std::byte>(context().pool(), bytes, "penalties of dead rows", stream);
+        mark_dead(rows_.scored, dead.words.data(), reinterpret_cast<float*>(dead.form.data()), stream);
+        stream.stream().synchronize();
+    }
+    void search_queries(const SearchBatch& batch, const Tombstones* dead, Results& results,
+                        ThreadPool& pool) const override;
+    ChunkPlan plan_continuation(std::uint32_t wanted) const override;
+    void enqueue_continuation(const ChunkPlan& plan, const Chunk& chunk, const RowResult& after,
+                              const Tombstones* dead) const override;
 
+private:
     void stage(std::span<const std::byte> stored, std::byte* out) const
     {
         if (!in_halves_) {
@@ -170,167 +145,21 @@ private:
         from_half(reinterpret_cast<const half_bits*>(stored.data()), stored.size() / sizeof(half_bits),
                   reinterpret_cast<float*>(out));
     }
-
-    std::chrono::milliseconds patience_of(std::size_t queries) const
-    {
-        constexpr double sorting_cost = 1000;  // of a row among all, in float operations
-        const auto asked = static_cast<double>(queries);
-        return patience_for(asked * count_ * (2.0 * dimensions_ + sorting_cost), 0,
-                            paced_operations(asked, count_, dimensions_));
-    }
-    // And what was made of dead rows for batches before this one.
-    void drop_unused(const SearchBatch& batch) const
-    {
-        small_.drop_idle();
-        staging_.drop_idle();
-        dead_.drop_before(batch.dead_version);
-    }
-    void search_queries(const SearchBatch& batch, Results& results, ThreadPool& pool) const;
-    void continue_rows(const SearchBatch& batch, ScanCursor after, std::vector<RowResult>& results,
-                       ThreadPool& pool) const;
-    // Null where none is dead.
-    OfBitmap<ExactTombstones>::Use dead_rows(const SearchBatch& batch) const
-    {
-        if (batch.dead.empty()) return nullptr;
-        check(cudaSetDevice(context_.device()), "choosing the device");
-        return dead_.get(batch.dead_version, [&] {
-            constexpr double marking_cost = 100;  // of a row, in float operations
-            const DevicePatience patience(
-                patience_for(marking_cost * count_, static_cast<double>(batch.dead.size_bytes())));
-            return make_tombstones(batch.dead, context_, rows_, dead_stream_);
-        });
-    }
-    // Numbers of the queries that it could not prove.
-    std::vector<std::uint32_t> search_few(const SearchBatch& batch, const DeadRows& dead, Results& results) const;
-    // Query i's result goes to results[numbers[i]], or [i] without numbers.
-    void search_many(const SearchBatch& batch, const DeadRows& dead, const std::uint32_t* numbers, Results& results,
+    void search_many(const SearchBatch& batch, const Round& round, const DeadRows& dead, Results& results,
                      ThreadPool& pool) const;
-    void search_piece(const SearchBatch& batch, std::size_t first, std::uint32_t width, const DeadRows& dead,
-                      const std::uint32_t* numbers, Results& results, ThreadPool& pool) const;
-    void search_again(const SearchBatch& batch, const DeadRows& dead, const std::vector<std::uint32_t>& numbers,
-                      Results& results, ThreadPool& pool) const;
+    void count(const ExactStatistics& statistics) const;
 
-    Context& context_;
     Metric metric_;
     std::uint32_t dimensions_;
     bool in_halves_;  // what is loaded; resident are floats, for cosine of unit length
     std::uint32_t count_ = 0;
-    Context::Lease loading_;      // what is resident is freed in its order
-    Context::Lease dead_stream_;  // and in this one's what is made of dead rows: searches wait for it
+    Context::Lease loading_;  // what is resident is freed in its order
     DeviceArray<float> vectors_;
     ExactRows rows_;
-    mutable OfBitmap<ExactTombstones> dead_;
-    mutable StagingPool staging_;
-    mutable SmallSearches small_;
     mutable std::atomic<std::uint64_t> queries_{0};
     mutable std::atomic<std::uint64_t> filtered_again_{0};
     mutable std::atomic<std::uint64_t> tied_{0};
     mutable std::atomic<std::uint64_t> scanned_{0};
-};
-
-class DeviceExactSearcher::Request
-{
-public:
-    Request(const Request&) = delete;
-    Request& operator=(const Request&) = delete;
-    Request(const DeviceExactSearcher& searcher, const SearchBatch& batch, std::uint32_t count, ThreadPool& pool)
-        : stream_(searcher.context_.lease(Priority::search)),
-          count_(count),
-          k_(std::min(batch.k, searcher.count_)),
-          query_bytes_(std::size_t{count} * searcher.dimensions_ * sizeof(float)),
-          results_(std::size_t{count} * k_),
-          staging_(searcher.staging_.lease(std::max(query_bytes_, results_ * 12 + count * 4))),
-          memory_(searcher.context_.pool(), round_up<std::size_t>(query_bytes_, 256) + results_ * 12 + count * 4,
-                  "exact search operands", stream_)
-    {
-        std::byte* at = memory_.data();
-        queries_ = reinterpret_cast<float*>(at);
-        at += round_up<std::size_t>(query_bytes_, 256);
-        answer_.values = reinterpret_cast<double*>(at);
-        answer_.rows = reinterpret_cast<std::uint32_t*>(at + results_ * 8);
-        answer_.found = answer_.rows + results_;
-        answer_.k = k_;
-        send(reinterpret_cast<const std::byte*>(batch.queries.data()), pool);
-        // Queries that find fewer rows leave places unwritten, which are copied back all the same.
-        check(cudaMemsetAsync(answer_.values, 0, results_ * 12 + count_ * 4, stream_), "clearing the answer");
-    }
-
-    // A cancelled search may still be reading the staging buffer.
-    ~Request() { drain(stream_); }
-
-    // Waits for the answer, which comes in pieces: while one is on its way, the threads hand out the one before, by
-    // hand_out(first query, end).
-    void receive(ThreadPool& pool, const std::function<void(std::size_t, std::size_t)>& hand_out)
-    {
-        constexpr std::size_t piece_results = std::size_t{1} << 18;
-        const std::size_t pieces = std::clamp<std::size_t>(results_ / piece_results, 1, most_pieces);
-        const auto first_of = [&](std::size_t piece) { return piece * count_ / pieces; };
-        // By now the queries have left the staging buffer: the search's own work follows them in the stream.
-        copy_back(results_ * 12, count_ * sizeof(std::uint32_t));
-        for (std::size_t i = 0; i < pieces; ++i) {
-            const std::size_t first = first_of(i) * k_;
-            const std::size_t results = first_of(i + 1) * k_ - first;
-            copy_back(first * sizeof(double), results * sizeof(double));
-            copy_back(results_ * sizeof(double) + first * sizeof(std::uint32_t), results * sizeof(std::uint32_t));
-            arrived_[i].record(stream_);
-        }
-        for (std::size_t i = 0; i < pieces; ++i) {
-            arrived_[i].wait();
-            const std::size_t first = first_of(i);
-            pool.parallel_for(first_of(i + 1) - first, 64,
-                              [&](std::size_t begin, std::size_t end) { hand_out(first + begin, first + end); });
-        }
-    }
-    void read(std::uint32_t query, std::vector<RowResult>& results) const
-    {
-        const auto* values = reinterpret_cast<const double*>(staging_.data());
-        const auto* rows = reinterpret_cast<const std::uint32_t*>(staging_.data() + results_ * 8);
-        const std::uint32_t found = rows[results_ + query];
-        results.resize(found);
-        const std::size_t first = std::size_t{query} * k_;
-        for (std::uint32_t i = 0; i < found; ++i) results[i] = {values[first + i], rows[first + i]};
-    }
-
-    const float* queries() const { return queries_; }
-    const ExactAnswer& answer() const { return answer_; }
-    cudaStream_t stream() const { return stream_; }
-
-private:
-    // Bytes of the answer, into the same place of the staging buffer.
-    void copy_back(std::size_t offset, std::size_t bytes)
-    {
-        check(cudaMemcpyAsync(staging_.data() + offset, reinterpret_cast<const std::byte*>(answer_.values) + offset,
-                              bytes, cudaMemcpyDeviceToHost, stream_),
-              "reading results");
-    }
-    // In pieces: while one is on its way, the threads put the next into pinned memory. Waking them takes time too.
-    void send(const std::byte* from, ThreadPool& pool)
-    {
-        const std::size_t piece = std::size_t{1} << (pool.threads() > 1 ? 22 : 20);
-        for (std::size_t begin = 0; begin < query_bytes_; begin += piece) {
-            const std::size_t bytes = std::min(piece, query_bytes_ - begin);
-            std::byte* staged = staging_.data() + begin;
-            pool.parallel_for(bytes, std::size_t{1} << 17, [&](std::size_t first, std::size_t last) {
-                std::memcpy(staged + first, from + begin + first, last - first);
-            });
-            check(cudaMemcpyAsync(reinterpret_cast<std::byte*>(queries_) + begin, staged, bytes, cudaMemcpyHostToDevice,
-                                  stream_),
-                  "sending queries");
-        }
-    }
-
-    static constexpr std::size_t most_pieces = 8;
-
-    Context::Lease stream_;
-    Arrival arrived_[most_pieces];
-    std::uint32_t count_;
-    std::uint32_t k_;
-    std::size_t query_bytes_;
-    std::size_t results_;
-    mutable StagingPool::Lease staging_;
-    DeviceArray<std::byte> memory_;
-    float* queries_ = nullptr;
-    ExactAnswer answer_;
 };
 
 // In float operations of the CPU, by which the engine tells what its I/O threads may do themselves: a batch of some
@@ -344,123 +173,72 @@ double DeviceExactSearcher::search_cost(const SearchBatch& batch) const
     return bytes > 4e9 ? too_long : batched;
 }
 
-void DeviceExactSearcher::search_queries(const SearchBatch& batch, Results& results, ThreadPool& pool) const
+void DeviceExactSearcher::search_queries(const SearchBatch& batch, const Tombstones* dead, Results& results,
+                                         ThreadPool& pool) const
 {
-    results.resize(batch.count);
-    for (auto& result : results) result.clear();
-    if (count_ == 0 || batch.k == 0 || batch.count == 0) return;
-    const OfBitmap<ExactTombstones>::Use use = dead_rows(batch);
-    const DeadRows dead = use != nullptr ? use->view() : DeadRows{};
-    if (!SmallSearch::serves(rows_, batch.count, std::min(batch.k, count_))) {
-        return search_many(batch, dead, nullptr, results, pool);
-    }
-    const std::vector<std::uint32_t> unproven = search_few(batch, dead, results);
+    const DeadRows gone = dead != nullptr ? DeadRows{dead->words.data(), dead->form_as<float>()} : DeadRows{};
+    const std::uint32_t k = std::min(batch.k, count_);
+    if (!serves_small(rows_, batch.count, k)) return search_many(batch, Round(batch), gone, results, pool);
+    const auto plan_of = [&](std::size_t queries, std::size_t) {
+        return plan_small_search(context(), rows_, queries, k);
+    };
+    const auto enqueue = [&](const SmallPlan& plan, const Chunk& chunk) {
+        enqueue_small_search(context(), rows_, plan, chunk, gone.penalties);
+    };
+    std::vector<std::uint32_t> unproven = search_round(batch, Round(batch), plan_of, enqueue, results, pool).unanswered;
     queries_.fetch_add(batch.count - unproven.size(), std::memory_order_relaxed);
-    if (!unproven.empty()) search_again(batch, dead, unproven, results, pool);
+    if (!unproven.empty()) search_many(batch, Round(batch, std::move(unproven)), gone, results, pool);
 }
 
-std::vector<std::uint32_t> DeviceExactSearcher::search_few(const SearchBatch& batch, const DeadRows& dead,
-                                                           Results& results) const
-{
-    if (batch.cancel != nullptr) batch.cancel->check();
-    const auto count = static_cast<std::uint32_t>(batch.count);
-    auto small = small_.take(context_);
-    const ExactAnswer answer =
-        small->search(rows_, batch.queries.data(), count, std::min(batch.k, count_), dead.penalties, batch.meanwhile);
-    std::vector<std::uint32_t> unproven;
-    for (std::uint32_t query = 0; query < count; ++query) {
-        if (answer.found[query] == not_proved) {
-            unproven.push_back(query);
-            continue;
-        }
-        results[query].resize(answer.found[query]);
-        const std::size_t first = std::size_t{query} * answer.k;
-        for (std::uint32_t i = 0; i < answer.found[query]; ++i) {
-            results[query][i] = {answer.values[first + i], answer.rows[first + i]};
-        }
-    }
-    small_.give_back(std::move(small));
-    return unproven;
-}
-
-void DeviceExactSearcher::search_again(const SearchBatch& batch, const DeadRows& dead,
-                                       const std::vector<std::uint32_t>& numbers, Results& results,
-                                       ThreadPool& pool) const
-{
-    std::vector<float> queries;
-    for (const std::uint32_t number : numbers) {
-        const auto query = batch.queries.subspan(std::size_t{number} * dimensions_, dimensions_);
-        queries.insert(queries.end(), query.begin(), query.end());
-    }
-    SearchBatch again = batch;
-    again.queries = queries;
-    again.count = numbers.size();
-    search_many(again, dead, numbers.data(), results, pool);
-}
-
-void DeviceExactSearcher::search_many(const SearchBatch& batch, const DeadRows& dead, const std::uint32_t* numbers,
+void DeviceExactSearcher::search_many(const SearchBatch& batch, const Round& round, const DeadRows& dead,
                                       Results& results, ThreadPool& pool) const
 {
-    // Large answers in pieces: some 128 MiB of results at a time, and less where memory is short.
-    std::size_t most = std::max<std::size_t>(1, (std::size_t{10} << 20) / std::min(batch.k, count_));
-    for (std::size_t first = 0; first < batch.count;) {
-        const auto width = static_cast<std::uint32_t>(std::min(most, batch.count - first));
-        const MeanwhileWatch meanwhile(batch);
-        try {
-            search_piece(batch, first, width, dead, numbers, results, pool);
-        } catch (const std::bad_alloc&) {
-            if (width == 1 || meanwhile.has_begun()) throw;
-            drop_unused(batch);
-            most = width / 2;
-            continue;
-        }
-        first += width;
-    }
+    constexpr std::size_t most_results = std::size_t{10} << 20;  // of a chunk: some 128 MiB
+    const auto plan_of = [&](std::size_t queries, std::size_t) {
+        ChunkPlan plan;
+        plan.k = std::min(batch.k, count_);
+        plan.count = static_cast<std::uint32_t>(std::min(queries, std::max<std::size_t>(1, most_results / plan.k)));
+        plan.answers_on_device = true;
+        return plan;
+    };
+    const auto enqueue = [&](const ChunkPlan& plan, const Chunk& chunk) {
+        ExactStatistics statistics;
+        search_exactly(context(), rows_, chunk.queries, plan.count, dead,
+                       {chunk.answers.values, chunk.answers.rows, chunk.answers.found, plan.k}, statistics,
+                       batch.cancel, chunk.stream);
+        count(statistics);
+    };
+    search_round(batch, round, plan_of, enqueue, results, pool);
 }
 
-void DeviceExactSearcher::search_piece(const SearchBatch& batch, std::size_t first, std::uint32_t width,
-                                       const DeadRows& dead, const std::uint32_t* numbers, Results& results,
-                                       ThreadPool& pool) const
+void DeviceExactSearcher::count(const ExactStatistics& statistics) const
 {
-    SearchBatch piece = batch;
-    piece.queries = batch.queries.subspan(first * dimensions_, std::size_t{width} * dimensions_);
-    Request request(*this, piece, width, pool);
-    ExactStatistics statistics;
-    search_exactly(context_, rows_, request.queries(), width, dead, request.answer(), statistics, batch.cancel,
-                   request.stream());
-    run_beside(request.stream(), batch.meanwhile);
-    request.receive(pool, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) {
-            const std::size_t query = first + i;
-            request.read(static_cast<std::uint32_t>(i), results[numbers != nullptr ? numbers[query] : query]);
-        }
-    });
     queries_.fetch_add(statistics.queries, std::memory_order_relaxed);
     filtered_again_.fetch_add(statistics.filtered_again, std::memory_order_relaxed);
     tied_.fetch_add(statistics.tied, std::memory_order_relaxed);
     scanned_.fetch_add(statistics.scanned, std::memory_order_relaxed);
 }
 
-void DeviceExactSearcher::continue_rows(const SearchBatch& batch, ScanCursor after, std::vector<RowResult>& results,
-                                        ThreadPool& pool) const
+ChunkPlan DeviceExactSearcher::plan_continuation(std::uint32_t) const
 {
-    results.clear();
-    if (count_ == 0 || batch.k == 0) return;
-    const OfBitmap<ExactTombstones>::Use dead = dead_rows(batch);
-    Request request(*this, batch, 1, pool);
-    DeviceArray<std::byte> workspace(context_.pool(), scan_workspace_bytes(count_), "exact scan workspace",
-                                     request.stream());
+    ChunkPlan plan;
+    plan.workspace = scan_workspace_bytes(count_);
+    return plan;
+}
+
+void DeviceExactSearcher::enqueue_continuation(const ChunkPlan& plan, const Chunk& chunk, const RowResult& after,
+                                               const Tombstones* dead) const
+{
     ScanJob job;
     job.metric = metric_;
     job.vectors = vectors_.data();
     job.rows = count_;
     job.dimensions = dimensions_;
-    job.dead = dead != nullptr ? dead->view().bits : nullptr;
-    job.query = request.queries();
-    job.cursor = after;
-    job.answer = request.answer();
-    scan_rows(job, workspace.data(), request.stream());
-    request.receive(pool, [&](std::size_t, std::size_t) { request.read(0, results); });
+    job.dead = dead != nullptr ? dead->words.data() : nullptr;
+    job.query = chunk.queries;
+    job.cursor = {after.distance, after.row};
+    job.answer = {chunk.answers.values, chunk.answers.rows, chunk.answers.found, plan.k};
+    scan_rows(job, chunk.workspace, chunk.stream);
 }
 
 std::unique_ptr<Searcher> searcher_with_most_room(const IndexShape& shape, const ParameterList&,
@@ -483,14 +261,14 @@ ExactStatistics exact_statistics(const Searcher& searcher)
     return dynamic_cast<const DeviceExactSearcher&>(searcher).statistics();
 }
 
-const MethodDescriptor* exact_method()
+// The CPU's builder, which only stores rows, and the searcher on the device with the most room.
+const MethodDescriptor& exact_method()
 {
     static const MethodDescriptor descriptor{.method = Method::exact,
-                                             .name = "exact",
                                              .make_builder = &make_exact_builder,
                                              .make_searcher = &searcher_with_most_room,
                                              .exact_parts = &descriptor};
-    return &descriptor;
+    return descriptor;
 }
 
 }  // namespace pgwarp::cuda

@@ -9,7 +9,6 @@
 #include "cluster/truth.h"
 #include "device/error.h"
 #include "device/wait.h"
-#include "exact/exact_search.h"
 #include "graph/edges.h"
 #include "graph/entry.h"
 #include "graph/graph.h"
@@ -17,6 +16,7 @@
 #include "graph/nearest.h"
 #include "methods/graph/build_steps.h"
 #include "numeric/sample.h"
+#include "passes/exact_search.h"
 
 namespace pgwarp::cuda::graph
 {

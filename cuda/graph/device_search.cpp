@@ -5,7 +5,8 @@
 #include "graph/rank.h"
 #include "graph/seeds.h"
 #include "graph/traverse.h"
-#include "ivfadc/queries.h"
+#include "rows/ordered_rows.h"
+#include "rows/queries.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -13,32 +14,15 @@ namespace pgwarp::cuda::graph
 namespace
 {
 
+constexpr std::chrono::microseconds watched{500};
 constexpr std::size_t most_queries = 16384;
 constexpr std::size_t most_scores = std::size_t{1} << 26;              // of queries with seeds, at a time
 constexpr std::size_t most_compared = std::size_t{3} << 35;            // elements of one launch that compares seeds
 constexpr std::size_t remote_bytes_of_launch = std::size_t{64} << 20;  // read over the bus
 
-class Carver
-{
-public:
-    explicit Carver(std::byte* memory) : memory_(memory) {}
-    template <class T>
-    T* take(std::size_t count)
-    {
-        T* place = memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + used_);
-        used_ += (count * sizeof(T) + 255) / 256 * 256;
-        return place;
-    }
-    std::size_t used() const { return used_; }
-
-private:
-    std::byte* memory_;
-    std::size_t used_ = 0;
-};
-
 struct Workspace {
-    ivfadc::PreparedQueries for_rows;
-    ivfadc::PreparedQueries for_seeds;
+    rows::PreparedQueries for_rows;
+    rows::PreparedQueries for_seeds;
     std::uint32_t* query_bits = nullptr;
     float* queries = nullptr;  // a copy of those that are read directly
     SeedSpace seeds;
@@ -46,17 +30,6 @@ struct Workspace {
     std::uint32_t* rows = nullptr;
     std::uint32_t* found = nullptr;
 };
-
-ivfadc::PreparedQueries carve_queries(Carver& carver, const Mirror& mirror, std::size_t count)
-{
-    const std::size_t stride = ivfadc::half_stride(static_cast<std::uint32_t>(mirror.dimensions()));
-    ivfadc::PreparedQueries queries{};
-    queries.moved = carver.take<float>(count * mirror.dimensions());
-    queries.halves = carver.take<__half>(count * stride);
-    queries.multipliers = carver.take<float>(count);
-    queries.norms = carver.take<double>(count);
-    return queries;
-}
 
 Workspace carve(Carver& carver, const Mirror& mirror, const SearchPlan& plan)
 {
@@ -67,10 +40,10 @@ Workspace carve(Carver& carver, const Mirror& mirror, const SearchPlan& plan)
     } else if (plan.direct) {
         space.queries = carver.take<float>(count * mirror.dimensions());
     } else {
-        space.for_rows = carve_queries(carver, mirror, count);
+        space.for_rows = rows::take_prepared_queries(carver, count, mirror.dimensions(), true);
     }
     if (plan.shape.offered > 0) {
-        space.for_seeds = carve_queries(carver, mirror, count);
+        space.for_seeds = rows::take_prepared_queries(carver, count, mirror.dimensions(), false);
         space.seeds.scores = carver.take<float>(count * seed_stride(plan.shape));
         space.seeds.values = carver.take<float>(count * plan.shape.offered);
         space.seeds.columns = carver.take<std::uint32_t>(count * plan.shape.offered);
@@ -82,6 +55,20 @@ Workspace carve(Carver& carver, const Mirror& mirror, const SearchPlan& plan)
         space.found = carver.take<std::uint32_t>(count);
     }
     return space;
+}
+
+struct Continuation {
+    rows::PreparedQueries query;
+    std::uint32_t* bits;  // of the query
+    double* values;       // [rows]
+    rows::SelectionSpace selection;
+};
+
+Continuation carve_continuation(Carver& carver, const Mirror& mirror)
+{
+    return {rows::take_prepared_queries(carver, 1, mirror.dimensions(), true),
+            carver.take<std::uint32_t>(mirror.options().bits / 32), carver.take<double>(mirror.rows()),
+            rows::take_selection_space(carver)};
 }
 
 // So many queries at a time that neither their scores take much memory nor comparing the seeds takes long.
@@ -96,7 +83,7 @@ std::size_t queries_of_chunk(const Mirror& mirror, const SearchShape& shape, std
 // Whether neither the traversal nor the ranking needs anything made of the queries.
 bool compares_queries_as_given(const GraphView& view)
 {
-    const bool full = view.vectors.vectors != nullptr || view.vectors.remote.vectors != nullptr;
+    const bool full = view.vectors.full != nullptr || view.vectors.remote.full != nullptr;
     return full && (view.form == RowForm::bytes || view.form == RowForm::floats);
 }
 
@@ -111,7 +98,7 @@ SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std:
     plan.shape = search_shape(settings, ef, k + k / 4 + 14, count, ground);
     plan.count = static_cast<std::uint32_t>(queries_of_chunk(mirror, plan.shape, count, room));
     plan.k = static_cast<std::uint32_t>(std::min<std::size_t>(k, plan.shape.wanted));
-    plan.chained = count <= ivfadc::chained_queries;
+    plan.chained = count <= rows::chained_queries;
     plan.direct = plan.chained && plan.shape.offered == 0 && compares_queries_as_given(mirror.view());
     plan.rank_queries = plan.count;
     if (mirror.remote_row_bytes() > 0) {
@@ -119,29 +106,33 @@ SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std:
         plan.rank_queries =
             static_cast<std::uint32_t>(std::clamp<std::size_t>(remote_bytes_of_launch / bytes, 1, plan.count));
     }
-    Carver carver(nullptr);
-    carve(carver, mirror, plan);
-    plan.workspace = carver.used();
+    plan.reads_in_place = plan.direct;
+    if (plan.chained) plan.watched = watched;
+    plan.workspace = carved_bytes([&](Carver& memory) { carve(memory, mirror, plan); });
     return plan;
 }
 
-void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* queries, const float* given,
-                    const std::uint32_t* dead, std::byte* workspace, const ivfadc::Answers& out, TraversalCounts* work,
-                    cudaStream_t stream)
+void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const Chunk& chunk, const std::uint32_t* dead,
+                    TraversalCounts* work)
 {
-    Carver carver(workspace);
+    Carver carver(chunk.workspace);
     const Workspace space = carve(carver, mirror, plan);
+    const float* queries = chunk.queries;
+    const Answers& out = chunk.answers;
+    const cudaStream_t stream = chunk.stream;
     const GraphView& view = mirror.view();
     const bool routed = plan.shape.offered > 0;
-    ivfadc::QueryView for_seeds{};
+    const rows::QuerySpace for_rows = rows::space_of(view.vectors.metric, view.vectors.half);
+    rows::QueryView for_seeds{};
     if (view.has_bits()) {
         project(view.bits, queries, view.vectors.dimensions, plan.count, space.query_bits, stream);
     } else if (plan.direct) {
         // The traversal brings them here.
     } else if (!routed) {
-        ivfadc::prepare_for_rows(view.vectors, queries, plan.count, space.for_rows, stream);
+        rows::prepare_queries(queries, plan.count, view.vectors.dimensions, for_rows, space.for_rows, stream);
     } else {
-        ivfadc::prepare_queries(view.vectors, queries, plan.count, space.for_rows, space.for_seeds, stream);
+        rows::prepare_queries(queries, plan.count, view.vectors.dimensions, for_rows, space.for_rows,
+                              rows::space_of(view.vectors.metric, view.seed_halves.half), space.for_seeds, stream);
         for_seeds = {queries, space.for_seeds.moved, space.for_seeds.halves, space.for_seeds.multipliers,
                      space.for_seeds.norms};
     }
@@ -155,7 +146,7 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* q
     job.shape = plan.shape;
     job.queries = view.form == RowForm::halves ? space.for_rows.moved : queries;
     job.query_copy = space.queries;
-    job.given = plan.direct ? given : nullptr;
+    job.given = plan.direct ? chunk.given : nullptr;
     job.query_bits = space.query_bits;
     job.starts = space.starts;
     job.dead = dead;
@@ -171,10 +162,38 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* q
     if (plan.shape.ranks) return;
 
     for (std::uint32_t first = 0; first < plan.count; first += plan.rank_queries) {
-        rank_found(view, from(view, job.rank, first), space.rows + std::size_t{first} * plan.shape.wanted,
+        rank_found(view, job.rank.from(view, first), space.rows + std::size_t{first} * plan.shape.wanted,
                    space.found + first, std::min(plan.rank_queries, plan.count - first), plan.shape.wanted, plan.k,
-                   from(out, plan.k, first), plan.chained, stream);
+                   out.from(first, plan.k), plan.chained, stream);
     }
+}
+
+ChunkPlan plan_continuation(const Mirror& mirror, std::uint32_t wanted)
+{
+    ChunkPlan plan;
+    plan.ordered = wanted <= rows::ordered_most;
+    plan.workspace = carved_bytes([&](Carver& memory) { carve_continuation(memory, mirror); });
+    return plan;
+}
+
+void enqueue_continuation(const Mirror& mirror, const ChunkPlan& plan, const Chunk& chunk, const rows::RowCursor& after,
+                          const std::uint32_t* dead)
+{
+    Carver carver(chunk.workspace);
+    const Continuation space = carve_continuation(carver, mirror);
+    const GraphView& view = mirror.view();
+    if (view.has_bits()) {
+        project(view.bits, chunk.queries, view.vectors.dimensions, 1, space.bits, chunk.stream);
+    } else {
+        rows::prepare_queries(chunk.queries, 1, view.vectors.dimensions,
+                              rows::space_of(view.vectors.metric, view.vectors.half), space.query, chunk.stream);
+    }
+    const RankQueries query{chunk.queries, space.query.norms, space.bits};
+    rows::value_in_steps(view.rows, mirror.remote_row_bytes(), [&](std::uint32_t first, std::uint32_t count) {
+        all_values(view, query, first, count, space.values + first, chunk.stream);
+    });
+    rows::first_after({space.values, view.vectors.row_at, dead, view.rows}, after, plan.k, space.selection,
+                      chunk.answers, chunk.stream);
 }
 
 }  // namespace pgwarp::cuda::graph

@@ -7,21 +7,20 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/searcher.h"
 #include "graph/mirror.h"
 #include "graph/search_shape.h"
-#include "ivfadc/finish.h"
+#include "rows/ordered_rows.h"
 
 namespace pgwarp::cuda::graph
 {
 
-struct SearchPlan {
+// k is at most shape.wanted.
+struct SearchPlan : ChunkPlan {
     SearchShape shape;
-    std::uint32_t count = 0;         // queries
-    std::uint32_t k = 0;             // answers a query, at most shape.wanted
-    bool chained = false;            // so few queries that launches overlap; `found` may be polled
-    bool direct = false;             // the queries are read once: they may lie in page-locked host memory
+    bool chained = false;            // so few queries that launches overlap
+    bool direct = false;             // the traversal reads the queries once, and copies them for the ranking
     std::uint32_t rank_queries = 0;  // of a launch that ranks: reading over the bus takes long
-    std::size_t workspace = 0;       // bytes
 };
 
 // The plan for the first queries of at most `count`: plan.count may be less, as workspace is bounded. `room`: device
@@ -29,12 +28,15 @@ struct SearchPlan {
 SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std::size_t ef, std::size_t k,
                        std::size_t count, std::size_t room = ~std::size_t{0});
 
-// Enqueues the search of plan.count queries [count][dimensions], on the device or where plan.direct allows. given: the
-// same in host memory, or none: what goes with a launch is there sooner than what is read over the bus. dead: a bit per
-// row, or none. Answers [count][k] on the device or pinned; found[q]: rows that were ranked, at least as many as there
-// are answers. `workspace` is plan.workspace bytes of device memory, work [count] on the device or none.
-void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* queries, const float* given,
-                    const std::uint32_t* dead, std::byte* workspace, const ivfadc::Answers& out, TraversalCounts* work,
-                    cudaStream_t stream);
+// Enqueues the search of a chunk by its plan. The queries in chunk.given may go with the launch: they are there sooner
+// than those read over the bus. dead: a bit a row, or none. found[q]: rows that were ranked, at least as many as there
+// are answers. work: [count] on the device, or none.
+void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const Chunk& chunk, const std::uint32_t* dead,
+                    TraversalCounts* work);
+
+// The `wanted` first rows after a cursor, for one query: all rows get their values. dead as above.
+ChunkPlan plan_continuation(const Mirror& mirror, std::uint32_t wanted);
+void enqueue_continuation(const Mirror& mirror, const ChunkPlan& plan, const Chunk& chunk, const rows::RowCursor& after,
+                          const std::uint32_t* dead);
 
 }  // namespace pgwarp::cuda::graph

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "ivfadc/layout.h"
 #include "methods/graph/graph.h"
+#include "rows/layout.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -34,21 +34,21 @@ inline std::vector<Form> forms_of(const GraphOptions& options)
 // Device memory of the rows as bytes, with their terms, and once more of the seeds.
 inline std::uint64_t byte_rows_bytes(const MirrorSize& size)
 {
-    return (size.rows + size.seeds) * (ivfadc::byte_stride(static_cast<std::uint32_t>(size.dimensions)) + 8);
+    return (size.rows + size.seeds) * (rows::byte_stride(static_cast<std::uint32_t>(size.dimensions)) + 8);
 }
 
 // Device memory that the mirror will take, at most, whatever rows are compared as; without bytes beside halves.
 inline std::uint64_t device_bytes_of(const GraphOptions& options, const MirrorSize& size, Form form)
 {
     const std::uint64_t row_words = options.bits / 32;
-    const std::uint64_t stride = ivfadc::half_stride(static_cast<std::uint32_t>(size.dimensions));
-    const std::uint64_t positions = ivfadc::whole_groups(static_cast<std::uint32_t>(size.rows));
+    const std::uint64_t stride = rows::half_stride(static_cast<std::uint32_t>(size.dimensions));
+    const std::uint64_t positions = rows::whole_groups(static_cast<std::uint32_t>(size.rows));
     // Neighbours and row numbers.
     std::uint64_t bytes = size.rows * options.degree * 4 + positions * 4 + size.seeds * 4;
     if (options.vectors == GraphVectors::bits) {
         return bytes + size.rows * row_words * 4 + options.bits * (size.dimensions + 1) * 4;
     }
-    bytes += (positions + size.seeds + ivfadc::group_rows) * (stride * 2 + 4) + size.dimensions * 4;
+    bytes += (positions + size.seeds + rows::group_rows) * (stride * 2 + 4) + size.dimensions * 4;
     if (options.vectors == GraphVectors::full && form == Form::whole) bytes += size.rows * size.dimensions * 4;
     return bytes;
 }

@@ -20,7 +20,4 @@ std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const Parameter
 // The nearest rows and the edges are made on the device, the rest as the CPU's builder does it.
 std::unique_ptr<Builder> make_builder(Context& context, const IndexShape& shape, const ParameterList& options);
 
-// Builder and searcher of the device.
-const MethodDescriptor& method();
-
 }  // namespace pgwarp::cuda::graph

@@ -8,11 +8,11 @@
 #include "device/error.h"
 #include "device/shared_memory.h"
 #include "device/wait.h"
-#include "exact/exact_search.h"
 #include "graph/entry.h"
 #include "graph/nearest.h"
 #include "methods/graph/graph.h"
 #include "numeric/sample.h"
+#include "passes/exact_search.h"
 #include "select/select.h"
 
 namespace pgwarp::cuda::graph

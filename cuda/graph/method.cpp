@@ -1,27 +1,27 @@
-#include "exact/exact.h"
+// graph on the device, as the module's registry has it.
 #include "graph/graph.h"
+#include "methods.h"
 
-namespace pgwarp::cuda::graph
+namespace pgwarp::cuda
 {
 
 namespace
 {
 
-std::unique_ptr<Builder> make_builder_somewhere(const IndexShape& shape, const ParameterList& options)
+std::unique_ptr<Builder> make_builder(const IndexShape& shape, const ParameterList& options)
 {
-    return make_builder(least_busy(contexts()), shape, options);
+    return graph::make_builder(least_busy(contexts()), shape, options);
 }
 
 }  // namespace
 
-const MethodDescriptor& method()
+const MethodDescriptor& graph_method()
 {
     static const MethodDescriptor descriptor{.method = Method::graph,
-                                             .name = "graph",
-                                             .make_builder = make_builder_somewhere,
-                                             .make_searcher = make_searcher,
-                                             .exact_parts = exact_method()};
+                                             .make_builder = make_builder,
+                                             .make_searcher = graph::make_searcher,
+                                             .exact_parts = complete_method()};
     return descriptor;
 }
 
-}  // namespace pgwarp::cuda::graph
+}  // namespace pgwarp::cuda

@@ -10,9 +10,9 @@
 #include "device/error.h"
 #include "device/wait.h"
 #include "graph/mirror_kernels.h"
-#include "ivfadc/mirror_kernels.h"
 #include "methods/arrays.h"
 #include "methods/ivfadc/ivfadc.h"
+#include "rows/forms.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -94,7 +94,7 @@ void Mirror::choose_form()
 void Mirror::take_memory()
 {
     MemoryPool& pool = context_->pool();
-    const std::size_t positions = ivfadc::whole_groups(static_cast<std::uint32_t>(rows_));
+    const std::size_t positions = rows::whole_groups(static_cast<std::uint32_t>(rows_));
     neighbours_ = DeviceArray<std::uint32_t>(pool, rows_ * options_.degree, "graph neighbours", owner_);
     row_numbers_ = DeviceArray<std::uint32_t>(pool, positions, "graph rows", owner_);
     number_rows(static_cast<std::uint32_t>(rows_), positions, row_numbers_.data(), owner_);
@@ -103,7 +103,7 @@ void Mirror::take_memory()
     } else if (keeps_half()) {
         take_halves();
     } else {
-        const std::size_t stride = ivfadc::half_stride(static_cast<std::uint32_t>(dimensions_));
+        const std::size_t stride = rows::half_stride(static_cast<std::uint32_t>(dimensions_));
         reserved_ = DeviceArray<std::byte>(pool, positions * (stride * sizeof(__half) + sizeof(float)), "graph loading",
                                            owner_);
     }
@@ -156,8 +156,8 @@ void Mirror::write_halves(std::uint64_t offset, std::span<const std::byte> bytes
     const Context::Lease lease = context_->lease(Priority::build);
     DeviceArray<std::byte> piece(context_->pool(), bytes.size(), "graph loading", lease);
     check(cudaMemcpyAsync(piece.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice, lease), "copying rows");
-    ivfadc::scatter_halves(piece.data(), offset, bytes.size(), static_cast<std::uint32_t>(dimensions_),
-                           row_numbers_.data(), halves_.data(), lease);
+    rows::scatter_halves(piece.data(), offset, bytes.size(), static_cast<std::uint32_t>(dimensions_),
+                         row_numbers_.data(), halves_.data(), lease);
     lease.stream().synchronize();
 }
 
@@ -249,25 +249,24 @@ void Mirror::point_view()
     view_.bits = {bits_.data(), device_projection_.data(), static_cast<std::uint32_t>(options_.bits / 32)};
     view_.bytes = {codes_.data(), code_terms_.data(), metric_ == Metric::l2 ? byte_mean_.data() : nullptr, 0};
     if (view_.form == RowForm::bytes) {
-        view_.bytes.stride = ivfadc::byte_stride(static_cast<std::uint32_t>(dimensions_));
+        view_.bytes.stride = rows::byte_stride(static_cast<std::uint32_t>(dimensions_));
         view_.bytes.seeds = seed_codes_.data();
         view_.bytes.seed_terms = seed_code_terms_.data();
     }
-    ivfadc::MirrorView& vectors = view_.vectors;
+    rows::ResidentRows& vectors = view_.vectors;
     vectors.metric = metric_ == Metric::l1 ? Metric::l2 : metric_;
     vectors.dimensions = static_cast<std::uint32_t>(dimensions_);
-    vectors.stride = ivfadc::half_stride(vectors.dimensions);
-    vectors.lists = view_.seeds;
+    vectors.stride = rows::half_stride(vectors.dimensions);
     vectors.positions = static_cast<std::uint32_t>(row_numbers_.size());
     vectors.row_at = row_numbers_.data();
     vectors.row_terms = terms_.data();
-    vectors.centre = {seed_halves_.data(), device_mean_.data(), half_scale_[0], 0};
-    vectors.centre_terms = seed_terms_.data();
+    view_.seed_halves = {
+        {seed_halves_.data(), device_mean_.data(), half_scale_[0], 0}, seed_terms_.data(), view_.seeds};
     vectors.half = {halves_.data(), device_mean_.data(), half_scale_[0], half_scale_[1]};
-    vectors.vectors = vectors_.data();
+    vectors.full = vectors_.data();
     if (remote_.size() == 0) return;
     vectors.remote.stride = static_cast<std::uint32_t>(remote_stride_);
-    vectors.remote.vectors = reinterpret_cast<const float*>(remote_.on_device());
+    vectors.remote.full = reinterpret_cast<const float*>(remote_.on_device());
 }
 
 namespace
@@ -276,7 +275,7 @@ namespace
 // Bytes that a score reads of a row, and those of a query that is compared with it.
 std::pair<std::size_t, std::size_t> compared_bytes(const GraphView& view, std::size_t dimensions)
 {
-    const std::size_t stride = ivfadc::half_stride(static_cast<std::uint32_t>(dimensions));
+    const std::size_t stride = rows::half_stride(static_cast<std::uint32_t>(dimensions));
     switch (view.form) {
         case RowForm::bits:
             return {view.bits.words * sizeof(std::uint32_t), view.bits.words * sizeof(std::uint32_t)};

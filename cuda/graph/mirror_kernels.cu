@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "device/error.h"
-#include "ivfadc/layout.h"
-#include "ivfadc/values.cuh"
 #include "methods/graph/graph.h"
+#include "rows/layout.h"
+#include "rows/values.cuh"
 
 namespace pgwarp::cuda::graph
 {
@@ -28,7 +28,7 @@ __device__ std::size_t thread_number()
 __global__ void number_rows_kernel(std::uint32_t rows, std::size_t count, std::uint32_t* out)
 {
     const std::size_t i = thread_number();
-    if (i < count) out[i] = i < rows ? static_cast<std::uint32_t>(i) : ivfadc::no_row;
+    if (i < count) out[i] = i < rows ? static_cast<std::uint32_t>(i) : rows::no_row;
 }
 
 __global__ void count_wrong_kernel(const std::uint32_t* neighbours, std::size_t count, std::uint32_t rows,
@@ -96,7 +96,7 @@ __global__ void decode_halves_kernel(const __half* halves, const float* mean, fl
     const std::size_t at = i / dimensions;
     const std::size_t d = i % dimensions;
     const std::size_t row = numbers != nullptr ? numbers[at] : at;
-    out[i] = ivfadc::decoded_half(halves[row * ivfadc::half_stride(dimensions) + d], __fdiv_rn(1.0F, scale), mean[d]);
+    out[i] = rows::decoded_half(halves[row * rows::half_stride(dimensions) + d], __fdiv_rn(1.0F, scale), mean[d]);
 }
 
 // One warp a row.

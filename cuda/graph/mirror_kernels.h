@@ -13,7 +13,7 @@
 namespace pgwarp::cuda::graph
 {
 
-// out[i] = i for rows, ivfadc::no_row from there to `count`.
+// out[i] = i for rows, rows::no_row from there to `count`.
 void number_rows(std::uint32_t rows, std::size_t count, std::uint32_t* out, cudaStream_t stream);
 // Makes these changes in neighbours [rows][degree], each of another place.
 void change_edges(const EdgeChange* changes, std::size_t count, std::size_t degree, std::uint32_t* neighbours,
@@ -38,7 +38,7 @@ void gather_vectors(const float* vectors, std::size_t row_stride, std::uint32_t 
                     const std::uint32_t* numbers, std::size_t count, float* out, cudaStream_t stream);
 void decode_halves(const __half* halves, const float* mean, float scale, std::uint32_t dimensions,
                    const std::uint32_t* numbers, std::size_t count, float* out, cudaStream_t stream);
-// Rows as they are compared as bytes (view.h), of codes [count][dimensions] and scales [count] as ivfadc/byte_rows.h
+// Rows as they are compared as bytes (view.h), of codes [count][dimensions] and scales [count] as rows/forms.h
 // makes them: signed bytes [count][stride], zeros behind the dimensions, and terms with the bits of encode_byte_row()
 // (methods/graph/byte_choice.h). squared: the metric is l2.
 void finish_byte_rows(const std::uint8_t* codes, const float* scales, std::size_t count, std::uint32_t dimensions,

@@ -8,10 +8,9 @@
 #include "device/wait.h"
 #include "graph/mirror.h"
 #include "graph/mirror_kernels.h"
-#include "ivfadc/byte_rows.h"
-#include "ivfadc/mirror_kernels.h"
 #include "methods/graph/byte_choice.h"
 #include "methods/graph/graph.h"
+#include "rows/forms.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -38,7 +37,7 @@ float power_of_two(float largest, int exponent)
 void Mirror::take_halves()
 {
     MemoryPool& pool = context_->pool();
-    const std::size_t stride = ivfadc::half_stride(static_cast<std::uint32_t>(dimensions_));
+    const std::size_t stride = rows::half_stride(static_cast<std::uint32_t>(dimensions_));
     halves_ = DeviceArray<__half>(pool, row_numbers_.size() * stride, "graph half vectors", owner_);
     if (halves_.size() > 0) {
         check(cudaMemsetAsync(halves_.data(), 0, halves_.bytes(), owner_), "clearing half vectors");
@@ -66,7 +65,7 @@ void Mirror::copy_rows(const std::uint32_t* numbers, std::size_t first, std::siz
     const auto dimensions = static_cast<std::uint32_t>(dimensions_);
     const std::size_t from = numbers == nullptr ? first : 0;
     if (keeps_half()) {
-        const __half* halves = halves_.data() + from * ivfadc::half_stride(dimensions);
+        const __half* halves = halves_.data() + from * rows::half_stride(dimensions);
         decode_halves(halves, device_mean_.data(), half_scale_[0], dimensions, numbers, count, out, owner_);
     } else {
         gather_vectors(full_rows() + from * full_stride(), full_stride(), dimensions, numbers, count, out, owner_);
@@ -167,8 +166,8 @@ void Mirror::load_vectors()
         make_halves();
     }
     if (halves_.size() > 0) {
-        ivfadc::half_terms(halves_.data(), row_numbers_.data(), row_numbers_.size(), row_numbers_.size(),
-                           static_cast<std::uint32_t>(dimensions_), squared(), terms_.data(), owner_);
+        rows::half_terms(halves_.data(), row_numbers_.data(), row_numbers_.size(), row_numbers_.size(),
+                         static_cast<std::uint32_t>(dimensions_), squared(), terms_.data(), owner_);
         gather_seeds();
     } else {
         make_seeds();
@@ -201,24 +200,24 @@ void Mirror::make_halves()
     DeviceArray<float> largest(context_->pool(), 1, "graph loading", owner_);
     check(cudaMemsetAsync(largest.data(), 0, largest.bytes(), owner_), "measuring vectors");
     for (std::size_t first = 0; first < rows_; first += step) {
-        ivfadc::largest_deviation(rows + first * full_stride(), device_mean_.data(), std::min(step, rows_ - first),
-                                  dimensions, full_stride(), largest.data(), owner_);
+        rows::largest_deviation(rows + first * full_stride(), device_mean_.data(), std::min(step, rows_ - first),
+                                dimensions, full_stride(), largest.data(), owner_);
     }
     float measured = 0;
     read_back(&measured, largest.data(), sizeof(measured), owner_, "measuring");
     choose_scale(measured);
-    const std::size_t stride = ivfadc::half_stride(dimensions);
+    const std::size_t stride = rows::half_stride(dimensions);
     for (std::size_t first = 0; first < rows_; first += step) {
-        ivfadc::encode_halves(rows + first * full_stride(), nullptr, std::min(step, rows_ - first), device_mean_.data(),
-                              half_scale_[0], dimensions, full_stride(), halves_.data() + first * stride, owner_);
+        rows::encode_halves(rows + first * full_stride(), nullptr, std::min(step, rows_ - first), device_mean_.data(),
+                            half_scale_[0], dimensions, full_stride(), halves_.data() + first * stride, owner_);
     }
 }
 
 // The seeds' halves from those of the rows.
 void Mirror::gather_seeds()
 {
-    const std::size_t padded = ivfadc::whole_groups(static_cast<std::uint32_t>(seeds_));
-    const std::uint32_t stride = ivfadc::half_stride(static_cast<std::uint32_t>(dimensions_));
+    const std::size_t padded = rows::whole_groups(static_cast<std::uint32_t>(seeds_));
+    const std::uint32_t stride = rows::half_stride(static_cast<std::uint32_t>(dimensions_));
     seed_halves_ = DeviceArray<__half>(context_->pool(), padded * stride, "graph seeds", owner_);
     seed_terms_ = DeviceArray<float>(context_->pool(), padded, "graph seeds", owner_);
     gather_halves(halves_.data(), terms_.data(), device_seeds_.data(), seeds_, padded, stride, seed_halves_.data(),
@@ -229,8 +228,8 @@ void Mirror::gather_seeds()
 void Mirror::make_seeds()
 {
     const auto dimensions = static_cast<std::uint32_t>(dimensions_);
-    const std::size_t padded = ivfadc::whole_groups(static_cast<std::uint32_t>(seeds_));
-    const std::uint32_t stride = ivfadc::half_stride(dimensions);
+    const std::size_t padded = rows::whole_groups(static_cast<std::uint32_t>(seeds_));
+    const std::uint32_t stride = rows::half_stride(dimensions);
     seed_halves_ = DeviceArray<__half>(context_->pool(), padded * stride, "graph seeds", owner_);
     seed_terms_ = DeviceArray<float>(context_->pool(), padded, "graph seeds", owner_);
     check(cudaMemsetAsync(seed_halves_.data(), 0, seed_halves_.bytes(), owner_), "clearing seeds");
@@ -241,25 +240,25 @@ void Mirror::make_seeds()
     for (std::size_t first = 0; first < seeds_; first += step) {
         const std::size_t count = std::min(step, seeds_ - first);
         copy_rows(device_seeds_.data() + first, 0, count, piece.data());
-        ivfadc::largest_deviation(piece.data(), device_mean_.data(), count, dimensions, dimensions_, largest.data(),
-                                  owner_);
+        rows::largest_deviation(piece.data(), device_mean_.data(), count, dimensions, dimensions_, largest.data(),
+                                owner_);
     }
     float measured = 0;
     read_back(&measured, largest.data(), sizeof(measured), owner_, "measuring");
     choose_scale(measured);
     for (std::size_t first = 0; first < seeds_; first += step) {
-        ivfadc::encode_halves(full_rows(), device_seeds_.data() + first, std::min(step, seeds_ - first),
-                              device_mean_.data(), half_scale_[0], dimensions, full_stride(),
-                              seed_halves_.data() + first * stride, owner_);
+        rows::encode_halves(full_rows(), device_seeds_.data() + first, std::min(step, seeds_ - first),
+                            device_mean_.data(), half_scale_[0], dimensions, full_stride(),
+                            seed_halves_.data() + first * stride, owner_);
     }
-    ivfadc::half_terms(seed_halves_.data(), nullptr, seeds_, padded, dimensions, squared(), seed_terms_.data(), owner_);
+    rows::half_terms(seed_halves_.data(), nullptr, seeds_, padded, dimensions, squared(), seed_terms_.data(), owner_);
 }
 
 void Mirror::make_bytes(std::span<const float> mean)
 {
     MemoryPool& pool = context_->pool();
     const auto dimensions = static_cast<std::uint32_t>(dimensions_);
-    const std::uint32_t stride = ivfadc::byte_stride(dimensions);
+    const std::uint32_t stride = rows::byte_stride(dimensions);
     codes_ = DeviceArray<std::int8_t>(pool, rows_ * stride, "graph byte rows", owner_);
     code_terms_ = DeviceArray<float2>(pool, rows_, "graph byte rows", owner_);
     const bool in_place = vectors_.size() > 0;
@@ -268,15 +267,12 @@ void Mirror::make_bytes(std::span<const float> mean)
     DeviceArray<float> floats(pool, in_place ? 0 : step * dimensions_, "graph loading", owner_);
     DeviceArray<std::uint8_t> plain(pool, step * dimensions_, "graph loading", owner_);
     DeviceArray<float> scales(pool, step, "graph loading", owner_);
-    // Rows are encoded relative to the centroid of a list: here all to the one mean.
-    DeviceArray<std::uint32_t> lists(pool, step, "graph loading", owner_);
-    check(cudaMemsetAsync(lists.data(), 0, lists.bytes(), owner_), "clearing lists");
     for (std::size_t first = 0; first < rows_; first += step) {
         const std::size_t count = std::min(step, rows_ - first);
         if (!in_place) copy_rows(nullptr, first, count, floats.data());
         const float* rows = in_place ? vectors_.data() + first * dimensions_ : floats.data();
-        ivfadc::encode_byte_rows(rows, count, dimensions, lists.data(), byte_mean_.data(), plain.data(), scales.data(),
-                                 owner_);
+        rows::encode_byte_rows(rows, count, dimensions, nullptr, byte_mean_.data(), plain.data(), scales.data(),
+                               owner_);
         finish_byte_rows(plain.data(), scales.data(), count, dimensions, stride, metric_ == Metric::l2,
                          codes_.data() + first * stride, code_terms_.data() + first, owner_);
     }

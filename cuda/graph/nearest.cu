@@ -6,11 +6,11 @@
 #include "device/error.h"
 #include "device/shared_memory.h"
 #include "device/wait.h"
-#include "exact/bitonic.cuh"
-#include "exact/exact_search.h"
-#include "exact/proposal_key.cuh"
-#include "exact/thresholds.h"
 #include "methods/graph/graph.h"
+#include "passes/bitonic.cuh"
+#include "passes/exact_search.h"
+#include "passes/proposal_key.cuh"
+#include "passes/thresholds.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -72,7 +72,7 @@ void nearest_rows(Context& context, const NearestJob& job, cudaStream_t stream)
         mark_dead(rows.scored, job.left_out, marked.data(), stream);
         penalties = marked.data();
     }
-    Slab slab(context.pool(), rows.scored, step, plan.capacity, plan.sample / maxima_group, false, stream);
+    Slab slab(context.pool(), rows.scored, step, plan.capacity, plan.sample / maxima_group, stream);
     allow_shared_memory(pick_rows);
     const Passes passes{&context, &rows, penalties, job.cancel, stream};
     for (std::uint32_t first = 0; first < rows.rows; first += step) {

@@ -1,5 +1,5 @@
 // The k-NN graph that a graph is made from, on the device: all rows are queries of the exact search's proposing passes
-// (exact/passes.h), slab by slab, and the best proposals of each are its neighbours. Scores in half precision decide:
+// (passes/passes.h), slab by slab, and the best proposals of each are its neighbours. Scores in half precision decide:
 // pruning goes by ranks, to which near ties do not matter.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "exact/passes.h"
+#include "passes/passes.h"
 
 namespace pgwarp::cuda::graph
 {

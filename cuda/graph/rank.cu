@@ -18,7 +18,7 @@ constexpr int threads = 128;
 
 __global__ __launch_bounds__(threads) void rank_kernel(GraphView view, RankQueries queries, const std::uint32_t* rows,
                                                        const std::uint32_t* found, std::uint32_t wanted,
-                                                       std::uint32_t k, std::uint32_t capacity, ivfadc::Answers out)
+                                                       std::uint32_t k, std::uint32_t capacity, Answers out)
 {
     extern __shared__ std::uint64_t values[];
     auto* numbers = reinterpret_cast<std::uint32_t*>(values + capacity);
@@ -31,8 +31,8 @@ __global__ __launch_bounds__(threads) void rank_kernel(GraphView view, RankQueri
     if (kept <= static_cast<int>(most_ranked_in_place)) {
         emit_counted(kept, values, numbers, query, k, out);
     } else {
-        ivfadc::sort_candidates<threads>(kept, values, numbers);
-        ivfadc::emit_candidates<threads>(kept, values, numbers, query, k, out);
+        rows::sort_candidates<threads>(kept, values, numbers);
+        rows::emit_candidates<threads>(kept, values, numbers, query, k, out);
     }
     report_found(kept, query, out);
 }
@@ -49,7 +49,7 @@ __global__ __launch_bounds__(threads) void all_values_kernel(GraphView view, Ran
 
 void rank_found(const GraphView& view, const RankQueries& queries, const std::uint32_t* rows,
                 const std::uint32_t* found, std::uint32_t count, std::uint32_t wanted, std::uint32_t k,
-                const ivfadc::Answers& out, bool chained, cudaStream_t stream)
+                const Answers& out, bool chained, cudaStream_t stream)
 {
     if (count == 0) return;
     const std::uint32_t capacity = std::max(2U, std::bit_ceil(wanted));

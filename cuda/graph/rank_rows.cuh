@@ -3,9 +3,10 @@
 
 #include <cstdint>
 
-#include "graph/rank.h"
 #include "graph/row_scores.cuh"
-#include "ivfadc/candidate_values.cuh"
+#include "graph/view.h"
+#include "rows/candidates.cuh"
+#include "rows/values.cuh"
 
 namespace pgwarp::cuda::graph
 {
@@ -13,28 +14,28 @@ namespace pgwarp::cuda::graph
 // Sums of absolute differences, of any of the forms that rows may have.
 __device__ inline double l1_value(const GraphView& view, const float* query, std::uint32_t row)
 {
-    const ivfadc::MirrorView& vectors = view.vectors;
+    const rows::ResidentRows& vectors = view.vectors;
     const auto add = [](double sum, double asked, double stored) {
         return __dadd_rn(sum, fabs(__dsub_rn(asked, stored)));
     };
     const auto given = [query](std::uint32_t d) { return query[d]; };
-    if (vectors.remote.vectors != nullptr) {
+    if (vectors.remote.full != nullptr) {
         double sum = 0;
-        ivfadc::for_each_remote(vectors.remote.vectors + static_cast<std::size_t>(row) * vectors.remote.stride,
-                                vectors.dimensions,
-                                [&](std::uint32_t d, float stored) { sum = add(sum, query[d], stored); });
-        return ivfadc::canonical_total(sum);
+        rows::for_each_remote(vectors.remote.full + static_cast<std::size_t>(row) * vectors.remote.stride,
+                              vectors.dimensions,
+                              [&](std::uint32_t d, float stored) { sum = add(sum, query[d], stored); });
+        return rows::canonical_total(sum);
     }
-    if (vectors.vectors != nullptr) {
-        const float* stored = vectors.vectors + static_cast<std::size_t>(row) * vectors.dimensions;
-        return ivfadc::canonical_sum_of(
+    if (vectors.full != nullptr) {
+        const float* stored = vectors.full + static_cast<std::size_t>(row) * vectors.dimensions;
+        return rows::canonical_sum_of(
             given, [stored](std::uint32_t d) { return stored[d]; }, vectors.dimensions, add);
     }
     const __half* stored = vectors.half.rows + static_cast<std::size_t>(row) * vectors.stride;
     const float* mean = vectors.half.mean;
     const float inverse = __fdiv_rn(1.0F, vectors.half.scale);
-    const auto decoded = [=](std::uint32_t d) { return ivfadc::decoded_half(stored[d], inverse, mean[d]); };
-    const double total = ivfadc::canonical_sum_of(given, decoded, vectors.dimensions, add);
+    const auto decoded = [=](std::uint32_t d) { return rows::decoded_half(stored[d], inverse, mean[d]); };
+    const double total = rows::canonical_sum_of(given, decoded, vectors.dimensions, add);
     const double bound = __dsub_rn(__dmul_rn(total, 1 - bound_rounding), view.l1_error);
     return bound > 0 ? bound : 0.0;
 }
@@ -48,12 +49,12 @@ __device__ inline double value_of(const GraphView& view, const RankQueries& quer
                                                   queries.bits + static_cast<std::size_t>(query) * view.bits.words,
                                                   view.bits.words));
     }
-    const ivfadc::MirrorView& vectors = view.vectors;
+    const rows::ResidentRows& vectors = view.vectors;
     const float* original = queries.original + static_cast<std::size_t>(query) * vectors.dimensions;
     if (view.metric == Metric::l1) return l1_value(view, original, row);
-    if (vectors.vectors != nullptr) return ivfadc::full_value(vectors, original, row);
-    if (vectors.remote.vectors != nullptr) return ivfadc::remote_full_value(vectors, original, row);
-    return ivfadc::half_value(vectors, original, queries.norms[query], row);
+    if (vectors.full != nullptr) return rows::full_value(vectors, original, row);
+    if (vectors.remote.full != nullptr) return rows::remote_full_value(vectors, original, row);
+    return rows::half_value(vectors, original, queries.norms[query], row);
 }
 
 // The keys of the values of rows numbers[0, kept), both shared. A barrier comes before and after.
@@ -66,14 +67,14 @@ __device__ inline void value_rows(const GraphView& view, const RankQueries& quer
         const int at = base + static_cast<int>(threadIdx.x / 8);
         if (base + static_cast<int>(threadIdx.x / 32) * 4 >= kept) break;
         const double value = value_of(view, queries, query, numbers[min(at, kept - 1)]);
-        if (at < kept && threadIdx.x % 8 == 0) values[at] = ivfadc::order_key(__dadd_rn(value, 0.0));
+        if (at < kept && threadIdx.x % 8 == 0) values[at] = rows::order_key(__dadd_rn(value, 0.0));
     }
     __syncthreads();
 }
 
 // Each row goes where as many come before it, which 8 lanes count: for few that is less work than sorting them.
 __device__ inline void emit_counted(int kept, const std::uint64_t* values, const std::uint32_t* numbers,
-                                    std::uint32_t query, std::uint32_t k, const ivfadc::Answers& out)
+                                    std::uint32_t query, std::uint32_t k, const Answers& out)
 {
     const auto together = static_cast<int>(blockDim.x / 8);
     for (int base = 0; base < kept; base += together) {
@@ -86,13 +87,13 @@ __device__ inline void emit_counted(int kept, const std::uint64_t* values, const
         }
         for (int step = 4; step > 0; step /= 2) place += __shfl_xor_sync(0xffffffffU, place, step);
         if (threadIdx.x % 8 != 0 || place >= k) continue;
-        out.values[static_cast<std::size_t>(query) * k + place] = ivfadc::value_of_key(value);
+        out.values[static_cast<std::size_t>(query) * k + place] = rows::value_of_key(value);
         out.rows[static_cast<std::size_t>(query) * k + place] = number;
     }
 }
 
 // The host may wait for this number: all else is there before it.
-__device__ inline void report_found(int kept, std::uint32_t query, const ivfadc::Answers& out)
+__device__ inline void report_found(int kept, std::uint32_t query, const Answers& out)
 {
     __syncthreads();
     if (threadIdx.x != 0) return;

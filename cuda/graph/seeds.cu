@@ -4,7 +4,7 @@
 
 #include "device/error.h"
 #include "distance/canonical.cuh"
-#include "ivfadc/scan.h"
+#include "rows/table_scan.h"
 #include "select/select.h"
 
 namespace pgwarp::cuda::graph
@@ -52,7 +52,7 @@ __global__ __launch_bounds__(threads) void project_kernel(BitView bits, const fl
 
 std::size_t seed_stride(const SearchShape& shape)
 {
-    return ivfadc::whole_groups(shape.seeds);
+    return rows::whole_groups(shape.seeds);
 }
 
 std::size_t select_bytes(const SearchShape& shape, std::uint32_t count)
@@ -60,16 +60,15 @@ std::size_t select_bytes(const SearchShape& shape, std::uint32_t count)
     return select_workspace_bytes(select_shape(shape, count));
 }
 
-void choose_starts(const GraphView& view, const SearchShape& shape, const ivfadc::QueryView& queries,
-                   std::uint32_t count, const SeedSpace& space, std::uint32_t shared_bytes, std::uint32_t* starts,
-                   cudaStream_t stream)
+void choose_starts(const GraphView& view, const SearchShape& shape, const rows::QueryView& queries, std::uint32_t count,
+                   const SeedSpace& space, std::uint32_t shared_bytes, std::uint32_t* starts, cudaStream_t stream)
 {
     if (count == 0) return;
     const std::size_t stride = seed_stride(shape);
     // Any prefix of the seeds is spread like the whole.
-    ivfadc::MirrorView some = view.vectors;
-    some.lists = shape.seeds;
-    ivfadc::scan_centroids(some, queries, count, {space.scores, stride}, shared_bytes, stream);
+    rows::HalfTable some = view.seed_halves;
+    some.rows = shape.seeds;
+    rows::scan_table(some, view.vectors.stride, queries, count, {space.scores, stride}, shared_bytes, stream);
     select_smallest(space.scores, select_shape(shape, count), space.values, space.columns, space.select, stream);
     const std::uint32_t all = count * shape.offered;
     starts_of_columns<<<(all + threads - 1) / threads, threads, 0, stream>>>(space.columns, view.seed_rows, all,

@@ -5,12 +5,12 @@
 #include <cstdint>
 
 #include "device/chained_launch.cuh"
-#include "graph/crew.cuh"
+#include "graph/cluster_crew.cuh"
 #include "graph/rank_rows.cuh"
 #include "graph/row_scores.cuh"
 #include "graph/shared_memory.cuh"
 #include "graph/traversal.h"
-#include "graph/traverse.h"
+#include "graph/traverse_job.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -32,7 +32,7 @@ struct TraverseArguments {
     std::uint32_t* found;
     RankQueries rank;
     std::uint32_t k;
-    ivfadc::Answers answers;
+    Answers answers;
     TraversalCounts* work;
 };
 
@@ -63,9 +63,9 @@ inline TraverseArguments arguments_of(const TraverseJob& job, std::uint32_t firs
     arguments.count = count;
     arguments.rows = job.rows + std::size_t{first} * job.shape.wanted;
     arguments.found = job.found + first;
-    arguments.rank = from(view, job.rank, first);
+    arguments.rank = job.rank.from(view, first);
     arguments.k = job.k;
-    if (job.shape.ranks) arguments.answers = from(job.answers, job.k, first);
+    if (job.shape.ranks) arguments.answers = job.answers.from(first, job.k);
     if (job.work != nullptr) arguments.work = job.work + first;
     return arguments;
 }
@@ -188,13 +188,13 @@ __device__ inline auto scores_of(const Group& group, const Teams& teams, const T
                                  view.bytes,
                                  view.bytes.stride / 16,
                                  factor,
-                                 view.vectors.vectors,
+                                 view.vectors.full,
                                  view.vectors.dimensions,
                                  reinterpret_cast<const StagedBytes*>(query)};
     } else if constexpr (kind == ScoreKind::floats) {
         return FloatScores<Group>{group,
                                   teams,
-                                  view.vectors.vectors,
+                                  view.vectors.full,
                                   view.vectors.dimensions,
                                   view.vectors.metric == Metric::l2,
                                   reinterpret_cast<const float*>(query)};

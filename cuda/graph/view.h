@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ivfadc/view.h"
 #include "methods/graph/graph.h"
 #include "numeric/metric.h"
+#include "rows/view.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -40,9 +40,8 @@ struct ByteView {
     const float2* seed_terms = nullptr;
 };
 
-// The rows are seen as the one list of an inverted file whose positions are row numbers, and the seeds as its
-// centroids: what scores, ranks and continues there serves here. In it the metric is L2 where that of the index is L1:
-// rows are centred for both.
+// Positions of the resident rows are row numbers. Their metric is L2 where that of the index is L1: rows are centred
+// for both.
 struct GraphView {
     Metric metric = Metric::l2;
     std::uint32_t rows = 0;
@@ -51,12 +50,26 @@ struct GraphView {
     const std::uint32_t* neighbours = nullptr;  // [rows][degree]
     const std::uint32_t* seed_rows = nullptr;   // [seeds]
     RowForm form = RowForm::halves;
-    ivfadc::MirrorView vectors;  // halves, and what ranks: nothing where bits are kept
-    double l1_error = 0;         // how far a row's half form may be from it by L1
+    rows::ResidentRows vectors;   // halves, and the form that ranks: nothing where bits are kept
+    rows::HalfTable seed_halves;  // nothing where bits are kept
+    double l1_error = 0;          // how far a row's half form may be from it by L1
     BitView bits;
     ByteView bytes;  // nothing where the form is another
 
     PGWARP_HOST_DEVICE bool has_bits() const { return bits.words > 0; }
+};
+
+// Queries [count][dimensions] with their norms, or as bits, for the values of rows.
+struct RankQueries {
+    const float* original = nullptr;
+    const double* norms = nullptr;
+    const std::uint32_t* bits = nullptr;  // [count][words]
+
+    RankQueries from(const GraphView& view, std::size_t first) const
+    {
+        return {original != nullptr ? original + first * view.vectors.dimensions : nullptr,
+                norms != nullptr ? norms + first : nullptr, bits != nullptr ? bits + first * view.bits.words : nullptr};
+    }
 };
 
 }  // namespace pgwarp::cuda::graph

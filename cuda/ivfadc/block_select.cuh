@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "ivfadc/order_key.cuh"
+#include "rows/order_key.cuh"
 
 namespace pgwarp::cuda::ivfadc
 {

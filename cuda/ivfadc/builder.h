@@ -1,5 +1,4 @@
-// The ivfadc build on the device: the arrays, options and calibration that src/methods/ivfadc/builder.cpp makes on the
-// CPU.
+// The ivfadc build on the device: the CPU's builder with its steps taken over.
 #pragma once
 
 #include <memory>
@@ -14,8 +13,8 @@ namespace pgwarp::cuda
 using SearcherFactory = std::unique_ptr<Searcher> (*)(const IndexShape& shape, const ParameterList& options,
                                                       std::span<const ArrayShape> arrays);
 
-// Throws BadRequest for options that make no sense. Rows are uploaded once; where the device has no room for them and
-// the workspace, the CPU's builder does the work. make_searcher serves the calibration of indexes that rank by codes
+// Throws BadRequest for options that make no sense. Where the device has no room for the rows and the workspace, the
+// CPU makes all steps. make_searcher serves the calibration of indexes that rank by codes
 // alone (refine = none), which is measured by real searches.
 std::unique_ptr<Builder> make_ivfadc_builder(Context& context, const IndexShape& shape, const ParameterList& options,
                                              SearcherFactory make_searcher);

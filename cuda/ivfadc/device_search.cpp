@@ -6,8 +6,9 @@
 #include "ivfadc/group_finish.h"
 #include "ivfadc/pair_scan.h"
 #include "ivfadc/probes.h"
-#include "ivfadc/queries.h"
+#include "ivfadc/query_space.h"
 #include "ivfadc/scan.h"
+#include "rows/table_scan.h"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -20,6 +21,7 @@ constexpr std::size_t most_scores = std::size_t{512} << 20;            // bytes 
 constexpr double most_products = 6e11;                                 // multiply-adds of a scan
 constexpr std::size_t remote_bytes_of_launch = std::size_t{64} << 20;  // over the bus: about 1.3 ms
 constexpr std::uint32_t most_queries = 16384;
+constexpr std::chrono::microseconds watched{500};
 constexpr std::uint32_t whole_select = 1024;  // candidates that the last step sorts
 constexpr std::uint32_t most_grouped = 264;   // queries whose candidates are found by groups: a block each
 
@@ -28,25 +30,6 @@ constexpr std::uint32_t most_grouped = 264;   // queries whose candidates are fo
 constexpr std::size_t passes_of_halves = 2;
 constexpr std::size_t passes_of_codes = 7;
 constexpr std::size_t fewest_sorted = 4;  // queries: fewer leave tiles empty
-
-// Hands out pieces of a workspace; without one it only counts.
-class Carver
-{
-public:
-    explicit Carver(std::byte* base) : base_(base) {}
-    template <class T>
-    T* take(std::size_t count)
-    {
-        std::byte* at = base_ != nullptr ? base_ + used_ : nullptr;
-        used_ += (count * sizeof(T) + 255) / 256 * 256;
-        return reinterpret_cast<T*>(at);
-    }
-    std::size_t used() const { return used_; }
-
-private:
-    std::byte* base_;
-    std::size_t used_ = 0;
-};
 
 struct Workspace {
     PreparedQueries for_rows;
@@ -66,23 +49,12 @@ struct Workspace {
     __half* decoded;
 };
 
-PreparedQueries carve_queries(Carver& carver, const SearchPlan& plan, std::size_t dimensions, bool with_norms)
-{
-    const std::size_t stride = half_stride(static_cast<std::uint32_t>(dimensions));
-    PreparedQueries queries{};
-    queries.moved = carver.take<float>(plan.count * dimensions);
-    queries.halves = carver.take<__half>(plan.count * stride);
-    queries.multipliers = carver.take<float>(plan.count);
-    if (with_norms) queries.norms = carver.take<double>(plan.count);
-    return queries;
-}
-
 Workspace carve(Carver& carver, const Mirror& mirror, const SearchPlan& plan)
 {
     Workspace space{};
     const std::size_t pairs = std::size_t{plan.count} * plan.probes;
-    space.for_rows = carve_queries(carver, plan, mirror.dimensions(), true);
-    space.for_centroids = carve_queries(carver, plan, mirror.dimensions(), false);
+    space.for_rows = take_prepared_queries(carver, plan.count, mirror.dimensions(), true);
+    space.for_centroids = take_prepared_queries(carver, plan.count, mirror.dimensions(), false);
     space.coarse = carver.take<float>(plan.count * plan.coarse_stride);
     space.probes = {carver.take<std::uint32_t>(pairs), carver.take<std::uint32_t>(pairs), carver.take<float>(pairs),
                     carver.take<std::uint32_t>(plan.count)};
@@ -110,6 +82,18 @@ Workspace carve(Carver& carver, const Mirror& mirror, const SearchPlan& plan)
     if (plan.wide) space.positions = carver.take<std::uint32_t>(std::size_t{plan.count} * plan.wanted);
     if (plan.decoded) space.decoded = carver.take<__half>(std::size_t{mirror.view().positions} * mirror.view().stride);
     return space;
+}
+
+struct Continuation {
+    PreparedQueries query;
+    double* values;  // [positions]
+    SelectionSpace selection;
+};
+
+Continuation carve_continuation(Carver& carver, const Mirror& mirror)
+{
+    return {take_prepared_queries(carver, 1, mirror.dimensions(), true), carver.take<double>(mirror.view().positions),
+            take_selection_space(carver)};
 }
 
 std::uint32_t longest_list(const Mirror& mirror)
@@ -143,10 +127,6 @@ LimitedScores from(LimitedScores scores, std::size_t first)
     scores.counts += first;
     return scores;
 }
-Answers from(const Answers& answers, std::size_t first, std::size_t width)
-{
-    return {answers.values + first * width, answers.rows + first * width, answers.found + first};
-}
 
 // Queries whose candidates one launch reads over the bus, so that it stays short.
 std::uint32_t queries_of_finish(const Mirror& mirror, const SearchPlan& plan)
@@ -171,9 +151,10 @@ void choose_lists(const MirrorView& view, const SearchPlan& plan, const float* q
         rank_lists(view, space.coarse, plan.coarse_stride, plan.count, plan.probes, space.probes, stream);
         return;
     }
-    prepare_queries(view, queries, plan.count, space.for_rows, space.for_centroids, stream);
-    scan_centroids(view, view_of(space.for_centroids, queries), plan.count, {space.coarse, plan.coarse_stride},
-                   plan.shared_bytes, stream);
+    prepare_queries(queries, plan.count, view.dimensions, space_of_rows(view), space.for_rows,
+                    space_of(view.metric, view.centres.half), space.for_centroids, stream);
+    scan_table(view.centres, view.stride, view_of(space.for_centroids, queries), plan.count,
+               {space.coarse, plan.coarse_stride}, plan.shared_bytes, stream);
     select_probes(view, space.coarse, plan.coarse_stride, plan.count, plan.probes, space.probes, stream);
 }
 
@@ -222,17 +203,20 @@ SearchPlan plan_search(const Mirror& mirror, std::size_t count, std::size_t prob
     // Decoding once a batch pays where lists are read by several items each.
     plan.decoded = plan.sorted && mirror.view().scans_codes && plan.count * probes >= 32 * mirror.lists() &&
                    std::size_t{mirror.view().positions} * mirror.view().stride * 2 <= std::min(most_decoded, room / 4);
-    Carver carver(nullptr);
-    carve(carver, mirror, plan);
-    plan.workspace = carver.used();
+    plan.reads_in_place = plan.few;
+    plan.ordered = !plan.wide;
+    if (plan.grouped) plan.watched = watched;
+    plan.workspace = carved_bytes([&](Carver& memory) { carve(memory, mirror, plan); });
     return plan;
 }
 
-void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* queries, const std::uint32_t* dead,
-                    std::byte* workspace, const Answers& out, cudaStream_t stream)
+void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const Chunk& chunk, const std::uint32_t* dead)
 {
-    Carver carver(workspace);
+    Carver carver(chunk.workspace);
     const Workspace space = carve(carver, mirror, plan);
+    const float* queries = chunk.queries;
+    const Answers& out = chunk.answers;
+    const cudaStream_t stream = chunk.stream;
     const MirrorView& view = mirror.view();
     choose_lists(view, plan, queries, space, stream);
 
@@ -268,14 +252,14 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* q
         scan_lists(view, prepared, work, limited, stream);
         for (std::uint32_t first = 0; first < plan.count; first += step) {
             finish_limited(view, from(prepared, view, first), from(limited, first), std::min(step, plan.count - first),
-                           plan.wanted, plan.k, from(out, first, plan.k), stream);
+                           plan.wanted, plan.k, out.from(first, plan.k), stream);
         }
         return;
     }
     for (std::uint32_t first = 0; first < plan.count; first += step) {
         const std::uint32_t count = std::min(step, plan.count - first);
         const DenseScores scores{dense.scores + first * dense.stride, dense.stride};
-        const Answers answers = from(out, first, plan.k);
+        const Answers answers = out.from(first, plan.k);
         if (plan.wide) {
             finish_wide(view, from(prepared, view, first), from(work.probes, first), scores, count, plan.wanted,
                         space.positions, answers, stream);
@@ -286,6 +270,29 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* q
                          plan.k, answers, stream);
         }
     }
+}
+
+ChunkPlan plan_continuation(const Mirror& mirror, std::uint32_t wanted)
+{
+    ChunkPlan plan;
+    plan.ordered = wanted <= ordered_most;
+    plan.workspace = carved_bytes([&](Carver& memory) { carve_continuation(memory, mirror); });
+    return plan;
+}
+
+void enqueue_continuation(const Mirror& mirror, const ChunkPlan& plan, const Chunk& chunk, const RowCursor& after,
+                          const std::uint32_t* dead)
+{
+    Carver carver(chunk.workspace);
+    const Continuation space = carve_continuation(carver, mirror);
+    const MirrorView& view = mirror.view();
+    prepare_queries(chunk.queries, 1, view.dimensions, space_of_rows(view), space.query, chunk.stream);
+    const QueryView query = view_of(space.query, chunk.queries);
+    value_in_steps(view.positions, mirror.remote_row_bytes(), [&](std::uint32_t first, std::uint32_t count) {
+        all_values(view, query, first, count, space.values + first, chunk.stream);
+    });
+    first_after({space.values, view.row_at, dead, view.positions}, after, plan.k, space.selection, chunk.answers,
+                chunk.stream);
 }
 
 }  // namespace pgwarp::cuda::ivfadc

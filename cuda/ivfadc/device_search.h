@@ -13,17 +13,18 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/searcher.h"
 #include "ivfadc/finish.h"
 #include "ivfadc/mirror.h"
+#include "rows/ordered_rows.h"
 
 namespace pgwarp::cuda::ivfadc
 {
 
-struct SearchPlan {
-    std::uint32_t count = 0;  // queries
+// k is `wanted` in a wide search.
+struct SearchPlan : ChunkPlan {
     std::uint32_t probes = 0;
     std::uint32_t wanted = 0;  // candidates ranked by their values
-    std::uint32_t k = 0;       // answers a query; in a wide search `wanted`
     bool wide = false;
     bool limited = false;
     bool sorted = false;            // pairs sorted by list: each list is read once a batch
@@ -36,7 +37,6 @@ struct SearchPlan {
     std::uint32_t most_items = 0;
     bool decoded = false;            // codes are decoded once, into the workspace
     std::uint32_t shared_bytes = 0;  // that a block may have
-    std::size_t workspace = 0;       // bytes
 };
 
 // The plan for the first queries of at most `count`: plan.count may be less, as workspace and the length of launches
@@ -45,10 +45,12 @@ struct SearchPlan {
 SearchPlan plan_search(const Mirror& mirror, std::size_t count, std::size_t probes, std::size_t wanted, std::size_t k,
                        bool may_limit, std::size_t room = ~std::size_t{0});
 
-// Enqueues the search of plan.count queries [count][dimensions] on the device, or in page-locked memory where plan.few.
-// dead: a bit per position, or none.
-// Answers as finish.h says, on the device or pinned. `workspace` is plan.workspace bytes of device memory.
-void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const float* queries, const std::uint32_t* dead,
-                    std::byte* workspace, const Answers& out, cudaStream_t stream);
+// Enqueues the search of a chunk by its plan. dead: a bit per position, or none. Answers as finish.h says.
+void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const Chunk& chunk, const std::uint32_t* dead);
+
+// The `wanted` first rows after a cursor, for one query: all rows get their values. dead as above.
+ChunkPlan plan_continuation(const Mirror& mirror, std::uint32_t wanted);
+void enqueue_continuation(const Mirror& mirror, const ChunkPlan& plan, const Chunk& chunk, const RowCursor& after,
+                          const std::uint32_t* dead);
 
 }  // namespace pgwarp::cuda::ivfadc

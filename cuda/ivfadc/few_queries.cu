@@ -3,9 +3,9 @@
 #include "device/chained_launch.cuh"
 #include "device/error.h"
 #include "ivfadc/half_dot.cuh"
-#include "ivfadc/order_key.cuh"
 #include "ivfadc/probe_groups.cuh"
-#include "ivfadc/values.cuh"
+#include "rows/order_key.cuh"
+#include "rows/values.cuh"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -28,7 +28,7 @@ __device__ void prepare_one(const MirrorView& mirror, const float* query, std::u
     const std::uint32_t dimensions = mirror.dimensions;
     const float* rotation = mirror.scans_codes ? mirror.code.rotation : nullptr;
     const bool centred = !mirror.scans_codes && mirror.metric == Metric::l2;
-    const float* mean = mirror.scans_bytes ? mirror.centre.mean : mirror.half.mean;
+    const float* mean = mirror.scans_bytes ? mirror.centres.half.mean : mirror.half.mean;
     const float scale = mirror.scans_bytes ? 1.0F : mirror.half.scale;
     for (std::uint32_t d = threadIdx.x; d < dimensions; d += score_threads) {
         float value = query[d];
@@ -68,7 +68,7 @@ __global__ __launch_bounds__(score_threads) void score_centroids_kernel(MirrorVi
     for (std::uint32_t d = threadIdx.x; d < mirror.stride; d += score_threads) {
         float value = d < mirror.dimensions ? from[d] : 0.0F;
         if (squared && d < mirror.dimensions) {
-            const double moved = (static_cast<double>(value) - mirror.centre.mean[d]) * mirror.centre.scale;
+            const double moved = (static_cast<double>(value) - mirror.centres.half.mean[d]) * mirror.centres.half.scale;
             value = 2 * static_cast<float>(moved);
         }
         query[d] = value;
@@ -76,9 +76,10 @@ __global__ __launch_bounds__(score_threads) void score_centroids_kernel(MirrorVi
     __syncthreads();
     const std::uint32_t first = blockIdx.x * score_rows + threadIdx.x / 32 * warp_centroids;
     const float product = dot_rows<score_values, score_values>(
-        mirror.centre.rows + static_cast<std::size_t>(first) * mirror.stride, mirror.stride, query_pieces);
+        mirror.centres.half.rows + static_cast<std::size_t>(first) * mirror.stride, mirror.stride, query_pieces);
     const std::uint32_t list = first + dot_row(score_values);
-    if (threadIdx.x % (dot_lanes / score_values) == 0) coarse[at * stride + list] = mirror.centre_terms[list] - product;
+    if (threadIdx.x % (dot_lanes / score_values) == 0)
+        coarse[at * stride + list] = mirror.centres.terms[list] - product;
 }
 
 struct RankShared {

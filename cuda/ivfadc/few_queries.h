@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "ivfadc/probes.h"
-#include "ivfadc/queries.h"
 #include "ivfadc/view.h"
+#include "rows/queries.h"
 
 namespace pgwarp::cuda::ivfadc
 {

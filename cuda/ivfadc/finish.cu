@@ -5,6 +5,7 @@
 #include "device/error.h"
 #include "ivfadc/block_select.cuh"
 #include "ivfadc/candidate_values.cuh"
+#include "rows/candidates.cuh"
 
 namespace pgwarp::cuda::ivfadc
 {

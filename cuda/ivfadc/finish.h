@@ -7,27 +7,21 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/answers.h"
 #include "ivfadc/scan.h"
 #include "ivfadc/view.h"
 
 namespace pgwarp::cuda::ivfadc
 {
 
-inline constexpr std::uint32_t limited_most = 512;       // most candidates wanted of a limited scan
-inline constexpr std::uint32_t overflowed = 0xffffffff;  // in `found`: too many candidates passed the limit
+inline constexpr std::uint32_t limited_most = 512;      // most candidates wanted of a limited scan
+inline constexpr std::uint32_t overflowed = no_answer;  // in Answers::found: too many candidates passed the limit
 
 // Of each query, from the scores of its first slots (those of `first_ranks` lists): the limit that at least `wanted`
 // rows pass, and those rows as first candidates. The largest float where there are fewer. wanted <= limited_most.
 void set_limits(const MirrorView& mirror, const ProbeView& probes, const DenseScores& scores, std::uint32_t count,
                 std::uint32_t first_ranks, std::uint32_t wanted, float* limits, const LimitedScores& out,
                 cudaStream_t stream);
-
-// Answers [count][k], on the device or in pinned host memory.
-struct Answers {
-    double* values;
-    std::uint32_t* rows;
-    std::uint32_t* found;  // [count]: candidates before the cut to k, or `overflowed`
-};
 
 // Ranks the `wanted` (<= 1024) best candidates of each query by value and row; emits the k first.
 void finish_dense(const MirrorView& mirror, const QueryView& queries, const ProbeView& probes,

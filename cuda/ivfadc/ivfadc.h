@@ -16,7 +16,4 @@ std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const Parameter
 std::unique_ptr<Searcher> make_searcher(const IndexShape& shape, const ParameterList& options,
                                         std::span<const ArrayShape> arrays);
 
-// Builder and searcher of the device.
-const MethodDescriptor& method();
-
 }  // namespace pgwarp::cuda::ivfadc

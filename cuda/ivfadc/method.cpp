@@ -1,8 +1,9 @@
-#include "exact/exact.h"
+// ivfadc on the device, as the module's registry has it.
 #include "ivfadc/builder.h"
 #include "ivfadc/ivfadc.h"
+#include "methods.h"
 
-namespace pgwarp::cuda::ivfadc
+namespace pgwarp::cuda
 {
 
 namespace
@@ -10,19 +11,18 @@ namespace
 
 std::unique_ptr<Builder> make_builder(const IndexShape& shape, const ParameterList& options)
 {
-    return make_ivfadc_builder(least_busy(contexts()), shape, options, make_searcher);
+    return make_ivfadc_builder(least_busy(contexts()), shape, options, ivfadc::make_searcher);
 }
 
 }  // namespace
 
-const MethodDescriptor& method()
+const MethodDescriptor& ivfadc_method()
 {
     static const MethodDescriptor descriptor{.method = Method::ivfadc,
-                                             .name = "ivfadc",
                                              .make_builder = make_builder,
-                                             .make_searcher = make_searcher,
-                                             .exact_parts = exact_method()};
+                                             .make_searcher = ivfadc::make_searcher,
+                                             .exact_parts = complete_method()};
     return descriptor;
 }
 
-}  // namespace pgwarp::cuda::ivfadc
+}  // namespace pgwarp::cuda

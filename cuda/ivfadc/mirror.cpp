@@ -7,11 +7,11 @@
 #include "cluster/hadamard.h"
 #include "device/error.h"
 #include "device/wait.h"
-#include "ivfadc/byte_rows.h"
 #include "ivfadc/mirror_kernels.h"
 #include "methods/arrays.h"
 #include "methods/ivfadc/build_arrays.h"
-#include "methods/ivfadc/byte_lists.h"
+#include "methods/rows/byte_lists.h"
+#include "rows/forms.h"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -465,8 +465,7 @@ void Mirror::point_view()
     view_.row_at = row_at_.data();
     view_.row_terms = row_terms_.data();
     view_.centroids = device_centroids_.data();
-    view_.centre = {centre_halves_.data(), centre_mean_.data(), centre_scale_, 0};
-    view_.centre_terms = centre_terms_.data();
+    view_.centres = {{centre_halves_.data(), centre_mean_.data(), centre_scale_, 0}, centre_terms_.data(), view_.lists};
     view_.scans_codes = scans_codes_;
     view_.scans_bytes = scans_bytes_;
     view_.byte = {bytes_.data(), byte_scales_.data(), byte_stride(view_.dimensions)};
@@ -480,12 +479,12 @@ void Mirror::point_view()
     view_.code.half_scale = codebook_scale_;
     view_.code.subquantizers = static_cast<std::uint32_t>(options_.subquantizers);
     view_.code.code_groups = static_cast<std::uint32_t>((options_.subquantizers + group_codes - 1) / group_codes);
-    view_.vectors = vectors_.data();
+    view_.full = vectors_.data();
     view_.remote = {};
     if (remote_.size() == 0) return;
     view_.remote.stride = static_cast<std::uint32_t>(remote_stride_);
     if (remote_halves()) view_.remote.halves = reinterpret_cast<const __half*>(remote_.on_device());
-    if (remote_vectors()) view_.remote.vectors = reinterpret_cast<const float*>(remote_.on_device());
+    if (remote_vectors()) view_.remote.full = reinterpret_cast<const float*>(remote_.on_device());
 }
 
 std::uint64_t Mirror::device_bytes() const

@@ -1,8 +1,5 @@
 #include "ivfadc/mirror_kernels.h"
 
-#include <algorithm>
-#include <cfloat>
-
 #include "device/error.h"
 
 namespace pgwarp::cuda::ivfadc
@@ -16,89 +13,6 @@ constexpr int threads = 256;
 std::uint32_t blocks_for(std::size_t work, std::size_t each = threads)
 {
     return static_cast<std::uint32_t>((work + each - 1) / each);
-}
-
-// Byte by byte: pieces may begin and end within an element.
-__global__ void scatter_halves_kernel(const std::byte* piece, std::uint64_t offset, std::size_t bytes,
-                                      std::uint32_t dimensions, const std::uint32_t* position_of, std::byte* out)
-{
-    const std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x;
-    if (i >= bytes) return;
-    const std::uint64_t at = offset + i;
-    const std::size_t row_bytes = std::size_t{2} * dimensions;
-    const std::size_t to = static_cast<std::size_t>(position_of[at / row_bytes]) * half_stride(dimensions) * 2;
-    out[to + at % row_bytes] = piece[i];
-}
-
-__global__ void scatter_whole_halves_kernel(const std::uint16_t* piece, std::uint64_t first, std::size_t count,
-                                            std::uint32_t dimensions, const std::uint32_t* position_of,
-                                            std::uint16_t* out)
-{
-    const std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x;
-    if (i >= count) return;
-    const std::uint64_t at = first + i;
-    out[static_cast<std::size_t>(position_of[at / dimensions]) * half_stride(dimensions) + at % dimensions] = piece[i];
-}
-
-__global__ void scatter_codes_kernel(const std::uint8_t* piece, std::uint64_t offset, std::size_t bytes,
-                                     std::uint32_t subquantizers, const std::uint32_t* position_of, std::uint8_t* out)
-{
-    const std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x;
-    if (i >= bytes) return;
-    const std::uint64_t at = offset + i;
-    const std::uint32_t code_groups = (subquantizers + group_codes - 1) / group_codes;
-    out[code_offset(position_of[at / subquantizers], static_cast<std::uint32_t>(at % subquantizers), code_groups)] =
-        piece[i];
-}
-
-__global__ void largest_deviation_kernel(const float* vectors, const float* mean, std::size_t count,
-                                         std::uint32_t dimensions, std::size_t row_stride, float* largest)
-{
-    float own = 0;
-    const std::size_t step = static_cast<std::size_t>(gridDim.x) * threads;
-    for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x; i < count; i += step) {
-        const std::size_t d = i % dimensions;
-        const float deviation = fabsf(vectors[i / dimensions * row_stride + d] - mean[d]);
-        if (deviation <= FLT_MAX) own = fmaxf(own, deviation);
-    }
-    for (int lane = 16; lane > 0; lane /= 2) own = fmaxf(own, __shfl_xor_sync(0xffffffffU, own, lane));
-    // Bits of floats that are not negative are in their order.
-    if (threadIdx.x % 32 == 0) atomicMax(reinterpret_cast<int*>(largest), __float_as_int(own));
-}
-
-__global__ void encode_halves_kernel(const float* vectors, const std::uint32_t* rows, std::size_t count,
-                                     const float* mean, float scale, std::uint32_t dimensions, std::size_t row_stride,
-                                     __half* out)
-{
-    const std::uint32_t stride = half_stride(dimensions);
-    const std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x;
-    if (i >= count * stride) return;
-    const std::size_t at = i / stride;
-    const std::uint32_t d = static_cast<std::uint32_t>(i % stride);
-    const std::size_t row = rows != nullptr ? rows[at] : at;
-    float value = 0;
-    if (d < dimensions && row != no_row) {
-        value = (vectors[row * row_stride + d] - mean[d]) * scale;
-        value = fminf(fmaxf(value, -65504.0F), 65504.0F);
-    }
-    out[i] = __float2half_rn(value);
-}
-
-// One warp a row.
-__global__ void half_terms_kernel(const __half* halves, const std::uint32_t* row_at, std::size_t rows,
-                                  std::size_t count, std::uint32_t stride, bool squared, float* terms)
-{
-    const std::size_t row = (static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x) / 32;
-    if (row >= count) return;
-    const std::uint32_t lane = threadIdx.x % 32;
-    double sum = 0;
-    for (std::uint32_t d = lane; d < stride && squared && row < rows; d += 32) {
-        const double value = __half2float(halves[row * stride + d]);
-        sum += value * value;
-    }
-    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, step);
-    const bool there = row_at != nullptr ? row_at[row] != no_row : row < rows;
-    if (lane == 0) terms[row] = there ? static_cast<float>(sum) : INFINITY;
 }
 
 // One block a list, one warp a row.
@@ -130,6 +44,26 @@ __global__ void code_terms_kernel(MirrorView mirror, const float* rotated, float
     }
 }
 
+// One block a list, one warp a row.
+__global__ void byte_terms_kernel(MirrorView mirror, float* terms)
+{
+    const std::uint32_t list = blockIdx.x;
+    const std::uint32_t length = mirror.list_length[list];
+    const std::uint32_t lane = threadIdx.x % 32;
+    const float* centroid = mirror.centroids + static_cast<std::size_t>(list) * mirror.dimensions;
+    for (std::uint32_t row = threadIdx.x / 32; row < whole_groups(length); row += threads / 32) {
+        const std::uint32_t position = mirror.list_begin[list] + row;
+        const std::uint8_t* bytes = mirror.byte.rows + static_cast<std::size_t>(position) * mirror.byte.stride;
+        double sum = 0;
+        for (std::uint32_t d = lane; d < mirror.dimensions && row < length && mirror.metric == Metric::l2; d += 32) {
+            const double value = static_cast<double>(mirror.byte.scales[position]) * (bytes[byte_place(d)] - 128);
+            sum += value * (value + 2 * (static_cast<double>(centroid[d]) - mirror.centres.half.mean[d]));
+        }
+        for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, step);
+        if (lane == 0) terms[position] = row < length ? static_cast<float>(sum) : INFINITY;
+    }
+}
+
 __global__ void rotate_kernel(const float* rotation, const float* rows, std::size_t count, std::uint32_t dimensions,
                               float* out)
 {
@@ -156,66 +90,18 @@ __global__ void dead_positions_kernel(const std::uint64_t* row_bits, const std::
 
 }  // namespace
 
-void scatter_halves(const std::byte* piece, std::uint64_t offset, std::size_t bytes, std::uint32_t dimensions,
-                    const std::uint32_t* position_of, __half* out, cudaStream_t stream)
-{
-    if (offset % 2 == 0 && bytes % 2 == 0) {
-        scatter_whole_halves_kernel<<<blocks_for(bytes / 2), threads, 0, stream>>>(
-            reinterpret_cast<const std::uint16_t*>(piece), offset / 2, bytes / 2, dimensions, position_of,
-            reinterpret_cast<std::uint16_t*>(out));
-    } else {
-        scatter_halves_kernel<<<blocks_for(bytes), threads, 0, stream>>>(piece, offset, bytes, dimensions, position_of,
-                                                                         reinterpret_cast<std::byte*>(out));
-    }
-    check_launch("placing half vectors");
-}
-
-void scatter_codes(const std::byte* piece, std::uint64_t offset, std::size_t bytes, std::uint32_t subquantizers,
-                   const std::uint32_t* position_of, std::uint8_t* out, cudaStream_t stream)
-{
-    scatter_codes_kernel<<<blocks_for(bytes), threads, 0, stream>>>(reinterpret_cast<const std::uint8_t*>(piece),
-                                                                    offset, bytes, subquantizers, position_of, out);
-    check_launch("placing codes");
-}
-
-void largest_deviation(const float* vectors, const float* mean, std::size_t rows, std::uint32_t dimensions,
-                       std::size_t row_stride, float* largest, cudaStream_t stream)
-{
-    if (rows == 0) return;
-    largest_deviation_kernel<<<1024, threads, 0, stream>>>(vectors, mean, rows * dimensions, dimensions, row_stride,
-                                                           largest);
-    check_launch("measuring vectors");
-}
-
-void encode_halves(const float* vectors, const std::uint32_t* rows, std::size_t count, const float* mean, float scale,
-                   std::uint32_t dimensions, std::size_t row_stride, __half* out, cudaStream_t stream)
-{
-    if (count == 0) return;
-    encode_halves_kernel<<<blocks_for(count * half_stride(dimensions)), threads, 0, stream>>>(
-        vectors, rows, count, mean, scale, dimensions, row_stride, out);
-    check_launch("encoding half vectors");
-}
-
-void half_terms(const __half* halves, const std::uint32_t* row_at, std::size_t rows, std::size_t count,
-                std::uint32_t dimensions, bool squared, float* terms, cudaStream_t stream)
-{
-    const std::uint32_t stride = half_stride(dimensions);
-    // About 0.15 ms a launch, by memory traffic or by warps.
-    const std::size_t step = std::clamp<std::size_t>((std::size_t{1} << 27) / stride, 1, std::size_t{1} << 20);
-    for (std::size_t first = 0; first < count; first += step) {
-        const std::size_t here = std::min(step, count - first);
-        half_terms_kernel<<<blocks_for(here, threads / 32), threads, 0, stream>>>(
-            halves + first * stride, row_at != nullptr ? row_at + first : nullptr, rows - std::min(rows, first), here,
-            stride, squared, terms + first);
-        check_launch("norms of half vectors");
-    }
-}
-
 void code_terms(const MirrorView& mirror, const float* rotated_centroids, float* terms, cudaStream_t stream)
 {
     if (mirror.lists == 0) return;
     code_terms_kernel<<<mirror.lists, threads, 0, stream>>>(mirror, rotated_centroids, terms);
     check_launch("terms of codes");
+}
+
+void byte_terms(const MirrorView& mirror, float* terms, cudaStream_t stream)
+{
+    if (mirror.lists == 0) return;
+    byte_terms_kernel<<<mirror.lists, threads, 0, stream>>>(mirror, terms);
+    check_launch("terms of bytes");
 }
 
 void rotate(const float* rotation, const float* rows, std::size_t count, std::uint32_t dimensions, float* out,

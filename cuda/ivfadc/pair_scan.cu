@@ -6,7 +6,7 @@
 #include "device/error.h"
 #include "device/shared_memory.h"
 #include "ivfadc/half_dot.cuh"
-#include "ivfadc/order_key.cuh"
+#include "rows/order_key.cuh"
 
 namespace pgwarp::cuda::ivfadc
 {

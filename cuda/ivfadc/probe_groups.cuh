@@ -4,8 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ivfadc/layout.h"
-#include "ivfadc/probes.h"
+#include "ivfadc/view.h"
 
 namespace pgwarp::cuda::ivfadc
 {

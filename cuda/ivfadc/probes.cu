@@ -393,7 +393,7 @@ __global__ __launch_bounds__(scan_threads) void order_few_pairs(ProbeView probes
 float constant_unit(const MirrorView& mirror)
 {
     if (!mirror.scans_residuals()) return 0;
-    const float unit = 1 / mirror.centre.scale;
+    const float unit = 1 / mirror.centres.half.scale;
     return mirror.metric == Metric::l2 ? unit * unit : unit;
 }
 

@@ -12,12 +12,7 @@
 namespace pgwarp::cuda::ivfadc
 {
 
-// Shapes as in ProbeView; without positions groups are not written.
-struct GroupArrays {
-    std::uint32_t* position = nullptr;
-    float* constant = nullptr;
-    std::size_t stride = 0;
-};
+// Shapes as in ProbeView.
 struct ProbeArrays {
     std::uint32_t* list;
     std::uint32_t* slot;
@@ -44,8 +39,6 @@ struct OrderArrays {
     std::uint32_t* order;       // [pairs]
     ScanItem* items;            // [most_items()]
 };
-
-inline constexpr std::uint32_t item_rows = 1024;
 
 // A bound on the items of both phases.
 std::uint32_t most_items(std::uint32_t pairs, std::uint32_t lists, std::uint32_t longest);

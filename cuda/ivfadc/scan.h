@@ -10,11 +10,12 @@
 #include <cstdint>
 
 #include "ivfadc/view.h"
+#include "rows/scores.h"
 
 namespace pgwarp::cuda::ivfadc
 {
 
-inline constexpr std::uint32_t scan_queries = 64;  // of an item
+inline constexpr std::uint32_t item_rows = 1024;  // of an item, at most
 
 struct ScanItem {
     std::uint32_t list;
@@ -44,23 +45,6 @@ struct ScanWork {
     const __half* decoded = nullptr;
 };
 
-// Writes scores[query * stride + slot]; infinite for padding and dead rows.
-struct DenseScores {
-    float* scores = nullptr;
-    std::size_t stride = 0;  // even; a multiple of 32 where there are minima
-    // Keys (order_key.cuh) of the least score of every 32 slots: minima[query * stride / 32 + slot / 32]. Or none.
-    std::uint32_t* minima = nullptr;
-};
-
-// Appends what is at most the query's limit: candidates[query * capacity + counts[query]++]. Counts may go past the
-// capacity; the candidates beyond are lost, and more of such a query are not looked for.
-struct LimitedScores {
-    const float* limits = nullptr;        // [queries]
-    std::uint64_t* candidates = nullptr;  // order_key(score) << 32 | position
-    std::uint32_t* counts = nullptr;      // [queries]
-    std::uint32_t capacity = 0;
-};
-
 void scan_lists(const MirrorView& mirror, const QueryView& queries, const ScanWork& work, const DenseScores& out,
                 cudaStream_t stream);
 void scan_lists(const MirrorView& mirror, const QueryView& queries, const ScanWork& work, const LimitedScores& out,
@@ -71,10 +55,5 @@ void estimate_tiles(const MirrorView& mirror, std::uint64_t pairs, std::uint64_t
 
 // out [positions][stride]: all codes as halves, times the scale of the half codebooks.
 void decode_rows(const MirrorView& mirror, __half* out, cudaStream_t stream);
-
-// scores[query * stride + list] of all centroids, smaller is nearer; infinite for padding. `queries` are prepared for
-// the centroids. `count` queries. shared_bytes as in ScanWork.
-void scan_centroids(const MirrorView& mirror, const QueryView& queries, std::uint32_t count, const DenseScores& out,
-                    std::uint32_t shared_bytes, cudaStream_t stream);
 
 }  // namespace pgwarp::cuda::ivfadc

@@ -36,11 +36,46 @@ counted_step()
 format_tree()
 {
     cd "$root_dir" &&
-        find src cuda bench test -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' |
+        find src cuda bench test scripts -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' |
         sort | xargs -r clang-format --dry-run -Werror
 }
 
-check_format() { counted_step "clang-format" format_tree; }
+# The version stands in pgwarp.control. Names of files and the build's name in the protocol follow it.
+same_version()
+{
+    local version upgrades
+    version=$(sed -n "s/^default_version = '\(.*\)'/\1/p" "$root_dir/pgwarp.control")
+    upgrades=$(compgen -G "$root_dir/src/sql/pgwarp--*--$version.sql")
+    [ -f "$root_dir/src/sql/pgwarp--$version.sql" ] || { say "no src/sql/pgwarp--$version.sql"; return 1; }
+    [ -n "$upgrades" ] || { say "no script that upgrades to $version"; return 1; }
+    grep -qF "build_name[] = \"$version\"" "$root_dir/src/protocol/messages.h" || { say "messages.h: build_name is not $version"; return 1; }
+    grep -m 1 '^## ' "$root_dir/CHANGELOG.md" | grep -qF "## $version" || { say "CHANGELOG.md does not begin with $version"; return 1; }
+}
+
+check_format()
+{
+    counted_step "clang-format" format_tree
+    counted_step "includes" "$root_dir/scripts/include_circles"
+    counted_step "method names" "$root_dir/scripts/method_names"
+    counted_step "what follows from descriptions" "$root_dir/scripts/describe" --check
+    counted_step "links of the docs" perl "$root_dir/scripts/lib/check_links.pl" "$root_dir"
+    counted_step "version" same_version
+}
+
+# Every source without CUDA, or those of TIDY. The engine's flags come from its build folder.
+tidy_tree()
+{
+    local server files
+    server="-std=c++20 -Isrc -I$("$pg_bin/pg_config" --includedir-server) -Wno-register"
+    cd "$root_dir" && cmake -S . -B build/check -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo $check_flags >/dev/null || return
+    read -ra files <<<"${TIDY:-$(find src -name '*.cpp' | sort | paste -sd ' ')}"
+    printf '%s\n' "${files[@]}" | grep -v '^src/postgres/' |
+        xargs -r -P "$jobs" -n 4 clang-tidy -p build/check --quiet --warnings-as-errors='*' || return
+    printf '%s\n' "${files[@]}" | grep '^src/postgres/' | xargs -r -P "$jobs" -n 4 sh -c \
+        'clang-tidy --quiet --warnings-as-errors="*" "$@" -- '"$server" tidy
+}
+
+check_tidy() { counted_step "clang-tidy" tidy_tree; }
 
 # Configure a folder and build it, or one target of it: [build_target=NAME] build_engine BUILD [CMAKE FLAG...]
 build_engine()
@@ -220,7 +255,7 @@ check_regress()
     use_cluster "$work/regress-cluster"
     counted_step "start a cluster" start_cluster "${test_settings[@]}" pgwarp.device="$device" || return
     stage_tests
-    failure_lines=400 step "regress" run_regress
+    failure_lines=400 step "regress" run_regress ${REGRESS:-}
     count_regress regress
     stop_cluster
 }

@@ -43,3 +43,10 @@ stop_cluster()
 
 # Run SQL, unaligned and without headers.
 sql() { "$pg_bin/psql" -X -q -A -t -v ON_ERROR_STOP=1 "$@"; }
+
+# The names of pgwarp's access methods for vectors.
+list_methods()
+{
+    sql -c "SELECT a.amname FROM pg_opclass o JOIN pg_am a ON a.oid = o.opcmethod
+        WHERE o.opcname = 'vector_cosine_ops' AND a.amhandler::text LIKE '%pgwarp%' ORDER BY a.oid"
+}

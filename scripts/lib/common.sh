@@ -158,6 +158,23 @@ give_to_server()
     if [ "$(id -u)" -eq 0 ]; then chown -R postgres: "$@"; fi
 }
 
+# Whether this machine has NVIDIA's driver, in a virtual machine of Windows too.
+has_nvidia_driver() { [ -e /proc/driver/nvidia/version ] || [ -e /dev/nvidiactl ] || [ -e /dev/dxg ]; }
+
+# Stage the extension for a try: without the module for GPUs where there is no driver. Its build has a folder of its own, so
+# that `make` finds none of its choices.
+stage_for_a_try()
+{
+    if has_nvidia_driver; then
+        step "build the extension and its engine" stage_extension build/engine
+    else
+        say "no NVIDIA driver: the module for GPUs is left out, and the engine answers on the CPU"
+        # Symbols for a debugger would take a quarter of the time.
+        step "build the extension and its engine" stage_extension build/try -DPGWARP_CUDA=OFF \
+            -DCMAKE_BUILD_TYPE=Try -DCMAKE_CXX_FLAGS_TRY=-O3
+    fi
+}
+
 # Compile and put the extension under $work/stage, as `make install` would under /: stage_extension BUILD [CMAKE FLAGS]
 stage_extension()
 {

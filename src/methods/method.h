@@ -1,5 +1,6 @@
 // What a method gives the engine: a Builder that turns rows into stored arrays, and a Searcher over loaded arrays.
-// Methods know nothing of PostgreSQL, sockets or residency. A new method adds a folder and one entry to find_method().
+// Methods know nothing of PostgreSQL, sockets or residency. A new method adds a folder and a row to the registry,
+// protocol/methods.h.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "methods/description.h"
 #include "methods/row_bitmap.h"
 #include "numeric/metric.h"
 #include "numeric/parallel.h"
@@ -87,7 +89,7 @@ class Builder
 {
 public:
     virtual ~Builder() = default;
-    // For extenders, before run(): a piece of an array of the index that is to be extended.
+    // For builds over an index that exists, before run(): a piece of an array of it.
     virtual void give(const ArrayShape&, std::uint64_t, std::span<const std::byte>)
     {
         throw BadRequest("this build takes no arrays");
@@ -206,27 +208,33 @@ public:
 
 struct MethodDescriptor {
     Method method;
-    const char* name;
     // Throws BadRequest for options that make no sense together.
     std::unique_ptr<Builder> (*make_builder)(const IndexShape& shape, const ParameterList& options);
     std::unique_ptr<Searcher> (*make_searcher)(const IndexShape& shape, const ParameterList& options,
                                                std::span<const ArrayShape> arrays);
     // Encodes rows for an index that exists and has these (effective) options. The CPU's serves every device.
-    std::unique_ptr<Builder> (*make_extender)(const IndexShape& shape, const ParameterList& options) = nullptr;
-    // How fresh rows are indexed beside an index with these options, until a merge: what the extender makes with the
-    // options that this returns, and with the index's array of this name where there is one, is loaded and searched as
-    // an index of its own, with the settings of the index. Null: they are not.
-    ParameterList (*part_options)(const ParameterList& options) = nullptr;
+    std::unique_ptr<Builder> (*make_merge_builder)(const IndexShape& shape, const ParameterList& options) = nullptr;
+    // How delta rows are indexed beside an index of this shape and these (effective) options, until a merge: what the
+    // merge builder makes with the options that this returns, and with the index's array `part_array` where there is
+    // one, is loaded and searched as an index of its own, with the settings of the index. `array` is the shape of that
+    // array; null where the part has none. Null: delta rows are not indexed.
+    ParameterList (*part_options)(const IndexShape& shape, const ParameterList& options,
+                                  const ArrayShape* array) = nullptr;
     const char* part_array = nullptr;
     // Measures the recall of an index that exists and has these (effective) options, by its rows as it keeps them,
-    // which are given. The CPU's serves every device. Null: its recall needs no measuring, or can't be measured so.
+    // which are given; or, with other options, how far new rows have drifted from them (protocol/drift.h). The CPU's
+    // serves every device. Null: its recall needs no measuring, or can't be measured so.
     std::unique_ptr<Builder> (*make_calibrator)(const IndexShape& shape, const ParameterList& options) = nullptr;
-    // Of a device: its exact method, where that searches fresh rows beside an index of this one. Null: part_options
+    // Of a device: its exact method, where that searches delta rows beside an index of this one. Null: part_options
     // holds.
     const MethodDescriptor* exact_parts = nullptr;
 };
 
 // nullptr when this build doesn't know the method.
 const MethodDescriptor* find_method(Method method);
+
+#define PGWARP_DECLARE_METHOD(name, number, on_device) const MethodDescriptor& name##_method();
+PGWARP_METHODS(PGWARP_DECLARE_METHOD)
+#undef PGWARP_DECLARE_METHOD
 
 }  // namespace pgwarp

@@ -96,35 +96,4 @@ void ProductQuantizer::decode(const std::uint8_t* code, float* row) const
     }
 }
 
-void ProductQuantizer::l2_table(const float* query, float* table) const
-{
-    for (std::size_t part = 0; part < subquantizers_; ++part) {
-        const std::size_t begin = part_begin(part);
-        const std::size_t width = part_begin(part + 1) - begin;
-        const float* words = codebook(part);
-        for (std::size_t c = 0; c < codewords; ++c) {
-            float sum = 0;
-            for (std::size_t d = 0; d < width; ++d) {
-                const float difference = query[begin + d] - words[c * width + d];
-                sum += difference * difference;
-            }
-            table[part * codewords + c] = sum;
-        }
-    }
-}
-
-void ProductQuantizer::dot_table(const float* query, float* table) const
-{
-    for (std::size_t part = 0; part < subquantizers_; ++part) {
-        const std::size_t begin = part_begin(part);
-        const std::size_t width = part_begin(part + 1) - begin;
-        const float* words = codebook(part);
-        for (std::size_t c = 0; c < codewords; ++c) {
-            float sum = 0;
-            for (std::size_t d = 0; d < width; ++d) sum -= query[begin + d] * words[c * width + d];
-            table[part * codewords + c] = sum;
-        }
-    }
-}
-
 }  // namespace pgwarp

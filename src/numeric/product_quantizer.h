@@ -36,10 +36,6 @@ public:
     void encode_rows(std::span<const float> rows, std::span<std::uint8_t> codes, ThreadPool& pool) const;
     void decode(const std::uint8_t* code, float* row) const;
 
-    // table[p * 256 + c] = squared distance of query's part p to codeword c (l2) or -dot (dot form).
-    void l2_table(const float* query, float* table) const;
-    void dot_table(const float* query, float* table) const;
-
 private:
     std::size_t dimensions_;
     std::size_t subquantizers_;

@@ -2,14 +2,17 @@
 #include "postgres/postgres_headers.h"
 
 #include "postgres/client/launcher.h"
-#include "postgres/executor/knn_batch.h"
-#include "postgres/executor/knn_filter.h"
-#include "postgres/executor/limit_hint.h"
-#include "postgres/executor/partition_search.h"
-#include "postgres/executor/subplan_batch.h"
+#include "postgres/client/message_fault.h"
+#include "postgres/executor/answer_sources.h"
+#include "postgres/executor/plan_hints.h"
 #include "postgres/planner/index_only_path.h"
+#include "postgres/planner/knn_batch_path.h"
+#include "postgres/planner/knn_filter_path.h"
+#include "postgres/planner/knn_partitions_path.h"
 #include "postgres/planner/ordered_path.h"
+#include "postgres/planner/subplan_batch.h"
 #include "postgres/settings.h"
+#include "postgres/storage/fault_point.h"
 
 extern "C" {
 PG_MODULE_MAGIC;
@@ -19,13 +22,16 @@ PGDLLEXPORT void _PG_init(void);
 // Define settings, hook into the executor, and start the launcher with the server when preloaded.
 void _PG_init(void)
 {
+    pgwarp::define_fault_settings();
+    pgwarp::define_message_fault_settings();
     pgwarp::define_settings();
     pgwarp::init_launcher();
-    pgwarp::init_limit_hint();
+    pgwarp::init_answer_sources();
+    pgwarp::init_plan_hints();
     pgwarp::init_knn_batch();
     pgwarp::init_subplan_batch();
     pgwarp::init_ordered_path();
     pgwarp::init_index_only_path();
     pgwarp::init_knn_filter();  // after those that add index paths
-    pgwarp::init_partition_search();
+    pgwarp::init_knn_partitions();
 }

@@ -1,8 +1,7 @@
 #include "postgres/settings.h"
 
-#include "postgres/client/engine_process.h"
+#include "postgres/am/method_settings.h"
 #include "postgres/postgres_headers.h"
-#include "postgres/storage/fault_point.h"
 
 #include <climits>
 
@@ -19,11 +18,6 @@ bool setting_load_at_start = true;
 bool setting_merge_worker = true;
 int setting_engine_threads = 0;
 double setting_recall = 0;
-int setting_ivfadc_probes = 0;
-int setting_refine_factor = 0;
-int setting_graph_ef_search = 0;
-int setting_graph_visited = static_cast<int>(GraphChoices::Visited::usual);
-GraphChoices setting_graph;
 int setting_iterative = 0;
 bool setting_verify_results = false;
 int setting_merge_step_rows = 0;
@@ -40,14 +34,7 @@ static const config_enum_entry iterative_choices[] = {{"strict", static_cast<int
                                                       {"relaxed", static_cast<int>(IterativeSetting::relaxed), false},
                                                       {nullptr, 0, false}};
 
-static const config_enum_entry visited_choices[] = {{"default", static_cast<int>(GraphChoices::Visited::usual), false},
-                                                    {"hash", static_cast<int>(GraphChoices::Visited::hash), false},
-                                                    {"bloom", static_cast<int>(GraphChoices::Visited::bloom), false},
-                                                    {"cuckoo", static_cast<int>(GraphChoices::Visited::cuckoo), false},
-                                                    {nullptr, 0, false}};
-
 constexpr int most_gpu_digits = 4;
-constexpr size_t most_gpus_length = sizeof(EngineArguments::gpus) - 1;
 
 // Whether a text is empty or a list of numbers, separated by commas and blanks.
 static bool is_number_list(const char* text)
@@ -117,16 +104,6 @@ static void define_search_settings()
                              "The calibration measured at build tells which effort reaches it. 0 means the index's "
                              "option recall, or 0.95 where it has none.",
                              &setting_recall, 0.0, 0.0, 1.0, PGC_USERSET, 0, nullptr, nullptr, nullptr);
-    DefineCustomIntVariable("pgwarp.ivfadc_probes", "Lists that a search of an ivfadc index visits.",
-                            "0 means as many as pgwarp.recall needs.", &setting_ivfadc_probes, 0, 0, 65536, PGC_USERSET,
-                            0, nullptr, nullptr, nullptr);
-    DefineCustomIntVariable("pgwarp.refine_factor",
-                            "Candidates per wanted row that are ranked again by better vectors.",
-                            "0 means as many as pgwarp.recall needs.", &setting_refine_factor, 0, 0, 10000, PGC_USERSET,
-                            0, nullptr, nullptr, nullptr);
-    DefineCustomIntVariable("pgwarp.graph_ef_search", "Rows that a search of a graph index keeps as its best so far.",
-                            "0 means as many as pgwarp.recall needs.", &setting_graph_ef_search, 0, 0, 65536,
-                            PGC_USERSET, 0, nullptr, nullptr, nullptr);
     DefineCustomEnumVariable(
         "pgwarp.iterative", "Order of rows that a scan finds late.",
         "strict leaves out a row that is nearer than one already returned, relaxed returns it at once.",
@@ -141,38 +118,6 @@ static void define_search_settings()
     DefineCustomIntVariable("pgwarp.fault", "Fault that searches inject into an engine built for tests.", nullptr,
                             &setting_fault, 0, 0, 4, PGC_SUSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, nullptr, nullptr,
                             nullptr);
-}
-
-static bool check_multi_query(int* value, void**, GucSource)
-{
-    if (GraphChoices::may_share_warp(*value)) return true;
-    GUC_check_errdetail("Queries share a warp evenly: 1, 2 or 4; 0 means as many as is usual.");
-    return false;
-}
-
-// What only a GPU goes by: see GraphChoices.
-static void define_graph_settings()
-{
-    DefineCustomEnumVariable("pgwarp.graph_visited", "How a search of a graph index on a GPU remembers visited rows.",
-                             "The filters, bloom and cuckoo, may pass over a few rows.", &setting_graph_visited,
-                             static_cast<int>(GraphChoices::Visited::usual), visited_choices, PGC_USERSET, 0, nullptr,
-                             nullptr, nullptr);
-    DefineCustomBoolVariable("pgwarp.graph_bounded_queue",
-                             "Whether the queue of a search on a GPU is no longer than what is kept.", nullptr,
-                             &setting_graph.bounded_queue, true, PGC_USERSET, 0, nullptr, nullptr, nullptr);
-    DefineCustomBoolVariable("pgwarp.graph_selected_insertion",
-                             "Whether a search on a GPU remembers only visited rows that enter its queue.", nullptr,
-                             &setting_graph.selected_insertion, false, PGC_USERSET, 0, nullptr, nullptr, nullptr);
-    DefineCustomBoolVariable("pgwarp.graph_visited_deletion",
-                             "Whether a search on a GPU forgets visited rows that leave its queue.",
-                             "Implies pgwarp.graph_selected_insertion. A Bloom filter can't forget.",
-                             &setting_graph.visited_deletion, false, PGC_USERSET, 0, nullptr, nullptr, nullptr);
-    DefineCustomIntVariable("pgwarp.graph_multi_query", "Queries that share a warp of a GPU: 1, 2 or 4.",
-                            "0 means as many as is usual.", &setting_graph.multi_query, 0, 0,
-                            GraphChoices::most_queries_of_warp, PGC_USERSET, 0, check_multi_query, nullptr, nullptr);
-    DefineCustomIntVariable("pgwarp.graph_multi_step", "Rows whose neighbours a search on a GPU looks at together.",
-                            "0 means as many as is usual.", &setting_graph.multi_step, 0, 0, GraphChoices::most_steps,
-                            PGC_USERSET, 0, nullptr, nullptr, nullptr);
 }
 
 static void define_batch_settings()
@@ -190,9 +135,8 @@ void define_settings()
     define_wait_settings();
     define_load_settings();
     define_search_settings();
-    define_graph_settings();
+    define_method_settings();
     define_batch_settings();
-    define_fault_settings();
     MarkGUCPrefixReserved("pgwarp");
 }
 

@@ -1,7 +1,8 @@
-// The extension's settings (GUCs), all with the reserved prefix pgwarp.
+// The extension's settings (GUCs) that no one access method has, all with the reserved prefix pgwarp. Those of methods:
+// am/method_settings.h.
 #pragma once
 
-#include "protocol/graph_choices.h"
+#include <cstddef>
 
 namespace pgwarp
 {
@@ -9,9 +10,10 @@ namespace pgwarp
 enum class DeviceSetting : int { automatic = 0, cuda = 1, cpu = 2 };
 enum class IterativeSetting : int { strict = 0, relaxed = 1 };
 
-extern int setting_device;             // pgwarp.device, SIGHUP
-extern int setting_engine_memory_mb;   // pgwarp.engine_memory, SIGHUP, 0 = a share of what is free
-extern char* setting_gpus;             // pgwarp.gpus, SIGHUP
+extern int setting_device;            // pgwarp.device, SIGHUP
+extern int setting_engine_memory_mb;  // pgwarp.engine_memory, SIGHUP, 0 = a share of what is free
+extern char* setting_gpus;            // pgwarp.gpus, SIGHUP, at most so many bytes:
+inline constexpr size_t most_gpus_length = 127;
 extern int setting_engine_timeout_ms;  // pgwarp.engine_timeout, USERSET, default 10 s
 extern int setting_load_wait_ms;       // pgwarp.load_wait, USERSET, default 60 s
 extern int setting_load_workers;       // pgwarp.load_workers, SIGHUP, 0 = by cores and worker slots
@@ -19,11 +21,6 @@ extern bool setting_load_at_start;     // pgwarp.load_at_start, SIGHUP, on
 extern bool setting_merge_worker;      // pgwarp.merge_worker, SIGHUP, on
 extern int setting_engine_threads;     // pgwarp.engine_threads, SIGHUP, 0 = all cores
 extern double setting_recall;          // pgwarp.recall, USERSET, 0 = the index's option: see recall_asked()
-extern int setting_ivfadc_probes;      // pgwarp.ivfadc_probes, USERSET, 0 = calibration
-extern int setting_refine_factor;      // pgwarp.refine_factor, USERSET, 0 = calibration
-extern int setting_graph_ef_search;    // pgwarp.graph_ef_search, USERSET, 0 = calibration
-extern int setting_graph_visited;      // pgwarp.graph_visited, USERSET, a GraphChoices::Visited
-extern GraphChoices setting_graph;     // pgwarp.graph_bounded_queue and the others, USERSET; without visited
 extern int setting_iterative;          // pgwarp.iterative, USERSET, strict
 extern bool
     setting_verify_results;  // pgwarp.verify_results, USERSET, off: compare each emitted distance with the heap row's

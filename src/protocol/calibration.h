@@ -21,12 +21,11 @@ inline constexpr std::uint32_t most_calibration_queries = 500;
 
 // How many results a search for `k` rows asks the engine for. Where results have bounds, the last few may be out of
 // order; where they are approximate, the backend ranks them by the heap's rows.
-inline std::uint32_t search_width(ResultKind kind, bool is_cosine, std::uint32_t k)
+inline std::uint32_t search_width(ResultPromise promise, std::uint32_t k)
 {
     std::uint64_t width = k;
-    if (kind == ResultKind::approximate) width = std::max(std::uint64_t{4} * k, std::uint64_t{64});
-    if (kind == ResultKind::lower_bound) width = std::uint64_t{k} + k / 8 + 3;
-    if (kind == ResultKind::exact && is_cosine) width = std::uint64_t{k} + 2;
+    if (promise.kind == ResultKind::approximate) width = std::max(std::uint64_t{4} * k, std::uint64_t{64});
+    if (promise.kind == ResultKind::lower_bound) width = std::uint64_t{k} + (promise.rounded ? 2 : k / 8 + 3);
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(width, max_k));
 }
 

@@ -4,10 +4,14 @@
 #include <cstdint>
 #include <cstring>
 
+#include "protocol/methods.h"
+
 namespace pgwarp
 {
 
-enum class Method : std::uint8_t { exact = 1, ivfadc = 2, pqtree = 3, graph = 4, matchcount = 5 };
+#define PGWARP_METHOD_NUMBER(name, number, on_device) name = number,
+enum class Method : std::uint8_t { PGWARP_METHODS(PGWARP_METHOD_NUMBER) };
+#undef PGWARP_METHOD_NUMBER
 
 enum class ElementType : std::uint8_t { float32 = 1, float16 = 2, bit = 3 };
 
@@ -80,20 +84,6 @@ struct IndexShape {
 };
 static_assert(sizeof(IndexShape) == 16);
 
-// Whether the array "vectors" holds rows of halves as they came, whatever the metric; a build gets them so, and whoever
-// searches them makes unit vectors of them where it needs those.
-inline bool keeps_halves(const IndexShape& shape)
-{
-    return shape.method == Method::exact && shape.element == ElementType::float16;
-}
-
-// Of the array "vectors" where it holds rows as they came.
-inline ArrayType vector_array_type(const IndexShape& shape)
-{
-    if (shape.element == ElementType::bit) return ArrayType::u32;
-    return keeps_halves(shape) ? ArrayType::f16 : ArrayType::f32;
-}
-
 // Array names that every method has: the rows' heap addresses in row order.
 inline constexpr char array_tid_block[] = "tid_block";    // u32 [rows][1]
 inline constexpr char array_tid_offset[] = "tid_offset";  // u16 [rows][1]
@@ -122,6 +112,19 @@ enum class ResultKind : std::uint8_t {
     lower_bound = 2,  // never above it (executor re-checks)
     approximate = 3,  // neither (the backend re-ranks from the heap)
 };
+
+// What a method says of its results before a search. Rounded: bounds that only the rounding of unit vectors makes, so
+// that few results more than wanted hold those that are wanted.
+struct ResultPromise {
+    ResultKind kind;
+    bool rounded = false;
+};
+
+// Of distances of rows as they came, which are unit vectors under cosine.
+constexpr ResultPromise promise_of_vectors(bool is_cosine)
+{
+    return is_cosine ? ResultPromise{ResultKind::lower_bound, true} : ResultPromise{ResultKind::exact};
+}
 
 struct Result {
     Tid tid;

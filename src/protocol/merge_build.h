@@ -1,5 +1,5 @@
 // What an extending build is given besides the arrays of its index, where the rows of that are linked with each other
-// (src/methods/graph/extender.h).
+// (MethodDescription::links_rows).
 #pragma once
 
 namespace pgwarp

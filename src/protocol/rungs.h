@@ -41,12 +41,12 @@ inline double recall_before_freezing(std::uint32_t rung, double recall)
 
 // Describes the search of a rung: as many results as it takes to rank its rows, and the effort for the recall asked
 // for. `choice` tells whether the calibration reaches that.
-inline SearchRung choose_rung(const Calibration& calibration, ResultKind kind, bool is_cosine, std::uint32_t rung,
-                              double recall, EffortChoice* choice)
+inline SearchRung choose_rung(const Calibration& calibration, ResultPromise promise, std::uint32_t rung, double recall,
+                              EffortChoice* choice)
 {
     *choice = choose_effort(calibration, rung_ends[rung], recall_before_freezing(rung, recall));
     choice->reached = choice->attained >= recall;
-    return {choice->effort, search_width(kind, is_cosine, rung_ends[rung]), 0};
+    return {choice->effort, search_width(promise, rung_ends[rung]), 0};
 }
 
 }  // namespace pgwarp

@@ -10,7 +10,7 @@
 #include "cluster/row_products.h"
 #include "cluster/truth.h"
 #include "cluster_fixture.h"
-#include "methods/calibrate.h"
+#include "methods/recall/truth.h"
 #include "numeric/hadamard.h"
 #include "numeric/sample.h"
 

@@ -4,15 +4,16 @@
 #include <random>
 
 #include "device/error.h"
-#include "exact/exact_search.h"
 #include "graph/edges.h"
 #include "graph/grouped.h"
 #include "graph/nearest.h"
 #include "graph_fixture.h"
+#include "graph_reference.h"
 #include "methods/arrays.h"
 #include "methods/graph/edges.h"
 #include "methods/graph/graph.h"
 #include "methods/graph/nearest_rows.h"
+#include "passes/exact_search.h"
 
 namespace pgwarp::test
 {
@@ -119,7 +120,7 @@ TEST(DeviceGraphBuild, FindsTheNearestRows)
         const std::vector<float> rows = random_rows(count, dimensions, 21);
         const GraphSpace space(metric, rows, dimensions, pool);
         std::vector<std::uint64_t> left_out((count + 63) / 64, 0x0000010000000000ULL);
-        const NearestRows expected = exact_nearest_rows(space, width, left_out, quiet, pool);
+        const NearestRows expected = exact_nearest_rows(space, width, left_out, pool);
         const auto vectors = copy_in(std::span<const float>(rows), stream);
         const auto dead = copy_in(std::span<const std::uint64_t>(left_out), stream);
         const cuda::ExactRows exact =

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "index_fixture.h"
+#include "methods_fixture.h"
 #include "shared_context.h"
 
 namespace pgwarp::test

@@ -180,19 +180,19 @@ void expect_seeds(const Index& index, const Mirror& mirror, const std::string& w
     const GraphView& view = mirror.view();
     const std::size_t dimensions = index.shape.dimensions;
     const std::vector<float> rows = kept_rows(index);
-    const std::size_t padded = cuda::ivfadc::whole_groups(view.seeds);
+    const std::size_t padded = cuda::rows::whole_groups(view.seeds);
     const std::size_t stride = view.vectors.stride;
     const auto numbers = download(view.seed_rows, view.seeds);
-    const auto halves = download(view.vectors.centre.rows, padded * stride);
-    const auto terms = download(view.vectors.centre_terms, padded);
-    const auto mean = download(view.vectors.centre.mean, dimensions);
+    const auto halves = download(view.seed_halves.half.rows, padded * stride);
+    const auto terms = download(view.seed_halves.terms, padded);
+    const auto mean = download(view.seed_halves.half.mean, dimensions);
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < padded; ++i) {
         double squares = 0;
         for (std::size_t d = 0; d < stride; ++d) {
             float expected = 0;
             if (i < view.seeds && d < dimensions) {
-                expected = (rows[numbers[i] * dimensions + d] - mean[d]) * view.vectors.centre.scale;
+                expected = (rows[numbers[i] * dimensions + d] - mean[d]) * view.seed_halves.half.scale;
             }
             const float found = __half2float(halves[i * stride + d]);
             wrong += found == __half2float(__float2half_rn(expected)) ? 0 : 1;

@@ -91,6 +91,7 @@ TEST_P(DeviceGraph, AgreesWithTheCpu)
 {
     make(12000, 500);
     EXPECT_EQ(device->result_kind(), index->searcher->result_kind());
+    EXPECT_EQ(device->values_are_distances(), index->searcher->values_are_distances());
     EXPECT_DOUBLE_EQ(device->bound_width(queries.data()), index->searcher->bound_width(queries.data()));
     for (const std::size_t batch : {1, 3, 40, 500}) {
         for (const std::int64_t ef : {100, 400}) {

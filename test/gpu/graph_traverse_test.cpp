@@ -14,8 +14,8 @@
 #include "host_group.h"
 #include "methods/arrays.h"
 #include "methods/graph/graph.h"
-#include "methods/ivfadc/byte_lists.h"
 #include "methods/ivfadc/ivfadc.h"
+#include "methods/rows/byte_lists.h"
 
 namespace pgwarp::test
 {
@@ -341,8 +341,8 @@ TEST_P(Traversed, BeginsAtTheNearestSeeds)
     cuda::DeviceArray<std::uint32_t> columns(pool, query_count * shape.offered, "test", stream);
     cuda::DeviceArray<std::byte> select(pool, select_bytes(shape, query_count) + 1, "test", stream);
     cuda::DeviceArray<std::uint32_t> out(pool, query_count * shape.offered, "test", stream);
-    const cuda::ivfadc::QueryView view{asked.data(), asked.data(), device_halves.data(), device_multipliers.data(),
-                                       nullptr};
+    const cuda::rows::QueryView view{asked.data(), asked.data(), device_halves.data(), device_multipliers.data(),
+                                     nullptr};
     choose_starts(mirror->view(), shape, view, query_count,
                   {scores.data(), values.data(), columns.data(), select.data()},
                   static_cast<std::uint32_t>(shared_context().shared_bytes_per_block()), out.data(), stream);

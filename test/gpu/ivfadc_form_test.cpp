@@ -6,10 +6,10 @@
 #include <tuple>
 
 #include "device/context.h"
-#include "index_fixture.h"
 #include "ivfadc/form.h"
 #include "ivfadc/ivfadc.h"
 #include "ivfadc/refine_factor.h"
+#include "methods_fixture.h"
 #include "shared_context.h"
 
 namespace pgwarp::test

@@ -6,12 +6,12 @@
 
 #include "device/context.h"
 #include "device/error.h"
-#include "index_fixture.h"
-#include "ivfadc/byte_rows.h"
 #include "ivfadc/ivfadc.h"
 #include "ivfadc/layout.h"
 #include "ivfadc/mirror_kernels.h"
-#include "methods/ivfadc/byte_lists.h"
+#include "methods/rows/byte_lists.h"
+#include "methods_fixture.h"
+#include "rows/forms.h"
 #include "shared_context.h"
 
 namespace pgwarp::test
@@ -471,10 +471,10 @@ TEST(DeviceIvfadcShapes, EncodesTheBytesOfTheCpu)
         const auto device_centroids = on_device(centroids);
         const auto device_codes = on_device(codes);
         const auto device_scales = on_device(scales);
-        cuda::ivfadc::encode_byte_rows(device_rows.data(), count, static_cast<std::uint32_t>(dimensions),
-                                       device_lists.data(), device_centroids.data(),
-                                       const_cast<std::uint8_t*>(device_codes.data()),
-                                       const_cast<float*>(device_scales.data()), lease);
+        cuda::rows::encode_byte_rows(device_rows.data(), count, static_cast<std::uint32_t>(dimensions),
+                                     device_lists.data(), device_centroids.data(),
+                                     const_cast<std::uint8_t*>(device_codes.data()),
+                                     const_cast<float*>(device_scales.data()), lease);
         cuda::check(cudaMemcpyAsync(codes.data(), device_codes.data(), codes.size(), cudaMemcpyDeviceToHost, lease),
                     "test");
         cuda::check(cudaMemcpyAsync(scales.data(), device_scales.data(), count * 4, cudaMemcpyDeviceToHost, lease),
@@ -498,7 +498,7 @@ TEST(DeviceIvfadcShapes, TermsAndBytesOfManyRows)
     constexpr std::size_t count = (std::size_t{1} << 20) + 601;
     constexpr std::size_t there = count - 100;
     constexpr std::uint32_t dimensions = 8;
-    const std::uint32_t stride = cuda::ivfadc::half_stride(dimensions);
+    const std::uint32_t stride = cuda::rows::half_stride(dimensions);
     const auto lease = context().lease(cuda::Priority::build);
     const auto array = [&]<class T>(std::size_t size, T) {
         return cuda::DeviceArray<T>(context().pool(), size, "test", lease);
@@ -520,19 +520,19 @@ TEST(DeviceIvfadcShapes, TermsAndBytesOfManyRows)
     copy(device_rows.data(), rows.data(), device_rows.bytes());
     copy(device_mean.data(), mean.data(), device_mean.bytes());
     copy(device_lists.data(), lists.data(), device_lists.bytes());
-    cuda::ivfadc::encode_halves(device_rows.data(), nullptr, count, device_mean.data(), 1, dimensions, dimensions,
-                                halves.data(), lease);
+    cuda::rows::encode_halves(device_rows.data(), nullptr, count, device_mean.data(), 1, dimensions, dimensions,
+                              halves.data(), lease);
     std::vector<float> terms(count);
     for (const std::size_t known : {count, there, std::size_t{600}}) {
-        cuda::ivfadc::half_terms(halves.data(), nullptr, known, count, dimensions, true, device_terms.data(), lease);
+        cuda::rows::half_terms(halves.data(), nullptr, known, count, dimensions, true, device_terms.data(), lease);
         copy(terms.data(), device_terms.data(), device_terms.bytes());
         for (std::size_t i = 0; i < count; ++i) {
             const float value = rows[i * dimensions];
             ASSERT_EQ(terms[i], i < known ? value * value : INFINITY) << i;
         }
     }
-    cuda::ivfadc::encode_byte_rows(device_rows.data(), count, dimensions, device_lists.data(), device_mean.data(),
-                                   device_codes.data(), device_terms.data(), lease);
+    cuda::rows::encode_byte_rows(device_rows.data(), count, dimensions, device_lists.data(), device_mean.data(),
+                                 device_codes.data(), device_terms.data(), lease);
     std::vector<std::uint8_t> codes(rows.size());
     copy(codes.data(), device_codes.data(), device_codes.bytes());
     copy(terms.data(), device_terms.data(), device_terms.bytes());
@@ -608,7 +608,7 @@ TEST(DeviceIvfadcShapes, FewRows)
 
 TEST(IvfadcLayout, PermutesBytesWithinPieces)
 {
-    using cuda::ivfadc::byte_place;
+    using cuda::rows::byte_place;
     std::set<std::uint32_t> places;
     for (std::uint32_t d = 0; d < 64; ++d) {
         EXPECT_EQ(byte_place(d) / 16, d / 16);
@@ -619,8 +619,8 @@ TEST(IvfadcLayout, PermutesBytesWithinPieces)
     EXPECT_EQ(byte_place(8), 2U);
     EXPECT_EQ(byte_place(15), 15U);
     EXPECT_EQ(byte_place(2), 4U);
-    EXPECT_EQ(cuda::ivfadc::byte_stride(1), 16U);
-    EXPECT_EQ(cuda::ivfadc::byte_stride(128), 128U);
+    EXPECT_EQ(cuda::rows::byte_stride(1), 16U);
+    EXPECT_EQ(cuda::rows::byte_stride(128), 128U);
 }
 
 TEST(IvfadcLayout, PadsListsToGroups)
@@ -631,7 +631,7 @@ TEST(IvfadcLayout, PadsListsToGroups)
     EXPECT_EQ(layout.length, (std::vector<std::uint32_t>{2, 0, 3, 0}));
     EXPECT_EQ(layout.position_of, (std::vector<std::uint32_t>{32, 0, 33, 34, 1}));
     EXPECT_EQ(layout.row_at[33], 2U);
-    EXPECT_EQ(layout.row_at[35], cuda::ivfadc::no_row);
+    EXPECT_EQ(layout.row_at[35], cuda::rows::no_row);
     EXPECT_EQ(layout.most_slots, (std::vector<std::uint64_t>{0, 32, 64, 64, 64}));
     EXPECT_THROW(cuda::ivfadc::ListLayout::arrange(lists, 2), BadRequest);
 }

@@ -6,9 +6,9 @@
 #include "device/context.h"
 #include "device/error.h"
 #include "engine_fixture.h"
-#include "exact/exact.h"
 #include "ivfadc/builder.h"
 #include "ivfadc/ivfadc.h"
+#include "methods.h"
 
 namespace pgwarp::test
 {
@@ -165,7 +165,7 @@ public:
     {
         on_cuda = on == MirrorDevice::best && (method == Method::ivfadc || method == Method::exact);
         if (!on_cuda) return find_method(method);
-        return method == Method::ivfadc ? &cuda::ivfadc::method() : cuda::exact_method();
+        return cuda::find_method(method);
     }
     bool on_cuda() const override { return true; }
     void set_relief(Relief relief) override

@@ -6,9 +6,9 @@
 
 #include "exact/exact.h"
 #include "graph/graph.h"
-#include "index_fixture.h"
 #include "ivfadc/ivfadc.h"
 #include "methods/arrays.h"
+#include "methods_fixture.h"
 #include "shared_context.h"
 
 namespace pgwarp::test

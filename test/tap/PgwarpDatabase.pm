@@ -118,7 +118,7 @@ sub whole
 	my $checks = $node->safe_psql($db, q{
 		SELECT string_agg(c.relname || CASE WHEN i.indpred IS NULL AND k.live_rows < (SELECT count(*) FROM items) THEN ' lacks rows' ELSE '' END, ' ' ORDER BY c.relname)
 		FROM pg_class c JOIN pg_am a ON a.oid = c.relam JOIN pg_index i ON i.indexrelid = c.oid, pgwarp_check(c.oid::regclass, true) k
-		WHERE a.amname IN ('exact', 'ivfadc', 'graph') AND c.relkind = 'i' AND i.indrelid = 'items'::regclass});
+		WHERE a.amhandler::text LIKE '%pgwarp%' AND c.relkind = 'i' AND i.indrelid = 'items'::regclass});
 	is($checks, join(' ', sort keys %searches), "$name: pgwarp_check");
 	ok(uses_indexes($node, $db), "$name: plans");
 	is(found($node, $db, 20, 'SET enable_seqscan = off; SET enable_sort = off', @exact),

@@ -13,7 +13,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(configure new_cluster load_grid load_indexed_items recall_at_10 engine_pid wait_for_engine same_rows index_pages flip_bytes);
+our @EXPORT = qw(configure new_cluster methods load_grid load_indexed_items recall_at_10 engine_pid wait_for_engine same_rows index_pages flip_bytes);
 
 my $full = ($ENV{PGWARP_TORTURE} // '') eq 'full';
 my $seed = $ENV{PGWARP_SEED} // ($full ? time : 1);
@@ -65,6 +65,15 @@ sub new_cluster
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION pgwarp');
 	return $node;
+}
+
+# The names of pgwarp's access methods for vectors.
+sub methods
+{
+	my ($node) = @_;
+	return split /\n/, $node->safe_psql('postgres', q{
+		SELECT a.amname FROM pg_opclass o JOIN pg_am a ON a.oid = o.opcmethod
+		WHERE o.opcname = 'vector_l2_ops' AND a.amhandler::text LIKE '%pgwarp%' ORDER BY a.oid});
 }
 
 # A table of $rows deterministic rows of 16 dimensions.

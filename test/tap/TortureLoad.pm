@@ -335,7 +335,7 @@ sub check_indexes
 {
 	my ($node, $name) = @_;
 	my $valid = $node->safe_psql('postgres', q{SELECT string_agg(c.relname, ' ' ORDER BY c.relname) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-		JOIN pg_index i ON i.indexrelid = c.oid WHERE a.amname IN ('exact', 'ivfadc', 'graph') AND i.indisvalid});
+		JOIN pg_index i ON i.indexrelid = c.oid WHERE a.amhandler::text LIKE '%pgwarp%' AND i.indisvalid});
 	my $rows = $node->safe_psql('postgres', "$table_order SELECT count(*) FROM items");
 	for my $index (split / /, $valid)
 	{

@@ -40,7 +40,7 @@ sql('CREATE INDEX kept_v ON kept USING exact (v)');
 is(search('kept'), 3, 'an index that stays');
 becomes(1, 'is resident');
 
-for my $method ('exact', 'ivfadc', 'graph')
+for my $method (methods($node))
 {
 	load_grid($node, 'items', 500);
 	sql("CREATE INDEX items_v ON items USING $method (v)");

@@ -13,7 +13,7 @@ my $node = new_cluster('lifecycle');
 
 sub sql { return $node->safe_psql('postgres', @_) }
 
-for my $method ('exact', 'ivfadc', 'graph')
+for my $method (methods($node))
 {
 	my $t = "items_$method";
 	load_grid($node, $t, 3000);

@@ -21,7 +21,7 @@ my $node = new_cluster('memory', 'jit' => 'off', 'autovacuum' => 'off');
 sub sql { return $node->safe_psql('postgres', @_) }
 
 # Tables with rows that came after their indexes: so that fresh rows are searched too.
-for my $method ('exact', 'ivfadc', 'graph')
+for my $method (methods($node))
 {
 	load_grid($node, "items_$method", 4000);
 	sql(qq{
@@ -34,7 +34,7 @@ my $script = $node->basedir . '/search.sql';
 append_to_file($script, join '', map { qq{
 	\\set row random(1, 7000)
 	SELECT id FROM items_$_ ORDER BY v <-> (SELECT v FROM items_$_ WHERE id = :row) LIMIT 10;
-} } 'exact', 'ivfadc', 'graph');
+} } methods($node));
 
 # Memory of its own, without the buffer pool, and open descriptors.
 sub footprint

@@ -83,7 +83,8 @@ sub check_session
 	return;
 }
 
-my %versions = (postgres => '0.2.0', old => '0.1.0');
+my $newest = $node->safe_psql('postgres', "SELECT default_version FROM pg_available_extensions WHERE name = 'pgwarp'");
+my %versions = (postgres => $newest, old => '0.1.0');
 for my $database ('postgres', 'old')
 {
 	fill($database, $versions{$database});

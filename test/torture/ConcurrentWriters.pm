@@ -28,7 +28,7 @@ sub random_upkeep
 {
 	my ($table) = @_;
 	my $merge = "SELECT format('CALL pgwarp_merge(%L)', i.indexrelid::regclass) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
-		WHERE a.amname IN ('exact', 'ivfadc', 'graph') AND c.relkind = 'i' AND c.relnamespace = 'indexed'::regnamespace ORDER BY random() LIMIT 1 \\gexec\n";
+		WHERE a.amhandler::text LIKE '%pgwarp%' AND c.relkind = 'i' AND c.relnamespace = 'indexed'::regnamespace ORDER BY random() LIMIT 1 \\gexec\n";
 	return pick("VACUUM (INDEX_CLEANUP ON) indexed.$table->{name}", "VACUUM indexed.$table->{name}", 'CHECKPOINT', "ANALYZE indexed.$table->{name}", $merge, $merge);
 }
 

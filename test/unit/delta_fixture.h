@@ -9,8 +9,8 @@
 
 #include "engine/mirror/mirror.h"
 #include "engine/search/search.h"
-#include "index_fixture.h"
 #include "methods/arrays.h"
+#include "methods_fixture.h"
 
 namespace pgwarp::test
 {

@@ -10,6 +10,7 @@
 #include "graph/detours.h"
 #include "graph/form.h"
 #include "graph/search_shape.h"
+#include "graph_reference.h"
 #include "host_group.h"
 #include "methods/graph/edges.h"
 #include "methods/graph/graph.h"

@@ -12,7 +12,7 @@
 #include "graph/search_shape.h"
 #include "graph/traversal.h"
 #include "host_group.h"
-#include "protocol/graph_choices.h"
+#include "methods/graph/choices.h"
 
 namespace pgwarp::test
 {

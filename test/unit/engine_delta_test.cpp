@@ -185,7 +185,8 @@ TEST_P(GraphParts, RunOutOfNoRows)
 
 INSTANTIATE_TEST_SUITE_P(Kinds, GraphParts,
                          testing::Values(GraphKind{Metric::l2, 0}, GraphKind{Metric::cosine, 0},
-                                         GraphKind{Metric::inner_product, 0}, GraphKind{Metric::l1, 1}));
+                                         GraphKind{Metric::inner_product, 0}, GraphKind{Metric::l1, 1},
+                                         GraphKind{Metric::hamming, 0}, GraphKind{Metric::jaccard, 0}));
 
 // Of an index of bits: who ranks the answer by the rows gets enough of those in parts.
 TEST(DeltaParts, AreThereBesideBits)

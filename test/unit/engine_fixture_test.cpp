@@ -141,7 +141,7 @@ private:
 
 const MethodDescriptor& test_method()
 {
-    static const MethodDescriptor method{Method::graph, "test",
+    static const MethodDescriptor method{Method::graph,
                                          [](const IndexShape& shape, const ParameterList&) -> std::unique_ptr<Builder> {
                                              return std::make_unique<TestBuilder>(shape);
                                          },
@@ -155,7 +155,7 @@ const MethodDescriptor& test_method()
 const MethodDescriptor* TestDevice::method(Method method, MirrorDevice on, bool& on_cuda) const
 {
     static const MethodDescriptor full = {
-        Method::graph, "test",
+        Method::graph,
         [](const IndexShape&, const ParameterList&) -> std::unique_ptr<Builder> { throw std::bad_alloc(); },
         [](const IndexShape&, const ParameterList&, std::span<const ArrayShape>) -> std::unique_ptr<Searcher> {
             throw std::bad_alloc();

@@ -18,6 +18,16 @@ using namespace test;
 constexpr std::size_t lists = 50;
 constexpr std::size_t rows = 180;
 
+IndexShape shape_of(Metric metric)
+{
+    IndexShape shape{};
+    shape.method = Method::ivfadc;
+    shape.element = ElementType::float32;
+    shape.metric = static_cast<std::uint8_t>(metric);
+    shape.dimensions = dimensions;
+    return shape;
+}
+
 class ListedRows : public ::testing::TestWithParam<Metric>
 {
 public:
@@ -28,7 +38,7 @@ public:
             parts.push_back({vectors.data() + i * dimensions, i, tid_of(i)});
             list_of.push_back(static_cast<std::uint32_t>(i * i % (lists - 5)));  // the last ones are empty
         }
-        searcher = make_listed_rows(GetParam(), dimensions, parts, list_of, lists);
+        searcher = make_listed_rows(shape_of(GetParam()), "probes", parts, list_of, lists);
         batch.queries = queries;
         batch.count = 9;
         batch.k = 7;
@@ -113,7 +123,7 @@ TEST_P(ListedRows, StayCandidatesWhenTheirScoresOverflow)
     std::fill_n(vectors.begin(), dimensions, 3e38F);
     queries.assign(9 * dimensions, -3e38F);
     batch.queries = queries;
-    searcher = make_listed_rows(GetParam(), dimensions, parts, list_of, lists);
+    searcher = make_listed_rows(shape_of(GetParam()), "probes", parts, list_of, lists);
     ThreadPool pool(1);
     std::vector<std::vector<RowResult>> results(batch.count);
     batch.k = rows;
@@ -135,7 +145,7 @@ TEST(ListedRowsOfOneQuery, AreTheSameOnSeveralThreads)
         parts.push_back({vectors.data() + i / 2 * dimensions, i, tid_of(i)});
         list_of.push_back(static_cast<std::uint32_t>(i * i % lists));
     }
-    const auto searcher = make_listed_rows(Metric::l2, dimensions, parts, list_of, lists);
+    const auto searcher = make_listed_rows(shape_of(Metric::l2), "probes", parts, list_of, lists);
     const std::vector<std::uint64_t> dead((many + 63) / 64, 0x1111111111111111U);
     CancelToken cancel;
     SearchBatch batch;

@@ -315,7 +315,7 @@ TEST(EngineLoad, RefusesWrongLoads)
     EXPECT_THROW(begin_load(client, index, bare), EngineError);
     BuiltIndex unknown = built;
     TestIndex strange = index;
-    strange.shape.method = Method::matchcount;
+    strange.shape.method = static_cast<Method>(5);
     EXPECT_THROW(begin_load(client, strange, unknown), EngineError);
     ASSERT_EQ(begin_load(client, index, built), LoadGrant::granted) << "a failed load is no obstacle";
     EXPECT_THROW(begin_load(client, index, built), EngineError);

@@ -41,8 +41,8 @@ protected:
         const std::uint32_t count = rungs_of(wanted);
         const ResultKind kind = fresh.mirror->searcher().result_kind();
         for (std::uint32_t rung = 0; rung + 1 < count; ++rung)
-            settings.earlier[settings.earlier_count++] = {efforts[rung], search_width(kind, false, rung_ends[rung]), 0};
-        settings.k = search_width(kind, false, rung_ends[count - 1]);
+            settings.earlier[settings.earlier_count++] = {efforts[rung], search_width({kind}, rung_ends[rung]), 0};
+        settings.k = search_width({kind}, rung_ends[count - 1]);
         settings.effort = efforts[count - 1];
         settings.want_places = true;
         SearchAnswer answer;
@@ -69,7 +69,7 @@ protected:
         double floor = -HUGE_VAL;
         for (std::uint32_t rung = 0; rung < rungs_of(wanted); ++rung) {
             // What is left of the rung before is ranked once more.
-            for (; at < std::min<std::size_t>(end, first + search_width(answer.kind, false, rung_ends[rung])); ++at) {
+            for (; at < std::min<std::size_t>(end, first + search_width({answer.kind}, rung_ends[rung])); ++at) {
                 const std::size_t row = row_of(answer.results[at].tid);
                 const double distance = canonical_distance(Metric::l2, query, fresh.row_at(row), dimensions);
                 if (distance >= floor) rows.emplace_back(distance, row);
@@ -142,7 +142,7 @@ TEST_P(Ladder, KeepsThePromisesOfTheCalibration)
         double attained = 1;
         for (std::uint32_t rung = 0; rung < max_rungs; ++rung) {
             EffortChoice choice = {};
-            chosen[rung] = choose_rung(fresh.index().builder->calibration(), kind, false, rung, asked, &choice).effort;
+            chosen[rung] = choose_rung(fresh.index().builder->calibration(), {kind}, rung, asked, &choice).effort;
             attained = std::min<double>(attained, choice.attained);
         }
         const SearchAnswer answer = search(fresh, queries, 1000, chosen);

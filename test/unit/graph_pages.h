@@ -11,11 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "index_fixture.h"
+#include "graph_reference.h"
 #include "methods/arrays.h"
 #include "methods/graph/edge_changes.h"
 #include "methods/graph/edges.h"
 #include "methods/graph/graph.h"
+#include "methods_fixture.h"
 #include "protocol/merge_build.h"
 
 namespace pgwarp::test
@@ -47,7 +48,7 @@ public:
         ParameterList options = options_;
         if (wanted.leave_out) options.set(option_leave_out, 1);
         if (wanted.measure) options.set(option_measure, 1);
-        const auto extender = find_method(Method::graph)->make_extender(shape_, options);
+        const auto extender = find_method(Method::graph)->make_merge_builder(shape_, options);
         if (!wanted.dead.empty()) {
             const std::vector<std::uint64_t> bits = bitmap_of(wanted.dead);
             extender->give(make_array_shape(array_dead_rows, ArrayType::u64, bits.size(), 1), 0,

@@ -28,16 +28,6 @@ std::uint64_t random_token()
     return token;
 }
 
-ArrayShape make_array(const char* name, ArrayType type, std::uint64_t rows)
-{
-    ArrayShape array{};
-    std::strncpy(array.name, name, sizeof(array.name) - 1);
-    array.type = type;
-    array.rows = rows;
-    array.width = 1;
-    return array;
-}
-
 bool has_array(const std::vector<ArrayShape>& arrays, const char* name)
 {
     return std::any_of(arrays.begin(), arrays.end(),
@@ -73,7 +63,7 @@ BuilderMaker maker_of(const MethodDescriptor& method, BuildKind kind)
 {
     switch (kind) {
         case BuildKind::extend:
-            return method.make_extender;
+            return method.make_merge_builder;
         case BuildKind::calibrate:
             return method.make_calibrator;
         default:
@@ -152,8 +142,8 @@ BuildOutcome Build::run(const std::function<void(const ProgressReply&)>& progres
         outcome.options = builder_->effective_options();
         const std::vector<ArrayShape> methods = builder_->arrays();
         if (!has_array(methods, array_tid_block)) {
-            arrays_.push_back(make_array(array_tid_block, ArrayType::u32, rows_.size()));
-            arrays_.push_back(make_array(array_tid_offset, ArrayType::u16, rows_.size()));
+            arrays_.push_back(make_array_shape(array_tid_block, ArrayType::u32, rows_.size(), 1));
+            arrays_.push_back(make_array_shape(array_tid_offset, ArrayType::u16, rows_.size(), 1));
             own_arrays_ = arrays_.size();
         }
         arrays_.insert(arrays_.end(), methods.begin(), methods.end());

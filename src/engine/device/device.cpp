@@ -124,8 +124,9 @@ const MethodDescriptor* Device::method(Method method, MirrorDevice on, bool& on_
 const MethodDescriptor& Device::require_method(const IndexShape& shape, MirrorDevice on, bool& on_cuda) const
 {
     const bool bits = shape.element == ElementType::bit;
-    if (bits && shape.method != Method::exact && shape.method != Method::graph)
-        throw BadRequest("this index method has no rows of bits");
+    const MethodDescription* description = find_description(shape.method);
+    if (description != nullptr && !takes_elements(*description, shape.element))
+        throw BadRequest("this index method takes no rows of such elements");
     // Bits are the CPU's whatever the device.
     const MethodDescriptor* found = method(shape.method, bits ? MirrorDevice::cpu : on, on_cuda);
     if (found == nullptr) throw BadRequest("this engine doesn't know the index method");

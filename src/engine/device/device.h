@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/device/device_module.h"
 #include "engine/server/options.h"
+#include "methods/device_module.h"
 #include "methods/device_wait.h"
 #include "methods/method.h"
 #include "protocol/messages.h"

@@ -5,9 +5,7 @@
 
 #include "engine/mirror/listed_rows.h"
 #include "methods/arrays.h"
-#include "methods/calibrate.h"
-#include "methods/ivfadc/extender.h"
-#include "methods/ivfadc/ivfadc.h"
+#include "methods/recall/searches.h"
 
 namespace pgwarp
 {
@@ -23,14 +21,21 @@ constexpr std::uint64_t growth_on_device = 256;
 
 // What makes the searchers of parts. A device compares fresh rows while it searches the index: exact parts are made by
 // copying, and find all that there is.
-const MethodDescriptor* method_of_parts(const MethodDescriptor& method, std::uint64_t rows)
+const MethodDescriptor* method_of_parts(const MethodDescriptor& method, ElementType element, std::uint64_t rows)
 {
     if (method.exact_parts != nullptr) return method.exact_parts;
     const MethodDescriptor* known = find_method(method.method);
-    if (known == nullptr || known->part_options == nullptr || known->make_extender == nullptr) return nullptr;
+    if (known == nullptr || known->part_options == nullptr || known->make_merge_builder == nullptr) return nullptr;
     if (known->part_array == nullptr) return &method;
-    // An index that was built without rows has no lists: its fresh rows are searched as those of an exact one.
-    return rows == 0 ? find_method(Method::exact) : known;
+    // An index that was built without rows lacks that array: a complete method searches its delta rows.
+    return rows == 0 ? find_method(complete_description(element).method) : known;
+}
+
+// The parts' array of a role; null where they have none.
+const char* array_of_parts(const PartRecipe& recipe, ArrayRole role)
+{
+    const MethodDescription* description = find_description(recipe.method->method);
+    return description != nullptr ? array_name(*description, role) : nullptr;
 }
 
 std::vector<DeltaPart::Row> collect_rows(const LogViews& logs, const LogSpans& spans, std::size_t dimensions)
@@ -50,20 +55,20 @@ std::vector<DeltaPart::Row> collect_rows(const LogViews& logs, const LogSpans& s
 
 // Loads rows [first, first + count) of those collected: from a chunk of a log, where they lie one behind another.
 void write_rows(const std::vector<DeltaPart::Row>& rows, std::uint64_t first, std::uint64_t count,
-                std::size_t dimensions, Searcher& searcher)
+                std::size_t dimensions, const char* array, Searcher& searcher)
 {
     const std::size_t row_bytes = dimensions * sizeof(float);
     for (std::uint64_t done = 0; done < count;) {
         const float* from = rows[first + done].vector;
         std::uint64_t run = 1;
         while (done + run < count && rows[first + done + run].vector == from + run * dimensions) ++run;
-        searcher.write("vectors", (first + done) * row_bytes, std::as_bytes(std::span(from, run * dimensions)));
+        searcher.write(array, (first + done) * row_bytes, std::as_bytes(std::span(from, run * dimensions)));
         done += run;
     }
 }
 
 // Loads the rows of an exact part. What the parts hold whose place it takes is copied where they are.
-void load_rows(const DeltaPart& part, std::span<const DeltaPartPtr> replaced, std::size_t dimensions,
+void load_rows(const DeltaPart& part, std::span<const DeltaPartPtr> replaced, std::size_t dimensions, const char* array,
                Searcher& searcher)
 {
     std::vector<std::uint64_t> taken(replaced.size(), 0);  // rows of each
@@ -73,11 +78,11 @@ void load_rows(const DeltaPart& part, std::span<const DeltaPartPtr> replaced, st
         for (std::size_t i = 0; i < replaced.size(); ++i) {
             const std::uint64_t count = replaced[i]->spans[log].rows();
             if (count > 0 && !searcher.copy_rows(*replaced[i]->searcher, taken[i], count, to))
-                write_rows(part.rows, to, count, dimensions, searcher);
+                write_rows(part.rows, to, count, dimensions, array, searcher);
             taken[i] += count;
             to += count;
         }
-        write_rows(part.rows, to, end - to, dimensions, searcher);
+        write_rows(part.rows, to, end - to, dimensions, array, searcher);
         to = end;
     }
 }
@@ -87,12 +92,13 @@ void make_exact_searcher_of(DeltaPart& part, const PartRecipe& recipe, std::span
                             ThreadPool& pool)
 {
     const std::size_t dimensions = recipe.shape.dimensions;
+    const char* vectors = array_of_parts(recipe, ArrayRole::vectors);
     const std::vector<ArrayShape> arrays = {
-        make_array_shape("vectors", ArrayType::f32, part.rows.size(), recipe.shape.dimensions)};
+        make_array_shape(vectors, ArrayType::f32, part.rows.size(), recipe.shape.dimensions)};
     part.searcher = recipe.method->make_searcher(recipe.shape, recipe.options, arrays);
     part.proposes_values = true;
     part.on_device = true;
-    load_rows(part, replaced, dimensions, *part.searcher);
+    load_rows(part, replaced, dimensions, vectors, *part.searcher);
     part.searcher->finish_load(pool);
 }
 
@@ -144,19 +150,19 @@ std::vector<std::uint64_t> DeltaPart::dead_rows(
 
 PartRecipe::PartRecipe(const IndexShape& given, const ParameterList& effective, std::uint64_t rows,
                        std::span<const ArrayShape> arrays, const MethodDescriptor& used)
-    : shape(given), method(method_of_parts(used, rows)), exact_on_device(used.exact_parts != nullptr)
+    : shape(given), method(method_of_parts(used, given.element, rows)), exact_on_device(used.exact_parts != nullptr)
 {
     if (!possible()) return;
     shape.method = method->method;
     if (shape.element != ElementType::bit) shape.element = ElementType::float32;  // as the rows arrive
     const MethodDescriptor& known = *find_method(method->method);
-    options = known.part_options(method->method == used.method ? effective : ParameterList());
-    if (known.part_array == nullptr) return;
-    const ArrayShape* array = find_array(arrays, known.part_array);
-    if (array == nullptr) throw BadRequest("array \"" + std::string(known.part_array) + "\" is missing");
+    const ArrayShape* array = known.part_array != nullptr ? find_array(arrays, known.part_array) : nullptr;
+    if (known.part_array != nullptr && array == nullptr)
+        throw BadRequest("array \"" + std::string(known.part_array) + "\" is missing");
+    options = known.part_options(shape, method->method == used.method ? effective : ParameterList(), array);
+    if (array == nullptr) return;
     shared.push_back(*array);
     shared_bytes.resize(array->bytes());
-    options.set("lists", static_cast<std::int64_t>(array->rows));
 }
 
 bool PartRecipe::takes(const ArrayShape& array) const
@@ -206,26 +212,26 @@ DeltaPartPtr make_part(const PartRecipe& recipe, const LogViews& logs, const Par
     RowBuffer rows(dimensions);
     for (const DeltaPart::Row& row : part->rows) rows.append({&row.tid, 1}, {row.vector, dimensions});
 
-    const auto builder = find_method(recipe.method->method)->make_extender(recipe.shape, recipe.options);
+    const auto builder = find_method(recipe.method->method)->make_merge_builder(recipe.shape, recipe.options);
     for (const ArrayShape& array : recipe.shared) builder->give(array, 0, recipe.shared_bytes);
-    if (!recipe.shared.empty()) {
+    const char* list_of_row = array_of_parts(recipe, ArrayRole::list_of_row);
+    if (list_of_row != nullptr) {
         const std::vector<std::uint32_t> lists = known_lists(plan, parts.subspan(plan.kept));
-        builder->give(make_array_shape(array_list_of_row, ArrayType::u32, plan.rows, 1), 0,
-                      std::as_bytes(std::span(lists)));
+        builder->give(make_array_shape(list_of_row, ArrayType::u32, plan.rows, 1), 0, std::as_bytes(std::span(lists)));
     }
     builder->run(rows, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
 
     std::vector<ArrayShape> arrays = recipe.shared;
     for (const ArrayShape& array : builder->arrays()) {
         arrays.push_back(array);
-        if (std::strcmp(array.name, array_list_of_row) != 0) continue;
+        if (list_of_row == nullptr || std::strcmp(array.name, list_of_row) != 0) continue;
         part->lists.resize(array.rows);
         builder->read(array.name, 0, std::as_writable_bytes(std::span(part->lists)));
     }
     const std::uint64_t lists = recipe.shared.empty() ? 0 : recipe.shared.front().rows;
     if (!part->lists.empty() && plan.rows <= few_rows_of_list * lists) {
-        part->searcher =
-            make_listed_rows(static_cast<Metric>(recipe.shape.metric), dimensions, part->rows, part->lists, lists);
+        part->searcher = make_listed_rows(recipe.shape, effort_parameter(*find_description(recipe.shape.method)),
+                                          part->rows, part->lists, lists);
         return part;
     }
     part->searcher = recipe.method->make_searcher(recipe.shape, recipe.options, arrays);

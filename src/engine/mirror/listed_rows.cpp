@@ -20,9 +20,14 @@ constexpr std::size_t compared_together = std::size_t{1} << 20;  // bytes; for f
 class ListedRows : public Searcher
 {
 public:
-    ListedRows(Metric metric, std::size_t dimensions, std::span<const DeltaPart::Row> rows,
+    ListedRows(const IndexShape& shape, const char* effort, std::span<const DeltaPart::Row> rows,
                std::span<const std::uint32_t> lists, std::size_t list_count)
-        : metric_(metric), dimensions_(dimensions), rows_(rows), first_(list_count + 1), by_list_(rows.size())
+        : metric_(static_cast<Metric>(shape.metric)),
+          dimensions_(shape.dimensions),
+          effort_(effort),
+          rows_(rows),
+          first_(list_count + 1),
+          by_list_(rows.size())
     {
         for (const std::uint32_t list : lists) ++first_[list + 1];
         for (std::size_t list = 0; list < list_count; ++list) first_[list + 1] += first_[list];
@@ -30,7 +35,7 @@ public:
         for (std::size_t row = 0; row < lists.size(); ++row)
             by_list_[next[lists[row]]++] = static_cast<std::uint32_t>(row);
         for (const DeltaPart::Row& row : rows)
-            max_norm_ = std::max(max_norm_, bound_norm(metric, {row.vector, dimensions}));
+            max_norm_ = std::max(max_norm_, bound_norm(metric_, {row.vector, dimensions_}));
     }
 
     void write(const std::string&, std::uint64_t, std::span<const std::byte>) override
@@ -43,7 +48,7 @@ public:
     double search_cost(const SearchBatch& batch) const override
     {
         const auto lists = static_cast<std::int64_t>(first_.size() - 1);
-        std::int64_t probes = batch.settings.get("probes", 0);
+        std::int64_t probes = batch.settings.get(effort_, 0);
         if (probes <= 0) probes = batch.effort;
         if (probes <= 0) probes = lists;
         return 2.0 * static_cast<double>(batch.count * rows_.size() * dimensions_) *
@@ -114,6 +119,7 @@ private:
 
     const Metric metric_;
     const std::size_t dimensions_;
+    const char* const effort_;
     const std::span<const DeltaPart::Row> rows_;
     std::vector<std::uint32_t> first_;    // [lists + 1] places in by_list_
     std::vector<std::uint32_t> by_list_;  // numbers of rows
@@ -122,10 +128,11 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Searcher> make_listed_rows(Metric metric, std::size_t dimensions, std::span<const DeltaPart::Row> rows,
-                                           std::span<const std::uint32_t> lists, std::size_t list_count)
+std::unique_ptr<Searcher> make_listed_rows(const IndexShape& shape, const char* effort,
+                                           std::span<const DeltaPart::Row> rows, std::span<const std::uint32_t> lists,
+                                           std::size_t list_count)
 {
-    return std::make_unique<ListedRows>(metric, dimensions, rows, lists, list_count);
+    return std::make_unique<ListedRows>(shape, effort, rows, lists, list_count);
 }
 
 }  // namespace pgwarp

@@ -16,9 +16,10 @@ namespace pgwarp
 inline constexpr std::uint64_t few_rows_of_list = 2;
 
 // A searcher of `rows` by the lists that an index has probed (SearchBatch::probed; else all), which borrows them.
-// lists[i] < list_count: of row i. What it returns holds the k nearest live rows of those lists, in no order, and what
-// rounding may have put before them.
-std::unique_ptr<Searcher> make_listed_rows(Metric metric, std::size_t dimensions, std::span<const DeltaPart::Row> rows,
-                                           std::span<const std::uint32_t> lists, std::size_t list_count);
+// lists[i] < list_count: of row i. `effort` names the parameter that says how many lists are probed. What it returns
+// holds the k nearest live rows of those lists, in no order, and what rounding may have put before them.
+std::unique_ptr<Searcher> make_listed_rows(const IndexShape& shape, const char* effort,
+                                           std::span<const DeltaPart::Row> rows, std::span<const std::uint32_t> lists,
+                                           std::size_t list_count);
 
 }  // namespace pgwarp

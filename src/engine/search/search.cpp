@@ -141,7 +141,7 @@ SearchCursor cursor_behind(std::span<const Result> results, std::span<const std:
     return {results.back().distance, places.back()};
 }
 
-double estimate_cost(const SearchSettings& settings, std::span<const float> queries, std::size_t count)
+double estimate_cost(const SearchSettings& settings, std::span<const float> query)
 {
     const Mirror& mirror = *settings.mirror;
     const double dimensions = mirror.shape().dimensions;
@@ -149,7 +149,7 @@ double estimate_cost(const SearchSettings& settings, std::span<const float> quer
     if (settings.mode == SearchMode::continuation) {
         return 2.0 * dimensions * static_cast<double>(mirror.rows() + snapshot->delta_rows());
     }
-    const SearchBatch batch = make_batch(settings, queries, count, nullptr);
+    const SearchBatch batch = make_batch(settings, query, 1, nullptr);
     double cost = 2.0 * dimensions * static_cast<double>(snapshot->plain_rows()) + mirror.searcher().search_cost(batch);
     for (const PartView& view : snapshot->parts) cost += view.part->searcher->search_cost(batch);
     return cost;

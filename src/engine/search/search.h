@@ -42,7 +42,7 @@ SearchCursor cursor_behind(std::span<const Result> results, std::span<const std:
                            const SearchCursor& before);
 
 // Float operations that a query will take, about.
-double estimate_cost(const SearchSettings& settings, std::span<const float> queries, std::size_t count);
+double estimate_cost(const SearchSettings& settings, std::span<const float> query);
 
 // How many queries may be answered together so that what is found for them takes so many bytes, about; at least one.
 std::size_t queries_within(const SearchSettings& settings, std::uint64_t bytes);

@@ -16,7 +16,7 @@ double target_cost(const SpreadTarget& target, const SpreadSearch& search)
 {
     if (!target.settings.mirror) return 0;
     const std::size_t dimensions = target.settings.mirror->shape().dimensions;
-    const double one = estimate_cost(target.settings, std::span(search.queries).first(dimensions), 1);
+    const double one = estimate_cost(target.settings, std::span(search.queries).first(dimensions));
     return one * static_cast<double>(search.count);
 }
 

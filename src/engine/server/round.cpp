@@ -101,7 +101,7 @@ void IoThread::run_group(std::vector<RoundSearch>& group)
     double cost = 0;
     try {
         const RoundSearch& first = group.front();
-        cost = estimate_cost(first.settings, std::span(first.queries).first(first.queries.size() / first.count), 1);
+        cost = estimate_cost(first.settings, std::span(first.queries).first(first.queries.size() / first.count));
     } catch (...) {
         const ErrorReply error = describe_exception();
         for (RoundSearch& search : group) reply_error(search.connection, search.request_id, error);

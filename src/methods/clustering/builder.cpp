@@ -1,3 +1,5 @@
+#include <new>
+
 #include "methods/arrays.h"
 #include "methods/clustering/clustering.h"
 
@@ -10,8 +12,11 @@ namespace
 class ClusteringBuilder : public Builder
 {
 public:
-    ClusteringBuilder(const IndexShape& shape, const ParameterList& options)
-        : dimensions_(shape.dimensions), asked_(options), training_(clustering_options(options))
+    ClusteringBuilder(const IndexShape& shape, const ParameterList& options, TrainClusters train)
+        : dimensions_(shape.dimensions),
+          asked_(options),
+          training_(clustering_options(options)),
+          train_(std::move(train))
     {
     }
 
@@ -21,7 +26,11 @@ public:
         training_.progress = [&progress](std::size_t done, std::size_t total) {
             progress.report("training lists", done, total);
         };
-        centroids_ = train_kmeans(rows.vectors(), dimensions_, training_, pool);
+        try {
+            centroids_ = train_(rows.vectors(), dimensions_, training_, pool);
+        } catch (const std::bad_alloc&) {
+            centroids_ = train_kmeans(rows.vectors(), dimensions_, training_, pool);
+        }
     }
     std::vector<ArrayShape> arrays() const override
     {
@@ -38,6 +47,7 @@ private:
     std::size_t dimensions_;
     ParameterList asked_;
     KMeansOptions training_;
+    TrainClusters train_;
     std::vector<float> centroids_;
 };
 
@@ -59,12 +69,26 @@ KMeansOptions clustering_options(const ParameterList& options)
 
 std::unique_ptr<Builder> make_clustering_builder(const IndexShape& shape, const ParameterList& options)
 {
-    return std::make_unique<ClusteringBuilder>(shape, options);
+    return make_clustering_builder(shape, options, train_kmeans);
+}
+
+std::unique_ptr<Builder> make_clustering_builder(const IndexShape& shape, const ParameterList& options,
+                                                 TrainClusters train)
+{
+    return std::make_unique<ClusteringBuilder>(shape, options, std::move(train));
 }
 
 std::unique_ptr<Searcher> make_clustering_searcher(const IndexShape&, const ParameterList&, std::span<const ArrayShape>)
 {
     throw BadRequest("a clustering cannot be searched");
+}
+
+const MethodDescriptor& clustering_descriptor()
+{
+    static const MethodDescriptor descriptor{.method = clustering_method,
+                                             .make_builder = make_clustering_builder,
+                                             .make_searcher = make_clustering_searcher};
+    return descriptor;
 }
 
 }  // namespace pgwarp

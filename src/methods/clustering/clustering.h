@@ -3,8 +3,10 @@
 // Options and limits: src/protocol/clustering.h.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "methods/method.h"
 #include "numeric/kmeans.h"
@@ -16,10 +18,18 @@ namespace pgwarp
 // What the options ask for; throws BadRequest where they make no sense.
 KMeansOptions clustering_options(const ParameterList& options);
 
+// Trains on rows [count][dimensions] and returns the centres; std::bad_alloc leaves that to the CPU.
+using TrainClusters = std::function<std::vector<float>(std::span<const float> rows, std::size_t dimensions,
+                                                       const KMeansOptions& training, ThreadPool& pool)>;
+
 std::unique_ptr<Builder> make_clustering_builder(const IndexShape& shape, const ParameterList& options);
+std::unique_ptr<Builder> make_clustering_builder(const IndexShape& shape, const ParameterList& options,
+                                                 TrainClusters train);
 
 // Throws BadRequest: there is nothing to search.
 std::unique_ptr<Searcher> make_clustering_searcher(const IndexShape& shape, const ParameterList& options,
                                                    std::span<const ArrayShape> arrays);
+
+const MethodDescriptor& clustering_descriptor();
 
 }  // namespace pgwarp

@@ -25,10 +25,10 @@ public:
     BitSearcher(const IndexShape& shape, std::span<const ArrayShape> arrays)
         : metric_(static_cast<Metric>(shape.metric)), words_(shape.dimensions)
     {
-        const ArrayShape* vectors = find_array(arrays, "vectors");
+        const ArrayShape* vectors = find_array(arrays, array_vectors);
         if (vectors == nullptr) return;
         rows_ = vectors->rows;
-        require_array(arrays, "vectors", ArrayType::u32, rows_, words_);
+        require_array(arrays, array_vectors, ArrayType::u32, rows_, words_);
         bits_.resize(rows_ * words_);
     }
 

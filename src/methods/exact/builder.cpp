@@ -31,7 +31,10 @@ public:
             vectors_ = rows.vectors();
         }
     }
-    std::vector<ArrayShape> arrays() const override { return {make_array_shape("vectors", type_, rows_, dimensions_)}; }
+    std::vector<ArrayShape> arrays() const override
+    {
+        return {make_array_shape(array_vectors, type_, rows_, dimensions_)};
+    }
     void read(const std::string&, std::uint64_t offset, std::span<std::byte> out) const override
     {
         if (in_halves_) return read_piece(halves_, offset, out);
@@ -61,11 +64,6 @@ private:
 std::unique_ptr<Builder> make_exact_builder(const IndexShape& shape, const ParameterList& options)
 {
     return std::make_unique<ExactBuilder>(shape, options);
-}
-
-ParameterList exact_part_options(const ParameterList& options)
-{
-    return options;
 }
 
 }  // namespace pgwarp

@@ -1,11 +1,12 @@
 // Exact search over resident vectors (Faiss paper, section 5.1, on the CPU). Array: vectors [rows][dimensions], f32, or
-// f16 of rows as they came where keeps_halves(), or u32 of rows of bits (protocol/format.h).
+// f16 of rows as they came where keeps_halves(), or u32 of rows of bits (methods/description.h).
 #pragma once
 
 #include <memory>
 #include <span>
 
 #include "methods/method.h"
+#include "methods/rows/row_arrays.h"
 
 namespace pgwarp
 {
@@ -15,7 +16,5 @@ std::unique_ptr<Searcher> make_exact_searcher(const IndexShape& shape, const Par
                                               std::span<const ArrayShape> arrays);
 // Of rows of bits.
 std::unique_ptr<Searcher> make_bit_searcher(const IndexShape& shape, std::span<const ArrayShape> arrays);
-// Fresh rows are searched as the others are.
-ParameterList exact_part_options(const ParameterList& options);
 
 }  // namespace pgwarp

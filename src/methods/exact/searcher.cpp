@@ -35,10 +35,10 @@ public:
           in_halves_(keeps_halves(shape)),
           use_half_(options.get("vectors", 0) == 1 && metric_ != Metric::l1 && !in_halves_)
     {
-        const ArrayShape* vectors = find_array(arrays, "vectors");
+        const ArrayShape* vectors = find_array(arrays, array_vectors);
         rows_ = vectors != nullptr ? vectors->rows : 0;
         const ArrayType type = in_halves_ ? ArrayType::f16 : ArrayType::f32;
-        if (vectors != nullptr) require_array(arrays, "vectors", type, rows_, dimensions_);
+        if (vectors != nullptr) require_array(arrays, array_vectors, type, rows_, dimensions_);
         if (in_halves_) {
             halves_.resize(rows_ * dimensions_);
         } else {

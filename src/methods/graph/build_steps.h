@@ -25,7 +25,7 @@ public:
     virtual bool draw(const GraphSpace& space, const GraphOptions& options, RowBitmap left_out,
                       const BuildProgress& progress, ThreadPool& pool, std::vector<std::uint32_t>& seeds,
                       GraphEdges& edges) = 0;
-    // As calibration_truth() (methods/calibrate.h).
+    // As calibration_truth() (methods/recall/truth.h).
     virtual std::optional<std::vector<std::vector<std::uint32_t>>> truth(Metric metric, std::span<const float> rows,
                                                                          std::size_t dimensions,
                                                                          const std::vector<std::uint32_t>& sample,

@@ -1,21 +1,20 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <mutex>
 #include <random>
 
 #include "methods/arrays.h"
-#include "methods/calibrate.h"
 #include "methods/graph/build_steps.h"
-#include "methods/graph/calibration.h"
 #include "methods/graph/edges.h"
 #include "methods/graph/graph.h"
 #include "methods/graph/lent_searcher.h"
 #include "methods/graph/nearest_rows.h"
 #include "methods/graph/space.h"
 #include "methods/graph/stored_rows.h"
-#include "methods/ivfadc/ivfadc.h"
-#include "numeric/half_codec.h"
+#include "methods/recall/searches.h"
+#include "methods/recall/truth.h"
+#include "methods/rows/half_rows.h"
+#include "methods/rows/row_arrays.h"
 #include "numeric/sample.h"
 #include "protocol/merge_build.h"
 
@@ -66,7 +65,6 @@ private:
     std::vector<std::vector<std::uint32_t>> nearest_of_held_out(Metric metric, std::span<const float> rows,
                                                                 std::size_t dimensions, ThreadPool& pool);
     void find_truth(std::span<const float> vectors, const GraphSpace& space, ThreadPool& pool);
-    void train_half(std::span<const float> vectors, ThreadPool& pool);
     void project(std::span<const float> vectors, ThreadPool& pool);
     void keep_rows(RowBuffer& rows, ThreadPool& pool);
     void calibrate(ThreadPool& pool);
@@ -82,8 +80,7 @@ private:
     const BuildProgress* progress_ = nullptr;
     std::vector<std::uint32_t> seeds_;
     GraphEdges edges_;
-    HalfCodec half_codec_;
-    float half_scale_[2] = {1, 0};
+    HalfRows half_;
     std::span<const std::uint16_t> halves_;
     std::span<const float> vectors_;
     std::vector<float> projection_;
@@ -182,24 +179,6 @@ void GraphBuilder::find_truth(std::span<const float> vectors, const GraphSpace& 
     distances_ = distances_of_truth(metric_, vectors, dimensions_, queries_, truth_);
 }
 
-void GraphBuilder::train_half(std::span<const float> vectors, ThreadPool& pool)
-{
-    progress_->report("measuring half vectors", 0, rows_);
-    half_codec_ = are_halves(shape_) ? HalfCodec::identity(dimensions_) : HalfCodec::train(vectors, dimensions_);
-    float worst = 0;
-    std::mutex mutex;
-    pool.parallel_for(rows_, piece_rows, [&](std::size_t begin, std::size_t end) {
-        if (progress_->cancel != nullptr) progress_->cancel->check();
-        float local = 0;
-        for (std::size_t i = begin; i < end; ++i)
-            local = std::max(local, half_codec_.error(vectors.data() + i * dimensions_));
-        const std::lock_guard lock(mutex);
-        worst = std::max(worst, local);
-    });
-    half_scale_[0] = half_codec_.scale;
-    half_scale_[1] = worst;
-}
-
 // Directions are orthogonal in runs of as many as there are dimensions: they say less twice (super-bits: Ji, Li, Yan,
 // Zhang, Tian, NIPS 2012). Thresholds of l2 are the products of rows drawn by lot, so that there are more where rows
 // are; those of a cosine the mean row's. A product with a query does not change its order with the query's length:
@@ -246,10 +225,10 @@ void GraphBuilder::keep_rows(RowBuffer& rows, ThreadPool& pool)
             vectors_ = rows.vectors();
             return;
         case GraphVectors::half:
-            train_half(rows.vectors(), pool);
+            progress_->report("measuring half vectors", 0, rows_);
+            half_.train(shape_, rows.vectors(), pool, progress_->cancel);
             progress_->report("writing half vectors", 0, rows_);
-            halves_ =
-                rows.compact_to_half([this](const float* row, std::uint16_t* out) { half_codec_.encode(row, out); });
+            halves_ = half_.compact(rows);
             return;
         case GraphVectors::bits:
             return project(rows.vectors(), pool);
@@ -265,9 +244,10 @@ void GraphBuilder::calibrate(ThreadPool& pool)
     }
     if (searcher == nullptr)
         searcher = make_lent_graph_searcher(shape_, *this, {edges_, vectors_, halves_, bits_}, pool);
-    const GraphCalibration calibration{*searcher, rows_ - held_out_.size(), dimensions_, metric_, queries_, truth_, {},
-                                       distances_};
-    calibration_ = calibration.run(*progress_, pool);
+    const std::size_t held = rows_ - held_out_.size();
+    const RecallInput input{
+        .searcher = *searcher, .rows = held, .queries = queries_, .truth = truth_, .distances = distances_};
+    calibration_ = measure_recall(input, graph_recall_rules(held), *progress_, pool);
 }
 
 void GraphBuilder::take_in()
@@ -308,8 +288,8 @@ std::vector<ArrayShape> GraphBuilder::arrays() const
 void GraphBuilder::read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const
 {
     if (array == array_seeds) return read_piece(std::span<const std::uint32_t>(seeds_), offset, out);
-    if (array == array_half_mean) return read_piece(std::span<const float>(half_codec_.mean), offset, out);
-    if (array == array_half_scale) return read_piece(std::span<const float>(half_scale_), offset, out);
+    if (array == array_half_mean) return read_piece(std::span<const float>(half_.codec.mean), offset, out);
+    if (array == array_half_scale) return read_piece(std::span<const float>(half_.scale), offset, out);
     if (array == array_projection) return read_piece(std::span<const float>(projection_), offset, out);
     if (array == array_neighbours) return read_piece(std::span<const std::uint32_t>(edges_.neighbours), offset, out);
     if (array == array_bits) return read_piece(std::span<const std::uint32_t>(bits_), offset, out);

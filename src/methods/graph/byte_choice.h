@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "methods/ivfadc/byte_lists.h"
+#include "methods/rows/byte_lists.h"
 #include "numeric/metric.h"
 
 namespace pgwarp

@@ -144,7 +144,7 @@ void ByteRows::build(Metric metric, std::size_t dimensions, std::span<const std:
 
 void ByteRows::clear()
 {
-    codes_.resize(0);
+    codes_ = {};
     terms_ = {};
     seeds_ = {};
 }

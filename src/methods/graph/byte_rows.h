@@ -11,7 +11,7 @@
 
 #include "methods/graph/byte_choice.h"
 #include "methods/graph/edges.h"
-#include "methods/ivfadc/byte_lists.h"
+#include "methods/rows/byte_lists.h"
 #include "numeric/metric.h"
 #include "numeric/parallel.h"
 
@@ -54,7 +54,7 @@ private:
     std::size_t dimensions_ = 0;
     std::size_t stride_ = 0;
     std::vector<float> mean_;
-    HugeBytes codes_;                  // [rows][stride]
+    BulkVector<std::uint8_t> codes_;   // [rows][stride]
     std::vector<ByteRowTerms> terms_;  // [rows]
     ByteLists seeds_;                  // one list
 };

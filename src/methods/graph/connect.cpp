@@ -150,19 +150,4 @@ void connect_rows(GraphEdges& edges, std::span<const std::uint32_t> seeds, RowBi
     }
 }
 
-std::size_t count_reachable(const GraphEdges& edges, std::uint32_t from)
-{
-    std::vector<bool> seen(edges.count(), false);
-    std::vector<std::uint32_t> queue{from};
-    seen[from] = true;
-    for (std::size_t i = 0; i < queue.size(); ++i) {
-        for (const std::uint32_t to : edges.of(queue[i])) {
-            if (to == no_neighbour || seen[to]) continue;
-            seen[to] = true;
-            queue.push_back(to);
-        }
-    }
-    return queue.size();
-}
-
 }  // namespace pgwarp

@@ -63,7 +63,4 @@ void add_seeds(const GraphEdges& edges, std::span<const std::uint32_t> rows, std
 void connect_rows(GraphEdges& edges, std::span<const std::uint32_t> seeds, RowBitmap left_out,
                   const BuildProgress& progress, const ReachRows& reach = {});
 
-// How many rows can be reached from this one, itself included.
-std::size_t count_reachable(const GraphEdges& edges, std::uint32_t from);
-
 }  // namespace pgwarp

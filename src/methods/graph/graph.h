@@ -27,20 +27,14 @@
 #include <span>
 #include <vector>
 
+#include "methods/graph/description.h"
 #include "methods/method.h"
+#include "methods/recall/searches.h"
 
 namespace pgwarp
 {
 
-inline constexpr char array_seeds[] = "seeds";
-inline constexpr char array_neighbours[] = "neighbours";
-inline constexpr char array_edge_changes[] = "edge_changes";
-inline constexpr char array_projection[] = "projection";
-inline constexpr char array_bits[] = "bits";
-
-inline constexpr std::uint32_t no_neighbour = 0xffffffff;
-
-enum class GraphVectors { full = 0, half = 1, bits = 2 };
+inline constexpr std::uint32_t no_neighbour = no_link;
 
 // Options with every 0 resolved to a number.
 struct GraphOptions {
@@ -58,8 +52,8 @@ struct GraphOptions {
 std::size_t seed_count(std::size_t rows);
 std::size_t most_seeds(std::size_t rows);
 
-// Values of ef_search worth measuring, in growing order, for an index of so many rows.
-std::vector<std::int64_t> ef_search_schedule(std::size_t rows);
+// How recall is measured along ef_search, for an index of so many rows.
+RecallRules graph_recall_rules(std::size_t rows);
 
 std::unique_ptr<Builder> make_graph_builder(const IndexShape& shape, const ParameterList& options);
 std::unique_ptr<Searcher> make_graph_searcher(const IndexShape& shape, const ParameterList& options,

@@ -22,10 +22,6 @@ struct NearestRows {
     std::uint32_t* of(std::size_t row) { return rows.data() + row * width; }
 };
 
-// Compares all with all. Rows that are `left_out` are near to none and get none.
-NearestRows exact_nearest_rows(const GraphSpace& space, std::size_t width, RowBitmap left_out,
-                               const BuildProgress& progress, ThreadPool& pool);
-
 // Compares the rows of each group with those of the groups near it, about `compared` rows each. Rows in no group are
 // near to none and get none.
 NearestRows grouped_nearest_rows(const GraphSpace& space, const RowGroups& groups, std::size_t width,

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "methods/graph/graph.h"
+#include "methods/options.h"
 
 namespace pgwarp
 {
@@ -10,9 +10,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::int64_t fewest_edges = 4;
-constexpr std::int64_t most_edges = 256;
-constexpr std::int64_t most_bits = 512;
+constexpr std::size_t most_edges = 256;
 
 // Enough bits that few candidates more than asked for hold the neighbours.
 std::size_t choose_bits(std::size_t dimensions)
@@ -24,24 +22,18 @@ std::size_t choose_bits(std::size_t dimensions)
 
 GraphOptions GraphOptions::resolve(const ParameterList& options, std::size_t, std::size_t dimensions)
 {
+    IndexShape column{};
+    column.dimensions = static_cast<std::uint32_t>(dimensions);
+    require_options(graph_description, options, column);
     GraphOptions resolved;
     const std::int64_t degree = options.get("degree", 0);
     const std::int64_t build_degree = options.get("build_degree", 0);
-    const std::int64_t vectors = options.get("vectors", 0);
     const std::int64_t bits = options.get("bits", 0);
-    if (degree != 0 && (degree < fewest_edges || degree > most_edges))
-        throw BadRequest("degree must be 0 or between 4 and 256");
-    if (build_degree != 0 && (build_degree < fewest_edges || build_degree > most_edges))
-        throw BadRequest("build_degree must be 0 or between 4 and 256");
-    if (vectors < 0 || vectors > 2) throw BadRequest("unknown value of vectors");
-    if (bits < 0 || bits > most_bits || bits % 32 != 0)
-        throw BadRequest("bits must be 0 or a multiple of 32 up to 512");
     if (degree != 0) resolved.degree = static_cast<std::size_t>(degree);
     // No less is looked at than is kept.
     resolved.build_degree = build_degree != 0 ? static_cast<std::size_t>(build_degree) : resolved.degree * 3 / 2;
-    resolved.build_degree =
-        std::clamp<std::size_t>(resolved.build_degree, resolved.degree, static_cast<std::size_t>(most_edges));
-    resolved.vectors = static_cast<GraphVectors>(vectors);
+    resolved.build_degree = std::clamp<std::size_t>(resolved.build_degree, resolved.degree, most_edges);
+    resolved.vectors = static_cast<GraphVectors>(options.get("vectors", 0));
     if (resolved.vectors == GraphVectors::bits)
         resolved.bits = bits != 0 ? static_cast<std::size_t>(bits) : choose_bits(dimensions);
     return resolved;
@@ -68,16 +60,16 @@ std::size_t most_seeds(std::size_t rows)
     return std::max(seed_count(rows), std::min<std::size_t>(rows / 16, 65536));
 }
 
-std::vector<std::int64_t> ef_search_schedule(std::size_t rows)
+RecallRules graph_recall_rules(std::size_t rows)
 {
     const auto most = static_cast<std::int64_t>(std::clamp<std::size_t>(rows, 1, 8192));
-    std::vector<std::int64_t> schedule;
-    for (double ef = 8; ef < static_cast<double>(most) && schedule.size() + 1 < Calibration::capacity;) {
-        schedule.push_back(static_cast<std::int64_t>(ef));
+    RecallRules rules{.efforts = {}, .steps_of_k = 4, .effort_is_width = true};
+    for (double ef = 8; ef < static_cast<double>(most) && rules.efforts.size() + 1 < Calibration::capacity;) {
+        rules.efforts.push_back(static_cast<std::int64_t>(ef));
         ef = std::floor(ef * (ef < 256 ? 1.25 : 1.4));
     }
-    schedule.push_back(most);
-    return schedule;
+    rules.efforts.push_back(most);
+    return rules;
 }
 
 }  // namespace pgwarp

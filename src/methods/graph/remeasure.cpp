@@ -1,14 +1,15 @@
 #include "methods/graph/remeasure.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include "methods/arrays.h"
-#include "methods/calibrate.h"
-#include "methods/graph/calibration.h"
 #include "methods/graph/lent_searcher.h"
 #include "methods/graph/repair.h"
-#include "methods/ivfadc/ivfadc.h"
+#include "methods/recall/searches.h"
+#include "methods/recall/truth.h"
+#include "methods/rows/row_arrays.h"
 #include "numeric/sample.h"
 
 namespace pgwarp
@@ -27,6 +28,13 @@ std::vector<std::uint32_t> sample_live(const ChangedGraph& graph)
     std::vector<std::uint32_t> sample = sample_rows(live.size(), held_out_sample(live.size()), sample_seed);
     for (std::uint32_t& row : sample) row = live[row];
     return sample;
+}
+
+std::size_t count_rows(RowBitmap bitmap)
+{
+    std::size_t rows = 0;
+    for (const std::uint64_t word : bitmap) rows += static_cast<std::size_t>(std::popcount(word));
+    return rows;
 }
 
 std::unique_ptr<Searcher> search_over(const ChangedGraph& graph, const GraphEdges& edges,
@@ -53,7 +61,7 @@ std::unique_ptr<Searcher> search_over(const ChangedGraph& graph, const GraphEdge
 
 }  // namespace
 
-Calibration measure_recall(const ChangedGraph& graph, const BuildProgress& progress, ThreadPool& pool)
+Calibration measure_changed_graph(const ChangedGraph& graph, const BuildProgress& progress, ThreadPool& pool)
 {
     const std::size_t dimensions = graph.shape.dimensions;
     const auto metric = static_cast<Metric>(graph.shape.metric);
@@ -71,9 +79,10 @@ Calibration measure_recall(const ChangedGraph& graph, const BuildProgress& progr
     const std::vector<float> queries = gather_rows(graph.vectors.data(), dimensions, sample);
     const std::unique_ptr<Searcher> searcher = search_over(graph, edges, seeds, pool);
     const auto distances = distances_of_truth(metric, graph.vectors, dimensions, queries, truth);
-    const GraphCalibration calibration{*searcher, graph.edges.count(), dimensions, metric, queries, truth, gone,
-                                       distances};
-    return calibration.run(progress, pool);
+    const std::size_t held = graph.edges.count() - count_rows(gone);
+    const RecallInput input{
+        .searcher = *searcher, .rows = held, .queries = queries, .truth = truth, .dead = gone, .distances = distances};
+    return measure_recall(input, graph_recall_rules(held), progress, pool);
 }
 
 }  // namespace pgwarp

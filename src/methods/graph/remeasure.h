@@ -30,6 +30,6 @@ struct ChangedGraph {
 
 // A sample of the live rows is taken out of a copy of the graph, as if they had died, and searched for: as a build
 // measures before it takes in the rows that it held out. An empty curve of fewer than a few rows.
-Calibration measure_recall(const ChangedGraph& graph, const BuildProgress& progress, ThreadPool& pool);
+Calibration measure_changed_graph(const ChangedGraph& graph, const BuildProgress& progress, ThreadPool& pool);
 
 }  // namespace pgwarp

@@ -6,7 +6,7 @@
 #include "methods/arrays.h"
 #include "methods/bounds.h"
 #include "methods/graph/kept_array.h"
-#include "methods/ivfadc/ivfadc.h"
+#include "methods/rows/row_arrays.h"
 #include "numeric/distance.h"
 
 namespace pgwarp

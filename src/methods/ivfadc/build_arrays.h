@@ -1,39 +1,62 @@
-// What a build of ivfadc leaves to be stored, whatever device it ran on: the arrays' names, shapes and order.
+// The arrays that a build of ivfadc makes, or is given of an index, whatever device it runs on: names, shapes and
+// order.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "methods/bulk_memory.h"
 #include "methods/ivfadc/ivfadc.h"
 #include "methods/method.h"
+#include "methods/rows/half_rows.h"
+#include "numeric/product_quantizer.h"
 #include "numeric/rotation.h"
 
 namespace pgwarp
 {
 
-// Views of a builder's memory, empty where the options keep no such array.
+// Host memory, empty where the options keep no such array or it is not made yet.
 struct IvfadcArrays {
-    const IvfOptions& options;
-    std::size_t rows;
-    std::size_t dimensions;
-    std::span<const float> centroids;
-    const Rotation& rotation;
-    std::span<const float> codebooks;
-    std::span<const float> half_mean;
-    std::span<const float> half_scale;
-    std::span<const std::uint32_t> list_of_row;
-    std::span<const std::uint8_t> codes;
-    std::span<const std::uint16_t> halves;
-    std::span<const float> vectors;
-    std::span<const float> code_scale;
+    IvfOptions options;
+    std::size_t dimensions = 0;
+    std::size_t rows = 0;
+    std::vector<float> centroids;               // [lists][dimensions]
+    Rotation rotation;                          // of residuals, before they are coded
+    std::optional<ProductQuantizer> quantizer;  // with codes = pq
+    HalfRows half;
+    std::vector<std::uint32_t> list_of_row;
+    BulkVector<std::uint8_t> codes;
+    BulkVector<float> code_scale;
+    std::span<const std::uint16_t> halves;  // in the rows' memory
+    std::span<const float> vectors;         // in the rows' memory
+
+    bool stores_half() const { return options.keeps_half() && !options.keeps_full(); }
+    const float* centroid_of(std::size_t row) const
+    {
+        return centroids.data() + std::size_t{list_of_row[row]} * dimensions;
+    }
 
     // Small arrays first.
     std::vector<ArrayShape> shapes() const;
+    // Those that hold no rows: what rows are encoded with.
+    std::vector<ArrayShape> quantizer_shapes() const;
     // Copies bytes [offset, offset + out.size()) of an array. Throws BadRequest for one that is none of these.
     void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const;
+    // Makes room for the arrays of quantizer_shapes(), to be filled by write_quantizer().
+    void make_quantizer_room();
+    // Takes a piece of such an array. Throws BadRequest for another array, and for one of another shape.
+    void write_quantizer(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes);
+    // The floats of a row whose list and, of bytes, scale are known, out of what is stored of it: a float vector, else
+    // a half vector, else bytes, whichever the options keep.
+    void decode(std::size_t row, const std::byte* stored, float* out) const;
 };
+
+// Whether an array of this name holds rows.
+bool is_ivfadc_row_array(const ArrayShape& array);
 
 // Throws BadRequest unless the array that a rotation of so many dimensions is kept in is there.
 void require_rotation(std::span<const ArrayShape> arrays, std::size_t dimensions);

@@ -1,12 +1,15 @@
-// The samples that a build of ivfadc draws, the same on every device.
+// The samples that a build of ivfadc draws and how it trains lists, the same on every device.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "methods/ivfadc/ivfadc.h"
+#include "numeric/kmeans.h"
 #include "numeric/product_quantizer.h"
+#include "numeric/sample.h"
 
 namespace pgwarp
 {
@@ -15,6 +18,27 @@ inline constexpr std::uint64_t build_seed = 0x70677761;
 inline constexpr std::size_t rows_per_list = 40;      // of the sample that trains the lists
 inline constexpr std::size_t rows_per_codeword = 48;  // of the sample that trains the codebooks
 inline constexpr std::size_t list_iterations = 6;     // of the CPU's training of the lists
+
+// The rows that train the codebooks.
+inline std::vector<std::uint32_t> quantizer_sample(std::size_t rows)
+{
+    return sample_rows(rows, ProductQuantizer::codewords * rows_per_codeword, build_seed + 1);
+}
+
+// The training of the lists, but for the number of iterations, which is the device's.
+inline KMeansOptions list_training(const IvfOptions& options, Metric metric, const BuildProgress& progress)
+{
+    KMeansOptions training;
+    training.clusters = options.lists;
+    training.seed = build_seed;
+    training.spherical = metric == Metric::cosine;
+    training.balanced = true;
+    training.cancel = progress.cancel;
+    training.progress = [&progress](std::size_t done, std::size_t total) {
+        progress.report("training lists", done, total);
+    };
+    return training;
+}
 
 // As many sample rows as keep the comparisons with all rows below a tenth of those that training and encoding take on
 // the CPU. Not for an index without rows.

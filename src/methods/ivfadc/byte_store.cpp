@@ -2,8 +2,8 @@
 // canonical distances to the decoded rows, the same bits on every device.
 #include <cmath>
 
-#include "methods/ivfadc/byte_lists.h"
 #include "methods/ivfadc/row_store.h"
+#include "methods/rows/byte_lists.h"
 #include "numeric/distance.h"
 
 namespace pgwarp

@@ -1,9 +1,8 @@
 // Calibration of ivfadc: recall along a schedule of probes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -20,10 +19,10 @@ struct IvfadcCalibration {
     std::size_t dimensions;
     std::span<const float> centroids;
     const std::vector<std::uint32_t>& list_of_row;
-    const std::vector<std::uint32_t>& sample;                  // rows that are queries
-    std::span<const float> queries;                            // these rows
-    const std::vector<std::vector<std::uint32_t>>& truth;      // of calibration_truth()
-    std::function<std::unique_ptr<Searcher>()> make_searcher;  // loaded; asked for when codes alone rank
+    const std::vector<std::uint32_t>& sample;              // rows that are queries
+    std::span<const float> queries;                        // these rows
+    const std::vector<std::vector<std::uint32_t>>& truth;  // of calibration_truth()
+    const Searcher* searcher;                              // loaded, where product codes alone rank; else null
 
     // Where rows are ranked by vectors they are kept as, recall is the share of true neighbours whose lists are
     // probed: counted for all numbers of probes at once. So it is for bytes, whose order the backend mends by the rows

@@ -9,31 +9,18 @@
 // Effort is the number of lists probed.
 //
 // With codes = int8 residuals are kept in bytes: codes u8 [rows][d], and before them code_scale f32 [rows][1]. A row is
-// its list's centroid + code_scale * (byte - 128); see byte_lists.h.
+// its list's centroid + code_scale * (byte - 128); see methods/rows/byte_lists.h.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "methods/ivfadc/description.h"
 #include "methods/method.h"
 
 namespace pgwarp
 {
-
-inline constexpr char array_centroids[] = "centroids";
-inline constexpr char array_rotation[] = "rotation";
-inline constexpr char array_rotation_signs[] = "rotation_signs";
-inline constexpr char array_codebooks[] = "codebooks";
-inline constexpr char array_half_mean[] = "half_mean";
-inline constexpr char array_half_scale[] = "half_scale";
-inline constexpr char array_list_of_row[] = "list_of_row";
-inline constexpr char array_code_scale[] = "code_scale";
-inline constexpr char array_codes[] = "codes";
-inline constexpr char array_half[] = "half";
-inline constexpr char array_vectors[] = "vectors";
-
-enum class IvfRefine { none = 0, half = 1, full = 2 };
 
 // Options with every 0 resolved to a number.
 struct IvfOptions {
@@ -64,8 +51,5 @@ std::vector<std::int64_t> probe_schedule(std::size_t lists);
 std::unique_ptr<Builder> make_ivfadc_builder(const IndexShape& shape, const ParameterList& options);
 std::unique_ptr<Searcher> make_ivfadc_searcher(const IndexShape& shape, const ParameterList& options,
                                                std::span<const ArrayShape> arrays);
-// Fresh rows go into the index's lists as bytes, which need no quantizer and propose on every device. The options are
-// effective ones.
-ParameterList ivfadc_part_options(const ParameterList& options);
 
 }  // namespace pgwarp

@@ -1,16 +1,14 @@
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "methods/ivfadc/ivfadc.h"
+#include "methods/options.h"
 
 namespace pgwarp
 {
 
 namespace
 {
-
-constexpr std::size_t most_lists = 65536;
 
 // About four dimensions a subquantizer, and no more than 128 bytes of code.
 std::size_t choose_subquantizers(std::size_t dimensions)
@@ -29,26 +27,21 @@ std::size_t choose_lists(std::size_t rows)
 
 IvfOptions IvfOptions::resolve(const ParameterList& options, std::size_t rows, std::size_t dimensions)
 {
+    IndexShape column{};
+    column.dimensions = static_cast<std::uint32_t>(dimensions);
+    require_options(ivfadc_description, options, column);
     const std::int64_t lists = options.get("lists", 0);
     const std::int64_t subquantizers = options.get("subquantizers", 0);
-    const std::int64_t refine = options.get("refine", 1);
-    const std::int64_t codes = options.get("codes", 0);
-    if (lists < 0 || lists > static_cast<std::int64_t>(most_lists))
-        throw BadRequest("lists must be between 0 and 65536");
-    if (subquantizers < 0 || subquantizers > static_cast<std::int64_t>(dimensions)) {
-        throw BadRequest("subquantizers must not be more than the dimensions, " + std::to_string(dimensions));
-    }
-    if (refine < 0 || refine > 2) throw BadRequest("unknown value of refine");
-    if (codes < 0 || codes > 2) throw BadRequest("unknown value of codes");
+    const auto codes = static_cast<IvfCodes>(options.get("codes", 0));
     IvfOptions resolved;
     resolved.lists = lists != 0 ? static_cast<std::size_t>(lists) : choose_lists(rows);
     resolved.lists = std::clamp<std::size_t>(resolved.lists, 1, std::max<std::size_t>(rows, 1));
-    resolved.product_codes = codes == 0;
-    resolved.byte_codes = codes == 2;
+    resolved.product_codes = codes == IvfCodes::pq;
+    resolved.byte_codes = codes == IvfCodes::int8;
     resolved.subquantizers =
         subquantizers != 0 ? static_cast<std::size_t>(subquantizers) : choose_subquantizers(dimensions);
     resolved.opq = resolved.product_codes && options.get("opq", 0) != 0;
-    resolved.refine = static_cast<IvfRefine>(refine);
+    resolved.refine = static_cast<IvfRefine>(options.get("refine", static_cast<int>(IvfRefine::half)));
     return resolved;
 }
 
@@ -56,20 +49,11 @@ ParameterList IvfOptions::as_parameters() const
 {
     ParameterList list;
     list.set("lists", static_cast<std::int64_t>(lists));
-    list.set("codes", product_codes ? 0 : byte_codes ? 2 : 1);
+    list.set("codes", static_cast<int>(product_codes ? IvfCodes::pq : byte_codes ? IvfCodes::int8 : IvfCodes::half));
     list.set("subquantizers", static_cast<std::int64_t>(subquantizers));
     list.set("opq", opq ? 1 : 0);
     list.set("refine", static_cast<std::int64_t>(refine));
     return list;
-}
-
-ParameterList ivfadc_part_options(const ParameterList& options)
-{
-    ParameterList part;
-    part.set("lists", options.get("lists", 0));
-    part.set("codes", 2);
-    part.set("refine", static_cast<std::int64_t>(IvfRefine::none));
-    return part;
 }
 
 Metric coarse_metric(Metric metric)

@@ -4,10 +4,10 @@
 #include <span>
 #include <vector>
 
-#include "methods/ivfadc/byte_lists.h"
 #include "methods/ivfadc/inverted_lists.h"
 #include "methods/ivfadc/row_store.h"
 #include "methods/ivfadc/stored_bytes.h"
+#include "methods/rows/byte_lists.h"
 #include "numeric/top_k.h"
 
 namespace pgwarp

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "methods/ivfadc/byte_lists.h"
 #include "methods/ivfadc/inverted_lists.h"
+#include "methods/rows/byte_lists.h"
 #include "numeric/metric.h"
 
 namespace pgwarp

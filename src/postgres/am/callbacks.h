@@ -18,7 +18,7 @@ bool next_tuple(IndexScanDesc scan, ScanDirection direction);
 void end_scan(IndexScanDesc scan);
 
 // cost.cpp
-void estimate_method_cost(const AccessMethod& method, PlannerInfo* root, IndexPath* path, double loop_count,
+void estimate_method_cost(const MethodDescription& method, PlannerInfo* root, IndexPath* path, double loop_count,
                           Cost* startup_cost, Cost* total_cost, Selectivity* selectivity, double* correlation,
                           double* pages);
 

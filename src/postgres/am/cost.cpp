@@ -9,6 +9,7 @@
 #include "postgres/am/callbacks.h"
 #include "postgres/am/element_type.h"
 #include "postgres/am/index_options.h"
+#include "postgres/am/method_settings.h"
 #include "postgres/client/connection.h"
 #include "postgres/types/any_vector.h"
 #include "protocol/calibration.h"
@@ -132,21 +133,21 @@ Cost compare_cost(Relation index)
 
 // The cost of the search for `found` rows, before the first row is returned. An approximate method looks at more rows
 // the more it has to find, and searches exactly for very many. Results by codes are ranked by rows of the table.
-Cost search_cost(PlannerInfo* root, const AccessMethod& method, const IndexPath* path, double found)
+Cost search_cost(PlannerInfo* root, const MethodDescription& method, const IndexPath* path, double found)
 {
     Relation index = index_open(path->indexinfo->indexoid, NoLock);
     const double rows = Max(1.0, path->indexinfo->tuples);
     const Cost row_cost = compare_cost(index);
-    const SearchCostInput input = {rows, index_stored_options(method, index), false};
+    const SearchCostInput input = {rows, index_stored_options(method, index), method_settings(method)};
+    const ResultPromise promise = method.result_promise(input.options, index_metric(index));
     index_close(index, NoLock);
     const Cost all = Min(rows * row_cost, most_of_sequential_scan * sequential_cost(path->indexinfo->rel));
     const bool searches_all = method.complete || found > exact_from;
     const double depth = Max(1.0, found / usual_rows);
     const Cost searching = searches_all ? all : Min(all, method.compared_rows(input) * depth * row_cost);
-    const ResultKind kind = method.result_kind(input.options);
-    if (kind != ResultKind::approximate) return round_trip_cost + searching;
+    if (promise.kind != ResultKind::approximate) return round_trip_cost + searching;
     const auto wanted = static_cast<uint32>(Min(found, static_cast<double>(max_k)));
-    const double ranked = Min(rows, static_cast<double>(search_width(kind, false, wanted)));
+    const double ranked = Min(rows, static_cast<double>(search_width(promise, wanted)));
     return round_trip_cost + searching + fetch_cost(root, path, ranked) + ranked * row_operators * cpu_operator_cost;
 }
 
@@ -157,7 +158,7 @@ bool is_forbidden_path(const IndexPath* path)
     return path->indextotalcost >= forbidden_cost;
 }
 
-void estimate_method_cost(const AccessMethod& method, PlannerInfo* root, IndexPath* path, double loop_count,
+void estimate_method_cost(const MethodDescription& method, PlannerInfo* root, IndexPath* path, double loop_count,
                           Cost* startup_cost, Cost* total_cost, Selectivity* selectivity, double* correlation,
                           double* pages)
 {

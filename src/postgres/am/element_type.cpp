@@ -65,8 +65,8 @@ bool is_own_method(Oid access_method)
 // The type's default operator class of any of the methods; InvalidOid when it has none.
 Oid find_operator_class(Oid type)
 {
-    for (int i = 0; i < access_method_count; ++i) {
-        const Oid method = get_am_oid(access_methods[i].name, true);
+    for (const MethodDescription* description : method_descriptions()) {
+        const Oid method = get_am_oid(description->name, true);
         if (!OidIsValid(method) || !is_own_method(method)) continue;
         const Oid found = GetDefaultOpClass(type, method);
         if (OidIsValid(found) && get_opclass_input_type(found) == type) return found;

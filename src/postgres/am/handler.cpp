@@ -36,7 +36,7 @@ void set_capabilities(IndexAmRoutine* routine)
 // Make the routine of a method.
 IndexAmRoutine* make_routine(Method id)
 {
-    const AccessMethod& method = access_method(id);
+    const MethodCallbacks& callbacks = callbacks_of(id);
     IndexAmRoutine* routine = makeNode(IndexAmRoutine);
     set_capabilities(routine);
     routine->ambuild = build_index;
@@ -44,8 +44,8 @@ IndexAmRoutine* make_routine(Method id)
     routine->aminsert = pgwarp_aminsert;
     routine->ambulkdelete = pgwarp_ambulkdelete;
     routine->amvacuumcleanup = pgwarp_amvacuumcleanup;
-    routine->amcostestimate = method.estimate_cost;
-    routine->amoptions = method.parse_options;
+    routine->amcostestimate = callbacks.estimate_cost;
+    routine->amoptions = callbacks.parse_options;
     routine->ambuildphasename = build_phase_name;
     routine->amvalidate = validate_operator_class;
     routine->ambeginscan = begin_scan;
@@ -59,20 +59,13 @@ IndexAmRoutine* make_routine(Method id)
 
 }  // namespace pgwarp
 
-PGWARP_FUNCTION(pgwarp_exact_handler)
-{
-    PG_RETURN_POINTER(pgwarp::make_routine(pgwarp::Method::exact));
-}
-
-PGWARP_FUNCTION(pgwarp_ivfadc_handler)
-{
-    PG_RETURN_POINTER(pgwarp::make_routine(pgwarp::Method::ivfadc));
-}
-
-PGWARP_FUNCTION(pgwarp_graph_handler)
-{
-    PG_RETURN_POINTER(pgwarp::make_routine(pgwarp::Method::graph));
-}
+#define PGWARP_HANDLER(name, number, on_device)                        \
+    PGWARP_FUNCTION(pgwarp_##name##_handler)                           \
+    {                                                                  \
+        PG_RETURN_POINTER(pgwarp::make_routine(pgwarp::Method::name)); \
+    }
+PGWARP_METHODS(PGWARP_HANDLER)
+#undef PGWARP_HANDLER
 
 // Support function 1 of the operator classes: which metric one stands for.
 PGWARP_FUNCTION(pgwarp_metric_l2)

@@ -7,6 +7,7 @@
 
 extern "C" {
 #include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
 #include "utils/lsyscache.h"
 }
 
@@ -16,10 +17,12 @@ namespace pgwarp
 namespace
 {
 
-// What rd_options points to: one slot for each option, in the order of the method's table.
+constexpr size_t most_options = 8;  // of a method
+
+// What rd_options points to: one slot for each option, in the order of the method's description.
 struct StoredOptions {
     int32 length;  // varlena header
-    int32 values[max_method_options];
+    int32 values[most_options];
     double recall;  // 0 = not given; of methods that leave rows out
 };
 
@@ -27,8 +30,8 @@ constexpr const char* recall_option = "recall";
 
 relopt_kind option_kinds[16];  // by Method; 0 = not registered yet
 
-// Turns the choices of an option into the form that PostgreSQL keeps for the process's life.
-relopt_enum_elt_def* make_choices(const MethodOption& option)
+// The choices of an option in the form that PostgreSQL keeps for the process's life.
+relopt_enum_elt_def* make_choices(const ValueDescription& option)
 {
     int count = 0;
     while (option.choices[count] != nullptr) ++count;
@@ -36,31 +39,46 @@ relopt_enum_elt_def* make_choices(const MethodOption& option)
         MemoryContextAllocZero(TopMemoryContext, sizeof(relopt_enum_elt_def) * (count + 1)));
     for (int i = 0; i < count; ++i) {
         members[i].string_val = option.choices[i];
-        members[i].symbol_val = i;
+        members[i].symbol_val = option.first_choice + i;
     }
     return members;
 }
 
+// 'Valid values are "pq", "half" and "int8".', kept likewise.
+const char* list_choices(const ValueDescription& option)
+{
+    StringInfoData text;
+    MemoryContext outer = MemoryContextSwitchTo(TopMemoryContext);
+    initStringInfo(&text);
+    MemoryContextSwitchTo(outer);
+    appendStringInfoString(&text, "Valid values are ");
+    for (int i = 0; option.choices[i] != nullptr; ++i) {
+        const char* separator = option.choices[i + 1] != nullptr ? ", " : " and ";
+        appendStringInfo(&text, "%s\"%s\"", i == 0 ? "" : separator, option.choices[i]);
+    }
+    appendStringInfoChar(&text, '.');
+    return text.data;
+}
+
 // Registers the method's options with PostgreSQL, once in a process.
-relopt_kind register_options(const AccessMethod& method)
+relopt_kind register_options(const MethodDescription& method)
 {
     relopt_kind& kind = option_kinds[static_cast<int>(method.method)];
     if (kind != 0) return kind;
     kind = add_reloption_kind();
-    for (int i = 0; i < method.option_count; ++i) {
-        const MethodOption& option = method.options[i];
+    Assert(method.options.size() <= most_options);
+    for (const ValueDescription& option : method.options) {
         switch (option.kind) {
-            case OptionKind::integer:
-                add_int_reloption(kind, option.name, option.description, option.default_value, option.minimum,
-                                  option.maximum, AccessExclusiveLock);
+            case ValueKind::integer:
+                add_int_reloption(kind, option.name, option.help, option.default_value, option.minimum, option.maximum,
+                                  AccessExclusiveLock);
                 break;
-            case OptionKind::boolean:
-                add_bool_reloption(kind, option.name, option.description, option.default_value != 0,
-                                   AccessExclusiveLock);
+            case ValueKind::boolean:
+                add_bool_reloption(kind, option.name, option.help, option.default_value != 0, AccessExclusiveLock);
                 break;
-            case OptionKind::choice:
-                add_enum_reloption(kind, option.name, option.description, make_choices(option), option.default_value,
-                                   option.valid_values, AccessExclusiveLock);
+            case ValueKind::choice:
+                add_enum_reloption(kind, option.name, option.help, make_choices(option), option.default_value,
+                                   list_choices(option), AccessExclusiveLock);
                 break;
         }
     }
@@ -71,12 +89,12 @@ relopt_kind register_options(const AccessMethod& method)
     return kind;
 }
 
-relopt_type stored_type(OptionKind kind)
+relopt_type stored_type(ValueKind kind)
 {
     switch (kind) {
-        case OptionKind::boolean:
+        case ValueKind::boolean:
             return RELOPT_TYPE_BOOL;
-        case OptionKind::choice:
+        case ValueKind::choice:
             return RELOPT_TYPE_ENUM;
         default:
             return RELOPT_TYPE_INT;
@@ -84,30 +102,38 @@ relopt_type stored_type(OptionKind kind)
 }
 
 // The options as stored, or their defaults where none are.
-ParameterList list_options(const AccessMethod& method, const StoredOptions* stored)
+ParameterList list_options(const MethodDescription& method, const StoredOptions* stored)
 {
     ParameterList list;
-    for (int i = 0; i < method.option_count; ++i) {
-        const MethodOption& option = method.options[i];
+    for (size_t i = 0; i < method.options.size(); ++i) {
+        const ValueDescription& option = method.options[i];
         int64 value = option.default_value;
         if (stored != nullptr) {
             // A boolean takes only the first byte of its slot.
-            value = option.kind == OptionKind::boolean ? *reinterpret_cast<const bool*>(&stored->values[i])
-                                                       : stored->values[i];
+            value = option.kind == ValueKind::boolean ? *reinterpret_cast<const bool*>(&stored->values[i])
+                                                      : stored->values[i];
         }
         list.set(option.name, value);
     }
     return list;
 }
 
+void check_options(const MethodDescription& method, const ParameterList& options, const IndexShape& column)
+{
+    const OptionFault fault = method.check_options(options, column);
+    if (!fault) return;
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s", fault.message),
+                    fault.hint != nullptr ? errhint("%s", fault.hint) : 0));
+}
+
 }  // namespace
 
-bytea* parse_method_options(const AccessMethod& method, Datum options, bool validate)
+bytea* parse_method_options(const MethodDescription& method, Datum options, bool validate)
 {
     const relopt_kind kind = register_options(method);
-    relopt_parse_elt table[max_method_options + 1] = {};
-    int count = method.option_count;
-    for (int i = 0; i < method.option_count; ++i) {
+    relopt_parse_elt table[most_options + 1] = {};
+    auto count = static_cast<int>(method.options.size());
+    for (size_t i = 0; i < method.options.size(); ++i) {
         table[i].optname = method.options[i].name;
         table[i].opttype = stored_type(method.options[i].kind);
         table[i].offset = static_cast<int>(offsetof(StoredOptions, values) + sizeof(int32) * i);
@@ -117,7 +143,7 @@ bytea* parse_method_options(const AccessMethod& method, Datum options, bool vali
     }
     auto* stored = static_cast<bytea*>(build_reloptions(options, validate, kind, sizeof(StoredOptions), table, count));
     // What is wrong whatever the column is refused when it is set, not when the index is built anew.
-    if (validate) method.check_options(list_options(method, reinterpret_cast<StoredOptions*>(stored)), 0);
+    if (validate) check_options(method, list_options(method, reinterpret_cast<StoredOptions*>(stored)), {});
     return stored;
 }
 
@@ -144,7 +170,7 @@ namespace
 {
 
 // Rows of bits have one length.
-void check_bit_column(const AccessMethod& method, Form_pg_attribute column)
+void check_bit_column(const MethodDescription& method, Form_pg_attribute column)
 {
     if (getBaseType(column->atttypid) != BITOID) {
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("type not supported for %s index", method.name),
@@ -168,7 +194,7 @@ IndexShape index_shape(Relation index)
                                 "expression with a cast to one.",
                                 element_type_name(element))));
     }
-    const AccessMethod& method = access_method_of(index);
+    const MethodDescription& method = access_method_of(index);
     if (element == ElementType::bit) check_bit_column(method, column);
     IndexShape shape = {};
     shape.method = method.method;
@@ -184,21 +210,16 @@ IndexShape index_shape(Relation index)
     return shape;
 }
 
-ParameterList index_stored_options(const AccessMethod& method, Relation index)
+ParameterList index_stored_options(const MethodDescription& method, Relation index)
 {
     return list_options(method, reinterpret_cast<const StoredOptions*>(index->rd_options));
 }
 
 ParameterList index_build_options(Relation index)
 {
-    const AccessMethod& method = access_method_of(index);
+    const MethodDescription& method = access_method_of(index);
     const ParameterList options = index_stored_options(method, index);
-    const IndexShape shape = index_shape(index);
-    method.check_options(options, shape.dimensions);
-    if (shape.element == ElementType::bit && options.get("vectors", 0) != 0) {
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("vectors = full is the only choice for bits"),
-                        errhint("They are kept as they are, a bit a dimension.")));
-    }
+    check_options(method, options, index_shape(index));
     return options;
 }
 

@@ -7,7 +7,7 @@ namespace pgwarp
 {
 
 // The amoptions callback of `method`.
-bytea* parse_method_options(const AccessMethod& method, Datum options, bool validate);
+bytea* parse_method_options(const MethodDescription& method, Datum options, bool validate);
 
 // The metric that the operator class of the index stands for.
 Metric index_metric(Relation index);
@@ -27,6 +27,6 @@ double recall_asked(Relation index);
 inline constexpr double usual_recall = 0.95;
 
 // Options as they were given, unchecked: for the planner.
-ParameterList index_stored_options(const AccessMethod& method, Relation index);
+ParameterList index_stored_options(const MethodDescription& method, Relation index);
 
 }  // namespace pgwarp

@@ -2,7 +2,7 @@
 #include <cinttypes>
 
 #include "postgres/am/index_options.h"
-#include "postgres/client/loader.h"
+#include "postgres/client/index_state.h"
 #include "postgres/fmgr_cpp.h"
 #include "postgres/merge/merge.h"
 #include "postgres/storage/tombstones.h"
@@ -31,16 +31,15 @@ Datum jsonb_of(const char* text)
 }
 
 // The word or number that an option's value stands for.
-void append_option_value(StringInfo out, const AccessMethod& method, const Parameter& parameter)
+void append_option_value(StringInfo out, const MethodDescription& method, const Parameter& parameter)
 {
-    for (int i = 0; i < method.option_count; ++i) {
-        const MethodOption& option = method.options[i];
+    for (const ValueDescription& option : method.options) {
         if (strcmp(option.name, parameter.name) != 0) continue;
-        if (option.kind == OptionKind::choice) {
-            escape_json(out, option.choices[parameter.value]);
+        if (option.kind == ValueKind::choice) {
+            escape_json(out, option.choices[parameter.value - option.first_choice]);
             return;
         }
-        if (option.kind == OptionKind::boolean) {
+        if (option.kind == ValueKind::boolean) {
             appendStringInfoString(out, parameter.value != 0 ? "true" : "false");
             return;
         }
@@ -58,7 +57,7 @@ void append_name(StringInfo out, const char* name)
 
 // {"lists": 316, "codes": "pq", ...}; "recall" where the index has that option; "unplaced_rows" where it has such rows,
 // null where its format has no room for them.
-Datum options_json(const AccessMethod& method, const IndexState& state, double recall, const RowCounts& unplaced)
+Datum options_json(const MethodDescription& method, const IndexState& state, double recall, const RowCounts& unplaced)
 {
     const ParameterList& options = state.directory->options;
     StringInfoData out;
@@ -93,7 +92,7 @@ void append_recall(StringInfo out, float recall)
 }
 
 // {"sample": 1000, "changed_rows": 0, "renewed_by": "merge", "curve": [{"effort": 1, "recall": {"1": 0.9, ...}}, ...]}
-Datum calibration_json(const AccessMethod& method, const Directory& directory)
+Datum calibration_json(const MethodDescription& method, const Directory& directory)
 {
     const Calibration& calibration = directory.calibration;
     StringInfoData out;
@@ -126,7 +125,7 @@ Datum drift_json(const Directory& directory, const char* compared)
 
 // {"1": 0.999, "10": 0.99, ...}: the best recall measured for each k; 1 for a method without a calibration to choose
 // by.
-Datum attainable_json(const AccessMethod& method, const Calibration& calibration)
+Datum attainable_json(const MethodDescription& method, const Calibration& calibration)
 {
     StringInfoData out;
     initStringInfo(&out);
@@ -161,7 +160,7 @@ PGWARP_FUNCTION(pgwarp_index_info)
         elog(ERROR, "return type must be a row type");
     }
     Relation index = relation_open(PG_GETARG_OID(0), AccessShareLock);
-    const AccessMethod& method = access_method_of(index);
+    const MethodDescription& method = access_method_of(index);
     check_may_read(index);
     IndexState state = read_index_state(index);
     RowCounts placed;

@@ -1,7 +1,7 @@
 #include "postgres/am/insert.h"
 
 #include "postgres/am/row_value.h"
-#include "postgres/client/insert_news.h"
+#include "postgres/client/delta_push.h"
 #include "postgres/merge/merge_worker.h"
 #include "postgres/storage/included_tuple.h"
 #include "postgres/storage/stored_value.h"
@@ -46,8 +46,8 @@ bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer t
             pfree(included);
         }
         const DeltaPlace place = append_delta(index, meta, tid, value, bytes);
-        send_inserted_row(index, meta, place, tid, value);
-        if ((place.ordinal + 1) % entries_between_thoughts == 0) consider_merge(index, read_index_state(index));
+        push_inserted_row(index, meta, place, tid, value);
+        if ((place.ordinal + 1) % merge_check_interval == 0) consider_merge(index, read_index_state(index));
     } else if (keeps_unplaced(meta)) {
         append_unplaced(index, meta, tid, false);
     }

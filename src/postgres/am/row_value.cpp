@@ -1,6 +1,5 @@
 #include "postgres/am/row_value.h"
-
-#include "numeric/metric.h"
+#include "methods/description.h"
 #include "postgres/storage/stored_value.h"
 #include "postgres/types/any_vector.h"
 

@@ -6,6 +6,7 @@
 #include "postgres/am/row_value.h"
 #include "postgres/build/build_arrays.h"
 #include "postgres/build/build_phases.h"
+#include "postgres/client/connection.h"
 
 extern "C" {
 #include "access/xact.h"
@@ -67,13 +68,14 @@ CollectedRows collect_rows(Relation heap, Relation index, IndexInfo* info, Engin
     return collected;
 }
 
-// Say so when there are too few rows for the lists that were asked for.
+// Say so when there are too few rows for the parts that were asked for.
 void warn_about_few_rows(Relation index, const ParameterList& options, double rows)
 {
-    const int64 lists = options.get("lists", 0);
-    if (lists > 0 && rows < static_cast<double>(lists)) {
-        ereport(NOTICE, (errmsg("index \"%s\" created with fewer rows than lists", RelationGetRelationName(index)),
-                         errdetail("There are %.0f rows for " INT64_FORMAT " lists.", rows, lists),
+    const char* option = access_method_of(index).spread_option;
+    const int64 parts = option != nullptr ? options.get(option, 0) : 0;
+    if (parts > 0 && rows < static_cast<double>(parts)) {
+        ereport(NOTICE, (errmsg("index \"%s\" created with fewer rows than %s", RelationGetRelationName(index), option),
+                         errdetail("There are %.0f rows for " INT64_FORMAT " %s.", rows, parts, option),
                          errhint("REINDEX when the table has more data.")));
     }
 }

@@ -61,7 +61,7 @@ BuildRunReply* run_engine_build(const EngineBuild* build)
 {
     const BuildRequest request = {build->token};
     const RequestPiece piece = {&request, sizeof(request)};
-    const EngineReply reply = engine_request(MessageType::build_run, &piece, 1, false, show_progress, nullptr);
+    const EngineReply reply = engine_request(MessageType::build_run, &piece, 1, false, {.progress = show_progress});
     if (reply.payload_bytes < sizeof(BuildRunReply)) report_short_reply();
     auto* result = static_cast<BuildRunReply*>(palloc(reply.payload_bytes));
     memcpy(result, reply.payload, reply.payload_bytes);

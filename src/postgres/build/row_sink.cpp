@@ -1,5 +1,7 @@
 #include "postgres/build/row_sink.h"
 
+#include "postgres/client/request.h"
+
 namespace pgwarp
 {
 

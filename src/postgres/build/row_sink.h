@@ -3,7 +3,7 @@
 
 #include "postgres/postgres_headers.h"
 
-#include "postgres/client/connection.h"
+#include "postgres/client/transfer_buffer.h"
 
 namespace pgwarp
 {

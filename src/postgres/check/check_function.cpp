@@ -1,7 +1,7 @@
 // pgwarp_check(index, heap).
+#include "postgres/am/owned_index.h"
 #include "postgres/am/table_owner.h"
 #include "postgres/check/check.h"
-#include "postgres/client/loader.h"
 #include "postgres/fmgr_cpp.h"
 
 extern "C" {

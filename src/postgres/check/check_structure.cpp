@@ -1,6 +1,6 @@
 #include "postgres/am/methods.h"
 #include "postgres/check/check.h"
-#include "postgres/check/graph_structure.h"
+#include "postgres/check/link_structure.h"
 #include "postgres/merge/merge_run.h"
 #include "postgres/storage/array_stream.h"
 #include "postgres/storage/delta_pages.h"
@@ -17,7 +17,7 @@ namespace
 void check_shapes(const IndexCheck& check)
 {
     const Directory& directory = *check.directory;
-    const AccessMethod& method = access_method_of(check.index);
+    const MethodDescription& method = access_method_of(check.index);
     if (check.meta.shape.method != method.method) {
         report_corruption(check.index, metapage_block, "the index is one of another access method");
     }
@@ -95,13 +95,13 @@ bool check_included(const IndexCheck& check)
     return same;
 }
 
-// The links of a graph lead to rows, and to every live one.
+// Links between rows lead to rows, and to every live one.
 bool check_links(const IndexCheck& check)
 {
-    GraphFault fault;
+    LinkFault fault;
     const uint64* dead = read_row_tombstones(check.index, *check.directory);
     if (dead == nullptr) return false;
-    if (find_graph_fault(check.index, *check.directory, dead, &fault) == ReadResult::recycled) return false;
+    if (find_link_fault(check.index, *check.directory, dead, &fault) == ReadResult::recycled) return false;
     if (fault.what != nullptr) report_corruption(check.index, fault.block, fault.what);
     return true;
 }
@@ -116,7 +116,9 @@ bool check_unplaced(const IndexCheck& check)
     for (uint64 first = 0; first < segment.rows; first += step) {
         CHECK_FOR_INTERRUPTS();
         const uint64 count = Min(step, segment.rows - first);
-        if (read_unplaced_keys(check.index, segment, first, count, keys) == ReadResult::recycled) return false;
+        if (read_array(check.index, segment, segment.keys, first * sizeof(uint64), count * sizeof(uint64), keys) ==
+            ReadResult::recycled)
+            return false;
         for (uint64 i = 0; i < count; ++i) {
             if (keys[i] <= last || unplaced_row(keys[i]).kind > UnplacedKind::null) {
                 report_corruption(check.index,

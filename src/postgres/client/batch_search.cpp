@@ -1,6 +1,7 @@
 #include "postgres/client/batch_search.h"
 
 #include "postgres/settings.h"
+#include "postgres/storage/included_tuple.h"
 
 namespace pgwarp
 {
@@ -23,7 +24,29 @@ void take_answers(const EngineReply& reply, BatchPart* part, BatchAnswer* answer
     }
 }
 
+void prepare_request(const BatchQueries& queries, const IndexState& state, SearchRequest* request)
+{
+    queries.style.prepare(queries.index, state, queries.wanted, request);
+    if (queries.style.with_places) ask_for_places(queries.index, request);
+}
+
+// The batch that the engine works on ahead. At most one reply is on its way: it is taken before another request is
+// sent.
+struct BegunBatch {
+    BatchAhead* ahead;
+    MemoryContext context;  // of the answers
+};
+BegunBatch begun_batch = {nullptr, nullptr};
+
 }  // namespace
+
+void ask_for_places(Relation index, SearchRequest* request)
+{
+    if (!has_included_columns(index)) return;
+    request->want_places = 1;
+    // A reply has room for so many results with their places.
+    request->k = Min(request->k, max_k / 2);
+}
 
 uint32 queries_per_request(uint32 dimensions, const SearchRequest& request)
 {
@@ -80,7 +103,7 @@ BatchAnswer* search_batch(const BatchQueries& queries)
         if (index_is_empty(state)) break;
         auto* part = static_cast<BatchPart*>(palloc0(sizeof(BatchPart)));
         SearchRequest& request = part->request;
-        queries.plan(queries.index, state, queries.wanted, &request);
+        prepare_request(queries, state, &request);
         const uint32 some = Min(queries.count - first, queries_per_request(queries.dimensions, request));
         size_request(&request, some, queries.dimensions);
         const float* vectors = queries.vectors + uint64{first} * queries.dimensions;
@@ -92,13 +115,15 @@ BatchAnswer* search_batch(const BatchQueries& queries)
 
 void begin_batch(const BatchQueries& queries, BatchAhead* ahead)
 {
+    keep_begun_batch();
     *ahead = {};
     ahead->queries = queries;
+    begun_batch = {ahead, CurrentMemoryContext};
     const IndexState state = read_index_state(queries.index);
     if (queries.count == 0 || index_is_empty(state)) return;
     ahead->part = static_cast<BatchPart*>(palloc0(sizeof(BatchPart)));
     SearchRequest& request = ahead->part->request;
-    queries.plan(queries.index, state, queries.wanted, &request);
+    prepare_request(queries, state, &request);
     if (queries_per_request(queries.dimensions, request) < queries.count) return;
     size_request(&request, queries.count, queries.dimensions);
     begin_search(queries.index, state, &request, queries.vectors, &ahead->request);
@@ -113,6 +138,21 @@ BatchAnswer* finish_batch(BatchAhead* ahead)
     take_answers(reply, ahead->part, answers);
     ahead->answers = answers;
     return answers;
+}
+
+void keep_begun_batch()
+{
+    const BegunBatch batch = begun_batch;
+    begun_batch.ahead = nullptr;
+    if (batch.ahead == nullptr) return;
+    MemoryContext outer = MemoryContextSwitchTo(batch.context);
+    finish_batch(batch.ahead);
+    MemoryContextSwitchTo(outer);
+}
+
+void drop_begun_batch(const BatchAhead* ahead)
+{
+    if (begun_batch.ahead == ahead) begun_batch.ahead = nullptr;
 }
 
 }  // namespace pgwarp

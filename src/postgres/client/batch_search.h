@@ -10,10 +10,10 @@ namespace pgwarp
 // Queries that one request with this plan (k, want_places), and its reply, have room for.
 uint32 queries_per_request(uint32 dimensions, const SearchRequest& request);
 
-// What a request for many queries says beyond its plan (plan_normal_search).
+// Fills the fields of a request that a PrepareSearch leaves: the number and size of its queries, waits, faults.
 void size_request(SearchRequest* request, uint32 queries, uint32 dimensions);
 
-// The answer to a request, copied: what is done with a row may run a query of its own on the connection.
+// The answer to a request, copied: expressions that are evaluated for a row may send requests of their own.
 struct BatchReply {
     SearchReply header;
     char* copy;            // palloc'ed
@@ -24,7 +24,7 @@ struct BatchReply {
 // Raises an error unless the reply has at most `k` results for each of `queries`.
 BatchReply read_batch_reply(const char* payload, uint32 payload_bytes, uint32 queries, uint32 k);
 
-// What is the same for all answers of one request.
+// The part that all answers of one request share.
 struct BatchPart {
     SearchRequest request;  // as it was answered: k, effort, generation
     SearchReply reply;
@@ -41,19 +41,26 @@ struct BatchAnswer {
 };
 
 // Fills a request's own part: k, effort, settings. Called for each request, with the state it is sent under.
-using PlanSearch = void (*)(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
+using PrepareSearch = void (*)(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
+
+struct SearchStyle {
+    PrepareSearch prepare;
+    bool with_places;  // results tell their places where the index has included columns
+};
+// Where the index has included columns: has the results of a request, prepared but for this, tell their places.
+void ask_for_places(Relation index, SearchRequest* request);
 
 // Queries that are all searched for alike.
 struct BatchQueries {
     Relation index;
-    PlanSearch plan;
+    SearchStyle style;
     uint32 wanted;         // rows that each search is for
     const float* vectors;  // [count][dimensions], as the engine wants them
     uint32 count;
     uint32 dimensions;
 };
 
-// Searches for each of the queries. The answers and what they point to are palloc'ed in the current memory context.
+// Searches for each of the queries. Answers, parts and results are palloc'ed in the current memory context.
 BatchAnswer* search_batch(const BatchQueries& queries);
 
 // A batch that the engine works on while its answers aren't needed yet.
@@ -63,10 +70,15 @@ struct BatchAhead {
     RequestAhead request;
     BatchAnswer* answers;  // once they were received
 };
-// Begins where all queries fit one request and there is a connection; else finish_batch() will find nothing.
+// Begins where all queries fit one request and there is a connection; else finish_batch() will find nothing. The batch
+// begun before is kept.
 void begin_batch(const BatchQueries& queries, BatchAhead* ahead);
 // The answers, palloc'ed as above, waited for if need be. Null when they are gone: search_batch() is to be called.
-// To be called before another request is sent, which would throw the reply away.
 BatchAnswer* finish_batch(BatchAhead* ahead);
+// Takes the reply to the batch that was begun last, if it is still on its way: another request would throw it away.
+// Its answers are palloc'ed in the memory context that was current when it was begun.
+void keep_begun_batch();
+// Forgets that the batch was begun; null is none.
+void drop_begun_batch(const BatchAhead* ahead);
 
 }  // namespace pgwarp

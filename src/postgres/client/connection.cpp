@@ -2,10 +2,9 @@
 
 #include "postgres/client/engine_socket.h"
 #include "postgres/client/launcher.h"
-#include "postgres/client/request.h"
+#include "postgres/client/message_fault.h"
 #include "postgres/client/shared_slot.h"
 #include "postgres/settings.h"
-#include "postgres/storage/fault_point.h"
 
 extern "C" {
 #include "storage/ipc.h"
@@ -23,7 +22,6 @@ constexpr long longest_connect_delay_ms = 20;
 constexpr int64 join_patience_us = 100 * INT64CONST(1000);
 constexpr int64 join_rest_us = 30 * USECS_PER_SEC;  // after a failure
 constexpr int most_version_mismatches = 2;
-constexpr int most_unsent = 5;
 
 struct Connection {
     EngineSocket socket;
@@ -76,8 +74,7 @@ MessageHeader next_header(MessageType type, const RequestPiece* pieces, int piec
 }
 
 // Send one request and receive its reply, passing progress on.
-RequestResult exchange(MessageType type, const RequestPiece* pieces, int piece_count, TimestampTz deadline,
-                       bool take_descriptor, ProgressCallback progress, void* progress_state)
+RequestResult exchange(MessageType type, const RequestPiece* pieces, int piece_count, const RequestOptions& options)
 {
     MessageHeader header = next_header(type, pieces, piece_count);
     const uint64 id = header.request_id;
@@ -92,7 +89,7 @@ RequestResult exchange(MessageType type, const RequestPiece* pieces, int piece_c
     }
     message_fault_point("request sent", header.type);
     for (;;) {
-        if (!receive_frame(&connection.socket, &header, deadline, take_descriptor)) {
+        if (!receive_frame(&connection.socket, &header, options.deadline, options.take_descriptor)) {
             return result_of(RequestOutcome::lost);
         }
         message_fault_point("reply received", header.type);
@@ -103,31 +100,12 @@ RequestResult exchange(MessageType type, const RequestPiece* pieces, int piece_c
         }
         if (header.request_id > id) return result_of(RequestOutcome::lost);
         if (header.type != static_cast<uint16>(MessageType::progress)) return read_reply(header);
-        if (progress == nullptr || header.payload_bytes < sizeof(ProgressReply)) continue;
-        ProgressReply news;
-        memcpy(&news, connection.socket.received + sizeof(MessageHeader), sizeof(news));
-        news.phase[sizeof(news.phase) - 1] = '\0';
-        progress(&news, progress_state);
+        if (options.progress == nullptr || header.payload_bytes < sizeof(ProgressReply)) continue;
+        ProgressReply progress;
+        memcpy(&progress, connection.socket.received + sizeof(MessageHeader), sizeof(progress));
+        progress.phase[sizeof(progress.phase) - 1] = '\0';
+        options.progress(&progress, options.progress_state);
     }
-}
-
-// The same, closing the connection when it can't be used any more.
-RequestResult guarded_exchange(MessageType type, const RequestPiece* pieces, int piece_count, TimestampTz deadline,
-                               bool take_descriptor, ProgressCallback progress, void* progress_state)
-{
-    RequestResult result;
-    PG_TRY();
-    {
-        result = exchange(type, pieces, piece_count, deadline, take_descriptor, progress, progress_state);
-    }
-    PG_CATCH();
-    {
-        close_engine();
-        PG_RE_THROW();
-    }
-    PG_END_TRY();
-    if (result.outcome == RequestOutcome::unsent || result.outcome == RequestOutcome::lost) close_engine();
-    return result;
 }
 
 // Receive the reply to a request that was sent ahead, passing over others.
@@ -165,7 +143,7 @@ OpenResult greet_engine(TimestampTz deadline, RequestResult* refused)
     hello.incarnation = server_incarnation();
     strlcpy(hello.build, build_name, sizeof(hello.build));
     const RequestPiece piece = {&hello, sizeof(hello)};
-    const RequestResult result = guarded_exchange(MessageType::hello, &piece, 1, deadline, false, nullptr, nullptr);
+    const RequestResult result = try_request(MessageType::hello, &piece, 1, {.deadline = deadline});
     if (result.outcome == RequestOutcome::refused) {
         const bool other = refusal(result)->code == ErrorCode::other_version;
         close_engine();
@@ -308,21 +286,32 @@ bool join_engine()
     return joined;
 }
 
-RequestResult try_request(MessageType type, const RequestPiece* pieces, int piece_count, bool take_descriptor,
-                          ProgressCallback progress, void* progress_state)
+RequestResult try_request(MessageType type, const RequestPiece* pieces, int piece_count, const RequestOptions& options)
 {
-    return guarded_exchange(type, pieces, piece_count, 0, take_descriptor, progress, progress_state);
+    RequestResult result;
+    PG_TRY();
+    {
+        result = exchange(type, pieces, piece_count, options);
+    }
+    PG_CATCH();
+    {
+        close_engine();
+        PG_RE_THROW();
+    }
+    PG_END_TRY();
+    if (result.outcome == RequestOutcome::unsent || result.outcome == RequestOutcome::lost) close_engine();
+    return result;
 }
 
 RequestResult try_request_alone(MessageType type, const RequestPiece* pieces, int piece_count,
-                                ProgressCallback progress, void* progress_state)
+                                const RequestOptions& options)
 {
     RequestResult result;
     wait_for_retry_turn();
     PG_TRY();
     {
         open_engine();
-        result = try_request(type, pieces, piece_count, false, progress, progress_state);
+        result = try_request(type, pieces, piece_count, options);
     }
     PG_FINALLY();
     {
@@ -386,32 +375,6 @@ void post_request(MessageType type, const void* bytes, uint32 length)
     MessageHeader header = next_header(type, &piece, 1);
     header.request_id = unanswered;
     if (!send_frame_at_once(&connection.socket, header, piece)) close_engine();
-}
-
-EngineReply engine_request(MessageType type, const RequestPiece* pieces, int piece_count, bool retry,
-                           ProgressCallback progress, void* progress_state)
-{
-    bool died = false;
-    for (int unsent = 0;;) {
-        const bool had_connection = engine_is_open();
-        open_engine();
-        const RequestResult result = died ? try_request_alone(type, pieces, piece_count, progress, progress_state)
-                                          : try_request(type, pieces, piece_count, false, progress, progress_state);
-        switch (result.outcome) {
-            case RequestOutcome::replied:
-                return result.reply;
-            case RequestOutcome::refused:
-                raise_refusal(result);
-            case RequestOutcome::unsent:
-                // Without `retry` the request refers to what the old connection had.
-                if ((!retry && had_connection) || ++unsent == most_unsent) raise_engine_lost();
-                break;
-            case RequestOutcome::lost:
-                if (!retry || died) raise_engine_lost();
-                died = true;
-                break;
-        }
-    }
 }
 
 uint64 engine_connection_epoch()

@@ -57,7 +57,7 @@ void note_delta_cost(Relation index, const MetaPage& meta, const uint64* ends, f
     DeltaCostNote* last = last_note(index);
     if (!(cost >= 0) || entries == 0 || is_known(*last, index, meta, entries, cost)) return;
     *last = {MyDatabaseId, RelationGetRelid(index), meta.generation, entries, cost};
-    elog(DEBUG2, "pgwarp: noting the cost of fresh rows for all sessions");
+    elog(DEBUG2, "pgwarp: noting the cost of delta rows for all sessions");
     SharedSlot* shared = shared_slot();
     SpinLockAcquire(&shared->mutex);
     DeltaCostNotes* costs = &shared->delta_costs;

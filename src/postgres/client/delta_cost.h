@@ -1,5 +1,5 @@
-// What fresh rows add to searches, as pgwarp-engine measures it: noted by those who search, for those who decide on
-// merges.
+// The cost that delta rows add to searches, as pgwarp-engine measures it. Searches note it, decisions on merges read
+// it.
 #pragma once
 
 #include "postgres/storage/metapage.h"
@@ -7,27 +7,11 @@
 namespace pgwarp
 {
 
-inline constexpr int delta_cost_capacity = 64;
-
-// In shared memory: the last measurements, of an index each.
-struct DeltaCostNote {
-    Oid database;
-    Oid index;
-    uint64 generation;
-    uint64 entries;  // of the delta logs, at that time
-    float cost;      // of a search without them
-};
-
-struct DeltaCostNotes {
-    DeltaCostNote notes[delta_cost_capacity];
-    int next;  // to be overwritten, when there is none of its index
-};
-
-// Notes what an answer says; costs next to nothing while it says what it said before. A negative cost is not known yet.
+// Notes the cost in an answer; takes next to no time while the cost stays the same. A negative cost is not known yet.
 void note_delta_cost(Relation index, const MetaPage& meta, const uint64* ends, float cost);
 
-// What so many fresh entries add to a search, as a share of its time without them: measured with no more entries than
-// these in the same generation, and no fewer than half of them. Negative: not known.
+// The cost of `entries` delta rows, as a share of a search's time without them: measured in the same generation, with
+// no more entries than these and no fewer than half of them. Negative: not known.
 double measured_delta_cost(Relation index, const MetaPage& meta, uint64 entries);
 
 }  // namespace pgwarp

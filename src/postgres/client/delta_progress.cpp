@@ -62,7 +62,7 @@ void note_delta_progress(const MirrorKey& key, const uint64* ends)
 {
     if (is_remembered(key, ends)) return;
     remember(key, ends);
-    elog(DEBUG2, "pgwarp: noting how far an index's fresh rows are for all sessions");
+    elog(DEBUG2, "pgwarp: noting how far an index's delta rows are for all sessions");
     SharedSlot* shared = shared_slot();
     SpinLockAcquire(&shared->mutex);
     DeltaProgressNote* note = find_note(&shared->delta_progress, key);
@@ -71,7 +71,7 @@ void note_delta_progress(const MirrorKey& key, const uint64* ends)
     SpinLockRelease(&shared->mutex);
 }
 
-bool claim_delta_news(const MirrorKey& key, const uint64* ends, uint64 most, uint64* have)
+bool claim_delta(const MirrorKey& key, const uint64* ends, uint64 most, uint64* have)
 {
     if (is_remembered(key, ends)) return false;
     uint64 missing = 0;

@@ -1,5 +1,5 @@
-// How far pgwarp-engine has the delta logs of indexes that are searched, as far as sessions know: what a mirror lacks
-// can go ahead of a search, which would else be told so first.
+// The ends of delta logs in pgwarp-engine's mirrors, as far as sessions know: entries that a mirror lacks can go ahead
+// of a search. Without them the search's reply would ask for them first.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -9,27 +9,12 @@
 namespace pgwarp
 {
 
-inline constexpr int delta_progress_capacity = 16;
-
-// In shared memory: the ends of an index's logs in its mirror, or on their way to it.
-struct DeltaProgressNote {
-    MirrorKey key;
-    uint64 ends[delta_log_count];
-    uint32 unread;  // rows that were sent as they were inserted since a search last looked here
-};
-
-struct DeltaProgressNotes {
-    DeltaProgressNote notes[delta_progress_capacity];
-    int count;
-    int next;  // to be overwritten when all are taken
-};
-
-// Notes how far a mirror is, as a reply says; costs next to nothing while that is known.
+// Notes a mirror's ends, as a reply tells them; takes next to no time while they stay the same.
 void note_delta_progress(const MirrorKey& key, const uint64* ends);
 
-// Whether a mirror lacks entries before these ends, at most so many, that no session is sending. Then this session is
-// to send them, from `have` on. A mirror that turns out to be less far is no harm: searches still tell what it lacks.
-bool claim_delta_news(const MirrorKey& key, const uint64* ends, uint64 most, uint64* have);
+// Whether a mirror lacks entries before `ends`, at most `most`, that no session is sending. Then this session is to
+// send them, from `have` on. A mirror that lacks more is no harm: replies to searches ask for it.
+bool claim_delta(const MirrorKey& key, const uint64* ends, uint64 most, uint64* have);
 
 // Whether the mirror lacks this entry and none before it in its log, and is still searched: then this session is to
 // send it.

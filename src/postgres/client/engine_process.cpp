@@ -1,6 +1,5 @@
 #include "postgres/client/engine_process.h"
 
-#include "postgres/settings.h"
 #include "protocol/exit_codes.h"
 
 #include <dirent.h>

@@ -3,6 +3,8 @@
 
 #include "postgres/postgres_headers.h"
 
+#include "postgres/settings.h"
+
 extern "C" {
 #include "datatype/timestamp.h"
 }
@@ -18,10 +20,10 @@ struct EngineProcess {
     TimestampTz started_at;
 };
 
-// What the engine is started with; comparable by memcmp.
+// The engine's arguments; comparable by memcmp.
 struct EngineArguments {
     char device[16];
-    char gpus[128];
+    char gpus[most_gpus_length + 1];
     char memory[32];
     char threads[16];
 };

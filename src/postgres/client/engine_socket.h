@@ -1,4 +1,4 @@
-// The socket to pgwarp-engine and the frames on it. Waits obey interrupts; nothing here knows what the messages mean.
+// The socket to pgwarp-engine and the frames on it. Waits obey interrupts; nothing here reads messages.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -8,18 +8,18 @@ extern "C" {
 #include "storage/latch.h"
 }
 
-#include "postgres/client/connection.h"
+#include "postgres/client/request_result.h"
 
 namespace pgwarp
 {
 
 struct EngineSocket {
     pgsocket descriptor;    // PGINVALID_SOCKET = closed
-    int passed_descriptor;  // that came with bytes and that nobody took yet; -1 = none
+    int passed_descriptor;  // came with bytes and was not taken yet; -1 = none
     WaitEventSet* events;   // latch, postmaster death and the socket
     int socket_event;       // position of the socket in it
-    uint32 watched;         // what is waited for on the socket
-    char* received;         // the frame given out last, then what came after it
+    uint32 watched;         // events of the socket that are waited for
+    char* received;         // the frame given out last, then the bytes after it
     uint32 capacity;
     uint32 filled;
     uint32 given;     // bytes of the frame given out last

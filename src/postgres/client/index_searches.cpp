@@ -1,7 +1,7 @@
 #include "postgres/client/index_searches.h"
 
+#include "postgres/client/connection.h"
 #include "postgres/client/remembered_indexes.h"
-#include "postgres/client/request.h"
 #include "postgres/settings.h"
 
 namespace pgwarp
@@ -30,7 +30,8 @@ uint64 answer_bytes(const SearchRequest& request, uint32 query_count)
 }
 
 // Describe the search of one index. Null: it isn't part of a request; its answers say so where it has no rows.
-BatchPart* plan_part(PlanSearch plan, IndexSearch* search, Metric metric, uint32 query_count, uint32 dimensions)
+BatchPart* plan_part(const SearchStyle& style, IndexSearch* search, Metric metric, uint32 query_count,
+                     uint32 dimensions)
 {
     const IndexState state = read_index_state(search->index);
     const IndexShape& shape = state.meta.shape;
@@ -40,7 +41,8 @@ BatchPart* plan_part(PlanSearch plan, IndexSearch* search, Metric metric, uint32
         return nullptr;
     }
     auto* part = static_cast<BatchPart*>(palloc0(sizeof(BatchPart)));
-    plan(search->index, state, search->wanted, &part->request);
+    style.prepare(search->index, state, search->wanted, &part->request);
+    if (style.with_places) ask_for_places(search->index, &part->request);
     part->request.query_count = query_count;
     part->request.dimensions = dimensions;
     address_request(search->index, state, &part->request);
@@ -183,7 +185,7 @@ void gather(BatchPart** parts, uint32 count, uint64 query_bytes, IndexGroup* gro
 
 }  // namespace
 
-void search_indexes(PlanSearch plan, IndexSearch* searches, uint32 count, Metric metric, const float* queries,
+void search_indexes(const SearchStyle& style, IndexSearch* searches, uint32 count, Metric metric, const float* queries,
                     uint32 query_count, uint32 dimensions, IndexSearchCounts* counts)
 {
     const uint64 query_bytes = sizeof(float) * uint64{query_count} * dimensions;
@@ -192,7 +194,7 @@ void search_indexes(PlanSearch plan, IndexSearch* searches, uint32 count, Metric
     for (uint32 i = 0; i < count; ++i) {
         searches[i].answers = nullptr;
         if (query_bytes > most_query_bytes) continue;
-        parts[i] = plan_part(plan, &searches[i], metric, query_count, dimensions);
+        parts[i] = plan_part(style, &searches[i], metric, query_count, dimensions);
         if (parts[i] != nullptr) left++;
     }
     IndexGroup group = {};

@@ -14,7 +14,7 @@ struct IndexSearch {
     BatchAnswer* answers;  // one for each query; null: the index is to be searched alone
 };
 
-// What the searches took.
+// The cost of the searches, for EXPLAIN.
 struct IndexSearchCounts {
     uint64 requests;
     uint64 searches;  // queries answered
@@ -26,7 +26,7 @@ struct IndexSearchCounts {
 // Searches for queries[query_count][dimensions], as the engine wants them under `metric`. Indexes of another metric or
 // other dimensions, and those that the engine lacks something of, are left without answers; so are all when the engine
 // refuses or ends: a search of an index alone finds out why. Answers are palloc'ed in the current memory context.
-void search_indexes(PlanSearch plan, IndexSearch* searches, uint32 count, Metric metric, const float* queries,
+void search_indexes(const SearchStyle& style, IndexSearch* searches, uint32 count, Metric metric, const float* queries,
                     uint32 query_count, uint32 dimensions, IndexSearchCounts* counts);
 
 }  // namespace pgwarp

@@ -1,7 +1,6 @@
-// What a scan knows of an index. The directory is kept with the relation's cache entry, as one chunk of memory, because
-// the relation cache frees it as one.
 #include "postgres/client/index_state.h"
 
+#include "postgres/client/quarantine.h"
 #include "postgres/storage/delta_log.h"
 
 namespace pgwarp

@@ -1,9 +1,26 @@
+// The state of an index that a scan searches, read after its snapshot was taken. The directory is kept with the
+// relation's cache entry, as one chunk of memory, because the relation cache frees it as one.
 #pragma once
 
-#include "postgres/client/loader.h"
+#include "postgres/storage/directory.h"
+#include "protocol/messages.h"
 
 namespace pgwarp
 {
+
+MirrorKey mirror_key(Relation index, const MetaPage& meta);
+
+// The directory is cached in rd_amcache by generation.
+struct IndexState {
+    MetaPage meta;
+    uint64 delta_end[delta_log_count];
+    Directory* directory;  // lives as long as the relcache entry's cache context; copy it to keep it longer
+};
+IndexState read_index_state(Relation index);
+// The cached directory; null when the index is of another generation by now.
+const Directory* directory_of_generation(Relation index, uint64 generation);
+// True when the index has no row at all, dead ones included: then no engine need be asked.
+bool index_is_empty(const IndexState& state);
 
 // A copy as one chunk of memory.
 Directory* copy_directory(const Directory& directory, MemoryContext context);

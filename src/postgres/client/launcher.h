@@ -4,24 +4,14 @@
 
 #include "postgres/postgres_headers.h"
 
-extern "C" {
-#include "postmaster/bgworker.h"
-}
-
 namespace pgwarp
 {
 
 // Called by _PG_init: with shared_preload_libraries, registers the static worker and asks for shared memory.
 void init_launcher();
 
-// The server's incarnation: random, made with shared memory.
-uint64 server_incarnation();
-
 // Makes sure that a launcher runs (registering a dynamic worker if need be). False when that can't be: no worker slot,
 // single-user mode. Doesn't wait for the engine's socket.
 bool ensure_launcher();
-
-// A worker of this library that runs at a consistent state and is restarted after a second.
-BackgroundWorker describe_worker(const char* name, const char* function);
 
 }  // namespace pgwarp

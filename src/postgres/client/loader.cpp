@@ -2,10 +2,10 @@
 
 #include "postgres/client/delta_cost.h"
 #include "postgres/client/delta_progress.h"
-#include "postgres/client/index_state.h"
+#include "postgres/client/delta_push.h"
 #include "postgres/client/mirror_load.h"
+#include "postgres/client/quarantine.h"
 #include "postgres/client/remembered_indexes.h"
-#include "postgres/client/request.h"
 #include "postgres/settings.h"
 
 namespace pgwarp
@@ -168,7 +168,7 @@ EngineReply engine_search(Relation index, const IndexState& state, SearchRequest
         CHECK_FOR_INTERRUPTS();
         open_engine();
         if (run.rounds == 1) {
-            send_news(index, state);
+            push_delta(index, state);
             open_engine();  // it may have ended just now
         }
         const RequestResult result = send_search(&run);

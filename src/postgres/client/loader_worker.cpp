@@ -1,23 +1,9 @@
 #include "postgres/client/loader_worker.h"
 
-#include "postgres/am/methods.h"
-#include "postgres/client/index_state.h"
-#include "postgres/client/launcher.h"
-#include "postgres/client/mirror_load.h"
-#include "postgres/client/remembered_indexes.h"
-#include "postgres/client/request.h"
-#include "postgres/settings.h"
+#include "postgres/client/worker.h"
 
 extern "C" {
-#include "access/relation.h"
-#include "access/xact.h"
-#include "catalog/pg_class.h"
 #include "miscadmin.h"
-#include "storage/ipc.h"
-#include "storage/lmgr.h"
-#include "tcop/tcopprot.h"
-
-PGDLLEXPORT void pgwarp_loader_main(Datum argument);
 }
 
 namespace pgwarp
@@ -28,15 +14,6 @@ namespace
 
 constexpr uint64 worth_a_worker = 8U << 20;  // bytes; less is loaded before a process has started
 
-// What the worker is told, in bgw_extra.
-struct LoaderTask {
-    Oid database;
-    Oid index;  // InvalidOid: all that are remembered
-    uint64 generation;
-    dsm_handle team;  // to be helped; DSM_HANDLE_INVALID: none
-};
-static_assert(sizeof(LoaderTask) <= BGW_EXTRALEN);
-
 // Whether the index was made by this transaction, so that others do not see it.
 bool is_of_this_transaction(Relation index)
 {
@@ -46,111 +23,6 @@ bool is_of_this_transaction(Relation index)
     const SubTransactionId storage = index->rd_newRelfilenodeSubid;
 #endif
     return index->rd_createSubid != InvalidSubTransactionId || storage != InvalidSubTransactionId;
-}
-
-// The index, locked without waiting: who waits for us may hold up whom we would wait for. Null: leave it.
-Relation open_if_free(Oid oid)
-{
-    if (!ConditionalLockRelationOid(oid, AccessShareLock)) return nullptr;
-    Relation index = try_relation_open(oid, NoLock);
-    if (index == nullptr || index->rd_rel->relkind != RELKIND_INDEX) return nullptr;
-    return find_access_method(index->rd_indam->amoptions) != nullptr ? index : nullptr;
-}
-
-// The state of the index, to outlive changes of the relation cache.
-IndexState own_state(Relation index)
-{
-    IndexState state = read_index_state(index);
-    state.directory = copy_directory(*state.directory, CurrentMemoryContext);
-    return state;
-}
-
-void load(const LoaderTask& task)
-{
-    StartTransactionCommand();
-    if (Relation index = open_if_free(task.index)) {
-        const IndexState state = own_state(index);
-        if (state.meta.generation == task.generation) {
-            open_engine();
-            load_mirror_here(index, state, 0);
-        }
-        relation_close(index, NoLock);
-    }
-    CommitTransactionCommand();
-}
-
-void help(const LoaderTask& task)
-{
-    StartTransactionCommand();
-    Relation index = open_if_free(task.index);
-    LoadTeam* team = index != nullptr ? join_load_team(task.team) : nullptr;
-    if (team != nullptr) {
-        const IndexState state = own_state(index);
-        if (state.meta.generation == task.generation) {
-            open_engine();
-            help_to_load(index, state, team);
-        }
-    }
-    leave_load_team();
-    if (index != nullptr) relation_close(index, NoLock);
-    CommitTransactionCommand();
-}
-
-// Load one index that was loaded before. Small or gone now: it is forgotten. False when the engine is gone again.
-bool load_again(Oid oid)
-{
-    LoadOutcome outcome = LoadOutcome::done;
-    StartTransactionCommand();
-    Relation index = open_if_free(oid);
-    if (index == nullptr) {
-        forget_index(MyDatabaseId, oid);
-    } else {
-        const IndexState state = own_state(index);
-        if (worker_may_load(index, *state.directory)) {
-            open_engine();
-            outcome = load_mirror_here(index, state, static_cast<uint32>(setting_load_wait_ms));
-        } else {
-            forget_index(MyDatabaseId, oid);
-        }
-        relation_close(index, NoLock);
-    }
-    CommitTransactionCommand();
-    return outcome != LoadOutcome::unsent && outcome != LoadOutcome::lost;
-}
-
-// The same; false also when the engine's memory is full, so that the rest has to wait for its searches. A damaged index
-// is told in the log, and does not keep the others from being loaded.
-bool try_load_again(Oid oid)
-{
-    MemoryContext outer = CurrentMemoryContext;
-    volatile bool goes_on = true;
-    PG_TRY();
-    {
-        goes_on = load_again(oid);
-    }
-    PG_CATCH();
-    {
-        MemoryContextSwitchTo(outer);
-        ErrorData* error = CopyErrorData();
-        goes_on = error->sqlerrcode == ERRCODE_INDEX_CORRUPTED;
-        FreeErrorData(error);
-        // Not an error of anybody's statement.
-        HOLD_INTERRUPTS();
-        EmitErrorReport();
-        FlushErrorState();
-        AbortCurrentTransaction();
-        RESUME_INTERRUPTS();
-    }
-    PG_END_TRY();
-    MemoryContextSwitchTo(outer);
-    return goes_on;
-}
-
-void load_remembered()
-{
-    Oid* indexes = static_cast<Oid*>(palloc(sizeof(Oid) * remembered_capacity));
-    const int count = remembered_indexes(MyDatabaseId, indexes);
-    for (int i = 0; i < count && try_load_again(indexes[i]); ++i) CHECK_FOR_INTERRUPTS();
 }
 
 BackgroundWorkerHandle* start_worker(const char* name, const LoaderTask& task, pid_t notified)
@@ -202,21 +74,3 @@ bool loader_worker_ended(BackgroundWorkerHandle* worker)
 }
 
 }  // namespace pgwarp
-
-// Load one index into the engine, or help with it, or load what is remembered.
-void pgwarp_loader_main(Datum)
-{
-    pqsignal(SIGTERM, die);
-    BackgroundWorkerUnblockSignals();
-    pgwarp::LoaderTask task;
-    memcpy(&task, MyBgworkerEntry->bgw_extra, sizeof(task));
-    BackgroundWorkerInitializeConnectionByOid(task.database, InvalidOid, BGWORKER_BYPASS_ALLOWCONN);
-    if (task.team != DSM_HANDLE_INVALID) {
-        pgwarp::help(task);
-    } else if (task.index != InvalidOid) {
-        pgwarp::load(task);
-    } else {
-        pgwarp::load_remembered();
-    }
-    proc_exit(0);
-}

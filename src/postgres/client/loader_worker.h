@@ -1,17 +1,26 @@
-// Loads of large indexes run in a background worker: what is loaded stays when the query that needed it is cancelled.
+// Loads of large indexes run in a background worker: the mirror stays when the query that needed it is cancelled.
 #pragma once
 
 #include "postgres/postgres_headers.h"
 
 extern "C" {
 #include "postmaster/bgworker.h"
+#include "storage/dsm.h"
 }
 
-#include "postgres/client/load_team.h"
 #include "postgres/storage/directory.h"
 
 namespace pgwarp
 {
+
+// The worker's task, in bgw_extra.
+struct LoaderTask {
+    Oid database;
+    Oid index;  // InvalidOid: all that are remembered
+    uint64 generation;
+    dsm_handle team;  // to be helped; DSM_HANDLE_INVALID: none
+};
+static_assert(sizeof(LoaderTask) <= BGW_EXTRALEN);
 
 // Whether another process can read the index.
 bool is_open_to_workers(Relation index);
@@ -24,7 +33,7 @@ BackgroundWorkerHandle* start_loader_worker(Relation index, uint64 generation);
 // Starts a worker that helps a team to load this generation of the index. False when no worker slot is free.
 bool start_load_helper(Relation index, uint64 generation, dsm_handle team);
 
-// Starts a worker that loads what is remembered of the database.
+// Starts a worker that loads the remembered indexes of the database.
 bool start_remembered_loader(Oid database);
 
 bool loader_worker_ended(BackgroundWorkerHandle* worker);

@@ -1,9 +1,11 @@
 #include "postgres/client/mirror_load.h"
 
 #include "postgres/client/delta_progress.h"
+#include "postgres/client/delta_push.h"
 #include "postgres/client/loader_worker.h"
 #include "postgres/client/remembered_indexes.h"
 #include "postgres/client/shared_slot.h"
+#include "postgres/client/transfer_buffer.h"
 #include "postgres/settings.h"
 #include "postgres/storage/array_stream.h"
 #include "postgres/storage/delta_log.h"
@@ -21,44 +23,8 @@ namespace
 
 constexpr uint64 inline_limit = 256 * 1024;  // arrays that together are smaller need no transfer buffer
 
-// While a mirror is loaded ahead of its use, what the engine refuses is no error.
-bool refusals_are_errors = true;
-
 constexpr long watch_ms = 200;        // between looks at the worker
 constexpr uint32 patience_ms = 5000;  // with the engine, which takes a load away from us, and with who takes it over
-
-// Ask for a role in loading the mirror.
-LoadOutcome begin_load(const IndexState& state, const MirrorKey& key, LoadRole role, uint32 wait_ms, LoadGrant* grant)
-{
-    const Directory& directory = *state.directory;
-    LoadBeginRequest request;
-    memset(static_cast<void*>(&request), 0, sizeof(request));
-    request.key = key;
-    request.shape = state.meta.shape;
-    request.options = directory.options;
-    request.rows = directory.rows;
-    request.tombstone_version = state.meta.tombstone_version;
-    request.array_count = directory.array_count;
-    request.wait_ms = wait_ms;
-    request.role = role;
-    ArrayShape* shapes = static_cast<ArrayShape*>(palloc0(Max(directory.array_count, 1U) * sizeof(ArrayShape)));
-    for (uint32 i = 0; i < directory.array_count; ++i) shapes[i] = directory.arrays[i].shape;
-    const RequestPiece pieces[2] = {{&request, sizeof(request)},
-                                    {shapes, static_cast<uint32>(directory.array_count * sizeof(ArrayShape))}};
-    const RequestResult result = try_request(MessageType::load_begin, pieces, 2);
-    pfree(shapes);
-    if (result.outcome == RequestOutcome::lost) return LoadOutcome::lost;
-    if (result.outcome == RequestOutcome::unsent) return LoadOutcome::unsent;
-    if (result.outcome == RequestOutcome::refused) {
-        if (refusal(result)->code == ErrorCode::cancelled || !refusals_are_errors) return LoadOutcome::again;
-        raise_refusal(result);
-    }
-    if (result.reply.payload_bytes < sizeof(LoadBeginReply)) raise_engine_lost();
-    LoadBeginReply reply;
-    memcpy(&reply, result.reply.payload, sizeof(reply));
-    *grant = reply.grant;
-    return LoadOutcome::done;
-}
 
 // What pieces travel in: a transfer buffer, or memory of our own and the request itself.
 struct Carrier {
@@ -198,23 +164,6 @@ LoadOutcome run_load(LoadRun* run, uint32 wait_ms, bool with_team)
 
 }  // namespace
 
-LoadOutcome send_load_piece(MessageType type, const RequestPiece* pieces, int piece_count)
-{
-    const RequestResult result = try_request(type, pieces, piece_count);
-    switch (result.outcome) {
-        case RequestOutcome::replied:
-            return LoadOutcome::done;
-        case RequestOutcome::unsent:
-            return LoadOutcome::unsent;
-        case RequestOutcome::lost:
-            return LoadOutcome::lost;
-        case RequestOutcome::refused:
-            break;
-    }
-    if (refusal(result)->code == ErrorCode::unknown_mirror || !refusals_are_errors) return LoadOutcome::again;
-    raise_refusal(result);
-}
-
 LoadOutcome load_mirror_here(Relation index, const IndexState& state, uint32 wait_ms)
 {
     const bool large = worker_may_load(index, *state.directory);
@@ -338,14 +287,16 @@ bool begin_next_mirror(Relation index, const IndexState& present, IndexState* ne
     volatile bool begun = false;
     PG_TRY();
     {
-        refusals_are_errors = false;
+        allow_refusals(true);
         if (has_room_for_another(mirror_key(index, present.meta))) begun = load_ahead(index, next);
     }
-    PG_FINALLY();
+    PG_CATCH();
     {
-        refusals_are_errors = true;
+        allow_refusals(false);
+        PG_RE_THROW();
     }
     PG_END_TRY();
+    allow_refusals(false);
     return begun;
 }
 
@@ -353,7 +304,7 @@ void end_next_mirror(Relation index, const IndexState& next)
 {
     PG_TRY();
     {
-        refusals_are_errors = false;
+        allow_refusals(true);
         LoadOutcome outcome = LoadOutcome::done;
         if (next.meta.tombstone_version > 0) outcome = send_tombstones(index, next);
         const MirrorRequest end = {mirror_key(index, next.meta)};
@@ -365,11 +316,13 @@ void end_next_mirror(Relation index, const IndexState& next)
             close_engine();
         }
     }
-    PG_FINALLY();
+    PG_CATCH();
     {
-        refusals_are_errors = true;
+        allow_refusals(false);
+        PG_RE_THROW();
     }
     PG_END_TRY();
+    allow_refusals(false);
 }
 
 }  // namespace pgwarp

@@ -127,15 +127,16 @@ void start_remembered_loads()
     }
 }
 
-int remembered_indexes(Oid database, Oid* indexes)
+Oid* remembered_indexes(Oid database, int* count)
 {
     RememberedIndex entries[remembered_capacity];
-    const int count = copy_entries(entries);
-    int found = 0;
-    for (int i = 0; i < count; ++i) {
-        if (entries[i].database == database) indexes[found++] = entries[i].index;
+    const int known = copy_entries(entries);
+    auto* indexes = static_cast<Oid*>(palloc(sizeof(Oid) * remembered_capacity));
+    *count = 0;
+    for (int i = 0; i < known; ++i) {
+        if (entries[i].database == database) indexes[(*count)++] = entries[i].index;
     }
-    return found;
+    return indexes;
 }
 
 }  // namespace pgwarp

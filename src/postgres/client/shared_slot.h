@@ -1,4 +1,4 @@
-// The few words that backends and the launcher share: who runs, the server's incarnation, quarantined indexes.
+// The shared memory of backends and the launcher: processes, the server's incarnation, notes about indexes.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -8,9 +8,6 @@ extern "C" {
 #include "storage/spin.h"
 }
 
-#include "postgres/client/delta_cost.h"
-#include "postgres/client/delta_progress.h"
-#include "postgres/client/remembered_indexes.h"
 #include "protocol/messages.h"
 
 namespace pgwarp
@@ -30,6 +27,47 @@ struct MergeNote {
     Oid database;
     Oid index;
     TimestampTz no_small_merge_before;  // that a worker is started for
+};
+
+inline constexpr int remembered_capacity = 128;
+
+// An index that has been loaded (remembered_indexes.h).
+struct RememberedIndex {
+    Oid database;  // InvalidOid = a free entry
+    Oid index;
+    int32 attempts;  // to load it at a start of the engine, since it was last loaded
+    TimestampTz used_at;
+};
+
+inline constexpr int delta_cost_capacity = 64;
+
+// The cost of an index's delta logs in a search, measured last (delta_cost.h).
+struct DeltaCostNote {
+    Oid database;
+    Oid index;
+    uint64 generation;
+    uint64 entries;  // of the delta logs, at that time
+    float cost;      // of a search without them
+};
+
+struct DeltaCostNotes {
+    DeltaCostNote notes[delta_cost_capacity];
+    int next;  // to be overwritten, when there is none of its index
+};
+
+inline constexpr int delta_progress_capacity = 16;
+
+// The ends of an index's logs in its mirror, or on their way to it (delta_progress.h).
+struct DeltaProgressNote {
+    MirrorKey key;
+    uint64 ends[delta_log_count];
+    uint32 unread;  // rows that were sent as they were inserted since a search last looked here
+};
+
+struct DeltaProgressNotes {
+    DeltaProgressNote notes[delta_progress_capacity];
+    int count;
+    int next;  // to be overwritten when all are taken
 };
 
 struct SharedSlot {
@@ -55,7 +93,7 @@ struct SharedSlot {
     int next_merge;  // of these to be overwritten
 };
 
-// What the slot takes of shared memory, with what belongs to it.
+// Bytes of shared memory for the slot and the incarnation.
 Size shared_memory_bytes();
 // Attaches to the slot, making it if need be. Never null: where the server has no shared memory left, the session gets
 // a slot of its own. To be called without lightweight locks.
@@ -67,6 +105,9 @@ void detach_shared_slot();
 
 bool launcher_is_running();
 uint32 engine_start_count();
+
+// The server's incarnation: random, made with shared memory.
+uint64 server_incarnation();
 
 // The turn to repeat a request. False when it is another session's.
 bool claim_retry_turn();

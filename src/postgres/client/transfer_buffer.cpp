@@ -1,5 +1,7 @@
 // Leased transfer buffers: mapped here, given back by their user or at the end of the transaction that failed.
-#include "postgres/client/request.h"
+#include "postgres/client/transfer_buffer.h"
+
+#include "postgres/client/connection.h"
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -100,7 +102,7 @@ TransferBuffer lease_transfer_buffer(BufferPurpose purpose)
     open_engine();
     const LeaseBufferRequest request = {purpose, lease_wait_ms};
     const RequestPiece piece = {&request, sizeof(request)};
-    const RequestResult result = try_request(MessageType::lease_buffer, &piece, 1, true);
+    const RequestResult result = try_request(MessageType::lease_buffer, &piece, 1, {.take_descriptor = true});
     // A lost engine is met again, and reported, by the request that the buffer was for.
     if (result.outcome == RequestOutcome::refused) raise_refusal(result);
     if (result.outcome != RequestOutcome::replied) return none;

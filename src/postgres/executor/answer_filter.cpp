@@ -1,7 +1,7 @@
 #include "postgres/executor/answer_filter.h"
 
-#include "postgres/executor/read_ahead.h"
-#include "postgres/planner/expression_walk.h"
+#include "postgres/executor/evaluate_ahead.h"
+#include "postgres/expression_walk.h"
 #include "postgres/scan/heap_prefetch.h"
 
 extern "C" {

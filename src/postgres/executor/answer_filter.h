@@ -1,31 +1,18 @@
 // A scan's filter, evaluated ahead for the answers of a k-NN join: for the candidates of a whole batch, in the order of
-// the table's pages, for each row once in a statement. The scan is then offered what the filter keeps, and evaluates it
-// again. Only filters that say the same of a row whenever they are asked, and raise no error (read_ahead.h).
+// the table's pages, for each row once in a statement. The scan is then offered the rows that the filter keeps, and
+// evaluates it again. Only filters that say the same of a row whenever they are asked, and raise no error
+// (evaluate_ahead.h).
 #pragma once
 
-#include "postgres/client/batch_search.h"
-
-extern "C" {
-#include "nodes/execnodes.h"
-#include "utils/snapshot.h"
-}
+#include "postgres/scan/prefetched_answers.h"
 
 namespace pgwarp
 {
 
 struct AnswerFilter;
 
-// What a scan is that asks for answers.
-struct AnsweredScan {
-    PlanState* node;    // null when unknown
-    PlanState* filter;  // the KnnFilter above it, or null
-    Relation heap;      // null: it reads few rows of it, if any
-    Snapshot snapshot;  // of the statement
-    int64 limit;        // rows that the LIMIT above asks for
-};
-
-// The filter of a scan, in the memory of its statement. Null when it is none to be evaluated ahead, or when what is to
-// be remembered of the table's rows exceeds work_mem.
+// The filter of a scan, in the memory of its statement. Null when it must not be evaluated ahead, or when two bits for
+// each row of the table exceed work_mem.
 AnswerFilter* make_answer_filter(const AnsweredScan& scan);
 bool filters_for(const AnswerFilter* filter, const AnsweredScan& scan);
 

@@ -1,10 +1,5 @@
 #include "postgres/executor/custom_scan.h"
 
-extern "C" {
-#include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
-}
-
 namespace pgwarp
 {
 
@@ -18,53 +13,6 @@ CustomExecMethods make_custom_methods(const CustomScanCallbacks& callbacks)
     methods.ReScanCustomScan = callbacks.rescan;
     methods.ExplainCustomScan = callbacks.explain;
     return methods;
-}
-
-CustomPath* make_custom_path(const Path* child, const CustomPathMethods* methods)
-{
-    CustomPath* path = makeNode(CustomPath);
-    path->path.pathtype = T_CustomScan;
-    path->path.parent = child->parent;
-    path->path.pathtarget = child->pathtarget;
-    path->path.param_info = child->param_info;
-    path->path.rows = child->rows;
-    path->path.startup_cost = child->startup_cost;
-    path->path.total_cost = child->total_cost;
-    path->path.pathkeys = child->pathkeys;
-#if PG_VERSION_NUM >= 180000
-    path->path.disabled_nodes = child->disabled_nodes;
-#endif
-    path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-    path->custom_paths = list_make1(const_cast<Path*>(child));
-    path->methods = methods;
-    return path;
-}
-
-Plan* make_custom_plan(const CustomPath* path, List* targets, List* plans, List* expressions, List* settings,
-                       const CustomScanMethods* methods)
-{
-    CustomScan* scan = makeNode(CustomScan);
-    const Plan* child = static_cast<Plan*>(linitial(plans));
-    scan->scan.plan.targetlist = targets;
-    scan->flags = path->flags;
-    scan->custom_plans = plans;
-    scan->custom_scan_tlist = static_cast<List*>(copyObjectImpl(child->targetlist));
-    scan->custom_exprs = expressions;
-    scan->custom_private = settings;
-    scan->methods = methods;
-    return &scan->scan.plan;
-}
-
-bool has_executor_parameter(Node* node, void* context)
-{
-    if (node == nullptr) return false;
-    if (IsA(node, Param) && castNode(Param, node)->paramkind == PARAM_EXEC) return true;
-#if PG_VERSION_NUM >= 160000
-    return expression_tree_walker(node, has_executor_parameter, context);
-#else
-    return expression_tree_walker(node, reinterpret_cast<bool (*)()>(reinterpret_cast<void*>(has_executor_parameter)),
-                                  context);
-#endif
 }
 
 }  // namespace pgwarp

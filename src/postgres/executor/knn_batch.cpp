@@ -3,8 +3,9 @@
 
 #include "postgres/am/element_type.h"
 #include "postgres/client/index_state.h"
+#include "postgres/executor/answer_cache.h"
 #include "postgres/executor/custom_scan.h"
-#include "postgres/executor/knn_cache.h"
+#include "postgres/executor/knn_batch_plan.h"
 #include "postgres/scan/query_value.h"
 #include "postgres/settings.h"
 #include "postgres/types/any_vector.h"
@@ -53,8 +54,8 @@ struct KnnBatchState {
     ElementType element;  // of the query
     ExprState* limit;
     ExprState* offset;
-    bool prepared;     // the fields up to next_row are set
-    KnnCache* caches;  // one for each index
+    bool prepared;        // the fields up to next_row are set
+    AnswerCache* caches;  // one for each index
     uint32 cache_count;
     int dimensions;  // of all indexes, as SQL counts them; -1 when they differ: then no row is searched for ahead
     RowBatch* current;
@@ -143,7 +144,7 @@ uint32 first_wanted(KnnBatchState* state)
     return static_cast<uint32>(Min(Max(rows * 2, int64{unlimited_rows}), int64{max_k}));
 }
 
-void prepare_cache(KnnBatchState* state, KnnCache* cache, Oid index, uint32 wanted)
+void prepare_cache(KnnBatchState* state, AnswerCache* cache, Oid index, uint32 wanted)
 {
     EState* executor = state->custom.ss.ps.state;
     cache->executor = executor;
@@ -159,7 +160,7 @@ void prepare_cache(KnnBatchState* state, KnnCache* cache, Oid index, uint32 want
     cache->near_query = no_query;
     // As the scan of an index whose access method has no locks of its own: before anything is read of it.
     PredicateLockRelation(cache->index, executor->es_snapshot);
-    register_knn_cache(cache);
+    register_answer_cache(cache);
 }
 
 RowBatch* make_row_batch(const KnnBatchState* state, EState* executor)
@@ -177,10 +178,10 @@ void prepare(KnnBatchState* state)
     MemoryContext outer = MemoryContextSwitchTo(executor->es_query_cxt);
     state->current = make_row_batch(state, executor);
     state->next = make_row_batch(state, executor);
-    state->caches = static_cast<KnnCache*>(palloc0(sizeof(KnnCache) * state->cache_count));
+    state->caches = static_cast<AnswerCache*>(palloc0(sizeof(AnswerCache) * state->cache_count));
     const uint32 wanted = first_wanted(state);
     for (uint32 i = 0; i < state->cache_count; ++i) {
-        KnnCache* cache = &state->caches[i];
+        AnswerCache* cache = &state->caches[i];
         prepare_cache(state, cache, list_nth_oid(state->plan.indexes, static_cast<int>(i)), wanted);
         const int dimensions = index_dimensions(cache->index);
         state->dimensions = i == 0 || state->dimensions == dimensions ? dimensions : -1;
@@ -246,7 +247,7 @@ void take_row_query(KnnBatchState* state, RowBatch* batch, BatchRow* row)
         if (vector.dim == state->dimensions) {
             const float* query = floats_of(vector);
             for (uint32 i = 0; i < state->cache_count; ++i) {
-                const KnnCache& cache = state->caches[i];
+                const AnswerCache& cache = state->caches[i];
                 float* sent = batch->queries[i] + uint64{batch->query_count} * cache.dimensions;
                 if (prepare_query(cache.metric, query, cache.dimensions, sent)) row->query = batch->query_count;
             }
@@ -290,14 +291,14 @@ void answer_rows(KnnBatchState* state)
 {
     RowBatch* batch = state->current;
     for (uint32 i = 0; i < state->cache_count; ++i) {
-        KnnCache& cache = state->caches[i];
+        AnswerCache& cache = state->caches[i];
         cache.context = batch->context;
         cache.queries = batch->queries[i];
         cache.count = batch->query_count;
     }
     if (batch->query_count == 0) return;
     if (state->caches[0].ahead == nullptr) {
-        fill_knn_caches(state->caches, state->cache_count);
+        fill_answer_caches(state->caches, state->cache_count);
     } else if (!take_next_batch(&state->caches[0])) {
         state->lost_ahead++;
     }
@@ -314,7 +315,7 @@ bool works_ahead(const KnnBatchState* state)
 // Forget the answers to the rows that were joined.
 void forget_answers(KnnBatchState* state)
 {
-    for (uint32 i = 0; state->prepared && i < state->cache_count; ++i) reset_knn_cache(&state->caches[i]);
+    for (uint32 i = 0; state->prepared && i < state->cache_count; ++i) reset_answer_cache(&state->caches[i]);
 }
 
 // Have the engine search for the next batch while the rows of the current one are joined.
@@ -402,7 +403,7 @@ void drop_batch(KnnBatchState* state)
     if (!state->prepared) return;
     ExecClearTuple(state->custom.ss.ss_ScanTupleSlot);
     for (uint32 i = 0; i < state->cache_count; ++i) {
-        reset_knn_cache(&state->caches[i]);
+        reset_answer_cache(&state->caches[i]);
         drop_next_batch(&state->caches[i]);
     }
     clear_rows(state->current);
@@ -416,7 +417,7 @@ void end(CustomScanState* node)
     drop_batch(state);
     ExecClearTuple(node->ss.ss_ScanTupleSlot);
     for (uint32 i = 0; state->prepared && i < state->cache_count; ++i) {
-        unregister_knn_cache(&state->caches[i]);
+        unregister_answer_cache(&state->caches[i]);
         index_close(state->caches[i].index, NoLock);
     }
     state->prepared = false;
@@ -462,9 +463,9 @@ void explain_filtered(const KnnBatchState* state, ExplainState* explanation)
 
 void explain_counts(const KnnBatchState* state, ExplainState* explanation)
 {
-    KnnCacheCounts sum = {};
+    AnswerCacheCounts sum = {};
     for (uint32 i = 0; state->prepared && i < state->cache_count; ++i) {
-        const KnnCacheCounts& counts = state->caches[i].counts;
+        const AnswerCacheCounts& counts = state->caches[i].counts;
         sum.requests += counts.requests;
         sum.queries += counts.queries;
         sum.hits += counts.hits;
@@ -497,7 +498,6 @@ void explain(CustomScanState* node, List*, ExplainState* explanation)
 
 }  // namespace
 
-bool knn_batch_plans_are_checked = false;
 const CustomScanMethods knn_batch_scan_methods = {"KnnBatch", create_state};
 
 bool is_knn_batch(const PlanState* node)

@@ -6,6 +6,7 @@
 
 #include "postgres/executor/custom_scan.h"
 #include "postgres/executor/held_rows.h"
+#include "postgres/executor/knn_filter_plan.h"
 #include "postgres/scan/filtered_scan.h"
 #include "postgres/settings.h"
 

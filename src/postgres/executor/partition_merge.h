@@ -5,7 +5,7 @@
 // its merging isn't used: KnnPartitions never executes it and takes the children's rows itself.
 #pragma once
 
-#include "postgres/executor/limit_hint.h"
+#include "postgres/scan/limit_hint.h"
 
 namespace pgwarp
 {

@@ -1,73 +1,25 @@
-// The executor's side of KnnPartitions.
 #include "postgres/executor/partition_search.h"
 
 #include <cmath>
 
-#include "postgres/client/index_searches.h"
-#include "postgres/executor/custom_scan.h"
-#include "postgres/executor/knn_cache.h"
+#include "postgres/am/methods.h"
 #include "postgres/executor/knn_filter.h"
-#include "postgres/executor/partition_merge.h"
-#include "postgres/scan/scan.h"
-#include "postgres/settings.h"
+#include "postgres/scan/filtered_scan.h"
+#include "postgres/scan/search_reply.h"
+#include "postgres/scan/search_start.h"
 
 extern "C" {
-#include "commands/explain.h"
-#include "executor/executor.h"
 #include "miscadmin.h"
 #include "storage/predicate.h"
 #include "utils/float.h"
-#if PG_VERSION_NUM >= 180000
-#include "commands/explain_format.h"
-#include "commands/explain_state.h"
-#endif
 }
 
 namespace pgwarp
 {
 
-constexpr double bound_slack = 1e-9;  // for what the executor computes anew
+static constexpr double bound_slack = 1e-9;  // for what the executor computes anew
 
-// One scan under the Merge Append.
-struct PartitionScan {
-    IndexScanState* scan;
-    int plan;  // its position among the Merge Append's
-    LimitHint hint;
-    const BatchAnswer* answer;
-};
-
-struct PartitionSearch {
-    const EState* executor;
-    MergeAppendState* merge;
-    PartitionMerge* order;  // in which its children's rows are handed on
-    TupleBound bound;       // of the node
-    PartitionScan* scans;
-    uint32 count;
-    const PartitionScan** scan_of_child;  // null: something else
-    MemoryContext context;                // of the answers
-    float* query;                         // that they are for; null: none yet
-    Metric metric;
-    uint32 dimensions;
-    uint64 hits;
-    IndexSearchCounts counts;
-};
-
-namespace
-{
-
-struct PartitionsState {
-    CustomScanState custom;
-    PlanState* child;
-    PartitionSearch* search;  // null: the child is no Merge Append
-    bool bounded;             // the child knows the bound
-};
-
-PartitionsState* state_of(CustomScanState* node)
-{
-    return reinterpret_cast<PartitionsState*>(node);
-}
-
-PartitionSearch* make_search(MergeAppendState* merge, EState* executor)
+PartitionSearch* make_partition_search(MergeAppendState* merge, EState* executor)
 {
     auto* search = static_cast<PartitionSearch*>(palloc0(sizeof(PartitionSearch)));
     search->executor = executor;
@@ -79,93 +31,16 @@ PartitionSearch* make_search(MergeAppendState* merge, EState* executor)
     return search;
 }
 
-void begin(CustomScanState* node, EState* executor, int flags)
+void forget_partition_answers(PartitionSearch* search)
 {
-    PartitionsState* state = state_of(node);
-    auto* scan = castNode(CustomScan, node->ss.ps.plan);
-    state->child = ExecInitNode(static_cast<Plan*>(linitial(scan->custom_plans)), executor, flags);
-    node->custom_ps = list_make1(state->child);
-    // The child's slots are read as they are.
-    node->ss.ps.scanops = ExecGetResultSlotOps(state->child, &node->ss.ps.scanopsfixed);
-    node->ss.ps.scanopsset = true;
-    ExecAssignScanProjectionInfoWithVarno(&node->ss, INDEX_VAR);
-    if (IsA(state->child, MergeAppendState)) {
-        auto* merge = castNode(MergeAppendState, state->child);
-        state->search = make_search(merge, executor);
-        state->search->order = make_partition_merge(merge, state->search);
-    }
-}
-
-// A sort below, of a partition without an index, needs no more rows than the LIMIT. The LIMIT tells PostgreSQL's own
-// nodes, but not a custom scan.
-void bound_child(PartitionsState* state)
-{
-    ExecSetTupleBound(state->search != nullptr ? tuples_needed(state->search->bound) : -1, state->child);
-    state->bounded = true;
-}
-
-TupleTableSlot* next_row(const PartitionsState* state)
-{
-    return state->search != nullptr ? next_merged_row(state->search->order) : ExecProcNode(state->child);
-}
-
-TupleTableSlot* execute(CustomScanState* node)
-{
-    PartitionsState* state = state_of(node);
-    if (!state->bounded) bound_child(state);
-    TupleTableSlot* slot = next_row(state);
-    if (TupIsNull(slot) || node->ss.ps.ps_ProjInfo == nullptr) return slot;
-    ExprContext* context = node->ss.ps.ps_ExprContext;
-    ResetExprContext(context);
-    context->ecxt_scantuple = slot;
-    return ExecProject(node->ss.ps.ps_ProjInfo);
-}
-
-void forget_answers(PartitionSearch* search)
-{
-    if (search == nullptr || search->query == nullptr) return;
+    if (search->query == nullptr) return;
     for (uint32 i = 0; i < search->count; ++i) search->scans[i].answer = nullptr;
     search->query = nullptr;
     MemoryContextReset(search->context);
 }
 
-void end(CustomScanState* node)
+namespace
 {
-    forget_answers(state_of(node)->search);
-    ExecEndNode(state_of(node)->child);
-}
-
-void rescan(CustomScanState* node)
-{
-    PartitionsState* state = state_of(node);
-    forget_answers(state->search);
-    state->bounded = false;
-    if (node->ss.ps.chgParam != nullptr) UpdateChangedParamSet(state->child, node->ss.ps.chgParam);
-    if (state->child->chgParam == nullptr) ExecReScan(state->child);
-}
-
-void explain(CustomScanState* node, List*, ExplainState* explanation)
-{
-    const PartitionSearch* search = state_of(node)->search;
-    if (!explanation->analyze || search == nullptr) return;
-    const IndexSearchCounts& counts = search->counts;
-    ExplainPropertyUInteger("Requests", nullptr, counts.requests, explanation);
-    ExplainPropertyUInteger("Searches", nullptr, counts.searches, explanation);
-    ExplainPropertyUInteger("Cache Hits", nullptr, search->hits, explanation);
-    if (counts.requests == 0) return;
-    ExplainPropertyText("Device", counts.on_cuda ? "cuda" : "cpu", explanation);
-    if (explanation->timing) {
-        ExplainPropertyFloat("Engine Time", "ms", static_cast<double>(counts.engine_ns) / 1e6, 3, explanation);
-    }
-}
-
-const CustomExecMethods execution_methods =
-    make_custom_methods({"KnnPartitions", begin, execute, end, rescan, explain});
-
-Node* create_state(CustomScan*)
-{
-    return make_custom_state<PartitionsState>(&execution_methods);
-}
 
 // The scan of a partition, below what hands its rows on; null: something else.
 const PlanState* scan_of_partition(const PlanState* node)
@@ -223,43 +98,29 @@ IndexSearch* collect_searches(PartitionSearch* search, uint32** numbers, uint32*
 }
 
 // Search for all scans at once.
-void fetch_answers(PartitionSearch* search, Metric metric, const float* query, uint32 dimensions)
+void fetch_answers(PartitionSearch* search, const ScanQuery& query)
 {
-    forget_answers(search);
+    forget_partition_answers(search);
     MemoryContext outer = MemoryContextSwitchTo(search->context);
-    search->query = static_cast<float*>(palloc(sizeof(float) * dimensions));
-    memcpy(search->query, query, sizeof(float) * dimensions);
-    search->metric = metric;
-    search->dimensions = dimensions;
+    search->query = static_cast<float*>(palloc(sizeof(float) * query.dimensions));
+    memcpy(search->query, query.vector, sizeof(float) * query.dimensions);
+    search->metric = query.metric;
+    search->dimensions = query.dimensions;
     uint32* numbers = nullptr;
     uint32 count = 0;
     IndexSearch* searches = collect_searches(search, &numbers, &count);
     if (count > 1) {
-        keep_next_batches();
+        keep_begun_batch();
         // All partitions have the same conditions.
         const bool filtered = search->scans[numbers[0]].hint.filter != nullptr;
-        search_indexes(filtered ? plan_normal_search : plan_rungs, searches, count, metric, search->query, 1,
-                       dimensions, &search->counts);
+        search_indexes({filtered ? prepare_normal_search : prepare_rungs, false}, searches, count, query.metric,
+                       search->query, 1, query.dimensions, &search->counts);
         for (uint32 i = 0; i < count; ++i) search->scans[numbers[i]].answer = searches[i].answers;
     }
     MemoryContextSwitchTo(outer);
 }
 
 }  // namespace
-
-const CustomScanMethods partition_search_scan_methods = {"KnnPartitions", create_state};
-
-PartitionSearch* partition_search_of(PlanState* node)
-{
-    if (!IsA(node, CustomScanState)) return nullptr;
-    auto* custom = castNode(CustomScanState, node);
-    return custom->methods == &execution_methods ? state_of(custom)->search : nullptr;
-}
-
-void limit_partition_search(PartitionSearch* search, const TupleBound& bound)
-{
-    search->bound = bound;
-}
 
 void add_partition_scan(PlanState* node, LimitHint* hint)
 {
@@ -291,7 +152,7 @@ bool partition_bound(const PartitionSearch* search, int child, double* bound)
     if (answer.count == 0 || !access_method_of(scan->scan->iss_RelationDesc).complete) return false;
     if (reply.kind == ResultKind::approximate) return false;
     for (uint32 i = 0; i < answer.count; ++i) {
-        *bound = Min(*bound, make_bounded(answer.results[i], reply.kind, reply.bound_width).value);
+        *bound = Min(*bound, bound_distance(answer.results[i], reply.kind, reply.bound_width).lower);
     }
     *bound -= bound_slack * std::fabs(*bound);
     return !std::isnan(*bound);
@@ -305,15 +166,14 @@ bool partition_shape(const PartitionSearch* search, uint32 number, Metric* metri
     return true;
 }
 
-const BatchAnswer* find_partition_answer(PartitionSearch* search, uint32 number, Metric metric, const float* query,
-                                         uint32 dimensions)
+const BatchAnswer* find_partition_answer(PartitionSearch* search, uint32 number, const ScanQuery& query)
 {
-    const Size bytes = sizeof(float) * dimensions;
-    const bool same = search->query != nullptr && search->metric == metric && search->dimensions == dimensions &&
-                      memcmp(search->query, query, bytes) == 0;
+    const Size bytes = sizeof(float) * query.dimensions;
+    const bool same = search->query != nullptr && search->metric == query.metric &&
+                      search->dimensions == query.dimensions && memcmp(search->query, query.vector, bytes) == 0;
     // Indexes of several metrics have several queries: all but the first are searched alone.
     if (!same && search->query != nullptr) return nullptr;
-    if (!same) fetch_answers(search, metric, query, dimensions);
+    if (!same) fetch_answers(search, query);
     const BatchAnswer* answer = search->scans[number].answer;
     if (answer != nullptr) search->hits++;
     return answer;

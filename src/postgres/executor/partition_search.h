@@ -1,40 +1,43 @@
-// KnnPartitions: the custom scan above a Merge Append over index scans of ours, as ORDER BY ... LIMIT over a
-// partitioned table has them. The first of the scans that asks for its rows has all of them searched for by one
-// request; each finds its answer there, and those whose answers are too far don't begin (partition_merge.h). The scans,
-// filters, pruning and visibility stay PostgreSQL's own. The same goes for a UNION ALL and for inheritance.
-//
-//   Limit
-//     ->  Custom Scan (KnnPartitions)
-//           ->  Merge Append
-//                 ->  Index Scan using ... Order By: (v <-> ...)
-//                 ->  ...
+// The scans under a KnnPartitions, and the answers that one request has fetched for all of them.
 #pragma once
 
-#include "numeric/metric.h"
-#include "postgres/client/batch_search.h"
-#include "postgres/executor/limit_hint.h"
+#include "postgres/client/index_searches.h"
+#include "postgres/scan/prefetched_answers.h"
 
 extern "C" {
 #include "nodes/execnodes.h"
-#include "nodes/extensible.h"
-#include "nodes/pathnodes.h"
 }
 
 namespace pgwarp
 {
 
-// Installs the planner's hook and registers the node. Called by _PG_init.
-void init_partition_search();
+// One scan under the Merge Append.
+struct PartitionScan {
+    IndexScanState* scan;
+    int plan;  // its position among the Merge Append's
+    LimitHint hint;
+    const BatchAnswer* answer;
+};
 
-extern const CustomScanMethods partition_search_scan_methods;
+struct PartitionSearch {
+    const EState* executor;
+    MergeAppendState* merge;
+    PartitionScan* scans;
+    uint32 count;
+    const PartitionScan** scan_of_child;  // null: something else
+    MemoryContext context;                // of the answers
+    float* query;                         // that they are for; null: none yet
+    Metric metric;
+    uint32 dimensions;
+    uint64 hits;
+    IndexSearchCounts counts;
+};
 
-// The path below a KnnPartitions; null for any other path.
-Path* path_below_partition_search(const Path* path);
+// In the current memory context; answers lie in the memory of the query.
+PartitionSearch* make_partition_search(MergeAppendState* merge, EState* executor);
+// Forgets the query and the answers to it.
+void forget_partition_answers(PartitionSearch* search);
 
-// What the scans share; null for any node but a KnnPartitions over a Merge Append.
-PartitionSearch* partition_search_of(PlanState* node);
-// The LIMIT that the node's rows go to as they are.
-void limit_partition_search(PartitionSearch* search, const TupleBound& bound);
 // Lets a scan that has not begun take part: numbers it in hint->partition, or takes hint->partitions away where it is
 // not one of the Merge Append's, index-only, or ordered by another distance than those before it. In the order of the
 // plan.
@@ -47,7 +50,6 @@ bool partition_shape(const PartitionSearch* search, uint32 number, Metric* metri
 bool partition_bound(const PartitionSearch* search, int child, double* bound);
 
 // The answer for the scan of that number to its first search; null: it has to search alone.
-const BatchAnswer* find_partition_answer(PartitionSearch* search, uint32 number, Metric metric, const float* query,
-                                         uint32 dimensions);
+const BatchAnswer* find_partition_answer(PartitionSearch* search, uint32 number, const ScanQuery& query);
 
 }  // namespace pgwarp

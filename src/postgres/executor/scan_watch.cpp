@@ -2,7 +2,6 @@
 
 #include "postgres/am/methods.h"
 #include "postgres/executor/partition_search.h"
-#include "postgres/scan/scan.h"
 
 extern "C" {
 #include "access/genam.h"

@@ -3,7 +3,7 @@
 // the scan's node. It is freed with the query, so it never reaches another scan of the index, not even after an error.
 #pragma once
 
-#include "postgres/executor/limit_hint.h"
+#include "postgres/scan/limit_hint.h"
 
 namespace pgwarp
 {

@@ -1,5 +1,7 @@
 #include "postgres/functions/batch_pipeline.h"
 
+#include "postgres/functions/query_answer.h"
+
 namespace pgwarp
 {
 

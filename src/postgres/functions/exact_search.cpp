@@ -2,8 +2,11 @@
 
 #include <limits>
 
+#include "postgres/am/tid_set.h"
 #include "postgres/client/batch_search.h"
 #include "postgres/functions/query_round.h"
+#include "postgres/scan/search_reply.h"
+#include "postgres/scan/search_start.h"
 #include "protocol/rungs.h"
 
 extern "C" {
@@ -44,7 +47,7 @@ ExactSearch begin_search(SearchTarget* target, QueryBatch* batch, const uint32* 
 void follow_generation(ExactSearch* search, const IndexState& state)
 {
     if (state.meta.generation == search->generation) return;
-    const ResultKind kind = access_method(state.meta.shape.method).result_kind(state.directory->options);
+    const ResultKind kind = result_promise(state.meta.shape, state.directory->options).kind;
     search->generation = state.meta.generation;
     search->in_rungs = goes_by_rungs(search->round.target, search->round.batch, kind);
     search->cursor = {lowest, 0};
@@ -57,7 +60,7 @@ void follow_generation(ExactSearch* search, const IndexState& state)
 void plan_request(const ExactSearch& search, const IndexState& state, SearchRequest* request)
 {
     if (search.in_rungs) {
-        plan_rungs(search.round.target->index, state, rung_ends[max_rungs - 1], request);
+        prepare_rungs(search.round.target->index, state, rung_ends[max_rungs - 1], request);
     } else {
         request->mode = SearchMode::continuation;
         request->after = search.cursor;
@@ -68,7 +71,7 @@ void plan_request(const ExactSearch& search, const IndexState& state, SearchRequ
 
 double value_of(const Result& result, const SearchReply& reply)
 {
-    return make_bounded(result, reply.kind, reply.bound_width).value;
+    return bound_distance(result, reply.kind, reply.bound_width).lower;
 }
 
 // Note which rows the rungs have.

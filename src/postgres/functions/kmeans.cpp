@@ -1,4 +1,5 @@
 // kmeans(rel, column, k, iterations, seed, sample): centroids trained by the engine's device.
+#include "postgres/client/request.h"
 #include "postgres/fmgr_cpp.h"
 #include "postgres/functions/sample_rows.h"
 #include "postgres/types/vector.h"

@@ -1,265 +1,23 @@
 #include "postgres/functions/query_batch.h"
 
 #include "postgres/client/batch_search.h"
-#include "postgres/functions/exact_search.h"
-#include "postgres/functions/query_round.h"
-#include "postgres/scan/heap_prefetch.h"
-#include "postgres/scan/scan.h"
-#include "protocol/rungs.h"
-
-extern "C" {
-#include "pgstat.h"
-}
+#include "postgres/scan/search_plan.h"
 
 namespace pgwarp
 {
 
-namespace
-{
-
-constexpr uint32 most_spare_per_k = 4;  // rows searched for beyond k, in k
-
-// What is to become of a query after a search.
-enum class Verdict {
-    done,
-    again,    // search for more rows
-    exactly,  // by exact continuations
-};
-
-// Describe a search for `wanted` rows a query: of the sequence that a scan has for it. Where the query is a row itself,
-// it takes the effort of `for_rows`: the row's own place among its neighbours is no reason to look farther.
-void plan_search(const SearchTarget* target, const IndexState& state, bool own_rows, uint32 wanted, uint32 for_rows,
-                 SearchRequest* request)
-{
-    if (!own_rows) return plan_rungs(target->index, state, wanted, request);
-    plan_normal_search(target->index, state, wanted, request);
-    if (for_rows == wanted) return;
-    SearchRequest effort = {};
-    plan_normal_search(target->index, state, for_rows, &effort);
-    request->effort = effort.effort;
-}
-
-// The queries of a round one after the other, as the engine wants them; in place when they are the whole batch.
-const float* gather_queries(const Round& round)
-{
-    const size_t width = round.batch->dimensions;
-    if (round.count == round.batch->count) return round.batch->sent;
-    auto* out = static_cast<float*>(palloc(sizeof(float) * width * round.count));
-    for (uint32 i = 0; i < round.count; ++i) {
-        memcpy(out + i * width, round.batch->sent + round.queries[i] * width, sizeof(float) * width);
-    }
-    return out;
-}
-
-// Rungs may leave rows out, so a search that found few says nothing of those behind it.
-Verdict judge_rungs(const Round& round, bool proven)
-{
-    if (proven) return Verdict::done;
-    return rungs_of(round.wanted) < max_rungs ? Verdict::again : Verdict::exactly;
-}
-
-Verdict judge(const Round& round, bool proven, bool full, bool dry)
-{
-    if (proven) return Verdict::done;
-    if (dry) return full || round.complete ? Verdict::done : Verdict::exactly;
-    const uint32 enough = Max(continue_after, Min(max_k / 4, round.batch->k) * 4);
-    if (round.wanted < enough && round.wanted < max_k) return Verdict::again;
-    return full && !round.complete ? Verdict::done : Verdict::exactly;
-}
-
-// The pages of one query's rows are brought near two queries ahead, the rows themselves one.
-struct Lookahead {
-    bool used;
-    uint32 query;           // whose pages come next, of the round
-    const Result* results;  // its results
-    HeapPrefetch near[2];
-    Result unknown[2][most_prefetched_rows];
-};
-
-// Leave out rows that need no look-up any more.
-uint32 keep_unknown(const Round& round, const Result* results, uint32 count, Result* unknown)
-{
-    uint32 kept = 0;
-    for (uint32 i = 0; i < Min(count, most_prefetched_rows); ++i) {
-        if (!knows_row(round.target->visible, results[i].tid)) unknown[kept++] = results[i];
-    }
-    return kept;
-}
-
-void bring_pages_near(const Round& round, const BatchReply& reply, Lookahead* ahead)
-{
-    const uint32 which = ahead->query % 2;
-    ahead->near[which].count = 0;
-    if (!ahead->used || ahead->query >= round.count) return;
-    const uint32 count = reply.counts[ahead->query];
-    const Result* results = ahead->results;
-    uint32 looked_up = reply.header.kind == ResultKind::approximate ? count : Min(count, round.batch->k + 1);
-    if (reply.header.kind == ResultKind::exact) {
-        looked_up = keep_unknown(round, results, looked_up, ahead->unknown[which]);
-        results = ahead->unknown[which];
-    }
-    prefetch_pages(round.target->heap, results, looked_up, &ahead->near[which]);
-    ahead->results += count;
-    ahead->query++;
-}
-
-Lookahead* begin_lookahead(const Round& round, const BatchReply& reply)
-{
-    auto* ahead = static_cast<Lookahead*>(palloc0(sizeof(Lookahead)));
-    ahead->used = may_prefetch(round.target->heap);
-    ahead->results = reply.results;
-    bring_pages_near(round, reply, ahead);
-    bring_pages_near(round, reply, ahead);
-    prefetch_rows(ahead->near[0]);
-    return ahead;
-}
-
-// Take what was found for the queries of one request. verdicts: one for each.
-void take_round(const Round& round, const BatchReply& reply, uint32 k, Verdict* verdicts)
-{
-    const Result* results = reply.results;
-    const bool by_rungs = goes_by_rungs(round.target, round.batch, reply.header.kind);
-    Lookahead* ahead = begin_lookahead(round, reply);
-    for (uint32 i = 0; i < round.count; ++i) {
-        CHECK_FOR_INTERRUPTS();
-        const uint32 query = round.queries[i];
-        prefetch_rows(ahead->near[(i + 1) % 2]);
-        bring_pages_near(round, reply, ahead);
-        NeighbourList list = {round.batch->found + static_cast<size_t>(query) * round.batch->k, round.batch->k, 0};
-        const bool proven = rank_results(round, query, results, reply.counts[i], reply.header, &list);
-        verdicts[i] = by_rungs ? judge_rungs(round, proven) : judge(round, proven, list.is_full(), reply.counts[i] < k);
-        if (!round.batch->arbitrary[query]) list.sort();
-        round.batch->found_count[query] = list.count;
-        results += reply.counts[i];
-    }
-    for (uint32 i = 0; i < round.count; ++i) pgstat_count_index_scan(round.target->index);
-    pgstat_count_index_tuples(round.target->index, results - reply.results);
-    pfree(ahead);
-    pfree(reply.copy);
-}
-
-// Queries of a batch that need more than was found.
-struct Unanswered {
-    uint32* again;  // positions in the batch
-    uint32 again_count;
-    uint32* exactly;
-    uint32 exactly_count;
-    bool by_rungs;
-};
-
-// Take a reply, and note which queries it left unanswered.
-void answer_round(const Round& round, const BatchReply& reply, uint32 k, Unanswered* unanswered)
-{
-    auto* verdicts = static_cast<Verdict*>(palloc(sizeof(Verdict) * round.count));
-    unanswered->by_rungs = goes_by_rungs(round.target, round.batch, reply.header.kind);
-    take_round(round, reply, k, verdicts);
-    for (uint32 i = 0; i < round.count; ++i) {
-        const uint32 query = round.queries[i];
-        if (verdicts[i] == Verdict::again) unanswered->again[unanswered->again_count++] = query;
-        if (verdicts[i] == Verdict::exactly) unanswered->exactly[unanswered->exactly_count++] = query;
-    }
-    pfree(verdicts);
-}
-
-// Search for `count` queries of the batch.
-void search_some(SearchTarget* target, QueryBatch* batch, const uint32* queries, uint32 count, uint32 wanted,
-                 uint32 for_rows, Unanswered* unanswered)
-{
-    for (uint32 done = 0; done < count;) {
-        CHECK_FOR_INTERRUPTS();
-        const IndexState state = read_index_state(target->index);
-        if (index_is_empty(state)) return;
-        SearchRequest request = {};
-        plan_search(target, state, batch->own != nullptr, wanted, for_rows, &request);
-        const uint32 some = Min(count - done, queries_per_request(batch->dimensions, request));
-        const bool complete = access_method(state.meta.shape.method).complete;
-        const Round round = {target, batch, queries + done, some, wanted, complete};
-        size_request(&request, some, batch->dimensions);
-        const EngineReply raw = engine_search(target->index, state, &request, gather_queries(round));
-        answer_round(round, read_batch_reply(raw.payload, raw.payload_bytes, some, request.k), request.k, unanswered);
-        done += some;
-    }
-}
-
-uint32 first_wanted(const SearchTarget* target, const QueryBatch* batch)
-{
-    return Min(batch->k + target->spare + (batch->own != nullptr ? 1 : 0), max_k);
-}
-
 // Queries that one request for `wanted` rows each has room for.
-uint32 room_for(const SearchTarget* target, bool own_rows, uint32 wanted)
+static uint32 room_for(const SearchTarget* target, bool own_rows, uint32 wanted)
 {
     SearchRequest request = {};
-    plan_search(target, read_index_state(target->index), own_rows, wanted, wanted, &request);
+    (own_rows ? plan_normal_search : plan_rungs)(target->index, read_index_state(target->index), wanted, &request);
     return queries_per_request(target->dimensions, request);
 }
 
-// Keep the reply to a search that was begun, if it comes: another request is about to be sent.
-void keep_reply(QueryBatch* batch)
+uint32 rows_searched_first(const SearchTarget* target, const QueryBatch* batch)
 {
-    BatchStart* start = batch->start;
-    EngineReply raw;
-    if (start->ahead.id == 0 || !finish_search(&start->ahead, &raw)) return;
-    start->reply = static_cast<char*>(MemoryContextAlloc(GetMemoryChunkContext(batch), raw.payload_bytes));
-    start->reply_bytes = raw.payload_bytes;
-    memcpy(start->reply, raw.payload, raw.payload_bytes);
+    return Min(batch->k + target->spare + (batch->own != nullptr ? 1 : 0), max_k);
 }
-
-// Answer a whole batch by the search that was begun with it. False when there is none.
-bool answer_started(SearchTarget* target, QueryBatch* batch, QueryBatch* next, const uint32* queries,
-                    Unanswered* unanswered)
-{
-    keep_reply(batch);
-    const BatchStart* start = batch->start;
-    if (start->reply == nullptr) return false;
-    if (next != nullptr) start_batch(target, next);
-    const Round round = {target, batch, queries, batch->count, start->wanted, start->complete};
-    const BatchReply reply = read_batch_reply(start->reply, start->reply_bytes, batch->count, start->request.k);
-    pfree(start->reply);
-    batch->start->reply = nullptr;
-    answer_round(round, reply, start->request.k, unanswered);
-    return true;
-}
-
-// Where many queries came out short, the next batch asks for more at once.
-void learn_spare(SearchTarget* target, const QueryBatch* batch, uint32 again)
-{
-    if (again <= batch->count / 8) return;
-    const uint64 most = uint64{batch->k} * most_spare_per_k + 8;
-    target->spare = static_cast<uint32>(Min(most, uint64{target->spare} + batch->k / 4 + 1));
-}
-
-// Rows that the search after one for `wanted` is for: those of the next rung, or twice as many.
-uint32 deeper(const Unanswered& unanswered, uint32 wanted)
-{
-    if (unanswered.by_rungs && rungs_of(wanted) < max_rungs) return rung_ends[rungs_of(wanted)];
-    return Min(wanted * 2, max_k);
-}
-
-void answer_all(SearchTarget* target, QueryBatch* batch, QueryBatch* next)
-{
-    const Size bytes = sizeof(uint32) * batch->count;
-    auto* queries = static_cast<uint32*>(palloc(bytes));
-    Unanswered unanswered = {static_cast<uint32*>(palloc(bytes)), 0, static_cast<uint32*>(palloc(bytes)), 0, false};
-    for (uint32 i = 0; i < batch->count; ++i) queries[i] = i;
-    uint32 wanted = first_wanted(target, batch);
-    if (!answer_started(target, batch, next, queries, &unanswered)) {
-        search_some(target, batch, queries, batch->count, wanted, batch->k, &unanswered);
-    }
-    learn_spare(target, batch, unanswered.again_count);
-    if (next != nullptr && unanswered.again_count + unanswered.exactly_count > 0) keep_reply(next);
-    while (unanswered.again_count > 0) {
-        const uint32 count = unanswered.again_count;
-        memcpy(queries, unanswered.again, sizeof(uint32) * count);
-        unanswered.again_count = 0;
-        wanted = deeper(unanswered, wanted);
-        search_some(target, batch, queries, count, wanted, wanted, &unanswered);
-    }
-    for (uint32 i = 0; i < unanswered.exactly_count; ++i) search_exactly(target, batch, unanswered.exactly[i]);
-    if (next != nullptr && next->start->ahead.id == 0 && next->start->reply == nullptr) start_batch(target, next);
-}
-
-}  // namespace
 
 QueryBatch* make_query_batch(const SearchTarget* target, uint32 k, bool rows)
 {
@@ -288,7 +46,8 @@ void clear_query_batch(const SearchTarget* target, QueryBatch* batch)
     batch->start->ahead.id = 0;
     batch->count = 0;
     if (target->spare > 0)
-        batch->capacity = Min(batch->allocated, room_for(target, batch->own != nullptr, first_wanted(target, batch)));
+        batch->capacity =
+            Min(batch->allocated, room_for(target, batch->own != nullptr, rows_searched_first(target, batch)));
 }
 
 void add_query(QueryBatch* batch, const SearchTarget* target, int64 number, const float* vector)
@@ -305,33 +64,6 @@ void add_query(QueryBatch* batch, const SearchTarget* target, int64 number, cons
     batch->arbitrary[at] = norm == 0;
     for (uint32 i = 0; i < dimensions; ++i) sent[i] = norm == 0 ? 0.0F : static_cast<float>(query[i] / norm);
     if (norm == 0) sent[0] = 1.0F;
-}
-
-void start_batch(SearchTarget* target, QueryBatch* batch)
-{
-    BatchStart* start = batch->start;
-    if (batch->count == 0 || batch->k == 0) return;
-    const IndexState state = read_index_state(target->index);
-    if (index_is_empty(state)) return;
-    *start = {};
-    start->wanted = first_wanted(target, batch);
-    plan_search(target, state, batch->own != nullptr, start->wanted, batch->k, &start->request);
-    start->complete = access_method(state.meta.shape.method).complete;
-    if (queries_per_request(batch->dimensions, start->request) < batch->count) return;
-    size_request(&start->request, batch->count, batch->dimensions);
-    begin_search(target->index, state, &start->request, batch->sent, &start->ahead);
-}
-
-void answer_batch(SearchTarget* target, QueryBatch* batch, QueryBatch* next)
-{
-    if (batch->count == 0 || batch->k == 0) return;
-    MemoryContext searching = AllocSetContextCreate(CurrentMemoryContext, "pgwarp queries", ALLOCSET_DEFAULT_SIZES);
-    MemoryContext outer = MemoryContextSwitchTo(searching);
-    const OwnerScope scope = enter_owner_of(target->reader);
-    answer_all(target, batch, next);
-    leave_owner(scope);
-    MemoryContextSwitchTo(outer);
-    MemoryContextDelete(searching);
 }
 
 }  // namespace pgwarp

@@ -1,5 +1,4 @@
-// Many queries answered together: as few requests as frames allow, then the visible rows of each with their exact
-// distances.
+// Many queries that are answered together, and their answers.
 #pragma once
 
 #include "postgres/client/loader.h"
@@ -47,11 +46,7 @@ void clear_query_batch(const SearchTarget* target, QueryBatch* batch);
 // Adds a query; there must be room. The vector's dimensions were checked.
 void add_query(QueryBatch* batch, const SearchTarget* target, int64 number, const float* vector);
 
-// Lets the engine begin with the batch, where that can be.
-void start_batch(SearchTarget* target, QueryBatch* batch);
-
-// Fills `found`: for each query the k nearest rows that the snapshot sees (fewer only where there are no more), in
-// order of the operator's distance. `next` is started on the way, so that the engine works while rows are looked up.
-void answer_batch(SearchTarget* target, QueryBatch* batch, QueryBatch* next);
+// Rows that the first search for the batch is for, of each query.
+uint32 rows_searched_first(const SearchTarget* target, const QueryBatch* batch);
 
 }  // namespace pgwarp

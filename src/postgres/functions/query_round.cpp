@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "postgres/scan/search_reply.h"
 #include "postgres/settings.h"
 
 namespace pgwarp
@@ -78,7 +79,7 @@ bool rank_results(const Round& round, uint32 query, const Result* results, uint3
             return list->is_full();
         case ResultKind::lower_bound:
             for (uint32 i = 0; i < count; ++i) {
-                const double lower = make_bounded(results[i], reply.kind, reply.bound_width).value;
+                const double lower = bound_distance(results[i], reply.kind, reply.bound_width).lower;
                 if (list->is_full() && lower >= list->farthest()) return true;
                 offer_by_row(round, query, results[i], list);
             }

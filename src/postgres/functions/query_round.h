@@ -2,7 +2,7 @@
 #pragma once
 
 #include "postgres/functions/neighbour_list.h"
-#include "postgres/scan/scan.h"
+#include "postgres/scan/search_plan.h"
 
 namespace pgwarp
 {

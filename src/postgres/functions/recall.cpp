@@ -7,7 +7,8 @@
 #include "postgres/functions/neighbour_list.h"
 #include "postgres/functions/search_target.h"
 #include "postgres/scan/query_value.h"
-#include "postgres/scan/scan.h"
+#include "postgres/scan/search_reply.h"
+#include "postgres/scan/search_start.h"
 #include "postgres/settings.h"
 
 extern "C" {
@@ -129,9 +130,9 @@ void search_ranked(RecallRun* run, const IndexState& state, SearchRequest* reque
 void search_as_scan(RecallRun* run, const IndexState& state, const float* query, NeighbourList* found)
 {
     SearchRequest effort = {};
-    plan_normal_search(run->target->index, state, run->k, &effort);
+    prepare_normal_search(run->target->index, state, run->k, &effort);
     SearchRequest request = {};
-    plan_normal_search(run->target->index, state, run->neighbours, &request);
+    prepare_normal_search(run->target->index, state, run->neighbours, &request);
     request.effort = effort.effort;
     search_ranked(run, state, &request, query, found);
 }
@@ -226,7 +227,7 @@ double measure_query(RecallRun* run, uint32 query)
 double measure(RecallRun* run)
 {
     const IndexState state = read_index_state(run->target->index);
-    run->kind = access_method(state.meta.shape.method).result_kind(state.directory->options);
+    run->kind = result_promise(state.meta.shape, state.directory->options).kind;
     run->rows = static_cast<ItemPointerData*>(
         MemoryContextAllocHuge(CurrentMemoryContext, sizeof(ItemPointerData) * run->sample));
     draw_sample(run);

@@ -20,7 +20,7 @@ struct SampledColumn {
     uint64 wanted;       // rows
     EngineBuild* build;  // begun with the first row; shape.dimensions is 0 until they are known
     RowSink* sink;
-    MemoryContext lasting;      // of what outlives a row
+    MemoryContext lasting;      // for memory that outlives a row
     MemoryContext row_context;  // reset by every row
     uint64 counted;             // rows that the snapshot sees, NULLs left out
     uint64 sent;

@@ -1,7 +1,7 @@
 #include "postgres/functions/search_target.h"
 
 #include "postgres/am/methods.h"
-#include "postgres/client/loader.h"
+#include "postgres/client/index_state.h"
 #include "postgres/types/any_vector.h"
 
 extern "C" {

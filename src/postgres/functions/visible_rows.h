@@ -1,5 +1,5 @@
 // From the tids of an index to those of the rows that a snapshot sees. An index names the first tuple of a HOT chain;
-// who wants to join the table on ctid needs the tuple of the chain that is visible.
+// a join with the table on ctid needs the tuple of the chain that is visible.
 #pragma once
 
 #include "postgres/scan/heap_distance.h"
@@ -7,7 +7,7 @@
 namespace pgwarp
 {
 
-// Remembers what was looked up, within work_mem: under one snapshot the answer never changes.
+// Remembers rows that were looked up, within work_mem: under one snapshot the answer never changes.
 struct VisibleRows {
     HeapReader* reader;
     uint64* slots;  // (block << 16 | offset) << 16 | offset of the visible tuple, 0 when there is none; 0 = free

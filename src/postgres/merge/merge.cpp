@@ -125,7 +125,8 @@ void carry_arrays(MergeRun* merge)
     const ArrayType element = vector_array_type(merge->meta.shape);
     const ArrayShape shapes[] = {make_array_shape(array_tid_block, ArrayType::u32, merge->new_rows(), 1),
                                  make_array_shape(array_tid_offset, ArrayType::u16, merge->new_rows(), 1),
-                                 make_array_shape("vectors", element, merge->new_rows(), merge->meta.shape.dimensions)};
+                                 make_array_shape(array_name(*merge->method, ArrayRole::vectors), element,
+                                                  merge->new_rows(), merge->meta.shape.dimensions)};
     for (const ArrayShape& shape : shapes) {
         ArrayWriter* writer = begin_array(&merge->pages, PageKind::array, merge->next.segment_id, shape);
         write_delta_rows(merge, shape.name, writer);
@@ -274,7 +275,8 @@ bool merge_step(Relation index, MergeReason reason, const uint64* goal, MergeOut
     }
     sweep_pages(index, reason == MergeReason::room);
     fault_point("merge: swept");
-    const bool rebuilds = merge->kind != MergeKind::rebuild && merge->method->links_rows && has_sunk(merge->next);
+    const bool rebuilds =
+        merge->kind != MergeKind::rebuild && merge->method->links_rows && recall_has_dropped(merge->next);
     return (merge->more || rebuilds) && merge->kind != MergeKind::none;
 }
 

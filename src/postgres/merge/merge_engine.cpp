@@ -31,29 +31,15 @@ void send_stored_row(void* state, Tid tid, const float* vector)
     send_row(state, entry, vector);
 }
 
-bool is_address_array(const char* name)
-{
-    return strcmp(name, array_tid_block) == 0 || strcmp(name, array_tid_offset) == 0;
-}
-
 // Give the engine what it encodes rows with: quantizers, or the rows that new ones are linked with.
 void give_arrays(MergeRun* merge)
 {
-    auto* piece = static_cast<char*>(palloc(chunk_bytes));
     for (uint32 i = 0; i < merge->directory->array_count; ++i) {
         const StoredArray& array = merge->directory->arrays[i];
         if (is_address_array(array.shape.name)) continue;
         if (is_row_array(*merge->method, array.shape.name) && !merge->method->links_rows) continue;
-        for (uint64 offset = 0; offset < array.shape.bytes(); offset += chunk_bytes) {
-            merge_delay_point();
-            const uint64 length = Min(uint64{chunk_bytes}, array.shape.bytes() - offset);
-            if (read_array(merge->index, *merge->directory, array, offset, length, piece) == ReadResult::recycled) {
-                elog(ERROR, "index \"%s\" was changed during a merge", RelationGetRelationName(merge->index));
-            }
-            give_array(&merge->build, array.shape, offset, piece, length);
-        }
+        give_stored_array(&merge->build, merge->index, *merge->directory, array);
     }
-    pfree(piece);
 }
 
 // Tell it what is to become of dead rows that others are linked with, and whether to measure.
@@ -69,10 +55,7 @@ void give_dead_rows(const MergeRun* merge)
 {
     if (!merge->method->links_rows || merge->counts.dead_rows == 0) return;
     const ArrayShape shape = make_array_shape(array_dead_rows, ArrayType::u64, (merge->counts.rows + 63) / 64, 1);
-    for (uint64 offset = 0; offset < shape.bytes(); offset += chunk_bytes) {
-        const uint64 length = Min(uint64{chunk_bytes}, shape.bytes() - offset);
-        give_array(&merge->build, shape, offset, reinterpret_cast<const char*>(merge->dead) + offset, length);
-    }
+    give_made_array(&merge->build, shape, merge->dead);
 }
 
 void note_array(void* state, const void* piece, uint64 length)
@@ -82,6 +65,42 @@ void note_array(void* state, const void* piece, uint64 length)
 }
 
 }  // namespace
+
+void read_stored(Relation index, const Directory& directory, const StoredArray& array, uint64 offset, uint64 length,
+                 void* out)
+{
+    if (read_array(index, directory, array, offset, length, out) == ReadResult::recycled) {
+        elog(ERROR, "index \"%s\" was changed during a merge", RelationGetRelationName(index));
+    }
+}
+
+void give_stored_array(const EngineBuild* build, Relation index, const Directory& directory, const StoredArray& array,
+                       const char* phase)
+{
+    auto* piece = static_cast<char*>(palloc(chunk_bytes));
+    const uint64 bytes = array.shape.bytes();
+    for (uint64 offset = 0; offset < bytes; offset += chunk_bytes) {
+        merge_delay_point();
+        if (phase != nullptr) report_merge(phase, offset, bytes);
+        const uint64 length = Min(uint64{chunk_bytes}, bytes - offset);
+        read_stored(index, directory, array, offset, length, piece);
+        give_array(build, array.shape, offset, piece, length);
+    }
+    pfree(piece);
+}
+
+void give_made_array(const EngineBuild* build, const ArrayShape& shape, const void* bytes)
+{
+    for (uint64 offset = 0; offset < shape.bytes(); offset += chunk_bytes) {
+        const uint64 length = Min(uint64{chunk_bytes}, shape.bytes() - offset);
+        give_array(build, shape, offset, static_cast<const char*>(bytes) + offset, length);
+    }
+}
+
+bool is_address_array(const char* name)
+{
+    return strcmp(name, array_tid_block) == 0 || strcmp(name, array_tid_offset) == 0;
+}
 
 void run_in_engine(MergeRun* merge)
 {

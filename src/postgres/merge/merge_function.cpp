@@ -1,6 +1,6 @@
 // CALL pgwarp_merge(index).
+#include "postgres/am/owned_index.h"
 #include "postgres/am/table_owner.h"
-#include "postgres/client/loader.h"
 #include "postgres/fmgr_cpp.h"
 #include "postgres/merge/merge.h"
 

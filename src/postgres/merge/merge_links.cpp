@@ -9,14 +9,21 @@ namespace pgwarp
 namespace
 {
 
-constexpr char links_array[] = "neighbours";
-constexpr char changes_array[] = "edge_changes";
+const char* links_array(const MergeRun* merge)
+{
+    return array_name(*merge->method, ArrayRole::links);
+}
+
+const char* changes_array(const MergeRun* merge)
+{
+    return array_name(*merge->method, ArrayRole::link_changes);
+}
 
 // Whether the engine made the links of all rows.
 bool links_are_whole(const MergeRun* merge)
 {
     uint32 number = 0;
-    const ArrayShape* built = find_built(merge, links_array, &number);
+    const ArrayShape* built = find_built(merge, links_array(merge), &number);
     return built != nullptr && built->rows == merge->next.rows && built->rows != merge->new_rows();
 }
 
@@ -26,12 +33,12 @@ bool carry_links(MergeRun* merge, const StoredArray& old)
 {
     uint32 number = 0;
     const ArrayShape* built = find_built(merge, old.shape.name, &number);
-    if (strcmp(old.shape.name, links_array) == 0) {
+    if (strcmp(old.shape.name, links_array(merge)) == 0) {
         if (!links_are_whole(merge)) return false;
         add_built_array(merge, number, *built);
         return true;
     }
-    if (strcmp(old.shape.name, changes_array) != 0) return false;
+    if (strcmp(old.shape.name, changes_array(merge)) != 0) return false;
     if (links_are_whole(merge)) return true;  // which have them
     if (built == nullptr) {
         add_array(merge, old);
@@ -45,9 +52,11 @@ bool carry_links(MergeRun* merge, const StoredArray& old)
 
 void add_first_link_changes(MergeRun* merge)
 {
+    if (!merge->method->links_rows) return;
     uint32 number = 0;
-    const ArrayShape* built = find_built(merge, changes_array, &number);
-    if (built != nullptr && find_array(*merge->directory, changes_array) == nullptr) {
+    const char* changes = changes_array(merge);
+    const ArrayShape* built = find_built(merge, changes, &number);
+    if (built != nullptr && find_array(*merge->directory, changes) == nullptr) {
         add_built_array(merge, number, *built);
     }
 }

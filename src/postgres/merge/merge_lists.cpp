@@ -1,6 +1,7 @@
 // Rows and the centroids of an index's lists, compared in the backend: to check what the engine says, and to see drift.
 #include "numeric/metric.h"
 #include "postgres/merge/merge_run.h"
+#include "postgres/storage/array_role.h"
 
 namespace pgwarp
 {
@@ -10,7 +11,7 @@ namespace
 
 const StoredArray& centroids_of(Relation index, const IndexShape& shape, const Directory& directory)
 {
-    const StoredArray* centroids = find_array(directory, "centroids");
+    const StoredArray* centroids = find_array(directory, access_method(shape.method), ArrayRole::centroids);
     if (centroids == nullptr || centroids->shape.type != ArrayType::f32 || centroids->shape.width != shape.dimensions) {
         report_corruption(index, metapage_block, "the index has no centroids");
     }

@@ -2,6 +2,7 @@
 #include "postgres/am/index_options.h"
 #include "postgres/client/delta_cost.h"
 #include "postgres/client/request.h"
+#include "postgres/merge/merge.h"
 #include "postgres/merge/merge_run.h"
 #include "postgres/merge/stored_vectors.h"
 #include "postgres/settings.h"
@@ -34,7 +35,7 @@ bool costs_too_much(const MergeRun* merge)
     if (logs_cost_too_much(merge->index, merge->meta, *merge->directory, counts.delta)) return true;
     if (merge->method->links_rows) {
         const uint64 passed = linked_dead_rows(merge);
-        if (has_sunk(*merge->directory)) return true;
+        if (recall_has_dropped(*merge->directory)) return true;
         if (passed > few_rows && static_cast<double>(passed) > passed_share * static_cast<double>(counts.rows))
             return true;
     }
@@ -80,7 +81,7 @@ MergeKind choose_for_links(MergeRun* merge)
     if (merge->old_rows() == 0) return MergeKind::rebuild;
     // A build takes a fifth of the time that searching for as many rows does.
     const bool few_stay = merge->new_rows() > merge->old_rows() / 2;
-    if ((few_stay || has_sunk(*merge->directory)) && can_retrain(merge)) return MergeKind::rebuild;
+    if ((few_stay || recall_has_dropped(*merge->directory)) && can_retrain(merge)) return MergeKind::rebuild;
     if (!halves_hold_new_rows(merge)) return MergeKind::rebuild;
     if (wants_fresh_arrays(merge)) return MergeKind::compact;
     return merge->counts.delta > 0 || linked_dead_rows(merge) > 0 ? MergeKind::append : MergeKind::none;
@@ -89,9 +90,9 @@ MergeKind choose_for_links(MergeRun* merge)
 MergeKind choose_for_placed(MergeRun* merge)
 {
     const RowCounts& counts = merge->counts;
-    const bool sunk = merge->method->links_rows && has_sunk(*merge->directory);
+    const bool dropped = merge->method->links_rows && recall_has_dropped(*merge->directory);
     const bool moves = merge->reason == MergeReason::room;
-    if (counts.delta == 0 && counts.dead_rows == 0 && !sunk && !moves) return MergeKind::none;
+    if (counts.delta == 0 && counts.dead_rows == 0 && !dropped && !moves) return MergeKind::none;
     if (merge->reason == MergeReason::vacuum && !costs_too_much(merge)) return MergeKind::none;
     if (counts.live() == 0) return MergeKind::clear;
     if (merge->method->links_rows) return choose_for_links(merge);
@@ -156,8 +157,8 @@ bool needs_engine(const MergeRun* merge)
 bool logs_cost_too_much(Relation index, const MetaPage& meta, const Directory& directory, uint64 entries)
 {
     if (entries <= few_rows) return false;
-    const AccessMethod& method = access_method_of(index);
-    const SearchCostInput input = {Max(1.0, static_cast<double>(directory.rows)), directory.options, true};
+    const MethodDescription& method = access_method_of(index);
+    const SearchCostInput input = {Max(1.0, static_cast<double>(directory.rows)), directory.options, {}};
     if (method.links_rows && static_cast<double>(entries) <= linked_share * input.rows) return false;
     const double measured = measured_delta_cost(index, meta, entries);
     if (measured >= 0) return measured > delta_share;

@@ -1,7 +1,12 @@
-// Methods whose rows are linked: what is to be measured of the links that merges make, and what is kept of it.
+// The recall that the next generation reaches: measured anew where many rows have come or gone, since neighbours lie in
+// the more lists the farther away they are. Where rows are linked, the engine measures as it links them, and a recall
+// that has dropped is a reason to build anew.
 #include <cmath>
 
-#include "postgres/merge/merge_run.h"
+#include "numeric/hash.h"
+#include "postgres/client/request.h"
+#include "postgres/merge/merge.h"
+#include "postgres/merge/stored_vectors.h"
 #include "protocol/calibration.h"
 #include "protocol/merge_build.h"
 
@@ -34,6 +39,94 @@ double needed_effort(const Calibration& calibration)
     return 0;
 }
 
+// Whether so many rows have come or gone since the last measurement that another is worth it.
+bool is_outdated(const Directory& next)
+{
+    return next.changed_rows > next.rows / changed_part;
+}
+
+// What rows are compared by, as the index keeps it; null where it keeps codes alone.
+const StoredArray* kept_rows(const Directory& directory)
+{
+    const StoredArray* codes = find_array(directory, "codes");
+    if (const StoredArray* vectors = find_array(directory, "vectors")) return vectors;
+    if (const StoredArray* half = find_array(directory, "half")) return half;
+    return find_array(directory, "code_scale") != nullptr ? codes : nullptr;
+}
+
+bool is_dead(const MergeRun* merge, uint64 row)
+{
+    // A compaction leaves no dead rows, and what comes from the logs is alive.
+    if (merge->kind != MergeKind::append || row >= merge->counts.rows) return false;
+    return (merge->dead[row / 64] >> (row % 64)) & 1;
+}
+
+// Live rows, one of each stretch.
+uint32 choose_queries(const MergeRun* merge, uint32* rows)
+{
+    const uint64 all = merge->next.rows;
+    const uint64 stretches = Min(uint64{most_calibration_queries}, all);
+    uint32 count = 0;
+    for (uint64 i = 0; i < stretches; ++i) {
+        const uint64 first = i * all / stretches;
+        const uint64 length = (i + 1) * all / stretches - first;
+        const uint64 start = mix_hash(i) % length;
+        for (uint64 tried = 0; tried < length; ++tried) {
+            const uint64 row = first + (start + tried) % length;
+            if (is_dead(merge, row)) continue;
+            rows[count++] = static_cast<uint32>(row);
+            break;
+        }
+    }
+    return count;
+}
+
+// Give it the rows that are searched for.
+void give_queries(const MergeRun* merge, const EngineBuild* build, const StoredArray& kept)
+{
+    const uint64 row_bytes = kept.shape.width * array_type_bytes(kept.shape.type);
+    auto* rows = static_cast<uint32*>(palloc(sizeof(uint32) * most_calibration_queries));
+    const uint32 count = choose_queries(merge, rows);
+    auto* queries = static_cast<char*>(MemoryContextAllocHuge(CurrentMemoryContext, row_bytes * Max(count, 1U)));
+    for (uint32 i = 0; i < count; ++i) {
+        merge_delay_point();
+        read_stored(merge->index, merge->next, kept, rows[i] * row_bytes, row_bytes, queries + i * row_bytes);
+    }
+    give_made_array(build, make_array_shape(array_calib_row, ArrayType::u32, count, 1), rows);
+    give_made_array(build, make_array_shape(array_calib_query, ArrayType::u8, count, row_bytes), queries);
+    pfree(queries);
+    pfree(rows);
+}
+
+// Give it the bitmap of dead rows, where there are any.
+void give_dead(const MergeRun* merge, const EngineBuild* build)
+{
+    if (merge->kind != MergeKind::append || merge->counts.dead_rows == 0) return;
+    const uint64 words = (merge->next.rows + 63) / 64;
+    auto* dead = static_cast<uint64*>(
+        MemoryContextAllocExtended(CurrentMemoryContext, sizeof(uint64) * words, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
+    memcpy(dead, merge->dead, sizeof(uint64) * ((merge->counts.rows + 63) / 64));
+    give_made_array(build, make_array_shape(array_calib_dead, ArrayType::u64, words, 1), dead);
+    pfree(dead);
+}
+
+Calibration measure(MergeRun* merge, EngineBuild* build)
+{
+    const StoredArray& kept = *kept_rows(merge->next);
+    const char* const names[] = {"centroids", "half_mean", "half_scale", "list_of_row", "code_scale"};
+    begin_engine_build(build);
+    for (const char* name : names) {
+        const StoredArray* array = find_array(merge->next, name);
+        if (array != nullptr) give_stored_array(build, merge->index, merge->next, *array, "calibrating");
+    }
+    give_dead(merge, build);
+    give_queries(merge, build, kept);
+    give_stored_array(build, merge->index, merge->next, kept, "calibrating");
+    const BuildRunReply* reply = run_engine_build(build);
+    end_engine_build(build);
+    return reply->calibration;
+}
+
 }  // namespace
 
 uint64 linked_dead_rows(const MergeRun* merge)
@@ -44,7 +137,7 @@ uint64 linked_dead_rows(const MergeRun* merge)
 
 bool wants_recall(const MergeRun* merge)
 {
-    return can_calibrate(*merge->directory) && merge->next.changed_rows > merge->next.rows / changed_part;
+    return can_calibrate(*merge->directory) && is_outdated(merge->next);
 }
 
 void keep_recall(MergeRun* merge)
@@ -65,12 +158,37 @@ void keep_recall(MergeRun* merge)
          next->options.get(option_built_effort, 0));
 }
 
-bool has_sunk(const Directory& directory)
+bool recall_has_dropped(const Directory& directory)
 {
     const auto built = static_cast<double>(directory.options.get(option_built_effort, 0));
     if (built <= 0 || directory.calibration.count == 0) return false;
     const double now = needed_effort(directory.calibration);
     return now == 0 || now > most_effort * built;
+}
+
+bool can_calibrate(const Directory& directory)
+{
+    return directory.calibration.count > 0 && kept_rows(directory) != nullptr;
+}
+
+void calibrate_merged(MergeRun* merge)
+{
+    Directory* next = &merge->next;
+    if (merge->kind != MergeKind::append && merge->kind != MergeKind::compact) return;
+    if (merge->method->links_rows) return;  // by who made the links
+    if (!can_calibrate(*next) || !is_outdated(*next) || merge->counts.live() < 2) return;
+    // Without the engine the next merge will measure it.
+    char* why = nullptr;
+    if (!try_open_engine(&why)) return;
+    EngineBuild* build = &merge->build;
+    *build = {};
+    build->kind = BuildKind::calibrate;
+    build->shape = merge->meta.shape;
+    build->options = next->options;
+    const Calibration measured = measure(merge, build);
+    if (measured.count == 0) return;
+    next->calibration = measured;
+    next->changed_rows = 0;
 }
 
 }  // namespace pgwarp

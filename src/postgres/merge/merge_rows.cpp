@@ -74,15 +74,6 @@ void write_vectors(MergeRun* merge, ArrayWriter* writer)
 
 }  // namespace
 
-bool is_row_array(const AccessMethod& method, const char* name)
-{
-    if (strcmp(name, array_tid_block) == 0 || strcmp(name, array_tid_offset) == 0) return true;
-    for (const char* const* row_array = method.row_arrays; *row_array != nullptr; ++row_array) {
-        if (strcmp(name, *row_array) == 0) return true;
-    }
-    return false;
-}
-
 void visit_delta(MergeRun* merge, bool want_vectors, DeltaVisit visit, void* state)
 {
     float* vector = want_vectors ? static_cast<float*>(palloc(sizeof(float) * merge->meta.shape.dimensions)) : nullptr;

@@ -3,7 +3,7 @@
 
 #include "postgres/am/methods.h"
 #include "postgres/build/engine_build.h"
-#include "postgres/merge/merge.h"
+#include "postgres/merge/merge_kind.h"
 #include "postgres/storage/array_stream.h"
 #include "postgres/storage/tombstones.h"
 
@@ -13,7 +13,7 @@ namespace pgwarp
 struct MergeRun {
     Relation index;
     MergeReason reason;
-    const AccessMethod* method;
+    const MethodDescription* method;
     MetaPage meta;
     const Directory* directory;
     uint64 ends[delta_log_count];  // as far as the logs are merged
@@ -40,12 +40,20 @@ struct MergeRun {
 void merge_delay_point();
 void report_merge(const char* phase, uint64 done, uint64 total);
 
-// Whether an array has a row for each row of the index.
-bool is_row_array(const AccessMethod& method, const char* name);
-
 // merge_plan.cpp: counts, and decides what is to be done with the logs up to `goal`, or in a first step.
 void plan_merge(MergeRun* merge, const uint64* goal);
 bool needs_engine(const MergeRun* merge);
+
+// merge_engine.cpp: reads a part of an array; an error where a page of it was given to another use.
+void read_stored(Relation index, const Directory& directory, const StoredArray& array, uint64 offset, uint64 length,
+                 void* out);
+// Gives an engine's build an array of the index whole, noting progress where a phase is named; and one that lies in
+// memory.
+void give_stored_array(const EngineBuild* build, Relation index, const Directory& directory, const StoredArray& array,
+                       const char* phase = nullptr);
+void give_made_array(const EngineBuild* build, const ArrayShape& shape, const void* bytes);
+// Whether an array holds the rows' addresses.
+bool is_address_array(const char* name);
 
 // merge_lists.cpp: for each vector [count][dimensions] the list whose centroid is nearest as a build compares them.
 struct NearestList {
@@ -75,10 +83,10 @@ void add_first_link_changes(MergeRun* merge);
 uint64 linked_dead_rows(const MergeRun* merge);
 bool wants_recall(const MergeRun* merge);
 void keep_recall(MergeRun* merge);
-bool has_sunk(const Directory& directory);
+bool recall_has_dropped(const Directory& directory);
 
 // merge_drift.cpp: whether new rows differ so much from those that the quantizers were trained on that they should be
-// trained again. False for a method without quantizers.
+// trained again. False for an index without quantizers, and without the engine, which compares them.
 bool has_drifted(MergeRun* merge);
 // Whether the index keeps vectors to train on.
 bool can_retrain(const MergeRun* merge);
@@ -107,7 +115,7 @@ void copy_built_array(MergeRun* merge, uint32 number, const ArrayShape& shape, A
 // merge_validate.cpp: compares a sample of what was written with what the logs hold. Raises an error when it differs.
 void validate_merge(MergeRun* merge);
 
-// merge_calibrate.cpp: has the engine measure the recall of the next generation anew, by a sample of its rows, where
+// merge_recall.cpp: has the engine measure the recall of the next generation anew, by a sample of its rows, where
 // many rows have come or gone since that was done.
 void calibrate_merged(MergeRun* merge);
 

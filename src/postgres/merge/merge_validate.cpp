@@ -1,7 +1,7 @@
 // What the engine made of new rows is checked on a sample, as it lies in the pages, before the index depends on it.
 #include <cmath>
 
-#include "postgres/check/graph_structure.h"
+#include "postgres/check/link_structure.h"
 #include "postgres/merge/stored_vectors.h"
 
 namespace pgwarp
@@ -81,7 +81,8 @@ void locate_rows(MergeRun* merge, Sample* sample)
 // Each lies in the list whose centroid is nearest, but for rounding.
 void check_lists(MergeRun* merge, const Sample& sample)
 {
-    if (!is_row_array(*merge->method, "list_of_row")) return;
+    const char* list_of_row = array_name(*merge->method, ArrayRole::list_of_row);
+    if (list_of_row == nullptr) return;
     const IndexShape& shape = merge->meta.shape;
     NearestList nearest[sample_rows] = {};
     find_nearest_lists(merge->index, shape, merge->next, sample.vectors, sample.count, nearest);
@@ -89,7 +90,7 @@ void check_lists(MergeRun* merge, const Sample& sample)
     for (uint32 s = 0; s < sample.count; ++s) {
         const float* vector = sample.vectors + static_cast<Size>(s) * shape.dimensions;
         uint32 list = 0;
-        read_new(merge, "list_of_row", sample.rows[s].row, 1, &list);
+        read_new(merge, list_of_row, sample.rows[s].row, 1, &list);
         read_centroid(merge->index, shape, merge->next, list, centroid);
         const NearestList chosen = compare_list(shape, vector, centroid, list);
         double norms = 0;
@@ -132,10 +133,10 @@ void check_vectors(MergeRun* merge, const Sample& sample)
 }
 
 // Links are checked all: a wrong one would send searches anywhere.
-void check_graph(MergeRun* merge)
+void check_links(MergeRun* merge)
 {
-    GraphFault fault;
-    find_graph_fault(merge->index, merge->next, nullptr, &fault);
+    LinkFault fault;
+    find_link_fault(merge->index, merge->next, nullptr, &fault);
     if (fault.what != nullptr) report_wrong(merge, psprintf("Of its graph, %s.", fault.what));
 }
 
@@ -144,7 +145,7 @@ void check_graph(MergeRun* merge)
 void validate_merge(MergeRun* merge)
 {
     if (merge->built == nullptr) return;
-    check_graph(merge);
+    check_links(merge);
     if (merge->new_rows() == 0) return;
     Sample sample = {};
     sample.stride = Max(uint64{1}, merge->new_rows() / sample_rows);

@@ -1,10 +1,9 @@
 #include "postgres/merge/merge_worker.h"
 
 #include "postgres/am/methods.h"
-#include "postgres/client/launcher.h"
-#include "postgres/client/loader.h"
 #include "postgres/client/loader_worker.h"
 #include "postgres/client/shared_slot.h"
+#include "postgres/client/worker.h"
 #include "postgres/merge/merge.h"
 #include "postgres/settings.h"
 
@@ -38,7 +37,7 @@ namespace
 constexpr int64 shortest_rest_us = 5 * USECS_PER_SEC;  // between two workers
 constexpr int64 leave_alone_us = 300 * USECS_PER_SEC;  // a table whose merge failed, or isn't wanted
 
-// The cost of fresh rows comes with the first of them, and merges take bandwidth from searches: for few rows an index
+// The cost of delta rows comes with the first of them, and merges take bandwidth from searches: for few rows an index
 // isn't merged again until so many times what its last merge took has passed.
 constexpr int64 small_patience = 4;
 constexpr uint64 small_part = 16;  // of the index's rows: fewer are few

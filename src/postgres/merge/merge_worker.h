@@ -3,13 +3,13 @@
 // none comes.
 #pragma once
 
-#include "postgres/client/loader.h"
+#include "postgres/client/index_state.h"
 
 namespace pgwarp
 {
 
-// Entries of a log between two thoughts about a merge.
-inline constexpr uint64 entries_between_thoughts = 512;
+// Rows inserted into a log between two checks whether a merge is due.
+inline constexpr uint64 merge_check_interval = 512;
 
 // Starts a worker that merges the indexes of the table, if the logs of this one, in this state, cost too much, no
 // worker is at work, and none was just before. For whoever inserts or searches: waits for nothing and raises nothing of

@@ -1,7 +1,7 @@
 #include "postgres/planner/index_only_path.h"
 
 #include "postgres/am/index_options.h"
-#include "postgres/client/loader.h"
+#include "postgres/client/index_state.h"
 #include "postgres/storage/included_tuple.h"
 
 extern "C" {
@@ -104,10 +104,9 @@ Distances known_distances(const IndexOptInfo* info)
     const bool ours = find_access_method(index->rd_indam->amoptions) != nullptr;
     if (ours && has_included_columns(index) && IndexRelationGetNumberOfAttributes(index) < INDEX_MAX_KEYS) {
         const IndexState state = read_index_state(index);
-        const ResultKind kind = access_method_of(index).result_kind(state.directory->options);
-        const bool normalised = static_cast<Metric>(state.meta.shape.metric) == Metric::cosine;
+        const ResultKind kind = result_promise(state.meta.shape, state.directory->options).kind;
         if (kind != ResultKind::approximate) {
-            known = kind == ResultKind::exact && !normalised ? Distances::exact : Distances::ordered;
+            known = kind == ResultKind::exact ? Distances::exact : Distances::ordered;
         }
     }
     index_close(index, NoLock);

@@ -1,13 +1,15 @@
 // The planner's side of KnnBatch: recognises a lateral k-NN subquery over an index of ours and adds, beside the plain
 // nested loop, one whose outer side is read in batches.
-#include "postgres/executor/knn_batch.h"
+#include "postgres/planner/knn_batch_path.h"
 
 #include "postgres/am/methods.h"
-#include "postgres/executor/custom_scan.h"
-#include "postgres/executor/knn_filter.h"
-#include "postgres/executor/partition_search.h"
-#include "postgres/executor/read_ahead.h"
-#include "postgres/planner/expression_walk.h"
+#include "postgres/executor/evaluate_ahead.h"
+#include "postgres/executor/knn_batch.h"
+#include "postgres/executor/knn_batch_plan.h"
+#include "postgres/expression_walk.h"
+#include "postgres/planner/custom_path.h"
+#include "postgres/planner/knn_filter_path.h"
+#include "postgres/planner/knn_partitions_path.h"
 #include "postgres/settings.h"
 
 extern "C" {
@@ -44,17 +46,9 @@ struct KnnSubquery {
     List* indexes;
 };
 
-bool is_ours(const IndexOptInfo* info)
-{
-    Relation index = index_open(info->indexoid, NoLock);
-    const bool ours = find_access_method(index->rd_indam->amoptions) != nullptr;
-    index_close(index, NoLock);
-    return ours;
-}
-
 bool match_index(const IndexPath* path, KnnSubquery* found)
 {
-    if (list_length(path->indexorderbys) != 1 || !is_ours(path->indexinfo)) return false;
+    if (list_length(path->indexorderbys) != 1 || find_access_method(path->indexinfo) == nullptr) return false;
     Node* order = static_cast<Node*>(linitial(path->indexorderbys));
     if (!IsA(order, OpExpr) || list_length(castNode(OpExpr, order)->args) != 2) return false;
     Node* query = static_cast<Node*>(lsecond(castNode(OpExpr, order)->args));
@@ -103,7 +97,7 @@ bool match_path(Path* path, KnnSubquery* found)
         case T_AppendPath:
             return match_all(reinterpret_cast<AppendPath*>(path)->subpaths, found);
         case T_CustomPath:
-            if (Path* below = path_below_partition_search(path)) return match_path(below, found);
+            if (Path* below = path_below_knn_partitions(path)) return match_path(below, found);
             return path_below_knn_filter(path) != nullptr && match_path(path_below_knn_filter(path), found);
         case T_IndexPath:
             return found->limited && match_index(reinterpret_cast<IndexPath*>(path), found);
@@ -147,12 +141,7 @@ Node* replace_parameters(Node* node, void* context)
         if (column == nullptr) columns->failed = true;
         return column != nullptr ? column : node;
     }
-#if PG_VERSION_NUM >= 160000
-    return expression_tree_mutator(node, replace_parameters, context);
-#else
-    return expression_tree_mutator(node, reinterpret_cast<Node* (*)()>(reinterpret_cast<void*>(replace_parameters)),
-                                   context);
-#endif
+    return mutate_expression(node, replace_parameters, context);
 }
 
 // Whether the inner relation is a k-NN subquery whose queries come from the outer one; and if so, what to read ahead.
@@ -346,27 +335,12 @@ void add_join_paths(PlannerInfo* root, RelOptInfo* join, RelOptInfo* outer, RelO
 
 }  // namespace
 
+bool knn_batch_plans_are_checked = false;
+
 Expr* row_count_ahead(Node* count)
 {
     if (count != nullptr && may_evaluate_ahead(count)) return static_cast<Expr*>(copyObjectImpl(count));
     return reinterpret_cast<Expr*>(makeNullConst(INT8OID, -1, InvalidOid));
-}
-
-List* knn_batch_expressions(const KnnBatchPlan& plan)
-{
-    return list_make3(plan.query, plan.limit, plan.offset);
-}
-
-List* knn_batch_private(const KnnBatchPlan& plan)
-{
-    return list_make3(plan.indexes, makeInteger(plan.filtered ? 1 : 0), makeInteger(plan.alone ? 1 : 0));
-}
-
-KnnBatchPlan read_knn_batch_plan(const CustomScan* scan)
-{
-    return {static_cast<Expr*>(linitial(scan->custom_exprs)), static_cast<Expr*>(lsecond(scan->custom_exprs)),
-            static_cast<Expr*>(lthird(scan->custom_exprs)),   static_cast<List*>(linitial(scan->custom_private)),
-            intVal(lsecond(scan->custom_private)) != 0,       intVal(lthird(scan->custom_private)) != 0};
 }
 
 void init_knn_batch()

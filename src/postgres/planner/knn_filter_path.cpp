@@ -1,8 +1,11 @@
 // The planner's side of KnnFilter: replaces each ordered path of a pgwarp index that has a filter.
+#include "postgres/planner/knn_filter_path.h"
+
 #include "postgres/am/methods.h"
-#include "postgres/executor/custom_scan.h"
 #include "postgres/executor/knn_filter.h"
-#include "postgres/planner/expression_walk.h"
+#include "postgres/executor/knn_filter_plan.h"
+#include "postgres/expression_walk.h"
+#include "postgres/planner/custom_path.h"
 
 extern "C" {
 #include "nodes/makefuncs.h"
@@ -13,7 +16,6 @@ extern "C" {
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 #include "optimizer/tlist.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 }
 
@@ -24,27 +26,6 @@ namespace
 {
 
 set_rel_pathlist_hook_type previous_hook = nullptr;
-
-// `distance < value`, or the other way round: 0 when the clause is neither, else the place of the value.
-int find_bound_value(const OpExpr* comparison)
-{
-    if (list_length(comparison->args) != 2) return 0;
-    const Oid function = comparison->opfuncid != InvalidOid ? comparison->opfuncid : get_opcode(comparison->opno);
-    switch (function) {
-        case F_FLOAT8LT:
-        case F_FLOAT8LE:
-        case F_FLOAT84LT:
-        case F_FLOAT84LE:
-            return 2;
-        case F_FLOAT8GT:
-        case F_FLOAT8GE:
-        case F_FLOAT48GT:
-        case F_FLOAT48GE:
-            return 1;
-        default:
-            return 0;
-    }
-}
 
 // Whether a clause is an upper bound of the distance that the index orders by, with a constant value.
 bool bounds_distance(const RestrictInfo* info, const Node* distance)
@@ -214,17 +195,6 @@ Path* path_below_knn_filter(const Path* path)
     if (!IsA(path, CustomPath)) return nullptr;
     const auto* custom = reinterpret_cast<const CustomPath*>(path);
     return custom->methods == &path_methods ? static_cast<Path*>(linitial(custom->custom_paths)) : nullptr;
-}
-
-KnnFilterPlan read_knn_filter_plan(const CustomScan* scan)
-{
-    return {scan->custom_exprs, floatVal(linitial(scan->custom_private))};
-}
-
-Expr* bound_value(Node* bound)
-{
-    const auto* comparison = castNode(OpExpr, bound);
-    return static_cast<Expr*>(list_nth(comparison->args, find_bound_value(comparison) - 1));
 }
 
 void init_knn_filter()

@@ -4,7 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "postgres/scan/scan.h"
+#include "postgres/am/method_settings.h"
+#include "postgres/scan/scan_state.h"
 #include "postgres/settings.h"
 
 namespace pgwarp
@@ -16,7 +17,8 @@ namespace
 constexpr double spare_deviations = 2;  // of the number of rows that pass, where a filter passes them by chance
 constexpr double lowest_rate = 1e-9;
 constexpr uint32 most_at_once = 16384;    // rows of a search: the planner may be wrong
-constexpr double usual_search_rows = 64;  // wanted rows that AccessMethod::compared_rows assumes
+constexpr uint32 first_rows = 64;         // of a first search, without a LIMIT to know
+constexpr double usual_search_rows = 64;  // wanted rows that MethodDescription::compared_rows assumes
 constexpr uint32 deeper = 4;              // times as many rows as the search before
 constexpr uint32 most_deeper = 2;         // such searches, then an exact one
 
@@ -32,8 +34,8 @@ ScanState* state_of(IndexScanDesc scan)
 bool exact_is_cheaper(Relation index, const Directory& directory, uint32 wanted)
 {
     const auto rows = static_cast<double>(directory.rows);
-    const AccessMethod& method = access_method_of(index);
-    const double compared = method.compared_rows({Max(1.0, rows), directory.options, false});
+    const MethodDescription& method = access_method_of(index);
+    const double compared = method.compared_rows({Max(1.0, rows), directory.options, method_settings(method)});
     return compared * Max(1.0, wanted / usual_search_rows) >= rows;
 }
 
@@ -73,6 +75,17 @@ uint32 rows_for_filter(const FilteredScan& filter, int64 wanted, uint64 seen)
     const auto rows = static_cast<double>(wanted);
     const double needed = (rows + spare_deviations * std::sqrt(rows)) / Max(rate, lowest_rate);
     return static_cast<uint32>(Min(std::ceil(needed), double{most_at_once}));
+}
+
+uint32 first_wanted(const LimitHint& hint)
+{
+    const int64 rows = rows_for_limit(hint);
+    if (rows <= 0) return first_rows;
+    if (hint.filter != nullptr)
+        return static_cast<uint32>(Min(rows_for_filter(*hint.filter, rows, 0), most_approximate));
+    if (hint.filtered)
+        return static_cast<uint32>(Min(Max(Min(rows, int64{max_k}) * 2, int64{first_rows}), int64{max_k}));
+    return static_cast<uint32>(Min(rows, int64{max_k}));
 }
 
 void choose_first_search(IndexScanDesc scan, const IndexState& state)

@@ -6,6 +6,7 @@
 
 #include "postgres/postgres_headers.h"
 
+#include "postgres/scan/limit_hint.h"
 #include "protocol/format.h"
 
 extern "C" {
@@ -45,6 +46,9 @@ inline constexpr double most_approximate = 1000;
 // The number of rows of which `wanted` are expected to pass, with a margin. It goes by the share that the planner
 // expects; where the filter has `seen` rows, by the share of them that passed.
 uint32 rows_for_filter(const FilteredScan& filter, int64 wanted, uint64 seen);
+
+// Rows that the first search of a scan is for.
+uint32 first_wanted(const LimitHint& hint);
 
 // The distance of a row that the scan returned, from its heap row. False: the scan's snapshot doesn't see it.
 bool scanned_row_distance(IndexScanDesc scan, Tid tid, double* distance);

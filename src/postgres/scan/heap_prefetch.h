@@ -1,4 +1,4 @@
-// Brings heap rows near before an index scan fetches them: pages from disk, and what is in shared buffers into the
+// Brings heap rows near before an index scan fetches them: pages from disk, and rows in shared buffers into the
 // processor's caches. Where their pages were seen is remembered for the fetch. Only hints; nothing is pinned or locked
 // before reuse_page().
 #pragma once

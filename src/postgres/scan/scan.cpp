@@ -1,11 +1,9 @@
 // ambeginscan, amrescan, amgettuple, amendscan: rows in order of distance.
-#include "postgres/scan/scan.h"
-
 #include "postgres/am/callbacks.h"
 #include "postgres/am/element_type.h"
-#include "postgres/executor/partition_search.h"
 #include "postgres/scan/heap_prefetch.h"
 #include "postgres/scan/query_value.h"
+#include "postgres/scan/scan_state.h"
 #include "postgres/scan/unplaced_rows.h"
 #include "postgres/settings.h"
 #include "postgres/types/any_vector.h"
@@ -54,16 +52,15 @@ void take_query(IndexScanDesc scan, const ScanKeyData& key)
     now->null_distance = now->null_query;
 }
 
+// Learn the metric and dimensions of the index, from answers that are there already or from its metapage.
 void learn_shape(IndexScanDesc scan)
 {
     Progress& now = state_of(scan)->now;
-    if (const KnnCache* cache = scan_knn_cache(scan)) {
-        now.metric = cache->metric;
-        now.dimensions = cache->dimensions;
-        return;
-    }
     const LimitHint& hint = state_of(scan)->hint;
-    if (partition_shape(hint.partitions, hint.partition, &now.metric, &now.dimensions)) return;
+    const PrefetchedAnswers& ahead = prefetched_answers;
+    const EState* executor = scans_for_statement(scan) ? hint.limit->ps.state : nullptr;
+    if (executor != nullptr && ahead.join_shape(executor, scan->indexRelation, &now.metric, &now.dimensions)) return;
+    if (ahead.partition_shape(hint.partitions, hint.partition, &now.metric, &now.dimensions)) return;
     const IndexShape shape = read_metapage(scan->indexRelation).shape;
     now.metric = static_cast<Metric>(shape.metric);
     now.dimensions = shape.dimensions;

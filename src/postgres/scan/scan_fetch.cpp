@@ -2,9 +2,11 @@
 // continuations until every row was offered.
 #include <limits>
 
-#include "postgres/executor/partition_search.h"
+#include "postgres/client/loader.h"
+#include "postgres/scan/filtered_scan.h"
 #include "postgres/scan/heap_prefetch.h"
-#include "postgres/scan/scan.h"
+#include "postgres/scan/scan_state.h"
+#include "postgres/scan/search_start.h"
 #include "postgres/settings.h"
 #include "protocol/rungs.h"
 
@@ -14,7 +16,6 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint32 first_rows = 64;        // without a LIMIT to know
 constexpr uint32 continue_after = 1024;  // rows; from there on the exact scan costs less
 constexpr uint32 first_chunk = 1024;
 
@@ -42,8 +43,8 @@ void follow_generation(Progress* now, uint64 generation)
     now->generation = generation;
 }
 
-// Describe the next search.
-void plan_search(IndexScanDesc scan, const IndexState& state, SearchRequest* request)
+// Describe the next search, which is sent at once.
+void prepare_search(IndexScanDesc scan, const IndexState& state, SearchRequest* request)
 {
     const Progress& now = state_of(scan)->now;
     request->query_count = 1;
@@ -60,14 +61,7 @@ void plan_search(IndexScanDesc scan, const IndexState& state, SearchRequest* req
     }
     // A filter above says itself how deep each search is to be.
     const bool filtered = state_of(scan)->hint.filter != nullptr;
-    (filtered ? plan_normal_search : plan_rungs)(scan->indexRelation, state, now.wanted, request);
-}
-
-// Whether the scan sees what the statement that it is part of sees; only then answers fetched ahead are for it.
-bool scans_for_statement(IndexScanDesc scan)
-{
-    const LimitState* limit = state_of(scan)->hint.limit;
-    return limit != nullptr && scan->xs_snapshot == limit->ps.state->es_snapshot;
+    (filtered ? prepare_normal_search : prepare_rungs)(scan->indexRelation, state, now.wanted, request);
 }
 
 AnsweredScan describe_answered(IndexScanDesc scan)
@@ -79,33 +73,33 @@ AnsweredScan describe_answered(IndexScanDesc scan)
     return {hint.node, filter, heap, scan->xs_snapshot, limit_hint_rows(hint)};
 }
 
-// Take the answer that a k-NN join, or the scans of other partitions, fetched ahead; false when there is none for the
-// search that comes next.
+// The answer that a k-NN join, or the scans of other partitions, have for the first search; null: none.
+const BatchAnswer* first_answer(IndexScanDesc scan, const ScanQuery& query)
+{
+    const LimitHint& hint = state_of(scan)->hint;
+    Progress& now = state_of(scan)->now;
+    if (now.arbitrary || !scans_for_statement(scan)) return nullptr;
+    now.ahead = prefetched_answers.find_join(hint.limit->ps.state, scan->indexRelation, query);
+    if (now.ahead != nullptr) return prefetched_answers.take(now.ahead, describe_answered(scan), &now.wanted);
+    if (hint.partitions == nullptr) return nullptr;
+    return prefetched_answers.find_partition(hint.partitions, hint.partition, query);
+}
+
+// Take an answer that was fetched ahead; false when there is none for the search that comes next.
 bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
 {
-    ScanState* state = state_of(scan);
-    Progress& now = state->now;
+    Progress& now = state_of(scan)->now;
+    const ScanQuery query = {now.metric, now.sent, now.dimensions};
     const BatchAnswer* answer = nullptr;
-    if (now.continuation) {
-        now.ahead = nullptr;
-    } else if (!now.started) {
-        if (now.arbitrary || !scans_for_statement(scan)) return false;
-        const EState* executor = state->hint.limit->ps.state;
-        KnnCache* cache = find_answering_cache(executor, scan->indexRelation, now.sent, now.dimensions);
-        if (cache != nullptr) {
-            answer = take_knn_answer(cache, describe_answered(scan));
-            now.ahead = cache;
-            now.wanted = cache->wanted;
-        } else if (state->hint.partitions != nullptr) {
-            answer = find_partition_answer(state->hint.partitions, state->hint.partition, now.metric, now.sent,
-                                           now.dimensions);
-        }
-    } else if (now.ahead != nullptr && answers_query(now.ahead, now.sent, now.dimensions)) {
-        answer = deepen_knn_answer(now.ahead, describe_answered(scan), now.wanted);
-    } else {
-        now.ahead = nullptr;  // it went on to another row
+    if (!now.started && !now.continuation) {
+        answer = first_answer(scan, query);
+    } else if (now.ahead != nullptr && !now.continuation) {
+        answer = prefetched_answers.deepen(now.ahead, describe_answered(scan), query, now.wanted);
     }
-    if (answer == nullptr) return false;
+    if (answer == nullptr) {
+        now.ahead = nullptr;
+        return false;
+    }
     *found = {};
     if (answer->part != nullptr) {
         *request = answer->part->request;
@@ -124,11 +118,11 @@ bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     if (index_is_empty(seen)) return true;
     follow_generation(&now, seen.meta.generation);
     if (!now.started) choose_first_search(scan, seen);
-    plan_search(scan, seen, request);
+    prepare_search(scan, seen, request);
     if (scan->xs_want_itup) ask_for_places(index, request);
     elog(DEBUG1, "searching index \"%s\" for %u rows%s", RelationGetRelationName(index), request->k,
          now.continuation ? ", exactly" : "");
-    keep_next_batches();
+    keep_begun_batch();
     *found = read_search_reply(engine_search(index, seen, request, now.sent));
     // Rebuilt meanwhile: the cursor means nothing.
     return request->key.generation == now.generation || !now.continuation;
@@ -145,7 +139,8 @@ void bring_rows_near(IndexScanDesc scan, const SearchResults& found)
 }
 
 // Remember how far the search went.
-void note_search(Progress* now, const AccessMethod& method, const SearchRequest& request, const SearchResults& found)
+void note_search(Progress* now, const MethodDescription& method, const SearchRequest& request,
+                 const SearchResults& found)
 {
     const uint32 count = now->batch.count;
     const bool wider = !now->continuation && found.count > now->wanted;
@@ -158,7 +153,7 @@ void note_search(Progress* now, const AccessMethod& method, const SearchRequest&
 }
 
 // Decide what the search after this one will be.
-void advance(Progress* now, const AccessMethod& method, bool filtered, const SearchResults& found)
+void advance(Progress* now, const MethodDescription& method, bool filtered, const SearchResults& found)
 {
     const bool dry = now->last_was_dry;
     const bool by_rungs = !filtered && has_rungs(method, found.header.kind);
@@ -188,21 +183,12 @@ void advance(Progress* now, const AccessMethod& method, bool filtered, const Sea
 
 }  // namespace
 
-KnnCache* scan_knn_cache(IndexScanDesc scan)
-{
-    return scans_for_statement(scan) ? find_knn_cache(state_of(scan)->hint.limit->ps.state, scan->indexRelation)
-                                     : nullptr;
-}
+PrefetchedAnswers prefetched_answers = {};
 
-uint32 first_wanted(const LimitHint& hint)
+bool scans_for_statement(IndexScanDesc scan)
 {
-    const int64 rows = rows_for_limit(hint);
-    if (rows <= 0) return first_rows;
-    if (hint.filter != nullptr)
-        return static_cast<uint32>(Min(rows_for_filter(*hint.filter, rows, 0), most_approximate));
-    if (hint.filtered)
-        return static_cast<uint32>(Min(Max(Min(rows, int64{max_k}) * 2, int64{first_rows}), int64{max_k}));
-    return static_cast<uint32>(Min(rows, int64{max_k}));
+    const LimitState* limit = state_of(scan)->hint.limit;
+    return limit != nullptr && scan->xs_snapshot == limit->ps.state->es_snapshot;
 }
 
 bool fetch_batch(IndexScanDesc scan)

@@ -1,5 +1,5 @@
 // Index-only scans: rows answered from the index, by their included columns and their distance.
-#include "postgres/scan/scan.h"
+#include "postgres/scan/scan_state.h"
 #include "postgres/settings.h"
 #include "postgres/storage/included_tuple.h"
 
@@ -11,7 +11,7 @@ extern "C" {
 namespace pgwarp
 {
 
-// What is returned is an index tuple of (nothing, distance, included columns ...): see index_only_path.h.
+// What is returned is an index tuple of (nothing, distance, included columns ...): see planner/index_only_path.h.
 struct IncludedReturn {
     TupleDesc included;
     TupleDesc returned;

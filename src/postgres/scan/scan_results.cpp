@@ -2,8 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "postgres/scan/filtered_scan.h"
 #include "postgres/scan/heap_prefetch.h"
-#include "postgres/scan/scan.h"
+#include "postgres/scan/scan_state.h"
 #include "postgres/settings.h"
 
 namespace pgwarp
@@ -43,7 +44,9 @@ bool make_candidate(IndexScanDesc scan, const Result& result, const SearchReply&
     *candidate = {result.tid, 0.0, 0.0, false, false, false, no_place};
     if (now.arbitrary) return true;
     if (reply.kind != ResultKind::approximate) {
-        *candidate = make_bounded(result, reply.kind, reply.bound_width);
+        const DistanceBounds bounds = bound_distance(result, reply.kind, reply.bound_width);
+        candidate->value = bounds.lower;
+        candidate->upper = bounds.upper;
         return true;
     }
     if (!heap_distance(scan, result.tid, &candidate->value)) return false;

@@ -1,7 +1,11 @@
-#include "postgres/scan/scan.h"
+#include "postgres/scan/search_reply.h"
+
+#include <cmath>
 
 namespace pgwarp
 {
+
+static constexpr double rounding_slack = 1e-11;  // of the arithmetic of bounds
 
 SearchResults read_search_reply(const EngineReply& reply)
 {
@@ -26,6 +30,13 @@ SearchResults read_search_reply(const EngineReply& reply)
     out.results = reinterpret_cast<const Result*>(copy);
     if (out.header.has_places != 0) out.places = reinterpret_cast<const uint64*>(copy + (places_at - results_at));
     return out;
+}
+
+DistanceBounds bound_distance(const Result& result, ResultKind kind, double bound_width)
+{
+    const bool is_bound = kind != ResultKind::exact && std::isfinite(result.distance);
+    const double slack = is_bound ? rounding_slack * (std::fabs(result.distance) + bound_width) : 0;
+    return {result.distance - slack, result.distance + bound_width + slack};
 }
 
 }  // namespace pgwarp

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "postgres/scan/filtered_scan.h"
 #include "postgres/storage/delta_log.h"
 #include "postgres/storage/unplaced.h"
 

@@ -2,7 +2,7 @@
 // distance is not a number first, then NULLs, each in order of heap addresses.
 #pragma once
 
-#include "postgres/scan/scan.h"
+#include "postgres/scan/scan_state.h"
 
 namespace pgwarp
 {

@@ -3,27 +3,10 @@
 // page alone holds the end and is written last, so a record is wholly there or not at all.
 #pragma once
 
-#include "postgres/storage/metapage.h"
+#include "postgres/storage/delta_pages.h"
 
 namespace pgwarp
 {
-
-struct DeltaEntry {
-    uint32 block;
-    uint16 offset;
-    uint16 flags;           // delta_dead, delta_null
-    uint64 value_position;  // byte position in the value stream
-    uint32 length;          // bytes of the value
-    uint32 value_crc;       // crc32c of the value's bytes
-    uint32 crc;             // crc32c of the entry but itself
-    uint32 reserved;
-};
-static_assert(sizeof(DeltaEntry) == 32);
-inline constexpr uint16 delta_dead = 1;
-inline constexpr uint16 delta_null = 2;  // of an unplaced row: the value is NULL
-
-// The segment id of a log's pages.
-uint64 log_segment_id(const MetaPage& meta, uint32 log);
 
 // Creates an empty log's pages at build, and says where it starts.
 void create_delta_log(Relation index, ForkNumber fork, uint64 segment_id, LogStart* start);

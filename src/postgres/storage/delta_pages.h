@@ -1,10 +1,27 @@
 // The pages of a delta log as laid out on disk: shared by appending, reading and sweeping.
 #pragma once
 
-#include "postgres/storage/delta_log.h"
+#include "postgres/storage/metapage.h"
 
 namespace pgwarp
 {
+
+struct DeltaEntry {
+    uint32 block;
+    uint16 offset;
+    uint16 flags;           // delta_dead, delta_null
+    uint64 value_position;  // byte position in the value stream
+    uint32 length;          // bytes of the value
+    uint32 value_crc;       // crc32c of the value's bytes
+    uint32 crc;             // crc32c of the entry but itself
+    uint32 reserved;
+};
+static_assert(sizeof(DeltaEntry) == 32);
+inline constexpr uint16 delta_dead = 1;
+inline constexpr uint16 delta_null = 2;  // of an unplaced row: the value is NULL
+
+// The segment id of a log's pages.
+uint64 log_segment_id(const MetaPage& meta, uint32 log);
 
 inline constexpr uint32 entries_per_page = page_capacity / sizeof(DeltaEntry);
 inline constexpr uint32 log_samples = 960;

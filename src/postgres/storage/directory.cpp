@@ -3,8 +3,6 @@
 #include "postgres/storage/directory.h"
 
 #include "postgres/storage/checksum.h"
-#include "postgres/storage/included_tuple.h"
-#include "postgres/storage/unplaced.h"
 
 extern "C" {
 #include "lib/stringinfo.h"

@@ -5,8 +5,20 @@
 #include "postgres/storage/page_source.h"
 #include "protocol/parameters.h"
 
+extern "C" {
+#include "access/itup.h"
+}
+
 namespace pgwarp
 {
+
+// Arrays of the included columns (included_tuple.h).
+// Names of arrays that only backends read.
+inline constexpr char array_unplaced[] = "unplaced";        // u64 [rows][1], keys of unplaced_row.h
+inline constexpr char array_included[] = "included";        // u8 [rows][length] or [bytes][1]
+inline constexpr char array_included_at[] = "included_at";  // u64 [rows][1]; absent when all lengths are equal
+// Of an index tuple; what a scan returns has two columns more.
+inline constexpr uint32 max_included_bytes = MAXALIGN_DOWN(INDEX_SIZE_MASK) - 4 * MAXIMUM_ALIGNOF;
 
 inline constexpr uint32 chunk_bytes = 1U << 20;    // a crc32c is kept for each chunk of an array
 inline constexpr uint64 max_rows = PG_UINT32_MAX;  // of a segment: a row number is a u32

@@ -1,7 +1,5 @@
 #include "postgres/storage/fault_point.h"
 
-#include "postgres/client/shared_slot.h"
-
 #include <unistd.h>
 #include <climits>
 #include <csignal>
@@ -12,8 +10,6 @@ namespace pgwarp
 #ifdef PGWARP_FAULTS
 
 static int setting_fault_step = 0;
-static int setting_fault_message = 0;
-static bool setting_fault_session = false;
 static bool setting_fault_shared_memory = false;
 
 void fault_point(const char* where)
@@ -24,18 +20,6 @@ void fault_point(const char* where)
     if (setting_fault_step != passed) return;
     elog(LOG, "killed at fault point %d: %s", passed, where);
     kill(getpid(), SIGKILL);
-}
-
-void message_fault_point(const char* where, uint16 message_type)
-{
-    static int passed = 0;
-    ++passed;
-    elog(DEBUG2, "message point %d: %s, message type %u", passed, where, message_type);
-    if (setting_fault_message != passed) return;
-    const pid_t target = setting_fault_session ? getpid() : shared_slot()->engine_pid;
-    elog(LOG, "killed %d at message point %d: %s, message type %u", static_cast<int>(target), passed, where,
-         message_type);
-    if (target > 0) kill(target, SIGKILL);
 }
 
 void fault_shared_memory()
@@ -49,10 +33,6 @@ void define_fault_settings()
     constexpr int flags = GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE;
     DefineCustomIntVariable("pgwarp.fault_step", "Fault point at which a session of a test build is killed.", nullptr,
                             &setting_fault_step, 0, 0, INT_MAX, PGC_SUSET, flags, nullptr, nullptr, nullptr);
-    DefineCustomIntVariable("pgwarp.fault_message", "Message point at which a test build kills the engine.", nullptr,
-                            &setting_fault_message, 0, 0, INT_MAX, PGC_SUSET, flags, nullptr, nullptr, nullptr);
-    DefineCustomBoolVariable("pgwarp.fault_session", "Kills the session instead of the engine.", nullptr,
-                             &setting_fault_session, false, PGC_SUSET, flags, nullptr, nullptr, nullptr);
     DefineCustomBoolVariable("pgwarp.fault_shared_memory", "Leaves sessions of a test build no shared memory.", nullptr,
                              &setting_fault_shared_memory, false, PGC_SUSET, flags, nullptr, nullptr, nullptr);
 }
@@ -60,7 +40,6 @@ void define_fault_settings()
 #else
 
 void fault_point(const char*) {}
-void message_fault_point(const char*, uint16) {}
 void fault_shared_memory() {}
 void define_fault_settings() {}
 

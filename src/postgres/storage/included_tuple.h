@@ -16,11 +16,6 @@ extern "C" {
 namespace pgwarp
 {
 
-inline constexpr char array_included[] = "included";        // u8 [rows][length] or [bytes][1]
-inline constexpr char array_included_at[] = "included_at";  // u64 [rows][1]; absent when all lengths are equal
-// Of an index tuple; what a scan returns has two columns more.
-inline constexpr uint32 max_included_bytes = MAXALIGN_DOWN(INDEX_SIZE_MASK) - 4 * MAXIMUM_ALIGNOF;
-
 bool has_included_columns(Relation index);
 
 // The included columns alone, palloc'ed.

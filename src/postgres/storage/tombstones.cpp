@@ -3,7 +3,7 @@
 #include "postgres/storage/array_stream.h"
 #include "postgres/storage/delta_pages.h"
 #include "postgres/storage/fault_point.h"
-#include "postgres/storage/unplaced.h"
+#include "postgres/storage/unplaced_row.h"
 
 extern "C" {
 #include "commands/vacuum.h"
@@ -118,7 +118,9 @@ void read_placed_tids(Sweep* sweep, uint64 first, uint64 count, Tid* tids)
 void read_unplaced_tids(Sweep* sweep, uint64 first, uint64 count, Tid* tids)
 {
     uint64* keys = static_cast<uint64*>(palloc(count * sizeof(uint64)));
-    expect_done(sweep->index, read_unplaced_keys(sweep->index, sweep->directory->unplaced, first, count, keys));
+    const UnplacedSegment& segment = sweep->directory->unplaced;
+    expect_done(sweep->index,
+                read_array(sweep->index, segment, segment.keys, first * sizeof(uint64), count * sizeof(uint64), keys));
     for (uint64 i = 0; i < count; ++i) tids[i] = unplaced_row(keys[i]).tid;
     pfree(keys);
 }

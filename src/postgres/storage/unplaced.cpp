@@ -21,8 +21,6 @@ namespace
 {
 
 constexpr uint64 step_rows = chunk_bytes / sizeof(uint64);  // a whole checksum chunk
-constexpr int block_shift = 16;
-constexpr int kind_shift = 48;
 
 bool next_key(UnplacedSort* sort, uint64* key)
 {
@@ -46,7 +44,7 @@ ReadResult visit_segment(Relation index, const UnplacedSegment& segment, Unplace
     ReadResult result = ReadResult::done;
     for (uint64 first = 0; first < segment.rows && result == ReadResult::done; first += step_rows) {
         const uint64 count = Min(step_rows, segment.rows - first);
-        result = read_unplaced_keys(index, segment, first, count, keys);
+        result = read_array(index, segment, segment.keys, first * sizeof(uint64), count * sizeof(uint64), keys);
         for (uint64 i = 0; i < count && result == ReadResult::done; ++i) {
             const uint64 row = first + i;
             if (((dead[row / 64] >> (row % 64)) & 1) == 0) visit(state, unplaced_row(keys[i]));
@@ -58,18 +56,6 @@ ReadResult visit_segment(Relation index, const UnplacedSegment& segment, Unplace
 }
 
 }  // namespace
-
-uint64 unplaced_key(const UnplacedRow& row)
-{
-    return static_cast<uint64>(row.kind) << kind_shift | static_cast<uint64>(row.tid.block) << block_shift |
-           row.tid.offset;
-}
-
-UnplacedRow unplaced_row(uint64 key)
-{
-    const Tid tid = {static_cast<uint32>(key >> block_shift), static_cast<uint16>(key), 0};
-    return {tid, static_cast<UnplacedKind>(key >> kind_shift)};
-}
 
 UnplacedSort* begin_unplaced_sort(int memory_kb, SortCoordinate coordinate)
 {
@@ -146,11 +132,6 @@ ReadResult visit_unplaced(Relation index, const MetaPage& meta, const Directory&
         visit(state, {{entry.block, entry.offset, 0}, is_null ? UnplacedKind::null : UnplacedKind::not_a_number});
     }
     return end_delta_read(reader);
-}
-
-ReadResult read_unplaced_keys(Relation index, const UnplacedSegment& segment, uint64 first, uint64 count, uint64* keys)
-{
-    return read_array(index, segment, segment.keys, first * sizeof(uint64), count * sizeof(uint64), keys);
 }
 
 }  // namespace pgwarp

@@ -1,9 +1,9 @@
-// Unplaced rows: those without a place in the order of distances, NULLs and rows whose distance is not a number (zero
-// vectors under cosine). The engine knows nothing of them. The index keeps their addresses in a segment and a delta log
-// of their own, and a scan offers them when it has offered all other rows.
+// The unplaced rows of an index. The engine knows nothing of them. The index keeps their addresses in a segment and a
+// delta log of their own, and a scan offers them when it has offered all other rows.
 #pragma once
 
 #include "postgres/storage/directory.h"
+#include "postgres/storage/unplaced_row.h"
 
 extern "C" {
 #include "utils/tuplesort.h"
@@ -11,20 +11,6 @@ extern "C" {
 
 namespace pgwarp
 {
-
-// The same for every query. Stored on disk: never renumber. In the order in which PostgreSQL sorts distances.
-enum class UnplacedKind : uint8 { not_a_number = 0, null = 1 };
-
-struct UnplacedRow {
-    Tid tid;
-    UnplacedKind kind;
-};
-
-// A row of the segment's array: offset, block and kind, from the lowest bit up. The keys ascend: by kind, then by heap
-// address.
-inline constexpr char array_unplaced[] = "unplaced";  // u64 [rows][1]
-uint64 unplaced_key(const UnplacedRow& row);
-UnplacedRow unplaced_row(uint64 key);
 
 // Puts unplaced rows in order, in `memory_kb` of memory and temporary files. Lives in the memory context in which it
 // was begun. `coordinate`: null for one process alone (see tuplesort.h).
@@ -46,8 +32,5 @@ using UnplacedVisit = void (*)(void* state, const UnplacedRow& row);
 // Visits the live rows: those of the segment in order, then those of the log up to the entry `end`.
 ReadResult visit_unplaced(Relation index, const MetaPage& meta, const Directory& directory, uint64 end,
                           UnplacedVisit visit, void* state);
-
-// Reads keys [first, first + count) of the segment; whole chunks are checked.
-ReadResult read_unplaced_keys(Relation index, const UnplacedSegment& segment, uint64 first, uint64 count, uint64* keys);
 
 }  // namespace pgwarp

@@ -1,0 +1,49 @@
+// Things that are costly to make, such as streams and page-locked memory, kept for the next user while they lie idle.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace pgwarp::cuda
+{
+
+// Thread-safe.
+template <class T>
+class IdlePool
+{
+public:
+    // Null where none is idle.
+    std::unique_ptr<T> take()
+    {
+        const std::lock_guard lock(mutex_);
+        if (idle_.empty()) return nullptr;
+        std::unique_ptr<T> taken = std::move(idle_.back());
+        idle_.pop_back();
+        return taken;
+    }
+    // What the pool has no memory for is freed.
+    void put_back(std::unique_ptr<T> idle) noexcept
+    {
+        try {
+            const std::lock_guard lock(mutex_);
+            idle_.push_back(std::move(idle));
+        } catch (const std::bad_alloc&) {
+        }
+    }
+    // Frees the idle ones.
+    void drop()
+    {
+        std::vector<std::unique_ptr<T>> dropped;  // freed without the lock
+        const std::lock_guard lock(mutex_);
+        dropped.swap(idle_);
+    }
+
+private:
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<T>> idle_;
+};
+
+}  // namespace pgwarp::cuda

@@ -1,0 +1,180 @@
+// What the searchers of all methods on a device have in common. A search is a round of queries, cut into chunks: of
+// each chunk the queries go to the device, the method enqueues its launches, and the host waits for the answers and
+// hands them out. A method says how it plans and enqueues; memory, copies, waits, tombstones, continuations and
+// another try where memory is short are here.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <span>
+#include <vector>
+
+#include "device/answers.h"
+#include "device/context.h"
+#include "device/tombstones.h"
+#include "device/workspace.h"
+#include "methods/method.h"
+
+namespace pgwarp::cuda
+{
+
+// Queries of a batch that are searched with the same settings.
+class Round
+{
+public:
+    // All of the batch, where they lie.
+    explicit Round(const SearchBatch& batch);
+    // Those of these numbers, copied.
+    Round(const SearchBatch& batch, std::vector<std::uint32_t> numbers);
+
+    std::size_t size() const { return size_; }
+    // Queries from the i-th on: [size - i][dimensions].
+    const float* query(std::size_t i) const { return queries_.data() + i * dimensions_; }
+    // Of the i-th query in the batch.
+    std::uint32_t number(std::size_t i) const { return all_ ? static_cast<std::uint32_t>(i) : numbers_[i]; }
+
+private:
+    bool all_;
+    std::size_t size_;
+    std::size_t dimensions_;
+    std::vector<std::uint32_t> numbers_;
+    std::vector<float> copies_;
+    std::span<const float> queries_;
+};
+
+// How a chunk is searched; methods add what their launches need.
+struct ChunkPlan {
+    std::uint32_t count = 0;         // queries
+    std::uint32_t k = 0;             // places of a query in the answer
+    std::size_t workspace = 0;       // bytes of device memory
+    bool reads_in_place = false;     // kernels read the queries from page-locked memory
+    bool answers_on_device = false;  // kernels write answers there, and copies bring them; else to page-locked memory
+    bool ordered = true;             // else the host brings a query's rows in order
+    // How long the host looks at `found` before it waits for the stream; 0: not at all. The kernels write found[q] when
+    // the rest of query q's answer is written.
+    std::chrono::microseconds watched{0};
+};
+
+// A chunk on its way.
+struct Chunk {
+    const float* given = nullptr;    // queries [count][dimensions] in memory of the host
+    const float* queries = nullptr;  // the same as kernels read them
+    std::byte* workspace = nullptr;  // plan.workspace bytes, aligned for a Carver
+    Answers answers;                 // where kernels write: [count][k]
+    Answers arrived;                 // the same in page-locked memory
+    cudaStream_t stream = nullptr;
+};
+
+// Numbers of queries that a round leaves to another.
+struct Unfinished {
+    std::vector<std::uint32_t> few;         // fewer than k rows were found
+    std::vector<std::uint32_t> unanswered;  // found[q] is no_answer
+};
+
+// Whether the work beside the search has begun: it is done once, so a search in which it begins cannot be tried again.
+inline bool meanwhile_begun(const SearchBatch& batch)
+{
+    return batch.meanwhile != nullptr && batch.meanwhile->begun();
+}
+
+class DeviceSearcher : public Searcher
+{
+public:
+    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const final;
+    void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
+                      std::vector<RowResult>& results, ThreadPool& pool) const final;
+
+protected:
+    using Results = std::vector<std::vector<RowResult>>;
+
+    // name: of the device memory of searches, a static string.
+    DeviceSearcher(Context& context, std::size_t dimensions, const char* name);
+
+    virtual std::size_t row_count() const = 0;
+    // Bytes of a row that its exact value is computed from, where they are read over the bus; else 0.
+    virtual std::size_t remote_row_bytes() const { return 0; }
+    // What a wait of a search of the batch may take at worst.
+    virtual std::chrono::milliseconds search_patience(const SearchBatch& batch) const = 0;
+    // Makes the form of tombstones whose words are on the device, in the order of `stream`. Waits.
+    virtual void make_form(Tombstones&, const Context::Lease&) const {}
+    // The batch is not empty, nor are index and k; `results` has an empty vector for each query. dead: null where no
+    // row is dead.
+    virtual void search_queries(const SearchBatch& batch, const Tombstones* dead, Results& results,
+                                ThreadPool& pool) const = 0;
+    // The first `wanted` rows of one query strictly after `after` in order of (value, row), by the best vectors that
+    // the index keeps. The plan says how much workspace that takes and whether the rows come in order; the answer is on
+    // the device.
+    virtual ChunkPlan plan_continuation(std::uint32_t wanted) const = 0;
+    virtual void enqueue_continuation(const ChunkPlan& plan, const Chunk& chunk, const RowResult& after,
+                                      const Tombstones* dead) const = 0;
+
+    // Searches a round chunk by chunk. plan_of(count, room) plans the first of so many queries, with so many bytes of
+    // device memory to be had: a ChunkPlan or what derives of it. enqueue(plan, chunk) enqueues its launches. Where
+    // memory is short, idle memory is freed and a chunk of half as many queries tried.
+    template <class PlanOf, class Enqueue>
+    Unfinished search_round(const SearchBatch& batch, const Round& round, const PlanOf& plan_of, const Enqueue& enqueue,
+                            Results& results, ThreadPool& pool) const;
+    // Each query of the round by search_exact(), from the front.
+    void search_all_rows(const SearchBatch& batch, const Round& round, Results& results, ThreadPool& pool) const;
+
+    Context& context() const { return context_; }
+    std::size_t dimensions() const { return dimensions_; }
+    // Lent to loads too.
+    Workspaces& workspaces() const { return workspaces_; }
+
+private:
+    // Frees what idle searches keep, and tombstones of versions before the batch's.
+    void drop_unused(const SearchBatch& batch) const;
+    // Null where no row is dead.
+    OfBitmap<Tombstones>::Use dead_rows(const SearchBatch& batch) const;
+    template <class Search>
+    void search_or_give_back(const SearchBatch& batch, const Search& search) const;
+    // The queries are on their way when it returns.
+    Chunk begin_chunk(const ChunkPlan& plan, const float* queries, Workspace& workspace, ThreadPool& pool) const;
+    void finish_chunk(const ChunkPlan& plan, const Chunk& chunk, const SearchBatch& batch, const Round& round,
+                      std::size_t first, Workspace& workspace, Results& results, ThreadPool& pool) const;
+    void note_unfinished(const ChunkPlan& plan, const Chunk& chunk, const SearchBatch& batch, const Round& round,
+                         std::size_t first, Unfinished& unfinished) const;
+
+    Context& context_;
+    std::size_t dimensions_;
+    Context::Lease dead_stream_;  // tombstones are made and freed in its order
+    mutable OfBitmap<Tombstones> dead_;
+    mutable Workspaces workspaces_;
+};
+
+template <class PlanOf, class Enqueue>
+Unfinished DeviceSearcher::search_round(const SearchBatch& batch, const Round& round, const PlanOf& plan_of,
+                                        const Enqueue& enqueue, Results& results, ThreadPool& pool) const
+{
+    Unfinished unfinished;
+    std::size_t most = round.size();
+    for (std::size_t first = 0; first < round.size();) {
+        if (batch.cancel != nullptr) batch.cancel->check();
+        const bool had_begun = meanwhile_begun(batch);
+        std::size_t width = std::min(most, round.size() - first);
+        try {
+            const Workspaces::Lease workspace(workspaces_);
+            const auto plan = plan_of(width, context_.pool().unspent() + workspace->device_bytes());
+            width = plan.count;
+            const Chunk chunk = begin_chunk(plan, round.query(first), *workspace, pool);
+            enqueue(plan, chunk);
+            finish_chunk(plan, chunk, batch, round, first, *workspace, results, pool);
+            note_unfinished(plan, chunk, batch, round, first, unfinished);
+        } catch (const std::bad_alloc&) {
+            if (width <= 1 || meanwhile_begun(batch) != had_begun) throw;
+            drop_unused(batch);
+            most = width / 2;
+            continue;
+        }
+        first += width;
+    }
+    return unfinished;
+}
+
+}  // namespace pgwarp::cuda

@@ -1,0 +1,56 @@
+// Candidates of a search in shared memory: sorted by their values and written as answers. Called by whole blocks.
+#pragma once
+
+#include <cstdint>
+
+#include "device/answers.h"
+#include "rows/order_key.cuh"
+#include "rows/view.h"
+
+namespace pgwarp::cuda::rows
+{
+
+// Sorts by (value key, row); overwrites up to the next power of two.
+template <int Threads>
+__device__ void sort_candidates(int kept, std::uint64_t* values, std::uint32_t* rows)
+{
+    int size = 2;
+    while (size < kept) size *= 2;
+    for (int i = kept + threadIdx.x; i < size; i += Threads) {
+        values[i] = ~std::uint64_t{0};
+        rows[i] = no_row;
+    }
+    __syncthreads();
+    for (int span = 2; span <= size; span *= 2) {
+        for (int step = span / 2; step > 0; step /= 2) {
+            for (int i = threadIdx.x; i < size / 2; i += Threads) {
+                const int low = 2 * step * (i / step) + i % step;
+                const int high = low + step;
+                const std::uint64_t a = values[low];
+                const std::uint64_t b = values[high];
+                const std::uint32_t row_a = rows[low];
+                const std::uint32_t row_b = rows[high];
+                const bool after = a != b ? a > b : row_a > row_b;
+                if (after == ((low & span) == 0)) {
+                    values[low] = b;
+                    values[high] = a;
+                    rows[low] = row_b;
+                    rows[high] = row_a;
+                }
+            }
+            __syncthreads();
+        }
+    }
+}
+
+template <int Threads>
+__device__ void emit_candidates(int kept, const std::uint64_t* values, const std::uint32_t* rows, std::uint32_t query,
+                                std::uint32_t k, const Answers& out)
+{
+    for (int i = threadIdx.x; i < min(kept, static_cast<int>(k)); i += Threads) {
+        out.values[static_cast<std::size_t>(query) * k + i] = value_of_key(values[i]);
+        out.rows[static_cast<std::size_t>(query) * k + i] = rows[i];
+    }
+}
+
+}  // namespace pgwarp::cuda::rows

@@ -1,0 +1,219 @@
+#include "rows/forms.h"
+
+#include <algorithm>
+#include <cfloat>
+
+#include "device/error.h"
+
+namespace pgwarp::cuda::rows
+{
+
+namespace
+{
+
+constexpr int threads = 256;
+
+std::uint32_t blocks_for(std::size_t work, std::size_t each = threads)
+{
+    return static_cast<std::uint32_t>((work + each - 1) / each);
+}
+
+// Byte by byte: pieces may begin and end within an element.
+__global__ void scatter_halves_kernel(const std::byte* piece, std::uint64_t offset, std::size_t bytes,
+                                      std::uint32_t dimensions, const std::uint32_t* position_of, std::byte* out)
+{
+    const std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x;
+    if (i >= bytes) return;
+    const std::uint64_t at = offset + i;
+    const std::size_t row_bytes = std::size_t{2} * dimensions;
+    const std::size_t to = static_cast<std::size_t>(position_of[at / row_bytes]) * half_stride(dimensions) * 2;
+    out[to + at % row_bytes] = piece[i];
+}
+
+__global__ void scatter_whole_halves_kernel(const std::uint16_t* piece, std::uint64_t first, std::size_t count,
+                                            std::uint32_t dimensions, const std::uint32_t* position_of,
+                                            std::uint16_t* out)
+{
+    const std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x;
+    if (i >= count) return;
+    const std::uint64_t at = first + i;
+    out[static_cast<std::size_t>(position_of[at / dimensions]) * half_stride(dimensions) + at % dimensions] = piece[i];
+}
+
+__global__ void scatter_codes_kernel(const std::uint8_t* piece, std::uint64_t offset, std::size_t bytes,
+                                     std::uint32_t subquantizers, const std::uint32_t* position_of, std::uint8_t* out)
+{
+    const std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x;
+    if (i >= bytes) return;
+    const std::uint64_t at = offset + i;
+    const std::uint32_t code_groups = (subquantizers + group_codes - 1) / group_codes;
+    out[code_offset(position_of[at / subquantizers], static_cast<std::uint32_t>(at % subquantizers), code_groups)] =
+        piece[i];
+}
+
+__global__ void largest_deviation_kernel(const float* vectors, const float* mean, std::size_t count,
+                                         std::uint32_t dimensions, std::size_t row_stride, float* largest)
+{
+    float own = 0;
+    const std::size_t step = static_cast<std::size_t>(gridDim.x) * threads;
+    for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x; i < count; i += step) {
+        const std::size_t d = i % dimensions;
+        const float deviation = fabsf(vectors[i / dimensions * row_stride + d] - mean[d]);
+        if (deviation <= FLT_MAX) own = fmaxf(own, deviation);
+    }
+    for (int lane = 16; lane > 0; lane /= 2) own = fmaxf(own, __shfl_xor_sync(0xffffffffU, own, lane));
+    // Bits of floats that are not negative are in their order.
+    if (threadIdx.x % 32 == 0) atomicMax(reinterpret_cast<int*>(largest), __float_as_int(own));
+}
+
+__global__ void encode_halves_kernel(const float* vectors, const std::uint32_t* rows, std::size_t count,
+                                     const float* mean, float scale, std::uint32_t dimensions, std::size_t row_stride,
+                                     __half* out)
+{
+    const std::uint32_t stride = half_stride(dimensions);
+    const std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x;
+    if (i >= count * stride) return;
+    const std::size_t at = i / stride;
+    const std::uint32_t d = static_cast<std::uint32_t>(i % stride);
+    const std::size_t row = rows != nullptr ? rows[at] : at;
+    float value = 0;
+    if (d < dimensions && row != no_row) {
+        value = (vectors[row * row_stride + d] - mean[d]) * scale;
+        value = fminf(fmaxf(value, -65504.0F), 65504.0F);
+    }
+    out[i] = __float2half_rn(value);
+}
+
+// One warp a row.
+__global__ void half_terms_kernel(const __half* halves, const std::uint32_t* row_at, std::size_t rows,
+                                  std::size_t count, std::uint32_t stride, bool squared, float* terms)
+{
+    const std::size_t row = (static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x) / 32;
+    if (row >= count) return;
+    const std::uint32_t lane = threadIdx.x % 32;
+    double sum = 0;
+    for (std::uint32_t d = lane; d < stride && squared && row < rows; d += 32) {
+        const double value = __half2float(halves[row * stride + d]);
+        sum += value * value;
+    }
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, step);
+    const bool there = row_at != nullptr ? row_at[row] != no_row : row < rows;
+    if (lane == 0) terms[row] = there ? static_cast<float>(sum) : INFINITY;
+}
+
+// One warp a row.
+__global__ void encode_byte_rows_kernel(const float* rows, std::size_t count, std::uint32_t dimensions,
+                                        const std::uint32_t* centre_of, const float* centres, std::uint8_t* codes,
+                                        float* scales)
+{
+    const std::size_t row = (static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x) / 32;
+    if (row >= count) return;
+    const std::uint32_t lane = threadIdx.x % 32;
+    const float* vector = rows + row * dimensions;
+    const float* centre = centres + (centre_of != nullptr ? static_cast<std::size_t>(centre_of[row]) * dimensions : 0);
+    float largest = 0;
+    for (std::uint32_t d = lane; d < dimensions; d += 32) {
+        largest = fmaxf(largest, fabsf(__fsub_rn(vector[d], centre[d])));
+    }
+    for (int step = 16; step > 0; step /= 2) largest = fmaxf(largest, __shfl_xor_sync(0xffffffffU, largest, step));
+    const float scale = fminf(__fdiv_rn(fmaxf(largest, 1e-30F), 127), FLT_MAX / 128);
+    const float inverse = __fdiv_rn(1, scale);
+    for (std::uint32_t d = lane; d < dimensions; d += 32) {
+        const int rounded = __float2int_rn(__fmul_rn(__fsub_rn(vector[d], centre[d]), inverse));
+        codes[row * dimensions + d] = static_cast<std::uint8_t>(min(max(rounded, -128), 127) + 128);
+    }
+    if (lane == 0) scales[row] = scale;
+}
+
+__global__ void scatter_bytes_kernel(const std::uint8_t* piece, std::uint64_t offset, std::size_t bytes,
+                                     std::uint32_t dimensions, const std::uint32_t* position_of, std::uint8_t* out)
+{
+    const std::size_t i = static_cast<std::size_t>(blockIdx.x) * threads + threadIdx.x;
+    if (i >= bytes) return;
+    const std::uint64_t at = offset + i;
+    const std::size_t row = static_cast<std::size_t>(position_of[at / dimensions]) * byte_stride(dimensions);
+    out[row + byte_place(static_cast<std::uint32_t>(at % dimensions))] = piece[i];
+}
+
+}  // namespace
+
+void scatter_halves(const std::byte* piece, std::uint64_t offset, std::size_t bytes, std::uint32_t dimensions,
+                    const std::uint32_t* position_of, __half* out, cudaStream_t stream)
+{
+    if (offset % 2 == 0 && bytes % 2 == 0) {
+        scatter_whole_halves_kernel<<<blocks_for(bytes / 2), threads, 0, stream>>>(
+            reinterpret_cast<const std::uint16_t*>(piece), offset / 2, bytes / 2, dimensions, position_of,
+            reinterpret_cast<std::uint16_t*>(out));
+    } else {
+        scatter_halves_kernel<<<blocks_for(bytes), threads, 0, stream>>>(piece, offset, bytes, dimensions, position_of,
+                                                                         reinterpret_cast<std::byte*>(out));
+    }
+    check_launch("placing half vectors");
+}
+
+void scatter_codes(const std::byte* piece, std::uint64_t offset, std::size_t bytes, std::uint32_t subquantizers,
+                   const std::uint32_t* position_of, std::uint8_t* out, cudaStream_t stream)
+{
+    scatter_codes_kernel<<<blocks_for(bytes), threads, 0, stream>>>(reinterpret_cast<const std::uint8_t*>(piece),
+                                                                    offset, bytes, subquantizers, position_of, out);
+    check_launch("placing codes");
+}
+
+void largest_deviation(const float* vectors, const float* mean, std::size_t rows, std::uint32_t dimensions,
+                       std::size_t row_stride, float* largest, cudaStream_t stream)
+{
+    if (rows == 0) return;
+    largest_deviation_kernel<<<1024, threads, 0, stream>>>(vectors, mean, rows * dimensions, dimensions, row_stride,
+                                                           largest);
+    check_launch("measuring vectors");
+}
+
+void encode_halves(const float* vectors, const std::uint32_t* rows, std::size_t count, const float* mean, float scale,
+                   std::uint32_t dimensions, std::size_t row_stride, __half* out, cudaStream_t stream)
+{
+    if (count == 0) return;
+    encode_halves_kernel<<<blocks_for(count * half_stride(dimensions)), threads, 0, stream>>>(
+        vectors, rows, count, mean, scale, dimensions, row_stride, out);
+    check_launch("encoding half vectors");
+}
+
+void half_terms(const __half* halves, const std::uint32_t* row_at, std::size_t rows, std::size_t count,
+                std::uint32_t dimensions, bool squared, float* terms, cudaStream_t stream)
+{
+    const std::uint32_t stride = half_stride(dimensions);
+    // About 0.15 ms a launch, by memory traffic or by warps.
+    const std::size_t step = std::clamp<std::size_t>((std::size_t{1} << 27) / stride, 1, std::size_t{1} << 20);
+    for (std::size_t first = 0; first < count; first += step) {
+        const std::size_t here = std::min(step, count - first);
+        half_terms_kernel<<<blocks_for(here, threads / 32), threads, 0, stream>>>(
+            halves + first * stride, row_at != nullptr ? row_at + first : nullptr, rows - std::min(rows, first), here,
+            stride, squared, terms + first);
+        check_launch("norms of half vectors");
+    }
+}
+
+void encode_byte_rows(const float* rows, std::size_t count, std::uint32_t dimensions, const std::uint32_t* centre_of,
+                      const float* centres, std::uint8_t* codes, float* scales, cudaStream_t stream)
+{
+    if (count == 0) return;
+    // 0.1 to 0.2 ms a launch, by memory traffic or by warps.
+    const std::size_t step = std::clamp<std::size_t>((std::size_t{1} << 26) / dimensions, 1, std::size_t{1} << 20);
+    for (std::size_t first = 0; first < count; first += step) {
+        const std::size_t here = std::min(step, count - first);
+        encode_byte_rows_kernel<<<blocks_for(here * 32), threads, 0, stream>>>(
+            rows + first * dimensions, here, dimensions, centre_of != nullptr ? centre_of + first : nullptr, centres,
+            codes + first * dimensions, scales + first);
+        check_launch("encoding rows in bytes");
+    }
+}
+
+void scatter_bytes(const std::byte* piece, std::uint64_t offset, std::size_t bytes, std::uint32_t dimensions,
+                   const std::uint32_t* position_of, std::uint8_t* out, cudaStream_t stream)
+{
+    if (bytes == 0) return;
+    scatter_bytes_kernel<<<blocks_for(bytes), threads, 0, stream>>>(reinterpret_cast<const std::uint8_t*>(piece),
+                                                                    offset, bytes, dimensions, position_of, out);
+    check_launch("placing bytes");
+}
+
+}  // namespace pgwarp::cuda::rows

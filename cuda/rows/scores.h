@@ -1,0 +1,30 @@
+// Where scans put their scores: all of them, or those within a limit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pgwarp::cuda::rows
+{
+
+inline constexpr std::uint32_t scan_queries = 64;  // of a tile
+
+// Writes scores[query * stride + slot]; infinite for padding and dead rows. A slot is the place of a position among
+// those that the query is compared with.
+struct DenseScores {
+    float* scores = nullptr;
+    std::size_t stride = 0;  // even; a multiple of 32 where there are minima
+    // Keys (order_key.cuh) of the least score of every 32 slots: minima[query * stride / 32 + slot / 32]. Or none.
+    std::uint32_t* minima = nullptr;
+};
+
+// Appends each score that is at most the query's limit: candidates[query * capacity + counts[query]++]. Counts may go
+// past the capacity; the candidates beyond are lost, and the scan looks for no more of such a query.
+struct LimitedScores {
+    const float* limits = nullptr;        // [queries]
+    std::uint64_t* candidates = nullptr;  // order_key(score) << 32 | position
+    std::uint32_t* counts = nullptr;      // [queries]
+    std::uint32_t capacity = 0;
+};
+
+}  // namespace pgwarp::cuda::rows

@@ -1,0 +1,126 @@
+#include "methods/description.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace pgwarp
+{
+
+namespace
+{
+
+#define PGWARP_DESCRIPTION_ENTRY(name, number, on_device) &name##_description,
+const MethodDescription* const descriptions[] = {PGWARP_METHODS(PGWARP_DESCRIPTION_ENTRY)};
+#undef PGWARP_DESCRIPTION_ENTRY
+
+constexpr ElementNames elements[] = {
+    {ElementType::float32, "vector", "float32"},
+    {ElementType::float16, "halfvec", "float16"},
+    {ElementType::bit, "bit", "bit"},
+};
+
+constexpr MetricNames metrics[] = {
+    {Metric::l2, "l2", "l2", "<->", true},
+    {Metric::inner_product, "ip", "inner_product", "<#>", false},
+    {Metric::cosine, "cosine", "cosine", "<=>", false},
+    {Metric::l1, "l1", "l1", "<+>", false},
+    {Metric::hamming, "hamming", "hamming", "<~>", false},
+    {Metric::jaccard, "jaccard", "jaccard", "<%>", false},
+};
+
+}  // namespace
+
+std::span<const MethodDescription* const> method_descriptions()
+{
+    return descriptions;
+}
+
+const MethodDescription* find_description(Method method)
+{
+    for (const MethodDescription* description : descriptions) {
+        if (description->method == method) return description;
+    }
+    return nullptr;
+}
+
+const MethodDescription* find_description(const char* name)
+{
+    for (const MethodDescription* description : descriptions) {
+        if (std::strcmp(description->name, name) == 0) return description;
+    }
+    return nullptr;
+}
+
+const MethodDescription& complete_description(ElementType element)
+{
+    const auto* found =
+        std::find_if(std::begin(descriptions), std::end(descriptions), [element](const MethodDescription* description) {
+            return description->complete && takes_elements(*description, element);
+        });
+    return **found;
+}
+
+bool takes_elements(const MethodDescription& method, ElementType element)
+{
+    return std::any_of(method.comparisons.begin(), method.comparisons.end(),
+                       [element](const Comparison& comparison) { return comparison.element == element; });
+}
+
+const char* array_name(const MethodDescription& method, ArrayRole role)
+{
+    for (const ArrayDescription& array : method.arrays) {
+        if (array.role == role) return array.name;
+    }
+    return nullptr;
+}
+
+bool is_row_array(const MethodDescription& method, const char* name)
+{
+    if (std::strcmp(name, array_tid_block) == 0 || std::strcmp(name, array_tid_offset) == 0) return true;
+    return std::any_of(method.arrays.begin(), method.arrays.end(), [name](const ArrayDescription& array) {
+        return array.of_rows && std::strcmp(array.name, name) == 0;
+    });
+}
+
+const char* effort_parameter(const MethodDescription& method)
+{
+    for (const SettingDescription& setting : method.settings) {
+        if (setting.is_effort) return setting.parameter;
+    }
+    return nullptr;
+}
+
+bool keeps_halves(const IndexShape& shape)
+{
+    if (shape.element != ElementType::float16) return false;
+    const MethodDescription* description = find_description(shape.method);
+    return description != nullptr && description->stores_halves;
+}
+
+ArrayType vector_array_type(const IndexShape& shape)
+{
+    if (shape.element == ElementType::bit) return ArrayType::u32;
+    return keeps_halves(shape) ? ArrayType::f16 : ArrayType::f32;
+}
+
+OptionFault check_form_of_bits(const ParameterList& options, const IndexShape& column)
+{
+    OptionFault fault;
+    if (column.dimensions == 0 || column.element != ElementType::bit || options.get("vectors", 0) == 0) return fault;
+    std::snprintf(fault.message, sizeof(fault.message), "vectors = full is the only choice for bits");
+    fault.hint = "They are kept as they are, a bit a dimension.";
+    return fault;
+}
+
+std::span<const ElementNames> element_names()
+{
+    return elements;
+}
+
+std::span<const MetricNames> metric_names()
+{
+    return metrics;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,165 @@
+// The description of an index access method, as plain data: what backends, the engine, devices, benchmarks and the SQL
+// script know of it. Each method defines its own in methods/METHOD/description.cpp; the registry is protocol/methods.h.
+//
+// These files are compiled into all binaries, without exceptions and without headers of PostgreSQL.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "numeric/metric.h"
+#include "protocol/format.h"
+#include "protocol/parameters.h"
+
+namespace pgwarp
+{
+
+enum class ValueKind { integer, boolean, choice };
+
+// A named value that users set: an option of CREATE INDEX ... WITH (...), or a setting of a session.
+struct ValueDescription {
+    const char* name;
+    const char* help;
+    ValueKind kind = ValueKind::integer;
+    int default_value = 0;
+    int minimum = 0;  // integers
+    int maximum = 0;
+    const char* const* choices = nullptr;  // ends with nullptr; choice i stands for the value first_choice + i
+    int first_choice = 0;
+};
+
+// A setting of a session, pgwarp.NAME. Its value goes to the searcher unless it is the default; of a boolean that is 1.
+struct SettingDescription {
+    ValueDescription value;
+    const char* parameter;         // its name in the settings of a search
+    const char* detail = nullptr;  // of the help
+    // Of integers: which values within the range make sense, and the detail of the error for others. Null: all.
+    bool (*accepts)(int value) = nullptr;
+    const char* refusal = nullptr;
+    bool overrides_calibration = false;  // a search with it does not promise the recall asked for
+    bool is_effort = false;              // its value is an effort of the calibration
+};
+
+// A kind of rows and a metric that the method searches them by. There is an operator class for each.
+struct Comparison {
+    ElementType element;
+    Metric metric;
+};
+
+// What a stored array is for. A method has at most one array of each role but `code` and `quantizer`.
+enum class ArrayRole {
+    vectors,       // rows as they came (vector_array_type())
+    half_vectors,  // f16 [rows][dimensions]: (row - half_mean) * half_scale[0]
+    half_mean,     // f32 [1][dimensions]
+    half_scale,    // f32 [1][2]: the scale, and the largest error of a row (L2)
+    code,          // a row in another form
+    quantizer,     // what codes are made and read with
+    list_of_row,   // u32 [rows][1]: the list that a row lies in; no_list where a build is to choose it
+    centroids,     // f32 [lists][dimensions]
+    links,         // u32 [rows][degree]: numbers of linked rows, then no_link
+    link_changes,  // u32 [changes][3]: {row, place, link}, what became of links since those were written
+    link_seeds,    // u32 [seeds][1]: rows from which all others are reached
+};
+inline constexpr std::uint32_t no_list = 0xffffffff;
+inline constexpr std::uint32_t no_link = 0xffffffff;
+
+struct ArrayDescription {
+    const char* name;
+    ArrayRole role;
+    bool of_rows = false;  // it has a row for each row of the index
+};
+
+// What a cost function may look at: no page of the index.
+struct SearchCostInput {
+    double rows;
+    ParameterList options;
+    ParameterList settings;  // of the session; empty for any session
+};
+
+// Why options are refused. An empty message: they are not.
+struct OptionFault {
+    char message[128] = "";
+    const char* hint = nullptr;
+    explicit operator bool() const { return message[0] != '\0'; }
+};
+
+// A form of the method that benchmarks measure beside the usual one.
+struct MethodForm {
+    const char* suffix;   // of the method's name
+    const char* options;  // of CREATE INDEX
+};
+
+struct MethodDescription {
+    Method method;
+    const char* name;
+    const char* comment;  // of the access method
+    std::span<const ValueDescription> options;
+    std::span<const SettingDescription> settings;
+    std::span<const Comparison> comparisons;
+    std::span<const ArrayDescription> arrays;
+    std::span<const MethodForm> forms;
+
+    // Faults of options that are each in range. The column's element and dimensions are known unless dimensions are 0.
+    OptionFault (*check_options)(const ParameterList& options, const IndexShape& column);
+    ResultPromise (*result_promise)(const ParameterList& options, Metric metric);
+    // Rows' worth of distance computations that a search for the usual number of rows takes.
+    double (*compared_rows)(const SearchCostInput& input);
+
+    // Normal searches miss no row and come in the order of continuations.
+    bool complete = false;
+    // The array of the role `vectors` holds all that the index keeps: a merge needs no engine.
+    bool stores_vectors = false;
+    // Rows of halves are stored, and given to builds, as they came whatever the metric.
+    bool stores_halves = false;
+    // Rows name each other by their numbers: a build that adds some, or takes some out, needs all arrays, and makes
+    // recall anew.
+    bool links_rows = false;
+    // The option that says into how many parts rows are spread. A build of fewer rows says so.
+    const char* spread_option = nullptr;
+};
+
+std::span<const MethodDescription* const> method_descriptions();
+// Null for a number or a name that is no method's.
+const MethodDescription* find_description(Method method);
+const MethodDescription* find_description(const char* name);
+// The method that misses no row and takes such rows.
+const MethodDescription& complete_description(ElementType element);
+
+bool takes_elements(const MethodDescription& method, ElementType element);
+// Null where the method has no array of the role.
+const char* array_name(const MethodDescription& method, ArrayRole role);
+// Whether an array has a row for each row of the index: the rows' addresses, or one of the method's.
+bool is_row_array(const MethodDescription& method, const char* name);
+// The parameter of a search that is the effort itself; null where the method has none.
+const char* effort_parameter(const MethodDescription& method);
+
+// Whether the array "vectors" holds rows of halves as they came, whatever the metric. A build gets them so, and a
+// searcher makes unit vectors of them where it needs those.
+bool keeps_halves(const IndexShape& shape);
+// Of the array "vectors" where it holds rows as they came.
+ArrayType vector_array_type(const IndexShape& shape);
+
+// For check_options of methods whose option `vectors` is a choice with full vectors first: bits have no other form.
+OptionFault check_form_of_bits(const ParameterList& options, const IndexShape& column);
+
+// Names of a kind of rows and of a metric in SQL.
+struct ElementNames {
+    ElementType element;
+    const char* type;      // vector; operator classes are TYPE_METRIC_ops
+    const char* function;  // of the support function pgwarp_element_NAME
+};
+struct MetricNames {
+    Metric metric;
+    const char* operator_class;  // l2; of TYPE_NAME_ops
+    const char* function;        // of the support function pgwarp_metric_NAME
+    const char* operator_name;
+    bool is_default;  // its operator classes are the defaults of their types
+};
+std::span<const ElementNames> element_names();
+std::span<const MetricNames> metric_names();
+
+#define PGWARP_DECLARE_DESCRIPTION(name, number, on_device) extern const MethodDescription name##_description;
+PGWARP_METHODS(PGWARP_DECLARE_DESCRIPTION)
+#undef PGWARP_DECLARE_DESCRIPTION
+
+}  // namespace pgwarp

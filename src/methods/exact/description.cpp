@@ -1,0 +1,59 @@
+// exact: its description.
+#include "methods/description.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr const char* vectors_choices[] = {"full", "half", nullptr};
+constexpr ValueDescription options[] = {
+    {.name = "vectors",
+     .help = "Precision in which candidates are found",
+     .kind = ValueKind::choice,
+     .choices = vectors_choices},
+};
+
+constexpr Comparison comparisons[] = {
+    {ElementType::float32, Metric::l2},     {ElementType::float32, Metric::inner_product},
+    {ElementType::float32, Metric::cosine}, {ElementType::float32, Metric::l1},
+    {ElementType::float16, Metric::l2},     {ElementType::float16, Metric::inner_product},
+    {ElementType::float16, Metric::cosine}, {ElementType::float16, Metric::l1},
+    {ElementType::bit, Metric::hamming},    {ElementType::bit, Metric::jaccard},
+};
+
+constexpr ArrayDescription arrays[] = {{"vectors", ArrayRole::vectors, true}};
+
+constexpr MethodForm forms[] = {{"half", "vectors = half"}};
+
+ResultPromise promise_results(const ParameterList&, Metric metric)
+{
+    return promise_of_vectors(metric == Metric::cosine);
+}
+
+double compare_all_rows(const SearchCostInput& input)
+{
+    return input.rows;
+}
+
+}  // namespace
+
+constexpr MethodDescription exact_description = {
+    .method = Method::exact,
+    .name = "exact",
+    .comment = "exact nearest neighbours over resident vectors",
+    .options = options,
+    .settings = {},
+    .comparisons = comparisons,
+    .arrays = arrays,
+    .forms = forms,
+    .check_options = check_form_of_bits,
+    .result_promise = promise_results,
+    .compared_rows = compare_all_rows,
+    .complete = true,
+    .stores_vectors = true,
+    .stores_halves = true,
+};
+
+}  // namespace pgwarp

@@ -1,0 +1,28 @@
+// exact on the CPU, as the engine's registry has it.
+#include "methods/exact/exact.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// Delta rows are searched as the others are.
+ParameterList part_options(const IndexShape&, const ParameterList& options, const ArrayShape*)
+{
+    return options;
+}
+
+}  // namespace
+
+const MethodDescriptor& exact_method()
+{
+    static const MethodDescriptor descriptor{.method = Method::exact,
+                                             .make_builder = make_exact_builder,
+                                             .make_searcher = make_exact_searcher,
+                                             .make_merge_builder = make_exact_builder,
+                                             .part_options = part_options};
+    return descriptor;
+}
+
+}  // namespace pgwarp

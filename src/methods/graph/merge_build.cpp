@@ -1,0 +1,365 @@
+#include "methods/graph/merge_build.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <unordered_set>
+
+#include "methods/arrays.h"
+#include "methods/graph/build_loop.h"
+#include "methods/graph/edge_changes.h"
+#include "methods/graph/edges.h"
+#include "methods/graph/graph.h"
+#include "methods/graph/insertion.h"
+#include "methods/graph/remeasure.h"
+#include "methods/graph/repair.h"
+#include "methods/graph/stored_rows.h"
+#include "methods/rows/half_rows.h"
+#include "methods/rows/row_arrays.h"
+#include "protocol/merge_build.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::size_t most_together = 512;  // rows that are searched for before any of them has edges
+constexpr std::size_t piece_rows = 2048;
+constexpr std::size_t search_width = 2;   // rows that a search keeps, times those that edges are chosen from
+constexpr std::size_t many_rows = 10000;  // from there on room for new ones is made at once
+constexpr std::size_t usual_growth = 16;  // of the rows there are, one of so many
+constexpr std::size_t changes_share = 2;  // of the neighbours' bytes, one of so many, that changes may take
+
+struct Given {
+    ArrayShape shape;
+    std::uint64_t bytes;  // that came
+};
+
+class GraphMergeBuilder : public Builder
+{
+public:
+    GraphMergeBuilder(const IndexShape& shape, const ParameterList& options)
+        : shape_(shape),
+          metric_(static_cast<Metric>(shape.metric)),
+          dimensions_(shape.dimensions),
+          type_(vector_array_type(shape)),
+          options_(GraphOptions::resolve(options, std::numeric_limits<std::uint32_t>::max(), dimensions_)),
+          leaves_out_(options.get(option_leave_out, 0) != 0),
+          measures_(options.get(option_measure, 0) != 0)
+    {
+        edges_.degree = options_.degree;
+        half_.codec.mean.resize(dimensions_);
+    }
+
+    void give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes) override;
+    void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) override;
+    std::vector<ArrayShape> arrays() const override;
+    void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const override;
+    Calibration calibration() const override { return calibration_; }
+    ParameterList effective_options() const override { return options_.as_parameters(); }
+
+private:
+    std::size_t words() const { return options_.bits / 32; }
+    std::size_t all() const { return old_ + new_; }
+    std::span<std::byte> place_of(const ArrayShape& shape);
+    void check_given();
+    void count_dead();
+    void take_rows(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool);
+    void encode_halves(std::span<const float> rows, ThreadPool& pool);
+    void change_graph(const RowScores& scores, const BuildProgress& progress, ThreadPool& pool);
+    void insert_rows(const RowScores& scores, const BuildProgress& progress, ThreadPool& pool);
+    void add_seeds();
+    void leave_out_dead();
+    bool rewrites() const;
+
+    IndexShape shape_;
+    Metric metric_;
+    std::size_t dimensions_;
+    ArrayType type_;  // of the vectors
+    GraphOptions options_;
+    bool leaves_out_;
+    bool measures_;
+    Calibration calibration_;
+    std::vector<Given> given_;
+    std::size_t old_ = 0;
+    std::size_t new_ = 0;
+    std::size_t dead_count_ = 0;
+    std::vector<std::uint64_t> dead_;  // bitmap of all rows; empty: none is
+    std::vector<std::uint32_t> seeds_;
+    GraphEdges edges_;  // of all rows
+    std::vector<EdgeChange> changes_;
+    std::size_t old_changes_ = 0;  // of these
+    HalfRows half_;
+    BulkVector<std::uint16_t> halves_;
+    std::vector<float> projection_;
+    BulkVector<std::uint32_t> bits_;
+    BulkVector<float> vectors_;  // of all rows
+};
+
+// Where the bytes of an array go; makes room for it.
+std::span<std::byte> GraphMergeBuilder::place_of(const ArrayShape& shape)
+{
+    const std::string name = shape.name;
+    const auto room = [&](auto& values, ArrayType type, std::uint64_t rows, std::uint64_t width) {
+        require_array(std::span(&shape, 1), shape.name, type, rows, width);
+        if (values.size() == rows * width) return std::as_writable_bytes(std::span(values));
+        if (rows >= many_rows) values.reserve((rows + rows / usual_growth) * width);
+        values.resize(rows * width);
+        return std::as_writable_bytes(std::span(values));
+    };
+    if (name == array_seeds) return room(seeds_, ArrayType::u32, shape.rows, 1);
+    if (name == array_neighbours) return room(edges_.neighbours, ArrayType::u32, shape.rows, options_.degree);
+    if (name == array_edge_changes) {
+        require_array(std::span(&shape, 1), shape.name, ArrayType::u32, shape.rows, 3);
+        changes_.resize(shape.rows);
+        return std::as_writable_bytes(std::span(changes_));
+    }
+    if (name == array_dead_rows) return room(dead_, ArrayType::u64, shape.rows, 1);
+    switch (options_.vectors) {
+        case GraphVectors::full:
+            if (name == array_vectors) return room(vectors_, type_, shape.rows, dimensions_);
+            break;
+        case GraphVectors::half:
+            if (name == array_half) return room(halves_, ArrayType::f16, shape.rows, dimensions_);
+            if (name == array_half_mean) return room(half_.codec.mean, ArrayType::f32, 1, dimensions_);
+            if (name == array_half_scale) {
+                require_array(std::span(&shape, 1), shape.name, ArrayType::f32, 1, 2);
+                return std::as_writable_bytes(std::span(half_.scale));
+            }
+            break;
+        case GraphVectors::bits:
+            if (name == array_bits) return room(bits_, ArrayType::u32, shape.rows, words());
+            if (name == array_projection) return room(projection_, ArrayType::f32, options_.bits, dimensions_ + 1);
+            break;
+    }
+    throw BadRequest("an array that the index has no use for");
+}
+
+void GraphMergeBuilder::give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
+{
+    if (shape.rows > std::numeric_limits<std::uint32_t>::max()) throw BadRequest("too many rows for one segment");
+    const auto same = [&](const Given& given) { return std::strcmp(given.shape.name, shape.name) == 0; };
+    auto found = std::find_if(given_.begin(), given_.end(), same);
+    if (found == given_.end()) found = given_.insert(given_.end(), {shape, 0});
+    if (found->shape.rows != shape.rows) throw BadRequest("pieces of arrays of different lengths");
+    write_piece(place_of(shape), offset, bytes);
+    found->bytes += bytes.size();
+}
+
+// Every array came whole, and its numbers are those of rows.
+void GraphMergeBuilder::check_given()
+{
+    for (const Given& given : given_) {
+        if (given.bytes != given.shape.bytes())
+            throw BadRequest("array \"" + std::string(given.shape.name) + "\" was not given whole");
+    }
+    const bool bits = options_.vectors == GraphVectors::bits;
+    const std::size_t rows = options_.vectors == GraphVectors::full ? vectors_.size() / dimensions_
+                             : bits                                 ? bits_.size() / words()
+                                                                    : halves_.size() / dimensions_;
+    if (rows == 0 || rows != edges_.count() || seeds_.empty()) throw BadRequest("an index without rows is to grow");
+    if (!dead_.empty() && dead_.size() != (rows + 63) / 64)
+        throw BadRequest("the dead rows are those of another index");
+    if (bits && projection_.empty()) throw BadRequest("array \"projection\" is missing");
+    if (options_.vectors == GraphVectors::half) half_.take_scale();
+    const auto exists = [&](std::uint32_t row) { return row < rows; };
+    if (!std::all_of(seeds_.begin(), seeds_.end(), exists)) throw BadRequest("a seed is no row of its index");
+    const auto known = [&](std::uint32_t row) { return row == no_neighbour || exists(row); };
+    if (!std::all_of(edges_.neighbours.begin(), edges_.neighbours.end(), known))
+        throw BadRequest("a neighbour is no row of its index");
+}
+
+void GraphMergeBuilder::encode_halves(std::span<const float> rows, ThreadPool& pool)
+{
+    halves_.resize(all() * dimensions_);
+    pool.parallel_for(new_, piece_rows, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i)
+            half_.codec.encode(rows.data() + i * dimensions_, halves_.data() + (old_ + i) * dimensions_);
+    });
+    half_.measure(rows, pool, nullptr);
+}
+
+// Puts the new rows behind the old ones, in the form in which the index keeps them, and as floats where it keeps any.
+void GraphMergeBuilder::take_rows(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
+{
+    progress.report("encoding rows", 0, new_);
+    const std::span<const float> vectors = rows.vectors();
+    if (options_.vectors == GraphVectors::bits) {
+        bits_.resize(all() * words());
+        pool.parallel_for(new_, piece_rows, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i) {
+                project_row(projection_, vectors.data() + i * dimensions_, dimensions_,
+                            bits_.data() + (old_ + i) * words());
+            }
+        });
+        return;
+    }
+    vectors_.resize(all() * dimensions_);
+    std::copy(vectors.begin(), vectors.end(), vectors_.begin() + static_cast<std::ptrdiff_t>(old_ * dimensions_));
+    if (options_.vectors != GraphVectors::half) return;
+    encode_halves(vectors, pool);
+    pool.parallel_for(old_, piece_rows, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i)
+            half_.codec.decode(halves_.data() + i * dimensions_, vectors_.data() + i * dimensions_);
+    });
+}
+
+// Some rows at a time are searched for in the graph without them, and compared with those before them; then they get
+// their edges, one after the other: the graph is the same however many threads search.
+void GraphMergeBuilder::insert_rows(const RowScores& scores, const BuildProgress& progress, ThreadPool& pool)
+{
+    std::vector<std::vector<std::uint32_t>> near(std::min(most_together, new_));
+    for (std::size_t first = old_; first < all();) {
+        if (progress.cancel != nullptr) progress.cancel->check();
+        progress.report("inserting rows", first - old_, new_);
+        const std::size_t count = std::min({most_together, all() - first, std::max<std::size_t>(first / 8, 1)});
+        pool.parallel_for(count, 4, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i) {
+                near[i] = find_near(scores, edges_, seeds_, static_cast<std::uint32_t>(first), first + i,
+                                    options_.build_degree, search_width * options_.build_degree, progress.cancel);
+            }
+        });
+        for (std::size_t i = 0; i < count; ++i)
+            link_row(edges_, scores, static_cast<std::uint32_t>(first + i), near[i]);
+        first += count;
+    }
+}
+
+// The graph of the live rows, old and new.
+void GraphMergeBuilder::change_graph(const RowScores& scores, const BuildProgress& progress, ThreadPool& pool)
+{
+    if (dead_count_ > 0) unlink_dead(edges_, seeds_, {scores, dead_, options_.build_degree}, progress, pool);
+    insert_rows(scores, progress, pool);
+    add_seeds();
+    connect_rows(edges_, seeds_, dead_, progress);
+    if (measures_ && options_.vectors != GraphVectors::bits) {
+        calibration_ = measure_changed_graph(
+            {shape_, options_, scores, edges_, seeds_, dead_, vectors_, halves_, half_.codec.mean, half_.scale},
+            progress, pool);
+    }
+}
+
+void GraphMergeBuilder::run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
+{
+    check_given();
+    old_ = edges_.count();
+    new_ = rows.size();
+    if (all() >= no_neighbour) throw BadRequest("too many rows for one segment");
+    apply_changes(edges_, changes_);
+    old_changes_ = changes_.size();
+    const std::vector<std::uint32_t> before(edges_.neighbours.begin(), edges_.neighbours.end());
+    count_dead();
+    edges_.neighbours.resize(all() * edges_.degree, no_neighbour);
+    take_rows(rows, progress, pool);
+    if (options_.vectors == GraphVectors::bits) {
+        change_graph(BitScores(bits_, words()), progress, pool);
+    } else {
+        const GraphSpace space(metric_, vectors_, dimensions_, pool);
+        change_graph(SpaceScores(space), progress, pool);
+    }
+    append_changes(before, edges_, changes_);
+    if (leaves_out_) leave_out_dead();
+}
+
+// And makes room for the new rows' bits.
+void GraphMergeBuilder::count_dead()
+{
+    if (dead_.empty()) return;
+    if (old_ % 64 != 0) dead_.back() &= (std::uint64_t{1} << (old_ % 64)) - 1;
+    for (const std::uint64_t word : dead_) dead_count_ += static_cast<std::size_t>(std::popcount(word));
+    if (dead_count_ == old_) throw BadRequest("an index without live rows is to grow");
+    dead_.resize((all() + 63) / 64, 0);
+}
+
+// As many for the new rows as the old ones have, and some where no seed leads.
+void GraphMergeBuilder::add_seeds()
+{
+    std::vector<std::uint32_t> live;
+    for (std::uint32_t row = 0; row < all(); ++row)
+        if (!bit_is_set(dead_, row)) live.push_back(row);
+    pgwarp::add_seeds(edges_, live, most_seeds(live.size()), seeds_);
+    const std::size_t wanted = std::max(seed_count(all() - dead_count_), seeds_.size());
+    const std::size_t missing = std::min(wanted - seeds_.size(), new_);
+    const std::unordered_set<std::uint32_t> present(seeds_.begin(), seeds_.end());
+    for (std::size_t i = 0; i < missing; ++i) {
+        const auto row = static_cast<std::uint32_t>(old_ + new_ * (2 * i + 1) / (2 * missing));
+        if (!present.contains(row)) seeds_.push_back(row);
+    }
+}
+
+// Rows get the numbers that they have among live ones.
+void GraphMergeBuilder::leave_out_dead()
+{
+    std::vector<std::uint32_t> numbers(all(), no_neighbour);
+    std::uint32_t next = 0;
+    for (std::size_t row = 0; row < all(); ++row)
+        if (!bit_is_set(dead_, row)) numbers[row] = next++;
+    GraphEdges live{edges_.degree, {}};
+    live.neighbours.resize(next * edges_.degree);
+    for (std::size_t row = 0; row < all(); ++row) {
+        if (numbers[row] == no_neighbour) continue;
+        const auto renumber = [&](std::uint32_t to) { return to == no_neighbour ? to : numbers[to]; };
+        std::transform(edges_.of(row).begin(), edges_.of(row).end(), live.of(numbers[row]).begin(), renumber);
+    }
+    edges_ = std::move(live);
+    for (std::uint32_t& seed : seeds_) seed = numbers[seed];
+}
+
+bool GraphMergeBuilder::rewrites() const
+{
+    return leaves_out_ ||
+           changes_.size() * sizeof(EdgeChange) > old_ * edges_.degree * sizeof(std::uint32_t) / changes_share;
+}
+
+std::vector<ArrayShape> GraphMergeBuilder::arrays() const
+{
+    std::vector<ArrayShape> made;
+    made.push_back(make_array_shape(array_seeds, ArrayType::u32, seeds_.size(), 1));
+    if (options_.vectors == GraphVectors::half)
+        made.push_back(make_array_shape(array_half_scale, ArrayType::f32, 1, 2));
+    if (!rewrites() && changes_.size() > old_changes_)
+        made.push_back(make_array_shape(array_edge_changes, ArrayType::u32, changes_.size() - old_changes_, 3));
+    made.push_back(
+        make_array_shape(array_neighbours, ArrayType::u32, rewrites() ? edges_.count() : new_, edges_.degree));
+    switch (options_.vectors) {
+        case GraphVectors::full:
+            made.push_back(make_array_shape(array_vectors, type_, new_, dimensions_));
+            break;
+        case GraphVectors::half:
+            made.push_back(make_array_shape(array_half, ArrayType::f16, new_, dimensions_));
+            break;
+        case GraphVectors::bits:
+            made.push_back(make_array_shape(array_bits, ArrayType::u32, new_, words()));
+            break;
+    }
+    return made;
+}
+
+void GraphMergeBuilder::read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const
+{
+    const auto fresh = [&](const auto& values, std::size_t width) {
+        read_piece(std::span(values).subspan(old_ * width), offset, out);
+    };
+    if (array == array_seeds) return read_piece(std::span<const std::uint32_t>(seeds_), offset, out);
+    if (array == array_half_scale) return read_piece(std::span<const float>(half_.scale), offset, out);
+    if (array == array_edge_changes)
+        return read_piece(std::span<const EdgeChange>(changes_).subspan(old_changes_), offset, out);
+    if (array == array_neighbours && rewrites())
+        return read_piece(std::span<const std::uint32_t>(edges_.neighbours), offset, out);
+    if (array == array_neighbours) return fresh(edges_.neighbours, edges_.degree);
+    if (array == array_vectors) return fresh(vectors_, dimensions_);
+    if (array == array_half) return fresh(halves_, dimensions_);
+    if (array == array_bits) return fresh(bits_, words());
+    throw BadRequest("unknown array of a graph that grows");
+}
+
+}  // namespace
+
+std::unique_ptr<Builder> make_graph_merge_builder(const IndexShape& shape, const ParameterList& options)
+{
+    if (options.get(option_alone, 0) != 0) return make_graph_builder(shape, options);
+    return std::make_unique<GraphMergeBuilder>(shape, options);
+}
+
+}  // namespace pgwarp

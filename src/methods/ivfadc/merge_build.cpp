@@ -1,0 +1,138 @@
+#include "methods/ivfadc/merge_build.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "methods/arrays.h"
+#include "methods/ivfadc/build_steps.h"
+#include "numeric/kmeans.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::size_t step_rows = 8192;
+
+class IvfadcMergeBuilder : public Builder
+{
+public:
+    IvfadcMergeBuilder(const IndexShape& shape, const ParameterList& options) : shape_(shape)
+    {
+        if (static_cast<Metric>(shape.metric) == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
+        made_.dimensions = shape.dimensions;
+        made_.options = IvfOptions::resolve(options, std::numeric_limits<std::uint32_t>::max(), shape.dimensions);
+        made_.make_quantizer_room();
+        for (const ArrayShape& array : made_.quantizer_shapes()) given_.push_back({array, 0});
+    }
+
+    void give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes) override;
+    void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) override;
+    std::vector<ArrayShape> arrays() const override;
+    void read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const override
+    {
+        made_.read(array, offset, out);
+    }
+    Calibration calibration() const override { return {}; }
+    ParameterList effective_options() const override { return made_.options.as_parameters(); }
+
+private:
+    struct Given {
+        ArrayShape shape;
+        std::uint64_t bytes;  // that came
+    };
+    void check_given();
+    void assign(const IvfadcBuildInput& input, std::size_t first, std::size_t count);
+
+    IndexShape shape_;
+    IvfadcArrays made_;
+    std::vector<Given> given_;
+};
+
+// The new rows' arrays, and the half vectors' error, which they may raise.
+std::vector<ArrayShape> IvfadcMergeBuilder::arrays() const
+{
+    std::vector<ArrayShape> shapes = made_.shapes();
+    std::erase_if(shapes, [](const ArrayShape& array) {
+        return !is_ivfadc_row_array(array) && std::strcmp(array.name, array_half_scale) != 0;
+    });
+    return shapes;
+}
+
+void IvfadcMergeBuilder::give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)
+{
+    if (std::strncmp(shape.name, array_list_of_row, sizeof(shape.name)) == 0) {
+        require_array(std::span(&shape, 1), array_list_of_row, ArrayType::u32, shape.rows, 1);
+        if (shape.rows > std::numeric_limits<std::uint32_t>::max()) throw BadRequest("too many rows for one segment");
+        made_.list_of_row.resize(shape.rows, no_list);
+        return write_piece(std::span<std::uint32_t>(made_.list_of_row), offset, bytes);
+    }
+    made_.write_quantizer(shape, offset, bytes);
+    const auto same = [&](const Given& given) { return std::strcmp(given.shape.name, shape.name) == 0; };
+    std::find_if(given_.begin(), given_.end(), same)->bytes += bytes.size();
+}
+
+void IvfadcMergeBuilder::check_given()
+{
+    for (const Given& given : given_) {
+        if (given.bytes != given.shape.bytes())
+            throw BadRequest("array \"" + std::string(given.shape.name) + "\" was not given whole");
+    }
+    if (made_.stores_half()) made_.half.take_scale();
+    for (const std::uint32_t list : made_.list_of_row) {
+        if (list != no_list && list >= made_.options.lists) throw BadRequest("a row is in a list that does not exist");
+    }
+}
+
+// Finds the lists that are not known yet.
+void IvfadcMergeBuilder::assign(const IvfadcBuildInput& input, std::size_t first, std::size_t count)
+{
+    const std::size_t dimensions = made_.dimensions;
+    const std::span<std::uint32_t> lists = std::span(made_.list_of_row).subspan(first, count);
+    const std::span<const float> rows = input.vectors().subspan(first * dimensions, count * dimensions);
+    std::vector<std::size_t> unknown;
+    std::vector<float> gathered;
+    for (std::size_t i = 0; i < count; ++i) {
+        if (lists[i] != no_list) continue;
+        unknown.push_back(i);
+        const std::span<const float> row = rows.subspan(i * dimensions, dimensions);
+        gathered.insert(gathered.end(), row.begin(), row.end());
+    }
+    if (unknown.empty()) return;
+    std::vector<std::uint32_t> found(unknown.size());
+    assign_to_centroids(input.list_metric(), gathered, dimensions, made_.centroids, found, {}, input.pool, nullptr);
+    for (std::size_t i = 0; i < unknown.size(); ++i) lists[unknown[i]] = found[i];
+}
+
+void IvfadcMergeBuilder::run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
+{
+    check_given();
+    made_.rows = rows.size();
+    if (!made_.list_of_row.empty() && made_.list_of_row.size() != made_.rows)
+        throw BadRequest("lists were given for another number of rows");
+    made_.list_of_row.resize(made_.rows, no_list);
+    const IvfadcBuildInput input{shape_, rows, progress, pool};
+    for (std::size_t first = 0; first < made_.rows; first += step_rows) {
+        input.report("assigning rows", first, made_.rows);
+        assign(input, first, std::min(step_rows, made_.rows - first));
+    }
+    IvfadcBuildSteps steps;
+    if (made_.options.byte_codes) steps.encode_bytes(input, made_);
+    if (made_.options.product_codes) steps.encode_products(input, made_);
+    if (made_.options.keeps_full()) made_.vectors = input.vectors();
+    if (!made_.stores_half()) return;
+    input.report("measuring half vectors", 0, made_.rows);
+    made_.half.measure(input.vectors(), pool, progress.cancel);
+    steps.keep_halves(input, made_);
+}
+
+}  // namespace
+
+std::unique_ptr<Builder> make_ivfadc_merge_builder(const IndexShape& shape, const ParameterList& options)
+{
+    return std::make_unique<IvfadcMergeBuilder>(shape, options);
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,274 @@
+#include "methods/recall/searches.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "methods/recall/curve.h"
+#include "protocol/calibration.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr std::size_t most_held_out = 400;
+constexpr std::size_t fewest_measured = 40;   // queries
+constexpr std::int64_t widest_with_all = 96;  // rows that searches with all queries keep
+constexpr double enough_recall = 0.9985;      // more effort is not worth measuring
+
+// Estimates are no better than the candidates that the backend ranks: when searches this many points apart, the hundred
+// nearest among them, find no more, wider ones won't.
+constexpr std::uint32_t points_without_gain = 3;
+constexpr float worthwhile_gain = 0.002F;
+
+using Shares = std::vector<std::array<float, 4>>;
+using Results = std::vector<std::vector<RowResult>>;
+
+constexpr std::uint32_t no_row = 0xffffffff;
+
+// The share of the true neighbours among the first `width` results, the query's own row left out; negative without any.
+float share_found(std::span<const RowResult> results, std::span<const std::uint32_t> truth, std::uint32_t own,
+                  std::size_t width)
+{
+    if (truth.empty()) return -1;
+    std::vector<std::uint32_t> found;
+    for (const RowResult& result : results) {
+        if (found.size() == width) break;
+        if (result.row != own) found.push_back(result.row);
+    }
+    std::sort(found.begin(), found.end());
+    std::size_t hits = 0;
+    for (const std::uint32_t row : truth) hits += std::binary_search(found.begin(), found.end(), row);
+    return static_cast<float>(hits) / static_cast<float>(truth.size());
+}
+
+// The same by distance.
+float share_as_near(std::span<const RowResult> results, std::span<const double> truth, std::size_t k)
+{
+    const std::size_t count = std::min(k, truth.size());
+    if (count == 0) return -1;
+    const double farthest = truth[count - 1];
+    const auto near = [farthest](const RowResult& result) { return result.distance <= farthest; };
+    const auto found = results.first(std::min(count, results.size()));
+    return static_cast<float>(std::count_if(found.begin(), found.end(), near)) / static_cast<float>(count);
+}
+
+double mean_of(std::span<const float> shares)
+{
+    double sum = 0;
+    std::size_t measured = 0;
+    for (const float share : shares) {
+        if (share < 0) continue;
+        sum += share;
+        ++measured;
+    }
+    return measured == 0 ? 0 : sum / static_cast<double>(measured);
+}
+
+// A column's effort serves every k from the column before up to its own. At one effort recall may rise or fall with k:
+// it falls where rows are missed along the way, and rises where the search is as wide as k asks for or where estimates
+// limit it; where clusters hold fewer rows than k it does both. So each column is measured at several k, and its recall
+// is that of the worst of them.
+class Measurement
+{
+public:
+    Measurement(const RecallInput& input, const RecallRules& rules, const BuildProgress& progress, ThreadPool& pool)
+        : input_(input), rules_(rules), dead_version_(new_bitmap_version()), progress_(progress), pool_(pool)
+    {
+        for (std::size_t column = 0; column < 4; ++column)
+            ks_[column] = measured_ks(column, input.rows, kind(), rules.steps_of_k);
+    }
+
+    Calibration run()
+    {
+        RecallCurve curve(input_.truth.size());
+        for (std::size_t i = 0; i < rules_.efforts.size(); ++i) {
+            progress_.report("calibrating", i, rules_.efforts.size());
+            measure(rules_.efforts[i]);
+            curve.add(rules_.efforts[i], shares_);
+            if (is_enough(curve.calibration())) break;
+        }
+        return curve.calibration();
+    }
+
+private:
+    ResultKind kind() const { return input_.searcher.result_kind(); }
+    std::size_t width(std::size_t k) const { return search_width({kind()}, static_cast<std::uint32_t>(k)); }
+
+    // Replaces shares_.
+    void measure(std::int64_t effort)
+    {
+        const Shares before = std::exchange(shares_, Shares(input_.truth.size(), {-1, -1, -1, -1}));
+        const Results widest =
+            rules_.effort_is_width ? search(effort, widest_within(effort), queries_of(effort)) : Results();
+        for (std::size_t column = 0; column < 4; ++column) {
+            if (!rules_.effort_is_width && finds_enough(before, column)) {
+                for (std::size_t q = 0; q < shares_.size(); ++q) shares_[q][column] = before[q][column];
+                continue;
+            }
+            std::vector<float> worst;
+            for (const std::uint32_t k : ks_[column]) {
+                const std::vector<float> of_k = shares_at(effort, k, widest);
+                if (worst.empty() || mean_of(of_k) < mean_of(worst)) worst = of_k;
+            }
+            for (std::size_t q = 0; q < worst.size(); ++q) shares_[q][column] = worst[q];
+        }
+    }
+
+    std::vector<float> shares_at(std::int64_t effort, std::uint32_t k, const Results& widest)
+    {
+        const std::size_t own = input_.own_rows.empty() ? 0 : 1;
+        if (!rules_.effort_is_width) return shares_of(search(effort, width(k) + own, input_.truth.size()), k);
+        return is_wide(k, effort) ? narrow(k) : shares_of(widest, k);
+    }
+
+    static bool finds_enough(const Shares& shares, std::size_t column)
+    {
+        double sum = 0;
+        for (const auto& share : shares) sum += share[column];
+        return !shares.empty() &&
+               (shares.front()[column] < 0 || sum >= enough_recall * static_cast<double>(shares.size()));
+    }
+
+    bool is_enough(const Calibration& so_far) const
+    {
+        if (!rules_.effort_is_width) {
+            for (std::size_t column = 0; column < 4; ++column)
+                if (!finds_enough(shares_, column)) return false;
+            return true;
+        }
+        const float* recall = so_far.points[so_far.count - 1].recall;
+        const auto enough = [](float at_k) { return at_k < 0 || at_k >= static_cast<float>(enough_recall); };
+        return std::all_of(recall, recall + 4, enough) || has_stopped_gaining(so_far);
+    }
+
+    bool has_stopped_gaining(const Calibration& so_far) const
+    {
+        if (kind() != ResultKind::approximate || so_far.count <= points_without_gain) return false;
+        const CalibrationPoint& before = so_far.points[so_far.count - 1 - points_without_gain];
+        const CalibrationPoint& now = so_far.points[so_far.count - 1];
+        if (!ks_[2].empty() && is_wide(Calibration::ks[2], before.effort)) return false;
+        for (std::size_t column = 0; column < 3; ++column)
+            if (now.recall[column] - before.recall[column] >= worthwhile_gain) return false;
+        return true;
+    }
+
+    // Whether a search for so many returns more than the effort keeps.
+    bool is_wide(std::size_t k, std::int64_t effort) const { return static_cast<std::size_t>(effort) < width(k); }
+
+    // Of the k that are measured, the results that the largest takes for which so many rows kept are enough.
+    std::size_t widest_within(std::int64_t effort) const
+    {
+        std::size_t widest = width(1);
+        for (const std::vector<std::uint32_t>& ks : ks_) {
+            for (const std::uint32_t k : ks)
+                if (!is_wide(k, effort)) widest = std::max(widest, width(k));
+        }
+        return widest;
+    }
+
+    std::size_t queries_of(std::int64_t effort) const
+    {
+        const std::size_t all = input_.truth.size();
+        return std::clamp<std::size_t>(
+            all * static_cast<std::size_t>(widest_with_all) / static_cast<std::size_t>(effort),
+            std::min(fewest_measured, all), all);
+    }
+
+    // Searches no wider than k asks for are the same for all smaller efforts, and made once.
+    const std::vector<float>& narrow(std::size_t k)
+    {
+        std::vector<float>& shares = narrow_[k];
+        if (shares.empty()) {
+            const auto kept = static_cast<std::int64_t>(width(k));
+            shares = shares_of(search(kept, width(k), queries_of(kept)), k);
+        }
+        return shares;
+    }
+
+    Results search(std::int64_t effort, std::size_t k, std::size_t queries) const
+    {
+        SearchBatch batch;
+        batch.queries = input_.queries;
+        batch.count = queries;
+        batch.k = static_cast<std::uint32_t>(k);
+        batch.effort = effort;
+        batch.dead = input_.dead;
+        batch.dead_version = dead_version_;
+        batch.cancel = progress_.cancel;
+        Results results;
+        input_.searcher.search(batch, results, pool_);
+        return results;
+    }
+
+    std::vector<float> shares_of(const Results& results, std::size_t k) const
+    {
+        std::vector<float> shares(results.size());
+        for (std::size_t q = 0; q < shares.size(); ++q) {
+            // Fewer true neighbours than k are looked for among no more results than are asked for with so many.
+            const auto truth = std::span(input_.truth[q]).first(std::min(k, input_.truth[q].size()));
+            const std::uint32_t own = input_.own_rows.empty() ? no_row : input_.own_rows[q];
+            shares[q] = input_.distances.empty() ? share_found(results[q], truth, own, width(truth.size()))
+                                                 : share_as_near(results[q], input_.distances[q], k);
+        }
+        return shares;
+    }
+
+    const RecallInput& input_;
+    const RecallRules& rules_;
+    const std::uint64_t dead_version_;
+    const BuildProgress& progress_;
+    ThreadPool& pool_;
+    std::array<std::vector<std::uint32_t>, 4> ks_;      // measured in each column
+    Shares shares_;                                     // of the last effort
+    std::map<std::size_t, std::vector<float>> narrow_;  // by k
+};
+
+}  // namespace
+
+std::size_t held_out_sample(std::size_t rows)
+{
+    return std::min(rows / 5, most_held_out);
+}
+
+Calibration measure_recall(const RecallInput& input, const RecallRules& rules, const BuildProgress& progress,
+                           ThreadPool& pool)
+{
+    return Measurement(input, rules, progress, pool).run();
+}
+
+std::vector<std::uint32_t> measured_ks(std::size_t column, std::size_t rows, ResultKind kind, std::size_t steps)
+{
+    if (column > 0 && rows <= Calibration::ks[column - 1]) return {};
+    const auto width = [&](std::uint32_t k) { return search_width({kind}, k); };
+    const std::uint32_t least = column == 0 ? 1 : Calibration::ks[column - 1] + 1;
+    const auto most = static_cast<std::uint32_t>(std::clamp<std::size_t>(rows, least, Calibration::ks[column]));
+    const double factor = static_cast<double>(most) / least;
+    std::vector<std::uint32_t> ks;
+    for (std::size_t step = 0; step <= steps; ++step) {
+        const double share = static_cast<double>(step) / static_cast<double>(steps);
+        auto k = std::min(most, static_cast<std::uint32_t>(std::lround(least * std::pow(factor, share))));
+        while (k < most && width(k + 1) == width(k)) ++k;
+        if (ks.empty() || ks.back() < k) ks.push_back(k);
+    }
+    return ks;
+}
+
+void feed_searcher(const Builder& builder, Searcher& searcher, ThreadPool& pool, std::uint64_t step)
+{
+    std::vector<std::byte> piece;
+    for (const ArrayShape& array : builder.arrays()) {
+        for (std::uint64_t offset = 0; offset < array.bytes(); offset += step) {
+            piece.resize(std::min(step, array.bytes() - offset));
+            builder.read(array.name, offset, piece);
+            searcher.write(array.name, offset, piece);
+        }
+    }
+    searcher.finish_load(pool);
+}
+
+}  // namespace pgwarp

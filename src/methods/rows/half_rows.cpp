@@ -1,0 +1,43 @@
+#include "methods/rows/half_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+namespace pgwarp
+{
+
+void HalfRows::train(const IndexShape& shape, std::span<const float> rows, ThreadPool& pool, const CancelToken* cancel)
+{
+    codec = are_halves(shape) ? HalfCodec::identity(shape.dimensions) : HalfCodec::train(rows, shape.dimensions);
+    scale[0] = codec.scale;
+    scale[1] = 0;
+    measure(rows, pool, cancel);
+}
+
+void HalfRows::measure(std::span<const float> rows, ThreadPool& pool, const CancelToken* cancel)
+{
+    const std::size_t dimensions = codec.mean.size();
+    std::mutex mutex;
+    pool.parallel_for(rows.size() / dimensions, 4096, [&](std::size_t begin, std::size_t end) {
+        if (cancel != nullptr) cancel->check();
+        float worst = 0;
+        for (std::size_t i = begin; i < end; ++i) worst = std::max(worst, codec.error(rows.data() + i * dimensions));
+        const std::lock_guard lock(mutex);
+        scale[1] = std::max(scale[1], worst);
+    });
+}
+
+void HalfRows::take_scale()
+{
+    if (!(scale[0] > 0 && std::isfinite(scale[0]) && scale[1] >= 0))
+        throw BadRequest("the scale of half vectors is impossible");
+    codec.scale = scale[0];
+}
+
+std::span<const std::uint16_t> HalfRows::compact(RowBuffer& rows) const
+{
+    return rows.compact_to_half([this](const float* row, std::uint16_t* out) { codec.encode(row, out); });
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,27 @@
+// Rows kept as half vectors: their codec, and the arrays "half_mean" and "half_scale" (row_arrays.h) that hold it.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "methods/method.h"
+#include "numeric/half_codec.h"
+
+namespace pgwarp
+{
+
+struct HalfRows {
+    HalfCodec codec;
+    float scale[2] = {1, 0};  // of the codec; the largest error of a row
+
+    // Chooses the codec of rows [count][dimensions] and measures them.
+    void train(const IndexShape& shape, std::span<const float> rows, ThreadPool& pool, const CancelToken* cancel);
+    // Raises the largest error to that of these rows.
+    void measure(std::span<const float> rows, ThreadPool& pool, const CancelToken* cancel);
+    // Takes the codec's scale over from the array. Throws BadRequest where it is impossible.
+    void take_scale();
+    // Makes halves of the rows, in their memory; the floats are gone afterwards.
+    std::span<const std::uint16_t> compact(RowBuffer& rows) const;
+};
+
+}  // namespace pgwarp

@@ -1,0 +1,139 @@
+#include "postgres/am/method_settings.h"
+
+#include <utility>
+
+#include "postgres/postgres_headers.h"
+
+extern "C" {
+#include "utils/guc.h"
+#include "utils/memutils.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr size_t most_settings = 8;  // of a method
+#define PGWARP_COUNT_METHOD(name, number, on_device) +1
+constexpr size_t slot_count = most_settings * (0 PGWARP_METHODS(PGWARP_COUNT_METHOD));
+#undef PGWARP_COUNT_METHOD
+
+// The variable of a setting; a slot for each setting of each method.
+union Variable {
+    int number;  // also of choices
+    bool flag;
+};
+Variable variables[slot_count];
+
+const SettingDescription& setting_of(size_t slot)
+{
+    return method_descriptions()[slot / most_settings]->settings[slot % most_settings];
+}
+
+// PostgreSQL does not tell a check hook which variable it is for: each slot has its own.
+template <size_t slot>
+bool check_value(int* value, void**, GucSource)
+{
+    const SettingDescription& setting = setting_of(slot);
+    if (setting.accepts(*value)) return true;
+    GUC_check_errdetail("%s", setting.refusal);
+    return false;
+}
+
+template <size_t... slots>
+GucIntCheckHook check_hook_of(size_t slot, std::index_sequence<slots...>)
+{
+    static constexpr GucIntCheckHook hooks[] = {check_value<slots>...};
+    return hooks[slot];
+}
+
+// The choices in the form that PostgreSQL keeps for the process's life.
+const config_enum_entry* make_entries(const ValueDescription& value)
+{
+    size_t count = 0;
+    while (value.choices[count] != nullptr) ++count;
+    auto* entries = static_cast<config_enum_entry*>(
+        MemoryContextAllocZero(TopMemoryContext, sizeof(config_enum_entry) * (count + 1)));
+    for (size_t i = 0; i < count; ++i) {
+        entries[i] = {value.choices[i], value.first_choice + static_cast<int>(i), false};
+    }
+    return entries;
+}
+
+void define_setting(size_t slot)
+{
+    const SettingDescription& setting = setting_of(slot);
+    const ValueDescription& value = setting.value;
+    char* name = psprintf("pgwarp.%s", value.name);
+    if (value.kind == ValueKind::boolean) {
+        variables[slot].flag = value.default_value != 0;
+    } else {
+        variables[slot].number = value.default_value;
+    }
+    switch (value.kind) {
+        case ValueKind::integer:
+            DefineCustomIntVariable(
+                name, value.help, setting.detail, &variables[slot].number, value.default_value, value.minimum,
+                value.maximum, PGC_USERSET, 0,
+                setting.accepts != nullptr ? check_hook_of(slot, std::make_index_sequence<slot_count>()) : nullptr,
+                nullptr, nullptr);
+            break;
+        case ValueKind::boolean:
+            DefineCustomBoolVariable(name, value.help, setting.detail, &variables[slot].flag, value.default_value != 0,
+                                     PGC_USERSET, 0, nullptr, nullptr, nullptr);
+            break;
+        case ValueKind::choice:
+            DefineCustomEnumVariable(name, value.help, setting.detail, &variables[slot].number, value.default_value,
+                                     make_entries(value), PGC_USERSET, 0, nullptr, nullptr, nullptr);
+            break;
+    }
+    pfree(name);
+}
+
+// What a search is told: nothing of a value that is the default.
+bool is_default(const ValueDescription& value, const Variable& variable)
+{
+    if (value.kind == ValueKind::boolean) return variable.flag == (value.default_value != 0);
+    return variable.number == value.default_value;
+}
+
+size_t first_slot(const MethodDescription& method)
+{
+    size_t place = 0;
+    while (method_descriptions()[place] != &method) ++place;
+    return place * most_settings;
+}
+
+}  // namespace
+
+void define_method_settings()
+{
+    for (const MethodDescription* method : method_descriptions()) {
+        Assert(method->settings.size() <= most_settings);
+        for (size_t i = 0; i < method->settings.size(); ++i) define_setting(first_slot(*method) + i);
+    }
+}
+
+bool add_method_settings(const MethodDescription& method, ParameterList* settings)
+{
+    bool overrides = false;
+    for (size_t i = 0; i < method.settings.size(); ++i) {
+        const SettingDescription& setting = method.settings[i];
+        const Variable& variable = variables[first_slot(method) + i];
+        if (is_default(setting.value, variable)) continue;
+        settings->set(setting.parameter, setting.value.kind == ValueKind::boolean ? 1 : variable.number);
+        overrides = overrides || setting.overrides_calibration;
+    }
+    return overrides;
+}
+
+ParameterList method_settings(const MethodDescription& method)
+{
+    ParameterList settings;
+    add_method_settings(method, &settings);
+    return settings;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,30 @@
+#include "postgres/am/owned_index.h"
+
+#include "postgres/am/methods.h"
+
+extern "C" {
+#include "catalog/pg_class.h"
+#include "utils/acl.h"
+}
+
+namespace pgwarp
+{
+
+Relation open_owned_index(Oid oid, LOCKMODE lock)
+{
+    Relation index = relation_open(oid, lock);
+    access_method_of(index);
+#if PG_VERSION_NUM >= 160000
+    const bool owner = object_ownercheck(RelationRelationId, oid, GetUserId());
+#else
+    const bool owner = pg_class_ownercheck(oid, GetUserId());
+#endif
+    if (!owner) aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, RelationGetRelationName(index));
+    if (RELATION_IS_OTHER_TEMP(index)) {
+        ereport(ERROR,
+                (errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("cannot access temporary indexes of other sessions")));
+    }
+    return index;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,211 @@
+#include "postgres/client/delta_push.h"
+
+#include "postgres/client/delta_progress.h"
+#include "postgres/storage/stored_value.h"
+#include "postgres/storage/tombstones.h"
+
+extern "C" {
+#include "access/xact.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+constexpr uint64 message_bytes = 1U << 20;
+constexpr uint32 values_per_message = 64 * 1024;  // bitmap words or ordinals
+constexpr uint32 unawaited_bytes = 32 * 1024;     // of entries that the engine adds before it reads on
+constexpr int most_pushed_rows = 32;              // of a transaction; more go in larger messages, before a search
+
+// Entries of one log, on their way.
+struct DeltaBatch {
+    LoadDeltaRequest request;
+    Tid* tids;
+    float* vectors;
+    uint32 capacity;
+    uint32 dimensions;
+};
+
+LoadOutcome send_batch(DeltaBatch* batch)
+{
+    const RequestPiece pieces[3] = {
+        {&batch->request, sizeof(batch->request)},
+        {batch->tids, static_cast<uint32>(sizeof(Tid) * batch->request.count)},
+        {batch->vectors, static_cast<uint32>(sizeof(float) * batch->dimensions * batch->request.count)}};
+    const bool few = pieces[1].length + pieces[2].length <= unawaited_bytes;
+    RequestAhead receipt;
+    const LoadOutcome outcome = !few ? send_load_piece(MessageType::load_delta, pieces, 3)
+                                : send_ahead(MessageType::load_delta, pieces, 3, &receipt) ? LoadOutcome::done
+                                                                                           : LoadOutcome::unsent;
+    batch->request.first += batch->request.count;
+    batch->request.count = 0;
+    return outcome;
+}
+
+LoadOutcome send_log(Relation index, const IndexState& state, DeltaBatch* batch, uint32 log, uint64 first)
+{
+    batch->request.log = log;
+    batch->request.first = first;
+    batch->request.count = 0;
+    // A log that was merged away up to its end still has a place where it goes on.
+    if (first >= state.delta_end[log]) return first > 0 ? send_batch(batch) : LoadOutcome::done;
+    DeltaReader* reader = begin_delta_read(index, state.meta, log, first, state.delta_end[log]);
+    LoadOutcome outcome = LoadOutcome::done;
+    DeltaEntry entry;
+    while (outcome == LoadOutcome::done &&
+           next_delta(reader, &entry, batch->vectors + static_cast<Size>(batch->request.count) * batch->dimensions)) {
+        batch->tids[batch->request.count++] = {entry.block, entry.offset, 0};
+        if (batch->request.count == batch->capacity) outcome = send_batch(batch);
+    }
+    if (end_delta_read(reader) == ReadResult::recycled) return LoadOutcome::again;
+    if (outcome == LoadOutcome::done && batch->request.count > 0) outcome = send_batch(batch);
+    return outcome;
+}
+
+// Tombstones of one source, on their way.
+LoadOutcome send_values(const LoadTombstonesRequest& request, const uint64* values)
+{
+    const RequestPiece pieces[2] = {{&request, sizeof(request)},
+                                    {values, static_cast<uint32>(sizeof(uint64) * request.count)}};
+    return send_load_piece(MessageType::load_tombstones, pieces, 2);
+}
+
+bool any_set(const uint64* words, uint64 count)
+{
+    for (uint64 i = 0; i < count; ++i) {
+        if (words[i] != 0) return true;
+    }
+    return false;
+}
+
+LoadOutcome send_dead_rows(Relation index, const IndexState& state, LoadTombstonesRequest request)
+{
+    const uint64* bitmap = read_row_tombstones(index, *state.directory);
+    if (bitmap == nullptr) return LoadOutcome::again;
+    const uint64 words = (state.directory->rows + 63) / 64;
+    LoadOutcome outcome = LoadOutcome::done;
+    request.source = 0;
+    for (uint64 first = 0; first < words && outcome == LoadOutcome::done; first += values_per_message) {
+        request.first = first;
+        request.count = static_cast<uint32>(Min(words - first, static_cast<uint64>(values_per_message)));
+        if (any_set(bitmap + first, request.count)) outcome = send_values(request, bitmap + first);
+    }
+    return outcome;
+}
+
+LoadOutcome send_dead_entries(Relation index, const IndexState& state, LoadTombstonesRequest request, uint32 log,
+                              uint64* ordinals)
+{
+    request.source = 1 + log;
+    request.count = 0;
+    uint64 ordinal = state.meta.logs[log].start;
+    DeltaReader* reader = begin_delta_read(index, state.meta, log, ordinal, PG_UINT64_MAX);
+    LoadOutcome outcome = LoadOutcome::done;
+    DeltaEntry entry;
+    for (; outcome == LoadOutcome::done && next_delta(reader, &entry, nullptr); ++ordinal) {
+        if ((entry.flags & delta_dead) == 0) continue;
+        ordinals[request.count++] = ordinal;
+        if (request.count < values_per_message) continue;
+        outcome = send_values(request, ordinals);
+        request.count = 0;
+    }
+    if (end_delta_read(reader) == ReadResult::recycled) return LoadOutcome::again;
+    if (outcome == LoadOutcome::done && request.count > 0) outcome = send_values(request, ordinals);
+    return outcome;
+}
+
+// Whether the transaction has inserted few rows so far, this one included.
+bool among_the_first_rows()
+{
+    static TransactionId transaction = InvalidTransactionId;
+    static int rows = 0;
+    const TransactionId present = GetTopTransactionIdIfAny();
+    if (present != transaction) rows = 0;
+    transaction = present;
+    return ++rows <= most_pushed_rows;
+}
+
+}  // namespace
+
+LoadOutcome send_delta(Relation index, const IndexState& state, const uint64 have[delta_log_count])
+{
+    DeltaBatch batch;
+    memset(static_cast<void*>(&batch), 0, sizeof(batch));
+    batch.request.key = mirror_key(index, state.meta);
+    batch.dimensions = state.meta.shape.dimensions;
+    // What a mirror says that it has may lie before the start: then it has nothing of this log.
+    uint64 first[delta_log_count];
+    uint64 missing = 0;
+    for (uint32 log = 0; log < delta_log_count; ++log) {
+        first[log] = Max(have[log], state.meta.logs[log].start);
+        if (first[log] < state.delta_end[log]) missing += state.delta_end[log] - first[log];
+    }
+    const uint64 row_bytes = sizeof(Tid) + sizeof(float) * batch.dimensions;
+    batch.capacity = static_cast<uint32>(Max(Min(message_bytes / row_bytes, missing), static_cast<uint64>(1)));
+    batch.tids = static_cast<Tid*>(palloc(sizeof(Tid) * batch.capacity));
+    batch.vectors = static_cast<float*>(palloc(sizeof(float) * batch.dimensions * batch.capacity));
+    LoadOutcome outcome = LoadOutcome::done;
+    for (uint32 log = 0; log < delta_log_count && outcome == LoadOutcome::done; ++log) {
+        const bool knows_all = have[log] > 0 && have[log] >= state.delta_end[log];
+        if (!knows_all) outcome = send_log(index, state, &batch, log, first[log]);
+    }
+    pfree(batch.tids);
+    pfree(batch.vectors);
+    return outcome;
+}
+
+void push_delta(Relation index, const IndexState& state)
+{
+    const uint64 row_bytes = sizeof(Tid) + sizeof(float) * state.meta.shape.dimensions;
+    uint64 have[delta_log_count];
+    if (!claim_delta(mirror_key(index, state.meta), state.delta_end, unawaited_bytes / row_bytes, have)) return;
+    MemoryContext sending = AllocSetContextCreate(CurrentMemoryContext, "pgwarp delta", ALLOCSET_DEFAULT_SIZES);
+    MemoryContext outer = MemoryContextSwitchTo(sending);
+    (void)send_delta(index, state, have);
+    MemoryContextSwitchTo(outer);
+    MemoryContextDelete(sending);
+}
+
+LoadOutcome send_tombstones(Relation index, const IndexState& state)
+{
+    LoadTombstonesRequest request;
+    memset(static_cast<void*>(&request), 0, sizeof(request));
+    request.key = mirror_key(index, state.meta);
+    request.version = state.meta.tombstone_version;
+    uint64* ordinals = static_cast<uint64*>(palloc(sizeof(uint64) * values_per_message));
+    LoadOutcome outcome = send_dead_rows(index, state, request);
+    for (uint32 log = 0; log < delta_log_count && outcome == LoadOutcome::done; ++log) {
+        outcome = send_dead_entries(index, state, request, log, ordinals);
+    }
+    if (outcome == LoadOutcome::done) {
+        request.final = 1;
+        outcome = send_values(request, ordinals);
+    }
+    pfree(ordinals);
+    return outcome;
+}
+
+void push_inserted_row(Relation index, const MetaPage& meta, const DeltaPlace& place, ItemPointer tid,
+                       const char* stored)
+{
+    if (RelationUsesLocalBuffers(index) || !among_the_first_rows()) return;
+    const MirrorKey key = mirror_key(index, meta);
+    if (!claim_inserted_row(key, place.log, place.ordinal) || !join_engine()) return;
+    const Size vector_bytes = sizeof(float) * meta.shape.dimensions;
+    const Size bytes = sizeof(LoadDeltaRequest) + sizeof(Tid) + vector_bytes;
+    char* message = static_cast<char*>(palloc0(bytes));
+    auto* request = reinterpret_cast<LoadDeltaRequest*>(message);
+    request->key = key;
+    request->first = place.ordinal;
+    request->log = place.log;
+    request->count = 1;
+    const Tid row = {ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), 0};
+    memcpy(message + sizeof(LoadDeltaRequest), &row, sizeof(row));
+    decode_stored_value(meta.shape, stored, reinterpret_cast<float*>(message + sizeof(LoadDeltaRequest) + sizeof(Tid)));
+    post_request(MessageType::load_delta, message, static_cast<uint32>(bytes));
+    pfree(message);
+}
+
+}  // namespace pgwarp

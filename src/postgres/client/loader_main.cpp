@@ -1,0 +1,153 @@
+// The main function of workers that load indexes (loader_worker.h).
+#include "postgres/am/methods.h"
+#include "postgres/client/connection.h"
+#include "postgres/client/index_state.h"
+#include "postgres/client/loader_worker.h"
+#include "postgres/client/mirror_load.h"
+#include "postgres/client/remembered_indexes.h"
+#include "postgres/settings.h"
+
+extern "C" {
+#include "access/relation.h"
+#include "access/xact.h"
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/lmgr.h"
+#include "tcop/tcopprot.h"
+
+PGDLLEXPORT void pgwarp_loader_main(Datum argument);
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// The index, locked without waiting: who waits for us may hold up whom we would wait for. Null: leave it.
+Relation open_if_free(Oid oid)
+{
+    if (!ConditionalLockRelationOid(oid, AccessShareLock)) return nullptr;
+    Relation index = try_relation_open(oid, NoLock);
+    if (index == nullptr || index->rd_rel->relkind != RELKIND_INDEX) return nullptr;
+    return find_access_method(index->rd_indam->amoptions) != nullptr ? index : nullptr;
+}
+
+// The state of the index, to outlive changes of the relation cache.
+IndexState own_state(Relation index)
+{
+    IndexState state = read_index_state(index);
+    state.directory = copy_directory(*state.directory, CurrentMemoryContext);
+    return state;
+}
+
+void load(const LoaderTask& task)
+{
+    StartTransactionCommand();
+    if (Relation index = open_if_free(task.index)) {
+        const IndexState state = own_state(index);
+        if (state.meta.generation == task.generation) {
+            open_engine();
+            load_mirror_here(index, state, 0);
+        }
+        relation_close(index, NoLock);
+    }
+    CommitTransactionCommand();
+}
+
+void help(const LoaderTask& task)
+{
+    StartTransactionCommand();
+    Relation index = open_if_free(task.index);
+    LoadTeam* team = index != nullptr ? join_load_team(task.team) : nullptr;
+    if (team != nullptr) {
+        const IndexState state = own_state(index);
+        if (state.meta.generation == task.generation) {
+            open_engine();
+            help_to_load(index, state, team);
+        }
+    }
+    leave_load_team();
+    if (index != nullptr) relation_close(index, NoLock);
+    CommitTransactionCommand();
+}
+
+// Load one index that was loaded before. Small or gone now: it is forgotten. False when the engine is gone again.
+bool load_again(Oid oid)
+{
+    LoadOutcome outcome = LoadOutcome::done;
+    StartTransactionCommand();
+    Relation index = open_if_free(oid);
+    if (index == nullptr) {
+        forget_index(MyDatabaseId, oid);
+    } else {
+        const IndexState state = own_state(index);
+        if (worker_may_load(index, *state.directory)) {
+            open_engine();
+            outcome = load_mirror_here(index, state, static_cast<uint32>(setting_load_wait_ms));
+        } else {
+            forget_index(MyDatabaseId, oid);
+        }
+        relation_close(index, NoLock);
+    }
+    CommitTransactionCommand();
+    return outcome != LoadOutcome::unsent && outcome != LoadOutcome::lost;
+}
+
+// The same; false also when the engine's memory is full, so that the rest has to wait for its searches. A damaged index
+// is told in the log, and does not keep the others from being loaded.
+bool try_load_again(Oid oid)
+{
+    MemoryContext outer = CurrentMemoryContext;
+    volatile bool goes_on = true;
+    PG_TRY();
+    {
+        goes_on = load_again(oid);
+    }
+    PG_CATCH();
+    {
+        MemoryContextSwitchTo(outer);
+        ErrorData* error = CopyErrorData();
+        goes_on = error->sqlerrcode == ERRCODE_INDEX_CORRUPTED;
+        FreeErrorData(error);
+        // Not an error of anybody's statement.
+        HOLD_INTERRUPTS();
+        EmitErrorReport();
+        FlushErrorState();
+        AbortCurrentTransaction();
+        RESUME_INTERRUPTS();
+    }
+    PG_END_TRY();
+    MemoryContextSwitchTo(outer);
+    return goes_on;
+}
+
+void load_remembered()
+{
+    int count = 0;
+    const Oid* indexes = remembered_indexes(MyDatabaseId, &count);
+    for (int i = 0; i < count && try_load_again(indexes[i]); ++i) CHECK_FOR_INTERRUPTS();
+}
+
+}  // namespace
+
+}  // namespace pgwarp
+
+// Load one index into the engine, or help with it, or load what is remembered.
+void pgwarp_loader_main(Datum)
+{
+    pqsignal(SIGTERM, die);
+    BackgroundWorkerUnblockSignals();
+    pgwarp::LoaderTask task;
+    memcpy(&task, MyBgworkerEntry->bgw_extra, sizeof(task));
+    BackgroundWorkerInitializeConnectionByOid(task.database, InvalidOid, BGWORKER_BYPASS_ALLOWCONN);
+    if (task.team != DSM_HANDLE_INVALID) {
+        pgwarp::help(task);
+    } else if (task.index != InvalidOid) {
+        pgwarp::load(task);
+    } else {
+        pgwarp::load_remembered();
+    }
+    proc_exit(0);
+}

@@ -1,0 +1,17 @@
+// Places in conversations with the engine where a build for tests kills the engine or the session. In other builds
+// nothing happens there.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+namespace pgwarp
+{
+
+// Between two steps of a conversation, about a message of this type. Counts; at the pgwarp.fault_message-th call of
+// this session the engine is killed, or with pgwarp.fault_session the session.
+void message_fault_point(const char* where, uint16 message_type);
+
+// Defines these settings in a build for tests. Called by _PG_init, before the prefix is reserved.
+void define_message_fault_settings();
+
+}  // namespace pgwarp

@@ -1,0 +1,27 @@
+// Requests about a mirror, and how its loader goes on after each.
+#pragma once
+
+#include "postgres/client/connection.h"
+#include "postgres/client/index_state.h"
+
+namespace pgwarp
+{
+
+enum class LoadOutcome {
+    done,
+    again,          // the index or its mirror changed meanwhile: look again
+    still_loading,  // by another session, for longer than pgwarp.load_wait
+    unsent,         // the engine was gone before
+    lost,           // the engine ended during a request
+};
+
+// Asks for a role in loading the mirror of `key`.
+LoadOutcome begin_load(const IndexState& state, const MirrorKey& key, LoadRole role, uint32 wait_ms, LoadGrant* grant);
+
+// Sends one piece of a load. `again` when the mirror is gone.
+LoadOutcome send_load_piece(MessageType type, const RequestPiece* pieces, int piece_count);
+
+// While a mirror is loaded ahead of its use, a refusal is no error: the outcome is `again`.
+void allow_refusals(bool allowed);
+
+}  // namespace pgwarp

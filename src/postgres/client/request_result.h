@@ -1,0 +1,44 @@
+// The outcome of a request to pgwarp-engine. The engine's death is an outcome, not an error; here are also the errors
+// that outcomes become.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+#include "protocol/messages.h"
+
+namespace pgwarp
+{
+
+// A request is made of up to three pieces.
+struct RequestPiece {
+    const void* bytes;
+    uint32 length;
+};
+
+// A reply to be read in place; valid until the next request on the connection.
+struct EngineReply {
+    MessageType type;  // reply, acknowledge
+    const char* payload;
+    uint32 payload_bytes;
+    int file_descriptor;  // -1 or one received
+};
+
+enum class RequestOutcome {
+    replied,
+    refused,  // the reply's payload is an ErrorReply, checked
+    unsent,   // the connection had ended before the engine saw the request, or the engine was shutting down
+    lost,     // the connection ended while the engine had the request
+};
+
+struct RequestResult {
+    RequestOutcome outcome;
+    EngineReply reply;
+};
+
+// Of a result that is `refused`.
+const ErrorReply* refusal(const RequestResult& result);
+// Raises the engine's own error with a fitting SQLSTATE and hint.
+[[noreturn]] void raise_refusal(const RequestResult& result);
+[[noreturn]] void raise_engine_lost();
+
+}  // namespace pgwarp

@@ -1,0 +1,27 @@
+#include "postgres/executor/knn_batch_plan.h"
+
+extern "C" {
+#include "nodes/makefuncs.h"
+}
+
+namespace pgwarp
+{
+
+List* knn_batch_expressions(const KnnBatchPlan& plan)
+{
+    return list_make3(plan.query, plan.limit, plan.offset);
+}
+
+List* knn_batch_private(const KnnBatchPlan& plan)
+{
+    return list_make3(plan.indexes, makeInteger(plan.filtered ? 1 : 0), makeInteger(plan.alone ? 1 : 0));
+}
+
+KnnBatchPlan read_knn_batch_plan(const CustomScan* scan)
+{
+    return {static_cast<Expr*>(linitial(scan->custom_exprs)), static_cast<Expr*>(lsecond(scan->custom_exprs)),
+            static_cast<Expr*>(lthird(scan->custom_exprs)),   static_cast<List*>(linitial(scan->custom_private)),
+            intVal(lsecond(scan->custom_private)) != 0,       intVal(lthird(scan->custom_private)) != 0};
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,29 @@
+// The plan node of a KnnBatch, as the planner makes it and the executor reads it.
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+extern "C" {
+#include "nodes/plannodes.h"
+}
+
+namespace pgwarp
+{
+
+// The content of the plan node. custom_exprs: the query vector over the outer row, LIMIT and OFFSET, all of which raise
+// no error (evaluate_ahead.h). custom_private: the indexes' oids, whether rows are filtered below the LIMIT, and
+// whether each row is to be read by itself.
+struct KnnBatchPlan {
+    Expr* query;
+    Expr* limit;
+    Expr* offset;
+    List* indexes;
+    bool filtered;
+    bool alone = false;
+};
+
+List* knn_batch_expressions(const KnnBatchPlan& plan);
+List* knn_batch_private(const KnnBatchPlan& plan);
+KnnBatchPlan read_knn_batch_plan(const CustomScan* scan);
+
+}  // namespace pgwarp

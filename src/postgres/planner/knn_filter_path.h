@@ -1,0 +1,19 @@
+// Paths of KnnFilter (executor/knn_filter.h).
+#pragma once
+
+#include "postgres/postgres_headers.h"
+
+extern "C" {
+#include "nodes/pathnodes.h"
+}
+
+namespace pgwarp
+{
+
+// Installs the planner's hook and registers the node. Called by _PG_init, after those that add index paths.
+void init_knn_filter();
+
+// The path below a KnnFilter; null for any other path.
+Path* path_below_knn_filter(const Path* path);
+
+}  // namespace pgwarp

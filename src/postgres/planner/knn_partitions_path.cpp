@@ -1,0 +1,99 @@
+// The planner's side of KnnPartitions: put above each ordered union of index scans of ours.
+#include "postgres/planner/knn_partitions_path.h"
+
+#include "postgres/am/methods.h"
+#include "postgres/executor/knn_partitions.h"
+#include "postgres/planner/custom_path.h"
+#include "postgres/planner/knn_filter_path.h"
+#include "postgres/settings.h"
+
+extern "C" {
+#include "optimizer/planner.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+create_upper_paths_hook_type previous_hook = nullptr;
+
+bool is_knn_scan(Path* path)
+{
+    if (IsA(path, ProjectionPath)) path = reinterpret_cast<ProjectionPath*>(path)->subpath;
+    if (Path* below = path_below_knn_filter(path)) path = below;
+    if (!IsA(path, IndexPath)) return false;
+    const auto* index = reinterpret_cast<const IndexPath*>(path);
+    return list_length(index->indexorderbys) == 1 && find_access_method(index->indexinfo) != nullptr;
+}
+
+bool merges_knn_scans(const MergeAppendPath* path)
+{
+    int scans = 0;
+    ListCell* cell;
+    foreach (cell, path->subpaths) {
+        if (is_knn_scan(static_cast<Path*>(lfirst(cell))) && ++scans == 2) return true;
+    }
+    return false;
+}
+
+// The Merge Append itself. Where it sorts by more columns than its path gives, as that of a UNION ALL does, a Result
+// above it takes these away again; KnnPartitions works with them too.
+Plan* find_merge_append(Plan* child)
+{
+    const bool projects = IsA(child, Result) && reinterpret_cast<const ::Result*>(child)->resconstantqual == nullptr &&
+                          outerPlan(child) != nullptr && IsA(outerPlan(child), MergeAppend);
+    return projects ? outerPlan(child) : child;
+}
+
+Plan* plan_knn_partitions(PlannerInfo*, RelOptInfo*, CustomPath* path, List* targets, List*, List* plans)
+{
+    List* merge = list_make1(find_merge_append(static_cast<Plan*>(linitial(plans))));
+    return make_custom_plan(path, targets, merge, NIL, NIL, &knn_partitions_scan_methods);
+}
+
+const CustomPathMethods path_methods = {"KnnPartitions", plan_knn_partitions, nullptr};
+
+// The path with KnnPartitions above the union, or the path itself.
+Path* with_knn_partitions(Path* path)
+{
+    if (IsA(path, ProjectionPath)) {
+        auto* projection = reinterpret_cast<ProjectionPath*>(path);
+        Path* below = with_knn_partitions(projection->subpath);
+        if (below == projection->subpath) return path;
+        auto* copy = makeNode(ProjectionPath);
+        *copy = *projection;
+        copy->subpath = below;
+        copy->path.parallel_safe = below->parallel_safe;
+        return &copy->path;
+    }
+    if (!IsA(path, MergeAppendPath) || !merges_knn_scans(reinterpret_cast<MergeAppendPath*>(path))) return path;
+    return &make_custom_path(path, &path_methods)->path;
+}
+
+void add_upper_paths(PlannerInfo* root, UpperRelationKind stage, RelOptInfo* input, RelOptInfo* output, void* extra)
+{
+    if (previous_hook != nullptr) previous_hook(root, stage, input, output, extra);
+    if (stage != UPPERREL_ORDERED || !setting_knn_batch) return;
+    ListCell* cell;
+    foreach (cell, output->pathlist) lfirst(cell) = with_knn_partitions(static_cast<Path*>(lfirst(cell)));
+}
+
+}  // namespace
+
+Path* path_below_knn_partitions(const Path* path)
+{
+    if (!IsA(path, CustomPath)) return nullptr;
+    const auto* custom = reinterpret_cast<const CustomPath*>(path);
+    return custom->methods == &path_methods ? static_cast<Path*>(linitial(custom->custom_paths)) : nullptr;
+}
+
+void init_knn_partitions()
+{
+    RegisterCustomScanMethods(&knn_partitions_scan_methods);
+    previous_hook = create_upper_paths_hook;
+    create_upper_paths_hook = add_upper_paths;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,508 @@
+#include "postgres/planner/subplan_batch.h"
+
+#include "postgres/executor/knn_batch.h"
+#include "postgres/expression_walk.h"
+#include "postgres/planner/knn_batch_path.h"
+#include "postgres/planner/read_ahead.h"
+#include "postgres/planner/subplan_search.h"
+#include "postgres/settings.h"
+
+extern "C" {
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/parsenodes.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/planner.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+planner_hook_type previous_planner = nullptr;
+
+// The target list that a column refers to, and the plan whose list it is; NIL for a column of a table.
+List* referred_list(const Plan* plan, const Var* column, const Plan** below)
+{
+    *below = nullptr;
+    if (column->varno == OUTER_VAR) *below = plan->lefttree;
+    if (column->varno == INNER_VAR) *below = plan->righttree;
+    if (column->varno == INDEX_VAR && IsA(plan, CustomScan)) {
+        *below = plan;
+        return reinterpret_cast<const CustomScan*>(plan)->custom_scan_tlist;
+    }
+    if (column->varno == INDEX_VAR && IsA(plan, IndexOnlyScan)) {
+        *below = plan;
+        return reinterpret_cast<const IndexOnlyScan*>(plan)->indextlist;
+    }
+    return *below != nullptr ? (*below)->targetlist : NIL;
+}
+
+// The table's column that a node's column is, null when it is none: EXPLAIN can't name others.
+const Var* table_column(const Plan* plan, const Var* column)
+{
+    while (IS_SPECIAL_VARNO(column->varno)) {
+        const Plan* below = nullptr;
+        List* list = referred_list(plan, column, &below);
+        if (column->varattno < 1 || column->varattno > list_length(list)) return nullptr;
+        const Expr* expression = static_cast<TargetEntry*>(list_nth(list, column->varattno - 1))->expr;
+        if (!IsA(expression, Var)) return nullptr;
+        column = reinterpret_cast<const Var*>(expression);
+        plan = below;
+    }
+    return column;
+}
+
+// Whether an expression holds what only its own node can evaluate.
+bool is_bound(Node* node, void* context)
+{
+    if (node == nullptr) return false;
+    switch (nodeTag(node)) {
+        case T_Var: {
+            const auto* column = castNode(Var, node);
+            return column->varattno == InvalidAttrNumber ||
+                   table_column(static_cast<const Plan*>(context), column) == nullptr;
+        }
+        case T_Aggref:
+        case T_GroupingFunc:
+        case T_WindowFunc:
+        case T_CurrentOfExpr:
+            return true;
+        case T_FuncExpr:
+            if (castNode(FuncExpr, node)->funcretset) return true;
+            break;
+        case T_OpExpr:
+            if (castNode(OpExpr, node)->opretset) return true;
+            break;
+        default:
+            break;
+    }
+    return walk_expression(node, is_bound, context);
+}
+
+bool is_batch(const Plan* plan)
+{
+    return IsA(plan, CustomScan) && reinterpret_cast<const CustomScan*>(plan)->methods == &knn_batch_scan_methods;
+}
+
+// Whether a node's last conditions and its target list may as well be evaluated above it.
+bool may_split(const Plan* plan)
+{
+    switch (nodeTag(plan)) {
+        case T_SeqScan:
+        case T_SampleScan:
+        case T_IndexScan:
+        case T_BitmapHeapScan:
+        case T_SubqueryScan:
+        case T_FunctionScan:
+        case T_ValuesScan:
+        case T_CteScan:
+        case T_NestLoop:
+        case T_MergeJoin:
+        case T_HashJoin:
+            return !plan->parallel_aware;
+        case T_Result:
+            return plan->lefttree != nullptr;
+        default:
+            return is_batch(plan);
+    }
+}
+
+bool is_join(const Plan* plan)
+{
+    return IsA(plan, NestLoop) || IsA(plan, MergeJoin) || IsA(plan, HashJoin);
+}
+
+// The conditions that end with a row left out, in the order of evaluation. Those of an inner join are of this kind too.
+List** conditions_of(Plan* plan)
+{
+    if (is_join(plan) && plan->qual == NIL && reinterpret_cast<Join*>(plan)->jointype == JOIN_INNER) {
+        return &reinterpret_cast<Join*>(plan)->joinqual;
+    }
+    return &plan->qual;
+}
+
+// Moves columns into a target list of their own, and refers to them there.
+struct Columns {
+    List* targets;
+};
+
+Node* move_column(Node* node, void* context)
+{
+    auto* columns = static_cast<Columns*>(context);
+    if (node == nullptr) return nullptr;
+    if (!IsA(node, Var)) return mutate_expression(node, move_column, context);
+    const auto* column = castNode(Var, node);
+    ListCell* cell;
+    const TargetEntry* target = nullptr;
+    foreach (cell, columns->targets) {
+        auto* entry = static_cast<TargetEntry*>(lfirst(cell));
+        if (equal(entry->expr, column)) target = entry;
+    }
+    if (target == nullptr) {
+        auto* copy = static_cast<Expr*>(copyObjectImpl(column));
+        target = makeTargetEntry(copy, static_cast<AttrNumber>(list_length(columns->targets) + 1), nullptr, false);
+        columns->targets = lappend(columns->targets, const_cast<TargetEntry*>(target));
+    }
+    return reinterpret_cast<Node*>(
+        makeVar(INDEX_VAR, target->resno, column->vartype, column->vartypmod, column->varcollid, 0));
+}
+
+template <class Type>
+Type* move_columns(Type* expression, Columns* columns)
+{
+    return reinterpret_cast<Type*>(move_column(reinterpret_cast<Node*>(expression), columns));
+}
+
+// What a target list's columns are called.
+List* name_columns(const Plan* plan, List* targets)
+{
+    auto* named = static_cast<List*>(copyObjectImpl(targets));
+    ListCell* cell;
+    foreach (cell, named) {
+        auto* entry = static_cast<TargetEntry*>(lfirst(cell));
+        const Var* column = table_column(plan, reinterpret_cast<const Var*>(entry->expr));
+        entry->expr = static_cast<Expr*>(copyObjectImpl(column));
+    }
+    return named;
+}
+
+// Where a node is split, and what is read ahead there.
+struct Split {
+    KnnBatchPlan batch;
+    List* kept;   // conditions that the node goes on to evaluate
+    List* moved;  // those that follow
+};
+
+// Split before the first condition, or else the target list, with a search that can be batched and isn't yet.
+bool find_split(const PlannedStmt* statement, Plan* plan, Split* split)
+{
+    KnnBatchPlan own = {};
+    if (is_batch(plan)) own = read_knn_batch_plan(castNode(CustomScan, plan));
+    const KnnBatchPlan* batch = own.query != nullptr ? &own : nullptr;
+    List* conditions = *conditions_of(plan);
+    int first = 0;
+    while (first < list_length(conditions) &&
+           !plan_expression_batch(statement, static_cast<Node*>(list_nth(conditions, first)), batch, &split->batch)) {
+        ++first;
+    }
+    if (first == list_length(conditions) &&
+        !plan_expression_batch(statement, reinterpret_cast<Node*>(plan->targetlist), batch, &split->batch)) {
+        return false;
+    }
+    split->kept = list_truncate(list_copy(conditions), first);
+    split->moved = list_copy_tail(conditions, first);
+    return true;
+}
+
+// Where in the statement a node is.
+struct Place {
+    bool stops_early;  // PostgreSQL may not want all of its rows
+    bool splits;       // the node may be split
+};
+
+struct Rewriting {
+    PlannedStmt* statement;
+    int next_node_number;
+    Bitmapset* late_parameters;  // of sub-selects that are evaluated once, when they are first asked for
+    Bitmapset* scanned;          // sub-plans that are common table expressions
+    Bitmapset* stopped;          // those of them that may not be read to their end
+};
+
+ReadingPlace reading_place(const Rewriting* rewriting, Place place)
+{
+    return {rewriting->statement, rewriting->late_parameters, place.stops_early};
+}
+
+// Whether rows are the same when the conditions that are kept are evaluated for many rows, and then the rest for each.
+bool may_apply(const Rewriting* rewriting, Place place, const Split& split, Plan* plan)
+{
+    if (is_bound(reinterpret_cast<Node*>(split.moved), plan)) return false;
+    if (is_bound(reinterpret_cast<Node*>(plan->targetlist), plan)) return false;
+    List** conditions = conditions_of(plan);
+    List* all = *conditions;
+    List* targets = plan->targetlist;
+    *conditions = split.kept;
+    plan->targetlist = NIL;
+    const bool may_read = may_read_ahead(reading_place(rewriting, place), plan);
+    *conditions = all;
+    plan->targetlist = targets;
+    return may_read;
+}
+
+// The node with its columns and the conditions that it keeps, below a KnnBatch with the others and its target list.
+Plan* split_node(Plan* node, const Split& split, int number)
+{
+    Columns columns = {NIL};
+    CustomScan* scan = makeNode(CustomScan);
+    Plan& plan = scan->scan.plan;
+    plan.targetlist = move_columns(node->targetlist, &columns);
+    plan.qual = move_columns(split.moved, &columns);
+    KnnBatchPlan moved = split.batch;
+    moved.query = move_columns(split.batch.query, &columns);
+    plan.startup_cost = node->startup_cost;
+    plan.total_cost = node->total_cost;
+    plan.plan_rows = node->plan_rows;
+    plan.plan_width = node->plan_width;
+#if PG_VERSION_NUM >= 180000
+    plan.disabled_nodes = node->disabled_nodes;
+#endif
+    plan.plan_node_id = number;
+    plan.extParam = bms_copy(node->extParam);
+    plan.allParam = bms_copy(node->allParam);
+    // Sub-plans that moved must learn when their results change.
+    plan.initPlan = node->initPlan;
+    node->initPlan = NIL;
+    scan->custom_plans = list_make1(node);
+    scan->custom_exprs = knn_batch_expressions(moved);
+    scan->custom_private = knn_batch_private(moved);
+    scan->custom_scan_tlist = name_columns(node, columns.targets);
+    scan->methods = &knn_batch_scan_methods;
+    node->targetlist = columns.targets;
+    List** conditions = conditions_of(node);
+    *conditions = split.kept;
+    // That only one row matches may have followed from a condition that moved.
+    if (split.moved != NIL && conditions != &node->qual) reinterpret_cast<Join*>(node)->inner_unique = false;
+    return &plan;
+}
+
+int largest_node_number(const Plan* plan);
+
+int largest_number_of(const List* plans)
+{
+    int largest = -1;
+    ListCell* cell;
+    foreach (cell, plans) largest = Max(largest, largest_node_number(static_cast<const Plan*>(lfirst(cell))));
+    return largest;
+}
+
+// Of the nodes of a plan.
+int largest_node_number(const Plan* plan)
+{
+    if (plan == nullptr) return -1;
+    check_stack_depth();
+    int largest = Max(largest_node_number(plan->lefttree), largest_node_number(plan->righttree));
+    largest = Max(largest, plan->plan_node_id);
+    switch (nodeTag(plan)) {
+        case T_SubqueryScan:
+            return Max(largest, largest_node_number(reinterpret_cast<const SubqueryScan*>(plan)->subplan));
+        case T_Append:
+            return Max(largest, largest_number_of(reinterpret_cast<const Append*>(plan)->appendplans));
+        case T_MergeAppend:
+            return Max(largest, largest_number_of(reinterpret_cast<const MergeAppend*>(plan)->mergeplans));
+        case T_BitmapAnd:
+            return Max(largest, largest_number_of(reinterpret_cast<const BitmapAnd*>(plan)->bitmapplans));
+        case T_BitmapOr:
+            return Max(largest, largest_number_of(reinterpret_cast<const BitmapOr*>(plan)->bitmapplans));
+        case T_CustomScan:
+            return Max(largest, largest_number_of(reinterpret_cast<const CustomScan*>(plan)->custom_plans));
+        default:
+            return largest;
+    }
+}
+
+// Whether a KnnBatch gives the columns of its child as they are.
+bool hands_columns_on(const CustomScan* batch, const Plan* child)
+{
+    if (batch->scan.plan.qual != NIL || list_length(batch->scan.plan.targetlist) > list_length(child->targetlist)) {
+        return false;
+    }
+    ListCell* cell;
+    foreach (cell, batch->scan.plan.targetlist) {
+        const auto* target = static_cast<const TargetEntry*>(lfirst(cell));
+        const auto* column = reinterpret_cast<const Var*>(target->expr);
+        if (!IsA(column, Var) || column->varno != INDEX_VAR || column->varattno != target->resno) return false;
+    }
+    return true;
+}
+
+// The plan without the KnnBatch of a join; or, where that gives other columns than its child, with one that reads no
+// row ahead.
+Plan* without_batch(CustomScan* batch)
+{
+    auto* child = static_cast<Plan*>(linitial(batch->custom_plans));
+    if (hands_columns_on(batch, child)) {
+        child->initPlan = list_concat(child->initPlan, batch->scan.plan.initPlan);
+        return child;
+    }
+    KnnBatchPlan plan = read_knn_batch_plan(batch);
+    plan.alone = true;
+    batch->custom_private = knn_batch_private(plan);
+    return &batch->scan.plan;
+}
+
+// Where the left child of a node is, or one of its members.
+Place place_below(const Plan* plan, Place place)
+{
+    if (reads_all_first(plan)) return {false, place.splits};
+    switch (nodeTag(plan)) {
+        case T_Limit: {
+            Node* count = reinterpret_cast<const Limit*>(plan)->limitCount;
+            const bool unlimited = count == nullptr || (IsA(count, Const) && castNode(Const, count)->constisnull);
+            return {place.stops_early || !unlimited, place.splits};
+        }
+        case T_WindowAgg:  // is done when a condition on a row's number no longer holds
+            return {place.stops_early || reinterpret_cast<const WindowAgg*>(plan)->runCondition != NIL, place.splits};
+        case T_MergeJoin:  // is done when one side is
+            return {true, place.splits};
+        case T_CustomScan:
+            return is_batch(plan) ? place : Place{true, false};
+        default:
+            return place;
+    }
+}
+
+// Where the right child of a node is. What must go back to a marked row stays as it is.
+Place place_right(const Plan* plan, Place place)
+{
+    if (IsA(plan, MergeJoin)) return {true, false};
+    if (!IsA(plan, NestLoop)) return place;
+    const auto* join = reinterpret_cast<const Join*>(plan);
+    const bool one_match = join->inner_unique || join->jointype == JOIN_SEMI || join->jointype == JOIN_ANTI;
+    return {place.stops_early || one_match, place.splits};
+}
+
+void rewrite_plan(Rewriting* rewriting, Plan** link, Place place);
+
+void rewrite_plans(Rewriting* rewriting, List* plans, Place place)
+{
+    ListCell* cell;
+    foreach (cell, plans) rewrite_plan(rewriting, reinterpret_cast<Plan**>(&lfirst(cell)), place);
+}
+
+// Rewrite what is below a node. What parallel workers execute stays.
+void rewrite_children(Rewriting* rewriting, Plan* plan, Place place)
+{
+    const Place below = place_below(plan, place);
+    switch (nodeTag(plan)) {
+        case T_Gather:
+        case T_GatherMerge:
+            return;
+        case T_SubqueryScan:
+            rewrite_plan(rewriting, &castNode(SubqueryScan, plan)->subplan, below);
+            break;
+        case T_Append:
+            rewrite_plans(rewriting, castNode(Append, plan)->appendplans, below);
+            break;
+        case T_MergeAppend:
+            rewrite_plans(rewriting, castNode(MergeAppend, plan)->mergeplans, below);
+            break;
+        case T_CustomScan:
+            rewrite_plans(rewriting, castNode(CustomScan, plan)->custom_plans, below);
+            break;
+        case T_CteScan: {
+            const int number = castNode(CteScan, plan)->ctePlanId;
+            rewriting->scanned = bms_add_member(rewriting->scanned, number);
+            if (place.stops_early) rewriting->stopped = bms_add_member(rewriting->stopped, number);
+            break;
+        }
+        default:
+            break;
+    }
+    rewrite_plan(rewriting, &plan->lefttree, below);
+    rewrite_plan(rewriting, &plan->righttree, place_right(plan, place));
+}
+
+void note_late_parameters(Rewriting* rewriting, const Plan* plan)
+{
+    ListCell* subplan;
+    foreach (subplan, plan->initPlan) {
+        ListCell* number;
+        foreach (number, static_cast<SubPlan*>(lfirst(subplan))->setParam) {
+            rewriting->late_parameters = bms_add_member(rewriting->late_parameters, lfirst_int(number));
+        }
+    }
+}
+
+void rewrite_plan(Rewriting* rewriting, Plan** link, Place place)
+{
+    Plan* plan = *link;
+    if (plan == nullptr) return;
+    check_stack_depth();
+    note_late_parameters(rewriting, plan);
+    rewrite_children(rewriting, plan, place);
+    if (is_batch(plan)) {
+        auto* batch = castNode(CustomScan, plan);
+        const auto* child = static_cast<Plan*>(linitial(batch->custom_plans));
+        if (!may_read_ahead(reading_place(rewriting, place), child)) *link = without_batch(batch);
+    }
+    if (!place.splits) return;
+    Split split = {};
+    while (may_split(*link) && find_split(rewriting->statement, *link, &split) &&
+           may_apply(rewriting, place, split, *link)) {
+        *link = split_node(*link, split, rewriting->next_node_number++);
+    }
+}
+
+// Sub-plans that parallel workers may execute stay. A common table expression is planned before what reads it, so it
+// comes after that here; other sub-plans may be stopped when the answer is known.
+void rewrite_subplans(Rewriting* rewriting, bool splits)
+{
+    const PlannedStmt* statement = rewriting->statement;
+    for (int number = list_length(statement->subplans); number > 0; --number) {
+        ListCell* cell = list_nth_cell(statement->subplans, number - 1);
+        const Plan* plan = static_cast<Plan*>(lfirst(cell));
+        if (plan == nullptr || (statement->parallelModeNeeded && plan->parallel_safe)) continue;
+        const bool read_to_end =
+            bms_is_member(number, rewriting->scanned) && !bms_is_member(number, rewriting->stopped);
+        rewrite_plan(rewriting, reinterpret_cast<Plan**>(&lfirst(cell)), {!read_to_end, splits});
+    }
+}
+
+// Rows that are locked or changed want the plan as the planner made it, and so do cursors: they may go backward, and
+// WHERE CURRENT OF looks for the node that reads the table.
+bool may_split_nodes(const PlannedStmt* statement, int cursor_options)
+{
+    if (statement->subplans == NIL || statement->rowMarks != NIL || statement->hasModifyingCTE) return false;
+    if (statement->commandType != CMD_SELECT && statement->commandType != CMD_INSERT) return false;
+    return (cursor_options & (CURSOR_OPT_SCROLL | CURSOR_OPT_FAST_PLAN)) == 0;
+}
+
+// A cursor may be closed before its last row.
+void rewrite_statement(PlannedStmt* statement, int cursor_options)
+{
+    const bool splits = may_split_nodes(statement, cursor_options) && any_subplan_searches(statement);
+    Rewriting rewriting = {statement, 0, nullptr, nullptr, nullptr};
+    if (splits) {
+        const int largest = Max(largest_node_number(statement->planTree), largest_number_of(statement->subplans));
+        rewriting.next_node_number = largest + 1;
+    }
+    rewrite_plan(&rewriting, &statement->planTree, {(cursor_options & CURSOR_OPT_FAST_PLAN) != 0, splits});
+    rewrite_subplans(&rewriting, splits);
+}
+
+PlannedStmt* plan_as_before(Query* query, const char* text, int cursor_options, ParamListInfo parameters)
+{
+    if (previous_planner != nullptr) return previous_planner(query, text, cursor_options, parameters);
+    return standard_planner(query, text, cursor_options, parameters);
+}
+
+PlannedStmt* plan_statement(Query* query, const char* text, int cursor_options, ParamListInfo parameters)
+{
+    PlannedStmt* statement = nullptr;
+    const bool before = knn_batch_plans_are_checked;
+    knn_batch_plans_are_checked = true;
+    PG_TRY();
+    {
+        statement = plan_as_before(query, text, cursor_options, parameters);
+    }
+    PG_FINALLY();
+    {
+        knn_batch_plans_are_checked = before;
+    }
+    PG_END_TRY();
+    if (setting_knn_batch) rewrite_statement(statement, cursor_options);
+    return statement;
+}
+
+}  // namespace
+
+void init_subplan_batch()
+{
+    previous_planner = planner_hook;
+    planner_hook = plan_statement;
+}
+
+}  // namespace pgwarp

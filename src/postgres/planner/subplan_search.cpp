@@ -1,0 +1,181 @@
+#include "postgres/planner/subplan_search.h"
+
+#include "postgres/am/methods.h"
+#include "postgres/executor/evaluate_ahead.h"
+#include "postgres/expression_walk.h"
+#include "postgres/planner/knn_batch_path.h"
+#include "postgres/planner/read_ahead.h"
+
+extern "C" {
+#include "optimizer/optimizer.h"
+}
+
+namespace pgwarp
+{
+
+namespace
+{
+
+// A sub-plan with index scans of ours under a LIMIT, as the plan has them: the query holds parameters.
+struct SearchingSubplan {
+    Expr* query;
+    Node* limit;
+    Node* offset;
+    List* indexes;
+    bool filtered;  // below the LIMIT
+    bool failed;    // not all scans are for the same query
+};
+
+bool is_ours(Oid index_oid)
+{
+    Relation index = index_open(index_oid, AccessShareLock);
+    const bool ours = find_access_method(index->rd_indam->amoptions) != nullptr;
+    index_close(index, NoLock);
+    return ours;
+}
+
+// IndexScan or IndexOnlyScan.
+template <class Scan>
+void find_scan(const Scan* scan, SearchingSubplan* found)
+{
+    if (list_length(scan->indexorderby) != 1 || found->limit == nullptr) return;
+    Node* order = static_cast<Node*>(linitial(scan->indexorderby));
+    if (!IsA(order, OpExpr) || list_length(castNode(OpExpr, order)->args) != 2 || !is_ours(scan->indexid)) return;
+    auto* query = static_cast<Expr*>(lsecond(castNode(OpExpr, order)->args));
+    if (found->query != nullptr && !equal(found->query, query)) found->failed = true;
+    found->query = query;
+    found->indexes = lappend_oid(found->indexes, scan->indexid);
+}
+
+// Look for the scans below nodes that hand rows on.
+void find_scans(Plan* plan, SearchingSubplan* found)
+{
+    if (plan == nullptr) return;
+    if (plan->qual != NIL && found->limit != nullptr) found->filtered = true;
+    ListCell* cell;
+    switch (nodeTag(plan)) {
+        case T_Limit:
+            found->filtered = false;
+            found->limit = castNode(Limit, plan)->limitCount;
+            found->offset = castNode(Limit, plan)->limitOffset;
+            break;
+        case T_SubqueryScan:
+            find_scans(castNode(SubqueryScan, plan)->subplan, found);
+            break;
+        case T_MergeAppend:
+            foreach (cell, castNode(MergeAppend, plan)->mergeplans) {
+                find_scans(static_cast<Plan*>(lfirst(cell)), found);
+            }
+            break;
+        case T_Append:
+            foreach (cell, castNode(Append, plan)->appendplans) find_scans(static_cast<Plan*>(lfirst(cell)), found);
+            break;
+        case T_CustomScan:
+            foreach (cell, castNode(CustomScan, plan)->custom_plans)
+                find_scans(static_cast<Plan*>(lfirst(cell)), found);
+            break;
+        case T_IndexScan:
+            find_scan(castNode(IndexScan, plan), found);
+            break;
+        case T_IndexOnlyScan:
+            find_scan(castNode(IndexOnlyScan, plan), found);
+            break;
+        case T_Agg:
+        case T_Result:
+        case T_Sort:
+            break;
+        default:
+            return;
+    }
+    find_scans(plan->lefttree, found);
+}
+
+// Replaces a sub-plan's parameters by what its parent sets them to.
+struct Arguments {
+    const SubPlan* subplan;
+    bool failed;
+};
+
+Node* replace_parameter(Node* node, void* context)
+{
+    auto* arguments = static_cast<Arguments*>(context);
+    if (node == nullptr) return nullptr;
+    if (!IsA(node, Param) || castNode(Param, node)->paramkind != PARAM_EXEC) {
+        return mutate_expression(node, replace_parameter, context);
+    }
+    ListCell* number;
+    ListCell* value;
+    forboth(number, arguments->subplan->parParam, value, arguments->subplan->args)
+    {
+        if (lfirst_int(number) == castNode(Param, node)->paramid) {
+            return static_cast<Node*>(copyObjectImpl(lfirst(value)));
+        }
+    }
+    arguments->failed = true;
+    return node;
+}
+
+// What a KnnBatch below the evaluation of this sub-plan is to read ahead; false when there is nothing to gain.
+bool plan_batch(const PlannedStmt* statement, const SubPlan* subplan, KnnBatchPlan* plan)
+{
+    if (subplan->parParam == NIL || subplan->useHashTable) return false;
+    SearchingSubplan found = {};
+    find_scans(static_cast<Plan*>(list_nth(statement->subplans, subplan->plan_id - 1)), &found);
+    if (found.query == nullptr || found.failed) return false;
+    Arguments arguments = {subplan, false};
+    Node* query = replace_parameter(reinterpret_cast<Node*>(found.query), &arguments);
+    if (arguments.failed || !contain_var_clause(query) || !may_evaluate_ahead(query)) return false;
+    *plan = {reinterpret_cast<Expr*>(query), row_count_ahead(found.limit), row_count_ahead(found.offset), found.indexes,
+             found.filtered};
+    return true;
+}
+
+struct ExpressionSearch {
+    const PlannedStmt* statement;
+    const KnnBatchPlan* own;
+    KnnBatchPlan batch;
+    bool found;
+    bool answered;
+};
+
+bool search_expression(Node* node, void* context)
+{
+    auto* search = static_cast<ExpressionSearch*>(context);
+    if (node == nullptr) return false;
+    KnnBatchPlan batch = {};
+    if (IsA(node, SubPlan) && plan_batch(search->statement, castNode(SubPlan, node), &batch)) {
+        const KnnBatchPlan* own = search->own;
+        if (own != nullptr && equal(batch.query, own->query) &&
+            list_difference_oid(batch.indexes, own->indexes) == NIL) {
+            search->answered = true;
+        } else if (!search->found) {
+            search->batch = batch;
+            search->found = true;
+        }
+    }
+    return walk_expression(node, search_expression, context);
+}
+
+}  // namespace
+
+bool any_subplan_searches(const PlannedStmt* statement)
+{
+    ListCell* cell;
+    foreach (cell, statement->subplans) {
+        SearchingSubplan found = {};
+        find_scans(static_cast<Plan*>(lfirst(cell)), &found);
+        if (found.query == nullptr || found.failed) continue;
+        if (has_executor_parameter(reinterpret_cast<Node*>(found.query), nullptr)) return true;
+    }
+    return false;
+}
+
+bool plan_expression_batch(const PlannedStmt* statement, Node* expression, const KnnBatchPlan* own, KnnBatchPlan* batch)
+{
+    ExpressionSearch search = {statement, own, {}, false, false};
+    search_expression(expression, &search);
+    if (search.found) *batch = search.batch;
+    return search.found && !search.answered;
+}
+
+}  // namespace pgwarp

@@ -1,0 +1,10 @@
+// The registry of index access methods. A method is a row here and a folder in src/methods; tables, SQL and settings
+// follow from both.
+#pragma once
+
+// Name, the number that pages and messages hold, and whether cuda/ has a folder of it too. Never renumber; 3 and 5 are
+// reserved.
+#define PGWARP_METHODS(ROW) \
+    ROW(exact, 1, true)     \
+    ROW(ivfadc, 2, true)    \
+    ROW(graph, 4, true)

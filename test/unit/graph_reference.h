@@ -1,0 +1,48 @@
+// What graphs are compared with: all rows with all, and what a search in breadth reaches.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "methods/graph/edges.h"
+#include "methods/graph/graph.h"
+#include "methods/graph/nearest_rows.h"
+#include "methods/graph/space.h"
+#include "methods/recall/truth.h"
+
+namespace pgwarp::test
+{
+
+// Rows that are `left_out` are near to none and get none.
+inline NearestRows exact_nearest_rows(const GraphSpace& space, std::size_t width, RowBitmap left_out, ThreadPool& pool)
+{
+    std::vector<std::uint32_t> all(space.count());
+    std::iota(all.begin(), all.end(), 0U);
+    const auto truth =
+        calibration_truth(space.metric(), space.rows(), space.dimensions(), all, pool, nullptr, left_out, width);
+    NearestRows nearest{width, {}};
+    nearest.rows.assign(all.size() * width, no_neighbour);
+    for (const std::uint32_t row : all)
+        if (!bit_is_set(left_out, row)) std::copy(truth[row].begin(), truth[row].end(), nearest.of(row));
+    return nearest;
+}
+
+// How many rows can be reached from this one, itself included.
+inline std::size_t count_reachable(const GraphEdges& edges, std::uint32_t from)
+{
+    std::vector<bool> seen(edges.count(), false);
+    std::vector<std::uint32_t> queue{from};
+    seen[from] = true;
+    for (std::size_t i = 0; i < queue.size(); ++i) {
+        for (const std::uint32_t to : edges.of(queue[i])) {
+            if (to == no_neighbour || seen[to]) continue;
+            seen[to] = true;
+            queue.push_back(to);
+        }
+    }
+    return queue.size();
+}
+
+}  // namespace pgwarp::test

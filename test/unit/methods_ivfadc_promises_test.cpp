@@ -1,0 +1,133 @@
+// What the calibration of an ivfadc index promises, and what searches that the build never saw find.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "methods/recall/curve.h"
+#include "methods_fixture.h"
+#include "protocol/calibration.h"
+
+namespace pgwarp::test
+{
+namespace
+{
+
+// Clusters of ever fewer rows that lie so many times as far apart as they are wide, ever narrower along the dimensions.
+std::vector<float> clustered_rows(std::size_t count, std::size_t dimensions, float apart, unsigned seed)
+{
+    std::mt19937 random(seed);
+    constexpr std::size_t clusters = 60;
+    std::normal_distribution<float> normal;
+    std::vector<float> centres(clusters * dimensions);
+    for (float& value : centres) value = apart * normal(random);
+    std::vector<float> rows(count * dimensions);
+    for (std::size_t i = 0; i < count; ++i) {
+        // One after the other: the same rows whatever compiles this.
+        const std::size_t drawn = random();
+        const std::size_t cluster = drawn % (random() % clusters + 1);
+        for (std::size_t d = 0; d < dimensions; ++d)
+            rows[i * dimensions + d] =
+                (centres[cluster * dimensions + d] + normal(random)) / (1 + static_cast<float>(d) / 6);
+    }
+    return rows;
+}
+
+struct Promise {
+    Metric metric;
+    float apart;  // 0: few clusters that touch
+    std::int64_t codes;
+    std::int64_t refine;
+};
+
+class IvfadcPromises : public testing::TestWithParam<Promise>
+{
+};
+
+// Queries that the builds never saw find what was asked for but 0.01, and one standard error of their own.
+TEST_P(IvfadcPromises, AreKept)
+{
+    constexpr std::size_t dimensions = 48;
+    constexpr std::size_t asked = 800;
+    constexpr std::size_t count = 12000;
+    const auto [metric, apart, codes, refine] = GetParam();
+    ThreadPool pool(2);
+    for (unsigned seed = 1; seed <= 6; ++seed) {
+        std::vector<float> all = apart > 0 ? clustered_rows(count + asked, dimensions, apart, seed)
+                                           : random_rows(count + asked, dimensions, seed);
+        if (metric == Metric::cosine) normalise_rows(all, dimensions);
+        const std::vector<float> queries(all.begin(), all.begin() + asked * dimensions);
+        const std::vector<float> rows(all.begin() + asked * dimensions, all.end());
+        const Index exact(Method::exact, metric, dimensions, rows, {}, pool);
+        const Index index(Method::ivfadc, metric, dimensions, rows, make_list({{"codes", codes}, {"refine", refine}}),
+                          pool);
+        const auto nearest = exact.search(queries, 100, pool);
+        for (const std::uint32_t k : {1, 10, 11, 50, 100}) {
+            for (const double wanted : {0.9, 0.95, 0.99}) {
+                const EffortChoice choice = choose_effort(index.builder->calibration(), k, wanted);
+                EXPECT_TRUE(choice.reached) << "k " << k << ", " << wanted;
+                // Of bounds more candidates are asked for.
+                const std::uint32_t width = index.searcher->result_kind() == ResultKind::exact ? k : k + k / 8 + 3;
+                const auto found = index.search(queries, width, pool, {}, {}, choice.effort);
+                double total = 0;
+                double squares = 0;
+                for (std::size_t q = 0; q < asked; ++q) {
+                    const double share = recall(found[q], {nearest[q].begin(), nearest[q].begin() + k});
+                    total += share / asked;
+                    squares += share * share / asked;
+                }
+                const double error = std::sqrt(std::max(0.0, squares - total * total) / asked);
+                EXPECT_GE(total, wanted - 0.01 - error)
+                    << "seed " << seed << ", k " << k << ", effort " << choice.effort;
+            }
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ivfadc, IvfadcPromises,
+                         testing::Values(Promise{Metric::l2, 40, 0, 1}, Promise{Metric::l2, 400, 2, 2},
+                                         Promise{Metric::l2, 0, 1, 1}, Promise{Metric::cosine, 0, 0, 1},
+                                         Promise{Metric::cosine, 40, 0, 2}));
+
+// Rows of a cluster differ by far less than a query rounded as a whole could tell.
+TEST(Ivfadc, TellsRowsOfTightClustersApart)
+{
+    constexpr std::size_t dimensions = 48;
+    constexpr std::size_t asked = 400;
+    ThreadPool pool(2);
+    for (const Metric metric : {Metric::cosine, Metric::inner_product}) {
+        for (const std::int64_t codes : {0, 2}) {
+            std::vector<float> all = clustered_rows(8000 + asked, dimensions, 100, 3);
+            normalise_rows(all, dimensions);
+            const std::vector<float> queries(all.begin(), all.begin() + asked * dimensions);
+            const std::vector<float> rows(all.begin() + asked * dimensions, all.end());
+            const Index index(Method::ivfadc, metric, dimensions, rows, make_list({{"codes", codes}, {"refine", 2}}),
+                              pool);
+            const auto found = index.search(queries, 1, pool, make_list({{"probes", 65536}, {"refine_factor", 1}}));
+            double total = 0;
+            for (std::size_t q = 0; q < asked; ++q)
+                total += recall(found[q], brute_force(metric, queries.data() + q * dimensions, rows, dimensions, 1));
+            EXPECT_GE(total / asked, 0.98) << "codes " << codes;
+        }
+    }
+}
+
+// A hundred queries that found their nearest row say no more than that 97 of a hundred do.
+TEST(Ivfadc, PromisesNoMoreThanAFewQueriesTell)
+{
+    RecallCurve curve(100, true);
+    curve.add(1, std::vector<std::array<float, 4>>(100, {1, 0.5F, -1, -1}));
+    curve.add(2, std::vector<std::array<float, 4>>(100, {1, 1, -1, -1}));
+    curve.add_complete(3, std::vector<std::array<float, 4>>(100, {1, 1, -1, -1}));
+    const Calibration calibration = curve.calibration();
+    EXPECT_NEAR(calibration.points[0].recall[0], 0.97, 0.01);
+    EXPECT_LE(calibration.points[0].recall[1], 0.5);
+    // Ten neighbours each tell more.
+    EXPECT_NEAR(calibration.points[1].recall[1], 0.997, 0.001);
+    EXPECT_EQ(calibration.points[1].recall[0], calibration.points[1].recall[1]);
+    EXPECT_EQ(calibration.points[2].recall[0], 1);
+    EXPECT_LT(calibration.points[2].recall[2], 0);
+}
+
+}  // namespace
+}  // namespace pgwarp::test

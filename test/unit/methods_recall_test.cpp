@@ -1,0 +1,131 @@
+// Recall measured by searches, whatever searcher answers them.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "methods/recall/searches.h"
+#include "numeric/sample.h"
+
+namespace pgwarp::test
+{
+namespace
+{
+
+constexpr std::size_t query_count = 60;
+
+// Row r lies at distance r from every query; of each ten rows a search finds as many as the effort says, less `lost`.
+class TenthsSearcher : public Searcher
+{
+public:
+    explicit TenthsSearcher(std::size_t rows, std::int64_t lost = 0) : rows_(rows), lost_(lost) {}
+    void write(const std::string&, std::uint64_t, std::span<const std::byte>) override {}
+    void finish_load(ThreadPool&) override {}
+    std::uint64_t memory_bytes() const override { return 0; }
+    ResultKind result_kind() const override { return ResultKind::exact; }
+    void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool&) const override
+    {
+        results.assign(batch.count, {});
+        for (std::vector<RowResult>& found : results) {
+            for (std::uint32_t row = 0; row < rows_ && found.size() < batch.k; ++row) {
+                if (static_cast<std::int64_t>(row % 10) < batch.effort - lost_ && !bit_is_set(batch.dead, row))
+                    found.push_back({static_cast<double>(row), row});
+            }
+        }
+        searches_.insert({batch.effort, batch.k});
+    }
+    void search_exact(const SearchBatch&, double, std::uint32_t, std::vector<RowResult>&, ThreadPool&) const override {}
+    double search_cost(const SearchBatch&) const override { return 1; }
+    ParameterList resolved_settings(const SearchBatch&) const override { return {}; }
+
+    mutable std::multiset<std::pair<std::int64_t, std::uint32_t>> searches_;  // effort and k
+
+private:
+    std::size_t rows_;
+    std::int64_t lost_;
+};
+
+// The neighbours of each query: the first live rows.
+std::vector<std::vector<std::uint32_t>> first_rows(std::size_t rows, RowBitmap dead = {})
+{
+    std::vector<std::uint32_t> first;
+    for (std::uint32_t row = 0; row < rows && first.size() < 1000; ++row)
+        if (!bit_is_set(dead, row)) first.push_back(row);
+    return std::vector<std::vector<std::uint32_t>>(query_count, first);
+}
+
+const BuildProgress quiet{[](const char*, std::uint64_t, std::uint64_t) {}, nullptr};
+
+TEST(Recall, IsTheShareOfTheNeighboursThatAreFound)
+{
+    ThreadPool pool(1);
+    const TenthsSearcher searcher(5000);
+    const std::vector<float> queries(query_count);
+    const auto truth = first_rows(5000);
+    const RecallInput input{.searcher = searcher, .rows = 5000, .queries = queries, .truth = truth};
+    const Calibration curve = measure_recall(input, {.efforts = {1, 5, 10, 11}}, quiet, pool);
+    // What finds all is the last that is measured.
+    ASSERT_EQ(curve.count, 3U);
+    EXPECT_EQ(curve.sample, query_count);
+    const double expected[] = {0.1, 0.5, 1};
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(curve.points[i].recall[0], 1);
+        for (std::size_t k = 1; k < 4; ++k) EXPECT_NEAR(curve.points[i].recall[k], expected[i], 0.02) << i << " " << k;
+    }
+}
+
+// A query that is a row of the index finds itself, which counts for nothing.
+TEST(Recall, OwnRowsDoNotCount)
+{
+    ThreadPool pool(1);
+    const TenthsSearcher searcher(500);
+    const std::vector<float> queries(query_count);
+    auto truth = first_rows(500);
+    for (auto& neighbours : truth) neighbours.erase(neighbours.begin());
+    const std::vector<std::uint32_t> own(query_count, 0);
+    const RecallInput input{.searcher = searcher, .rows = 499, .queries = queries, .truth = truth, .own_rows = own};
+    const Calibration curve = measure_recall(input, {.efforts = {1, 10}}, quiet, pool);
+    ASSERT_EQ(curve.count, 2U);
+    EXPECT_EQ(curve.points[0].recall[0], 0);
+    EXPECT_EQ(curve.points[1].recall[0], 1);
+    EXPECT_EQ(curve.points[1].recall[2], 1);
+}
+
+// Where the effort is a width, a search keeps no fewer rows than it returns, and is the same for all smaller efforts.
+TEST(Recall, NarrowSearchesAreMadeOnce)
+{
+    ThreadPool pool(1);
+    const TenthsSearcher searcher(5000, 2);
+    const std::vector<float> queries(query_count);
+    const auto truth = first_rows(5000);
+    const RecallInput input{.searcher = searcher, .rows = 5000, .queries = queries, .truth = truth};
+    const RecallRules rules{.efforts = {1, 2, 3}, .steps_of_k = 1, .effort_is_width = true};
+    const Calibration curve = measure_recall(input, rules, quiet, pool);
+    ASSERT_EQ(curve.count, 3U);
+    EXPECT_EQ(curve.points[1].recall[0], 0);
+    EXPECT_EQ(curve.points[2].recall[0], 1);
+    // Of two rows one is found with the effort 3, none with less; of ten, eight by a search that keeps ten.
+    EXPECT_EQ(curve.points[1].recall[1], 0);
+    EXPECT_EQ(curve.points[2].recall[1], 0.5);
+    EXPECT_EQ(curve.points[0].recall[3], 1);
+    EXPECT_EQ(searcher.searches_.count({1000, 1000}), 1U);
+    EXPECT_EQ(searcher.searches_.count({10, 10}), 1U);
+}
+
+// The rows that can be found decide which k are measured, not those that are dead.
+TEST(Recall, DeadRowsAreNotFound)
+{
+    ThreadPool pool(1);
+    const TenthsSearcher searcher(5000);
+    std::vector<std::uint64_t> dead((5000 + 63) / 64, ~std::uint64_t{0});
+    dead[0] = 0;  // 64 rows live
+    const std::vector<float> queries(query_count);
+    const auto truth = first_rows(5000, dead);
+    const RecallInput input{.searcher = searcher, .rows = 64, .queries = queries, .truth = truth, .dead = dead};
+    const Calibration curve = measure_recall(input, {.efforts = {10}}, quiet, pool);
+    ASSERT_EQ(curve.count, 1U);
+    EXPECT_EQ(curve.points[0].recall[2], 1);
+    EXPECT_LT(curve.points[0].recall[3], 0);
+}
+
+}  // namespace
+}  // namespace pgwarp::test

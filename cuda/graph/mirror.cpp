@@ -11,7 +11,7 @@
 #include "device/wait.h"
 #include "graph/mirror_kernels.h"
 #include "methods/arrays.h"
-#include "methods/ivfadc/ivfadc.h"
+#include "methods/rows/row_arrays.h"
 #include "rows/forms.h"
 
 namespace pgwarp::cuda::graph

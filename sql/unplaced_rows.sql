@@ -4,7 +4,7 @@ SET jit = off;
 SET pgwarp.verify_results = on;
 
 -- An answer as text; of which plan: `used` is a part of it that is to be there.
-CREATE FUNCTION rows_of(statement text, used text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION answer_of(statement text, used text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE line text; plan text := ''; answer text;
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || statement LOOP
@@ -19,9 +19,9 @@ CREATE FUNCTION compared(statement text, used text) RETURNS text LANGUAGE plpgsq
 DECLARE truth text; answer text;
 BEGIN
 	PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_indexscan', 'off', true), set_config('enable_indexonlyscan', 'off', true);
-	truth := rows_of(statement, '');
+	truth := answer_of(statement, '');
 	PERFORM set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'on', true), set_config('enable_indexonlyscan', 'on', true);
-	answer := rows_of(statement, used);
+	answer := answer_of(statement, used);
 	PERFORM set_config('enable_seqscan', 'on', true);
 	RETURN CASE WHEN answer = truth THEN regexp_replace(truth, '.*: ', '') || ' rows' ELSE statement || E'\n ' || truth || E'\n ' || answer END;
 END $$;
@@ -212,3 +212,4 @@ UPDATE e SET a = NULL WHERE id % 7 = 0;
 SELECT compared('SELECT pair(a)::vector(2) <-> ''[3,3]'' AS d FROM e WHERE kind = 1 ORDER BY d LIMIT 100', 'e_partial');
 DROP TABLE e;
 DROP TABLE t, asked, forms;
+DROP FUNCTION answer_of, compared, all_forms, fill, life, pair;

@@ -41,10 +41,10 @@ $standby->start;
 my $script = $primary->basedir . '/write.sql';
 append_to_file($script, q{\set n random(1, 3000)
 INSERT INTO narrow VALUES (nextval('numbers'), array_fill(:n, ARRAY[16])::vector);
-INSERT INTO narrow VALUES (:n, NULL);
+INSERT INTO narrow VALUES (nextval('numbers'), NULL);
 INSERT INTO wide VALUES (:n, array_fill(:n - 10, ARRAY[3000])::vector), (:n % 20, CASE WHEN :n % 2 = 0 THEN array_fill(0, ARRAY[3000])::vector END);
 INSERT INTO unlogged VALUES (:n, array_fill(:n, ARRAY[3])::vector);
-DELETE FROM narrow WHERE id = :n;
+DELETE FROM narrow WHERE id IN (:n, currval('numbers') - 51);
 DELETE FROM wide WHERE id = :n % 20 AND random() < 0.5;
 });
 

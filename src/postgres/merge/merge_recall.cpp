@@ -179,7 +179,7 @@ void calibrate_merged(MergeRun* merge)
 {
     Directory* next = &merge->next;
     if (merge->kind != MergeKind::append && merge->kind != MergeKind::compact) return;
-    if (merge->method->links_rows) return;  // by who made the links
+    if (merge->method->complete || merge->method->links_rows) return;  // nothing to measure, or done with the links
     if (!can_calibrate(*merge->method, *next) || !is_outdated(*next) || merge->counts.live() < 2) return;
     // Without the engine the next merge will measure it.
     char* why = nullptr;

@@ -52,13 +52,12 @@ const MethodDescription* find_description(const char* name)
     return nullptr;
 }
 
-const MethodDescription& complete_description(ElementType element)
+const MethodDescription* complete_description(ElementType element)
 {
-    const auto* found =
-        std::find_if(std::begin(descriptions), std::end(descriptions), [element](const MethodDescription* description) {
-            return description->complete && takes_elements(*description, element);
-        });
-    return **found;
+    for (const MethodDescription* description : descriptions) {
+        if (description->complete && takes_elements(*description, element)) return description;
+    }
+    return nullptr;
 }
 
 bool takes_elements(const MethodDescription& method, ElementType element)

@@ -27,8 +27,10 @@ const MethodDescriptor* method_of_parts(const MethodDescriptor& method, ElementT
     const MethodDescriptor* known = find_method(method.method);
     if (known == nullptr || known->part_options == nullptr || known->make_merge_builder == nullptr) return nullptr;
     if (known->part_array == nullptr) return &method;
+    if (rows > 0) return known;
     // An index that was built without rows lacks that array: a complete method searches its delta rows.
-    return rows == 0 ? find_method(complete_description(element).method) : known;
+    const MethodDescription* complete = complete_description(element);
+    return complete != nullptr ? find_method(complete->method) : nullptr;
 }
 
 // The parts' array of a role; null where they have none.

@@ -1,5 +1,5 @@
 // The rows as bytes, along which a search on the CPU goes: a quarter of what floats read, and sums of products many at
-// an instruction. Differences to the mean row, each row with a scale of its own, as in ivfadc's lists; sums are exact
+// an instruction. Differences to the mean row, each row with a scale of its own; sums are exact
 // integers, so that every instruction set goes the same way.
 #pragma once
 

@@ -4,7 +4,7 @@
 // Arrays, small ones first:
 //   seeds      u32 [seeds][1]       row numbers of the rows from which searches begin; each prefix is spread like the
 //                                   whole, so that a searcher may compare a query with as many as suit it
-//   half_mean  f32 [1][d], half_scale f32 [1][2] = {scale, largest error}   (vectors = half), as of ivfadc
+//   half_mean  f32 [1][d], half_scale f32 [1][2] = {scale, largest error}   (vectors = half)
 //   projection f32 [bits][d + 1]    random directions and, last, a threshold (vectors = bits; SONG section 7): bit b of
 //                                   a row, bit b % 32 of word b / 32, says whether its product with direction b is
 //                                   above
@@ -44,7 +44,7 @@ struct GraphOptions {
     std::size_t bits = 0;  // of a row where vectors = bits, a multiple of 32
 
     // Throws BadRequest for what makes no sense for these dimensions.
-    static GraphOptions resolve(const ParameterList& options, std::size_t rows, std::size_t dimensions);
+    static GraphOptions resolve(const ParameterList& options, std::size_t dimensions);
     ParameterList as_parameters() const;
 };
 

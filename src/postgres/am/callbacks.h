@@ -17,11 +17,6 @@ void rescan(IndexScanDesc scan, ScanKey keys, int key_count, ScanKey order_bys, 
 bool next_tuple(IndexScanDesc scan, ScanDirection direction);
 void end_scan(IndexScanDesc scan);
 
-// cost.cpp
-void estimate_method_cost(const MethodDescription& method, PlannerInfo* root, IndexPath* path, double loop_count,
-                          Cost* startup_cost, Cost* total_cost, Selectivity* selectivity, double* correlation,
-                          double* pages);
-
 // validate.cpp
 bool validate_operator_class(Oid operator_class);
 

@@ -6,9 +6,6 @@
 namespace pgwarp
 {
 
-// The amoptions callback of `method`.
-bytea* parse_method_options(const MethodDescription& method, Datum options, bool validate);
-
 // The metric that the operator class of the index stands for.
 Metric index_metric(Relation index);
 

@@ -29,8 +29,11 @@ TupleDesc kept_descriptor(Relation index, IndexInfo* info)
 bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer tid, Relation, IndexUniqueCheck, bool,
                      IndexInfo* info)
 {
-    if (is_null[0]) return false;
     const MetaPage meta = read_metapage(index);
+    if (is_null[0]) {
+        if (keeps_unplaced(meta)) append_unplaced(index, meta, tid, true);
+        return false;
+    }
     const uint32 vector_bytes = stored_value_bytes(meta.shape);
     const bool has_included = has_included_columns(index);
     char* value = static_cast<char*>(palloc(most_stored_bytes(meta.shape) + (has_included ? max_included_bytes : 0)));
@@ -46,6 +49,8 @@ bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer t
         const DeltaPlace place = append_delta(index, meta, tid, appended);
         push_inserted_row(index, meta, place, tid, appended);
         if ((place.ordinal + 1) % merge_check_interval == 0) consider_merge(index, read_index_state(index));
+    } else if (keeps_unplaced(meta)) {
+        append_unplaced(index, meta, tid, false);
     }
     pfree(value);
     return false;

@@ -1,8 +1,5 @@
 #include "postgres/am/methods.h"
 
-#include "postgres/am/callbacks.h"
-#include "postgres/am/index_options.h"
-
 namespace pgwarp
 {
 

@@ -19,6 +19,11 @@ struct MethodCallbacks {
     amcostestimate_function estimate_cost;
 };
 const MethodCallbacks& callbacks_of(Method method);
+// What they call, with the method: index_options.cpp, cost.cpp.
+bytea* parse_method_options(const MethodDescription& method, Datum options, bool validate);
+void estimate_method_cost(const MethodDescription& method, PlannerInfo* root, IndexPath* path, double loop_count,
+                          Cost* startup_cost, Cost* total_cost, Selectivity* selectivity, double* correlation,
+                          double* pages);
 
 const MethodDescription& access_method(Method method);
 // The access method of an index; an error where the index is partitioned or of another access method.

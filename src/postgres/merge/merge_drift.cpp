@@ -4,6 +4,7 @@
 #include "numeric/hash.h"
 #include "postgres/client/request.h"
 #include "postgres/merge/stored_vectors.h"
+#include "postgres/storage/array_role.h"
 #include "protocol/drift.h"
 
 namespace pgwarp
@@ -130,10 +131,10 @@ bool can_retrain(const MergeRun* merge)
     return keeps_vectors(*merge->directory);
 }
 
-const char* compared_for_drift(const Directory& directory)
+const char* compared_for_drift(const MethodDescription& method, const Directory& directory)
 {
-    if (find_array(directory, "centroids") == nullptr) return nullptr;
-    const StoredArray* books = find_array(directory, "codebooks");
+    if (find_array(directory, method, ArrayRole::centroids) == nullptr) return nullptr;
+    const StoredArray* books = find_array(directory, method, ArrayRole::codebooks);
     if (books == nullptr) return "centroids";
     if (!keeps_vectors(directory)) return "centroids, by codes";
     return directory.trained_rows < rows_for_a_word * books->shape.rows ? "centroids" : "centroids and codes";
@@ -144,7 +145,7 @@ bool has_drifted(MergeRun* merge)
     if (merge->new_rows() < fewest_new_rows || !are_many_new(merge)) return false;
     // Without the engine new rows can't be merged at all, and the merge says so.
     char* why = nullptr;
-    if (compared_for_drift(*merge->directory) == nullptr || !try_open_engine(&why)) return false;
+    if (compared_for_drift(*merge->method, *merge->directory) == nullptr || !try_open_engine(&why)) return false;
     DriftReport report = {};
     PG_TRY();
     {

@@ -28,8 +28,13 @@ struct DeltaValue {
 // is.
 DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const DeltaValue& value);
 
-// The ends (ordinals) of all logs, to be read after the snapshot was taken.
+// Appends an unplaced row (unplaced.h) to the log of these, without a value.
+void append_unplaced(Relation index, const MetaPage& meta, ItemPointer tid, bool is_null);
+
+// The ends (ordinals) of the logs of placed rows, to be read after the snapshot was taken.
 void read_delta_ends(Relation index, const MetaPage& meta, uint64 ends[delta_log_count]);
+// The end of the log of unplaced rows; 0 in an index without.
+uint64 read_unplaced_end(Relation index, const MetaPage& meta);
 
 // Moves the pages that the logs are writing to free ones before them, so that the relation can end earlier. For a merge
 // that switches to another generation next; readers of this one may go on with the old pages until they are free.

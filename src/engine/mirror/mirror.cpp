@@ -100,11 +100,13 @@ void check_tid_arrays(const std::vector<ArrayShape>& arrays, std::uint64_t rows)
     if (blocks != 1 || offsets != 1) throw BadRequest("arrays of row addresses are missing");
 }
 
-// Checks that attributes are there, once, where the shape says so, and only there.
-void check_attributes(const std::vector<ArrayShape>& arrays, std::uint64_t rows, std::uint32_t columns)
+// Checks that attributes are there, once, where the shape says so, and only there; and that as many lists are as rows.
+void check_row_arrays(const std::vector<ArrayShape>& arrays, std::uint64_t rows, std::uint32_t columns)
 {
     std::uint32_t found = 0;
     for (const ArrayShape& array : arrays) {
+        if (is_named(array, array_list_offsets) && array.rows != rows + 1)
+            throw BadRequest("array of lists has another number of rows than the index");
         if (!is_named(array, array_attributes)) continue;
         ++found;
         if (array.type != ArrayType::u64 || array.rows != rows || array.width != columns)
@@ -185,7 +187,7 @@ Mirror::Mirror(const MirrorKey& key, const IndexShape& shape, const ParameterLis
     if (rows > std::numeric_limits<std::uint32_t>::max()) throw BadRequest("too many rows for one segment");
     if (rows > 0 || !arrays_.empty()) {
         check_tid_arrays(arrays_, rows);
-        check_attributes(arrays_, rows, shape.attribute_count);
+        check_row_arrays(arrays_, rows, shape.attribute_count);
     }
     searcher_ = method.make_searcher(shape, options, method_arrays(arrays_));
     blocks_.resize(rows);

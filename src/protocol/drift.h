@@ -1,7 +1,7 @@
 // Measuring drift: how much worse the quantizers of an index stand for new rows than for those that they were trained
 // on. It is a calibrating build (BuildKind::calibrate) whose options have option_trained_rows. It is given every array
-// of the index but the rows' addresses: of arrays with a row for each row of the index, those of a sample of old rows
-// alone; the others whole. Its rows are a sample of the new ones. It makes one array, array_drift.
+// of the index but the rows' addresses and attributes: of arrays with a row for each row of the index, those of a
+// sample of old rows alone; the others whole. Its rows are a sample of the new ones. It makes one array, array_drift.
 #pragma once
 
 #include <cstdint>

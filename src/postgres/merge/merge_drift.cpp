@@ -76,7 +76,7 @@ void give_old_arrays(const MergeRun* merge)
 {
     for (uint32 i = 0; i < merge->directory->array_count; ++i) {
         const StoredArray& array = merge->directory->arrays[i];
-        if (is_address_array(array.shape.name)) continue;
+        if (is_shared_array(array.shape.name)) continue;
         if (is_row_array(*merge->method, array.shape.name)) {
             give_old_rows(merge, array);
         } else {
@@ -104,6 +104,7 @@ DriftReport compare_rows(MergeRun* merge)
     *build = {};
     build->kind = BuildKind::calibrate;
     build->shape = merge->meta.shape;
+    build->shape.attribute_count = 0;  // which no quantizer sees
     build->options = merge->directory->options;
     build->options.set(option_trained_rows, merge->directory->trained_rows);
     build->expected_rows = sample_rows;

@@ -33,7 +33,7 @@ void give_arrays(MergeRun* merge)
 {
     for (uint32 i = 0; i < merge->directory->array_count; ++i) {
         const StoredArray& array = merge->directory->arrays[i];
-        if (is_address_array(array.shape.name)) continue;
+        if (is_shared_array(array.shape.name)) continue;
         if (is_row_array(*merge->method, array.shape.name) && !merge->method->links_rows) continue;
         give_stored_array(&merge->build, merge->index, *merge->directory, array);
     }
@@ -94,9 +94,10 @@ void give_made_array(const EngineBuild* build, const ArrayShape& shape, const vo
     }
 }
 
-bool is_address_array(const char* name)
+bool is_shared_array(const char* name)
 {
-    return strcmp(name, array_tid_block) == 0 || strcmp(name, array_tid_offset) == 0;
+    return strcmp(name, array_tid_block) == 0 || strcmp(name, array_tid_offset) == 0 ||
+           strcmp(name, array_attributes) == 0;
 }
 
 void run_in_engine(MergeRun* merge)

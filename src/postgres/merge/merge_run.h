@@ -52,8 +52,8 @@ void read_stored(Relation index, const Directory& directory, const StoredArray& 
 void give_stored_array(const EngineBuild* build, Relation index, const Directory& directory, const StoredArray& array,
                        const char* phase = nullptr);
 void give_made_array(const EngineBuild* build, const ArrayShape& shape, const void* bytes);
-// Whether an array holds the rows' addresses.
-bool is_address_array(const char* name);
+// Whether every method has an array of this name: of the rows' addresses, or of their attributes.
+bool is_shared_array(const char* name);
 
 // merge_lists.cpp: for each vector [count][dimensions] the list whose centroid is nearest as a build compares them.
 struct NearestList {

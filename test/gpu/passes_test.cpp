@@ -7,7 +7,7 @@
 #include "device/error.h"
 #include "device/hang.h"
 #include "device/wait.h"
-#include "distance/canonical.h"
+#include "canonical_distances.h"
 #include "distance/proposals.h"
 #include "exact_fixture.h"
 #include "passes/entry_values.h"

@@ -16,6 +16,7 @@ sub sql { return $node->safe_psql('postgres', @_) }
 
 # A parallel scan collects the rows in any order, the index has them in the heap's.
 load_grid($node, 'items', 20000);
+sql('UPDATE items SET v = NULL WHERE id % 7 = 0');
 sql('ALTER TABLE items SET (parallel_workers = 3)');
 for my $method ('exact', 'ivfadc')
 {
@@ -27,6 +28,7 @@ for my $method ('exact', 'ivfadc')
 		my ($launched) = $err =~ /using (\d+) parallel workers/;
 		is($launched // 0, $workers, "$method: $workers workers collect rows");
 		same_rows($node, 'items', "$method: built with $workers workers") if $method eq 'exact';
+		is(sql("SELECT live_rows FROM pgwarp_check('items_v', true)"), 20000, "$method: NULLs are there, with $workers workers");
 		my $bytes = slurp_file(index_pages($node, 'items_v'));
 		# The random generation is in the metapage, in the directory, which comes last, and at every page's end; in front
 		# are the LSN and the checksum.

@@ -124,13 +124,22 @@ crash_at_points('wide_v', 'INSERT into free pages', sub {
 # Large arrays go past the shared buffers.
 sql('INSERT INTO wide SELECT i, array_fill(i, ARRAY[3000])::vector FROM generate_series(1, 100) i');
 crash_at_points('wide_v', 'REINDEX', sub { }, 'REINDEX INDEX wide_v');
+# Rows without a place have a log and a segment of their own.
+sql("CREATE TABLE unplaced (id int, v vector(2)); CREATE INDEX unplaced_v ON unplaced USING graph (v vector_cosine_ops)");
+my $nulls = "INSERT INTO unplaced SELECT i, CASE WHEN i % 3 = 0 THEN '[0,0]'::vector WHEN i % 200 = 1 THEN ARRAY[i, 1]::vector END FROM generate_series(1, 600) i";
+crash_at_points('unplaced_v', 'INSERT of unplaced rows', sub { }, $nulls);
+crash_at_points('unplaced_v', 'merge of unplaced rows', sub { sql("$nulls; DELETE FROM unplaced WHERE id % 7 = 0; VACUUM (INDEX_CLEANUP ON) unplaced") }, "CALL pgwarp_merge('unplaced_v')");
+crash_at_points('unplaced_v', 'merge of unplaced rows alone', sub { sql("CALL pgwarp_merge('unplaced_v'); INSERT INTO unplaced SELECT i FROM generate_series(1, 50) i") }, "CALL pgwarp_merge('unplaced_v')");
+crash_at_points('unplaced_v', 'bulkdelete of unplaced rows', sub { sql("INSERT INTO unplaced SELECT i FROM generate_series(1, 50) i; CALL pgwarp_merge('unplaced_v'); $nulls; DELETE FROM unplaced WHERE id % 5 = 0") },
+	'VACUUM (INDEX_CLEANUP ON, PARALLEL 0) unplaced');
+cmp_ok($passed{'merge: unplaced rows written'} // 0, '>=', 2, 'they are written');
 # What an update of every row leaves behind is worth another merge, to the front of the file.
 sql('CREATE TABLE streamed (id int, v vector(1500)); ALTER TABLE streamed ALTER v SET STORAGE EXTERNAL;
 	INSERT INTO streamed SELECT i, array_fill(i, ARRAY[1500])::vector FROM generate_series(1, 1600) i; CREATE INDEX streamed_v ON streamed USING exact (v)');
 crash_at_points('streamed_v', 'merge to the front', sub { sql('REINDEX INDEX streamed_v; UPDATE streamed SET v = array_fill(random()::real, ARRAY[1500])::vector') }, 'VACUUM (INDEX_CLEANUP ON, PARALLEL 0) streamed');
 cmp_ok($passed{'merge: log\'s page moved'} // 0, '>=', 8, 'it moves the pages that logs end with');
 crash_at_points('items_exact', 'CREATE INDEX', sub { }, 'CREATE INDEX extra ON items USING ivfadc (v) INCLUDE (id); DROP INDEX extra');
-for my $index ('items_exact', 'items_half', 'items_pq', 'items_graph', 'cleared_v', 'wide_v', 'streamed_v')
+for my $index ('items_exact', 'items_half', 'items_pq', 'items_graph', 'cleared_v', 'wide_v', 'unplaced_v', 'streamed_v')
 {
 	my ($rc, $out, $err) = $node->psql('postgres', "SELECT count(*) FROM pgwarp_check('$index', true)");
 	is($rc, 0, "$index: whole in the end") or diag $err;

@@ -116,15 +116,18 @@ sub numbered
 	return map { my ($id, $list) = /^(\d+)\|\{(.*)\}$/; map { "$id $_" } split /,/, $list } split /\n/, $answer;
 }
 
-# Search and check each index.
+# Search and check each index. One of format 1 lacks the NULLs, and says so.
 sub try_indexes
 {
-	my ($when, $rows) = @_;
+	my ($when, $rows, $has_nulls) = @_;
 	for my $index (sort keys %indexes)
 	{
 		cmp_ok(recall(nearest($index, 'enable_seqscan'), nearest($index, 'enable_indexscan')), '>=',
 			$index eq 'graph_bits' ? 0.8 : 1, "$index $when: searched");
-		is($node->safe_psql('postgres', "SELECT live_rows FROM pgwarp_check('items_$index', true)"), $rows, "$index $when: checked");
+		my ($rc, $live, $notice) = $node->psql('postgres', "SELECT live_rows FROM pgwarp_check('items_$index', true)");
+		is($live, $rows, "$index $when: checked");
+		($has_nulls ? \&unlike : \&like)->($notice, qr/index "items_$index" lacks the rows without a distance/, "$index $when: what it lacks");
+		is($node->safe_psql('postgres', "SELECT options->'unplaced_rows' FROM pgwarp_index_info('items_$index')"), $has_nulls // 'null', "$index $when: its rows without a distance");
 	}
 	return;
 }
@@ -146,6 +149,8 @@ try_indexes('merged', $rows);
 $node->restart;
 try_indexes('merged, after a restart', $rows);
 $node->safe_psql('postgres', 'REINDEX TABLE items');
-try_indexes('built anew', $rows);
+my $nulls = $node->safe_psql('postgres', 'SELECT count(*) FROM items WHERE v IS NULL');
+cmp_ok($nulls, '>', 5, 'there are NULLs');
+try_indexes('built anew', $rows + $nulls, $nulls);
 $node->stop;
 done_testing();

@@ -65,7 +65,8 @@ sub condition
 	return join pick(' AND ', ' AND ', ' OR '), map { '(' . pick(@conditions) . ')' } 1 .. pick(1, 1, 2);
 }
 
-# A search: columns d, uid, kind, n. Of tables with ties, what they don't determine is null.
+# A search: columns d, uid, kind, n. Of tables with ties, what they don't determine is null: rows without a distance are
+# equal too.
 sub search
 {
 	my ($statement, %about) = @_;
@@ -79,8 +80,9 @@ sub search
 		"$row.kind, $distance", "($distance) + 0", "$distance NULLS LAST", "$distance, $distance");
 	$order = $distance if $about{plain_order};
 	my $ties = $order !~ /\.uid$/ && chance(0.2) && !$about{locking} ? 1 : 0;
-	my $shown = !$table->{ties} || $order =~ /\.uid$/ || ($ties && $order eq $distance);
-	my @where = $table->{nulls} || chance(0.05) ? ("$row.v IS NOT NULL") : ();
+	my $unplaced = $table->{nulls} && chance(0.5) && !$about{plain_order};
+	my $shown = !($table->{ties} || $unplaced) || $order =~ /\.uid$/ || ($ties && $order eq $distance);
+	my @where = grep { $_ ne '' } $unplaced ? '' : RandomTables::placed_condition($table, $row), chance(0.05) ? "$row.v IS NOT NULL" : '';
 	push @where, $about{condition} =~ s/ROW/$row/gr if $about{condition};
 	push @where, condition($statement, $table, $row, $distance, $outer) if chance(0.55);
 	@where = reverse @where if chance(0.5);
@@ -162,7 +164,7 @@ my %shapes = (
 		return search($statement) if !@others;
 		my ($text, $k) = (RandomTables::random_operand({ %$one, ties => 0 }), pick(1, 4, 20));
 		$statement->{tables}{ $_->{name} } = $_ for $one, @others;
-		return "SELECT d FROM (" . join(' UNION ALL ', map { "SELECT v $_->{operator} '$text' AS d FROM $_->{name} WHERE v IS NOT NULL" } $one, pick(@others)) . ") u ORDER BY d LIMIT $k";
+		return "SELECT d FROM (" . join(' UNION ALL ', map { "SELECT v $_->{operator} '$text' AS d FROM $_->{name}" } $one, pick(@others)) . ") u ORDER BY d LIMIT $k";
 	},
 	distinct => sub {
 		my ($statement) = @_;
@@ -174,7 +176,7 @@ my %shapes = (
 		my $table = pick(@{ $statement->{round}{tables} });
 		$statement->{tables}{ $table->{name} } = $table;
 		my ($one, $two) = map { "v $table->{operator} " . operand($statement, $table) } 1 .. 2;
-		my $where = $table->{nulls} ? 'WHERE v IS NOT NULL' : '';
+		my $where = chance(0.3) ? 'WHERE v IS NOT NULL' : '';
 		return pick("SELECT DISTINCT $one, $two FROM $table->{name} $where ORDER BY 1, 2 LIMIT 7", "SELECT $one, rank() OVER (ORDER BY $one, $two) FROM $table->{name} $where ORDER BY 1, 2 LIMIT 9",
 			"SELECT $one, $two FROM $table->{name} $where ORDER BY $one, $two LIMIT 6", "SELECT count(*), $one AS d FROM $table->{name} $where GROUP BY d ORDER BY d LIMIT 5");
 	},
@@ -196,7 +198,7 @@ my %shapes = (
 		return search($statement) if !$table;
 		$statement->{tables}{ $table->{name} } = $table;
 		return "WITH RECURSIVE walk AS (SELECT 1 AS step, v AS at, 0 AS uid FROM asked WHERE id < 3 UNION ALL SELECT step + 1, n.v, n.uid FROM walk CROSS JOIN LATERAL
-			(SELECT v, uid FROM $table->{name} WHERE v IS NOT NULL AND uid <> walk.uid ORDER BY v $table->{operator} walk.at LIMIT 1) n WHERE step < 6) SELECT step, uid FROM walk";
+			(SELECT v, uid FROM $table->{name} w WHERE @{[ RandomTables::placed_condition($table, 'w') || 'true' ]} AND uid <> walk.uid ORDER BY v $table->{operator} walk.at LIMIT 1) n WHERE step < 6) SELECT step, uid FROM walk";
 	},
 	joined => sub {
 		my ($statement) = @_;

@@ -28,7 +28,7 @@ my @functions = (
 	q{CREATE FUNCTION search_again(name text, operator text, operand text, shift float8) RETURNS float8 LANGUAGE plpgsql STABLE AS $$
 		DECLARE found float8;
 		BEGIN
-			EXECUTE format('SELECT max(d) FROM (SELECT v %s %L AS d FROM %I WHERE v IS NOT NULL ORDER BY v %s %L LIMIT 3) s', operator, operand, name, operator, operand) INTO found;
+			EXECUTE format('SELECT max(d) FROM (SELECT v %s %L AS d FROM %I ORDER BY v %s %L LIMIT 3) s', operator, operand, name, operator, operand) INTO found;
 			RETURN coalesce(found, 0) + shift;
 		END$$});
 
@@ -68,7 +68,20 @@ sub value_of
 	my ($table) = @_;
 	my $value = $table->{type} eq 'bit' ? "random_bits($table->{dims})::bit($table->{dims})"
 		: "random_array($table->{dims}, " . ($table->{ties} ? 'true' : 'false') . ")::" . column_type($table);
-	return $table->{nulls} ? "CASE WHEN random() < 0.06 THEN NULL ELSE $value END" : $value;
+	return $value if !$table->{nulls};
+	my $zero = has_zeros($table) ? "WHEN random() < 0.06 THEN array_fill(0, ARRAY[$table->{dims}])::" . column_type($table) : '';
+	return "CASE WHEN random() < 0.06 THEN NULL $zero ELSE $value END";
+}
+
+# Zero vectors have no cosine distance. By another distance they would be equal rows.
+sub has_zeros { my ($table) = @_; return $table->{nulls} && $table->{metric} eq 'cosine' }
+
+# The condition that a row has a place in an order by distance, or an empty string where all rows have one.
+sub placed_condition
+{
+	my ($table, $row) = @_;
+	return '' if !$table->{nulls};
+	return "$row.v IS NOT NULL" . (has_zeros($table) ? " AND $row.v <> '[" . join(',', (0) x $table->{dims}) . "]'" : '');
 }
 
 # DDL of a table without indexes.

@@ -50,7 +50,7 @@ sub check_partitions
 {
 	my ($ground) = @_;
 	my ($table, $distance, $predicate) = random_filter($ground->{round});
-	my $search = sub { return "SELECT s.uid FROM $table->{name} s WHERE s.v IS NOT NULL AND ($_[0]) ORDER BY $distance" };
+	my $search = sub { return "SELECT s.uid FROM $table->{name} s WHERE ($_[0]) ORDER BY $distance" };
 	my $whole = $search->('true');
 	my @parts = map { $search->($_) } $predicate, "NOT ($predicate)", "($predicate) IS NULL";
 	my ($all, $errors) = run_on($ground, 'index', $whole);
@@ -70,8 +70,8 @@ sub check_filter
 {
 	my ($ground) = @_;
 	my ($table, $distance, $predicate) = random_filter($ground->{round});
-	my $optimised = "SELECT count(*) FROM (SELECT FROM $table->{name} s WHERE s.v IS NOT NULL AND ($predicate) ORDER BY $distance LIMIT 100000) f";
-	my $plain = "SELECT coalesce(sum(CASE WHEN ($predicate) AND s.v IS NOT NULL THEN 1 ELSE 0 END), 0) FROM $table->{name} s";
+	my $optimised = "SELECT count(*) FROM (SELECT FROM $table->{name} s WHERE ($predicate) ORDER BY $distance LIMIT 100000) f";
+	my $plain = "SELECT coalesce(sum(CASE WHEN ($predicate) THEN 1 ELSE 0 END), 0) FROM $table->{name} s";
 	my ($got, $errors) = run_on($ground, 'index', $optimised);
 	my ($expected, $failed) = run_on($ground, 'index', $plain, 'SET LOCAL enable_indexscan = off');
 	return "NoREC: $errors$failed\n$optimised;\n$plain" if "$errors$failed" ne '';
@@ -86,7 +86,7 @@ sub check_policy
 	my $distance = "v $table->{operator} '" . RandomTables::operand_text($table) . "'";
 	my ($allowed, $errors) = run_on($ground, 'truth', "SELECT uid FROM $table->{name}", 'SET LOCAL ROLE knn_reader');
 	my $far = pick(0.5, 1, 3);
-	my $sql = "SELECT uid FROM $table->{name} WHERE v IS NOT NULL AND " . pick('leak(uid)', "leak(uid) AND $distance < $far", "$distance < $far AND leak(uid)", 'NOT leak(uid)')
+	my $sql = "SELECT uid FROM $table->{name} WHERE " . pick('leak(uid)', "leak(uid) AND $distance < $far", "$distance < $far AND leak(uid)", 'NOT leak(uid)')
 		. " ORDER BY $distance LIMIT @{[ pick(1, 10, 1000) ]}";
 	my %may = map { $_ => 1 } @$allowed;
 	my ($rows, $notices) = run_on($ground, 'index', $sql, 'SET LOCAL client_min_messages = notice; SET LOCAL ROLE knn_reader');
@@ -157,8 +157,8 @@ sub check_pages
 {
 	my ($ground) = @_;
 	my $table = pick(grep { !$_->{ties} } @{ $ground->{round}{tables} }) or return ();
-	my $search = "SELECT uid FROM $table->{name} WHERE v IS NOT NULL ORDER BY v $table->{operator} '" . RandomTables::random_operand($table) . "'";
-	$search =~ s/WHERE v IS NOT NULL // if !$table->{nulls};
+	my $placed = RandomTables::placed_condition($table, 's');
+	my $search = "SELECT uid FROM $table->{name} s " . ($placed && "WHERE $placed ") . "ORDER BY v $table->{operator} '" . RandomTables::random_operand($table) . "'";
 	my $most = pick(12, 40, 130, 1200);
 	my ($long, $errors) = run_on($ground, 'index', "$search LIMIT $most");
 	return "pages: $errors\n$search" if $errors ne '';

@@ -58,7 +58,7 @@ sub run_cursor
 	my ($self, $statement) = @_;
 	return $self->{session}->run(bare($statement)) if $statement->{writes};
 	my ($table) = sort { $a->{name} cmp $b->{name} } values %{ $statement->{tables} };
-	my $other = "SELECT uid FROM $table->{name} WHERE v IS NOT NULL ORDER BY v $table->{operator} '@{[ RandomTables::random_operand($table) ]}' LIMIT 3";
+	my $other = "SELECT uid FROM $table->{name} ORDER BY v $table->{operator} '@{[ RandomTables::random_operand($table) ]}' LIMIT 3";
 	my $fetch = sub { return "FETCH $_[0] FROM c" };
 	my @steps = ($fetch->(between(1, 4)), $other, 'SAVEPOINT s', $fetch->(between(1, 20)), !$statement->{locks} && !$self->{concurrent} && chance(0.3) ? "DELETE FROM $table->{name}" : $other, 'ROLLBACK TO s', $fetch->('ALL'));
 	my ($rows, $errors) = $self->{session}->run('DECLARE c ' . pick('NO SCROLL ', '') . 'CURSOR FOR ' . bare($statement));

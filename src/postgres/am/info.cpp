@@ -47,19 +47,37 @@ void append_option_value(StringInfo out, const MethodDescription& method, const 
     appendStringInfo(out, INT64_FORMAT, parameter.value);
 }
 
-// {"lists": 316, "codes": "pq", ...}, and "recall" where the index has that option.
-Datum options_json(const MethodDescription& method, const ParameterList& options, double recall)
+// Begin the next member of a jsonb object whose text begins with a brace.
+void append_name(StringInfo out, const char* name)
 {
+    if (out->len > 1) appendStringInfoString(out, ", ");
+    escape_json(out, name);
+    appendStringInfoString(out, ": ");
+}
+
+// {"lists": 316, "codes": "pq", ...}; "recall" where the index has that option; "unplaced_rows" where it has such rows,
+// null where its format has no room for them.
+Datum options_json(const MethodDescription& method, const IndexState& state, double recall, const RowCounts& unplaced)
+{
+    const ParameterList& options = state.directory->options;
     StringInfoData out;
     initStringInfo(&out);
     appendStringInfoChar(&out, '{');
     for (uint32 i = 0; i < options.count; ++i) {
-        if (i > 0) appendStringInfoString(&out, ", ");
-        escape_json(&out, options.items[i].name);
-        appendStringInfoString(&out, ": ");
+        append_name(&out, options.items[i].name);
         append_option_value(&out, method, options.items[i]);
     }
-    if (recall > 0) appendStringInfo(&out, "%s\"recall\": %g", options.count > 0 ? ", " : "", recall);
+    if (recall > 0) {
+        append_name(&out, "recall");
+        appendStringInfo(&out, "%g", recall);
+    }
+    if (!keeps_unplaced(state.meta)) {
+        append_name(&out, "unplaced_rows");
+        appendStringInfoString(&out, "null");
+    } else if (unplaced.live() > 0) {
+        append_name(&out, "unplaced_rows");
+        appendStringInfo(&out, UINT64_FORMAT, unplaced.live());
+    }
     appendStringInfoChar(&out, '}');
     return jsonb_of(out.data);
 }
@@ -81,7 +99,7 @@ Datum calibration_json(const MethodDescription& method, const Directory& directo
     initStringInfo(&out);
     appendStringInfo(&out, "{\"sample\": %u, \"changed_rows\": %u, \"renewed_by\": ", calibration.sample,
                      directory.changed_rows);
-    const char* const renewal = can_calibrate(directory) ? "\"merge\"" : "\"REINDEX\"";
+    const char* const renewal = can_calibrate(method, directory) ? "\"merge\"" : "\"REINDEX\"";
     appendStringInfoString(&out, method.complete || calibration.count == 0 ? "null" : renewal);
     appendStringInfoString(&out, ", \"curve\": [");
     for (uint32 i = 0; i < calibration.count; ++i) {
@@ -145,23 +163,26 @@ PGWARP_FUNCTION(pgwarp_index_info)
     const MethodDescription& method = access_method_of(index);
     check_may_read(index);
     IndexState state = read_index_state(index);
-    RowCounts counts;
-    while (count_rows(index, state.meta, *state.directory, nullptr, &counts) == ReadResult::recycled) {
+    RowCounts placed;
+    RowCounts unplaced;
+    while (count_rows(index, state.meta, *state.directory, nullptr, &placed) == ReadResult::recycled ||
+           count_unplaced_rows(index, state.meta, *state.directory, PG_UINT64_MAX, &unplaced) == ReadResult::recycled) {
         CHECK_FOR_INTERRUPTS();
         state = read_index_state(index);
     }
+    const RowCounts all = placed + unplaced;
     Datum values[10];
     bool nulls[10] = {};
     values[0] = CStringGetTextDatum(method.name);
-    values[1] = Int64GetDatum(static_cast<int64>(counts.rows - counts.dead_rows));
-    values[2] = Int64GetDatum(static_cast<int64>(counts.delta));
-    values[3] = Int64GetDatum(static_cast<int64>(counts.dead_rows + counts.dead_delta));
+    values[1] = Int64GetDatum(static_cast<int64>(all.rows - all.dead_rows));
+    values[2] = Int64GetDatum(static_cast<int64>(all.delta));
+    values[3] = Int64GetDatum(static_cast<int64>(all.dead_rows + all.dead_delta));
     values[4] = Int64GetDatum(static_cast<int64>(RelationGetNumberOfBlocks(index)) * BLCKSZ);
     values[5] = CStringGetTextDatum(psprintf("%016" PRIx64, static_cast<uint64_t>(state.meta.generation)));
-    values[6] = options_json(method, state.directory->options, index_recall(index));
+    values[6] = options_json(method, state, index_recall(index), unplaced);
     values[7] = calibration_json(method, *state.directory);
     values[8] = attainable_json(method, state.directory->calibration);
-    const char* compared = compared_for_drift(*state.directory);
+    const char* compared = compared_for_drift(method, *state.directory);
     nulls[9] = compared == nullptr;
     values[9] = compared != nullptr ? drift_json(*state.directory, compared) : Datum{0};
     HeapTuple tuple = heap_form_tuple(BlessTupleDesc(description), values, nulls);

@@ -17,11 +17,13 @@ static uint64 count_live(Relation index)
 {
     const MetaPage meta = read_metapage(index);
     const Directory* directory = read_directory(index, meta);
-    RowCounts counts = {};
-    if (directory == nullptr || count_rows(index, meta, *directory, nullptr, &counts) == ReadResult::recycled) {
+    RowCounts placed = {};
+    RowCounts unplaced = {};
+    if (directory == nullptr || count_rows(index, meta, *directory, nullptr, &placed) == ReadResult::recycled ||
+        count_unplaced_rows(index, meta, *directory, PG_UINT64_MAX, &unplaced) == ReadResult::recycled) {
         elog(ERROR, "index \"%s\" was changed during VACUUM", RelationGetRelationName(index));
     }
-    return counts.live();
+    return (placed + unplaced).live();
 }
 
 // What the engine may do to a merge, which is no reason for a VACUUM to fail.

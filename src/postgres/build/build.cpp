@@ -52,12 +52,13 @@ CollectedRows collect_rows(Relation heap, Relation index, IndexInfo* info, Engin
     if (workers > 0 && engine_available()) {
         if (collect_in_parallel(heap, index, info, build, workers, &collected)) return collected;
     }
-    RowCollector* collector = open_collector(build);
+    collected.unplaced = begin_unplaced_sort(work_mem, nullptr);
+    RowCollector* collector = open_collector(build, collected.unplaced);
     if (has_included_columns(index)) {
         collector->included = begin_included_sort(index, maintenance_work_mem, nullptr);
     }
     collected.heap_tuples = table_index_build_scan(heap, index, info, true, true, collect_row, collector, nullptr);
-    collected.index_tuples = collector->indexed;
+    collected.placed = collector->indexed;
     collected.included = collector->included;
     close_collector(collector);
     if (collected.included != nullptr) {
@@ -79,12 +80,12 @@ void warn_about_few_rows(Relation index, const ParameterList& options, double ro
     }
 }
 
-// Build the index of a table in which no row is indexed, without the engine.
-void write_empty_index(Relation index, const EngineBuild* build)
+// Build the index of a table in which no row has a place, without the engine.
+void write_empty_index(Relation index, const EngineBuild* build, const CollectedRows& collected)
 {
     IndexWriter* writer = begin_index(index, MAIN_FORKNUM, build->shape);
     const Calibration no_calibration;
-    finish_index(writer, 0, build->options, no_calibration);
+    finish_index(writer, 0, build->options, no_calibration, collected.unplaced);
 }
 
 // Let the engine build, and write what comes out.
@@ -97,30 +98,32 @@ void write_built_index(Relation heap, Relation index, const IndexInfo* info, Eng
     if (collected.included != nullptr) {
         store_included(collected.included, collected.included_totals, result->rows, included_target(writer));
     }
-    finish_index(writer, result->rows, result->options, result->calibration);
+    finish_index(writer, result->rows, result->options, result->calibration, collected.unplaced);
     end_engine_build(build);
 }
 
 // Collect, build, write.
-CollectedRows run_build(Relation heap, Relation index, IndexInfo* info, EngineBuild* build)
+void run_build(Relation heap, Relation index, IndexInfo* info, EngineBuild* build, IndexBuildResult* result)
 {
     CollectedRows collected = collect_rows(heap, index, info, build);
-    warn_about_few_rows(index, build->options, collected.index_tuples);
+    warn_about_few_rows(index, build->options, collected.placed);
     if (build->begun) {
         write_built_index(heap, index, info, build, collected);
     } else {
-        write_empty_index(index, build);
+        write_empty_index(index, build, collected);
     }
+    result->heap_tuples = collected.heap_tuples;
+    result->index_tuples = collected.placed + static_cast<double>(count_unplaced(collected.unplaced));
     end_collected_rows(&collected);
-    return collected;
 }
 
 }  // namespace
 
-RowCollector* open_collector(EngineBuild* build)
+RowCollector* open_collector(EngineBuild* build, UnplacedSort* unplaced)
 {
     auto* collector = static_cast<RowCollector*>(palloc0(sizeof(RowCollector)));
     collector->build = build;
+    collector->unplaced = unplaced;
     collector->row_context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp build row", ALLOCSET_DEFAULT_SIZES);
     return collector;
 }
@@ -135,19 +138,26 @@ void close_collector(RowCollector* collector)
 void collect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bool, void* state)
 {
     auto* collector = static_cast<RowCollector*>(state);
-    if (nulls[0]) return;
+    const Tid address = {ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), 0};
+    if (nulls[0]) {
+        add_unplaced(collector->unplaced, {address, UnplacedKind::null});
+        return;
+    }
     if (collector->sink == nullptr) {
         // Called in a context that is reset for every row: what lives longer goes beside the collector.
         MemoryContext row = MemoryContextSwitchTo(GetMemoryChunkContext(collector));
         if (!collector->build->begun) begin_engine_build(collector->build);
-        collector->sink = open_row_sink(collector->build->token, collector->build->shape.dimensions);
+        collector->sink = open_row_sink(collector->build->token, collector->build->shape);
         MemoryContextSwitchTo(row);
     }
     MemoryContext outer = MemoryContextSwitchTo(collector->row_context);
     const bool indexed = index_row_value(collector->build->shape, values[0], next_row(collector->sink));
     MemoryContextSwitchTo(outer);
     MemoryContextReset(collector->row_context);
-    if (!indexed) return;
+    if (!indexed) {
+        add_unplaced(collector->unplaced, {address, UnplacedKind::not_a_number});
+        return;
+    }
     add_row(collector->sink, tid);
     collector->indexed += 1;
     if (collector->included == nullptr) return;
@@ -161,6 +171,8 @@ void end_collected_rows(CollectedRows* collected)
 {
     if (collected->included != nullptr) end_included_sort(collected->included);
     collected->included = nullptr;
+    end_unplaced_sort(collected->unplaced);
+    collected->unplaced = nullptr;
     if (collected->parallel == nullptr) return;
     DestroyParallelContext(collected->parallel);
     ExitParallelMode();
@@ -179,9 +191,7 @@ IndexBuildResult* build_index(Relation heap, Relation index, IndexInfo* info)
     auto* result = static_cast<IndexBuildResult*>(palloc0(sizeof(IndexBuildResult)));
     PG_TRY();
     {
-        const CollectedRows collected = run_build(heap, index, info, build);
-        result->heap_tuples = collected.heap_tuples;
-        result->index_tuples = collected.index_tuples;
+        run_build(heap, index, info, build, result);
     }
     PG_CATCH();
     {

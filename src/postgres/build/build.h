@@ -17,23 +17,25 @@ struct RowCollector {
     EngineBuild* build;  // begun with the first row, so that an empty table needs no engine
     RowSink* sink;
     IncludedSort* included;  // null without included columns; the caller's
+    UnplacedSort* unplaced;  // the caller's
     MemoryContext row_context;
-    double indexed;
+    double indexed;  // with a place
 };
 
-RowCollector* open_collector(EngineBuild* build);
+RowCollector* open_collector(EngineBuild* build, UnplacedSort* unplaced);
 void close_collector(RowCollector* collector);
 // IndexBuildCallback with a RowCollector.
 void collect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bool alive, void* state);
 
 struct CollectedRows {
     double heap_tuples;
-    double index_tuples;
+    double placed;
+    UnplacedSort* unplaced;  // not sorted yet
     IncludedSort* included;  // sorted; null without included columns
     IncludedTotals included_totals;
     ParallelContext* parallel;  // whose shared memory the sorted tuples need, or null
 };
-// Gives back what the rows' included tuples took.
+// Gives back what the unplaced rows and the rows' included tuples took.
 void end_collected_rows(CollectedRows* collected);
 
 // Collects with workers; false when none could be had, and nothing was done.

@@ -2,6 +2,8 @@
 // its rows to the leader's build in the engine.
 #include "postgres/build/build.h"
 
+#include <initializer_list>
+
 extern "C" {
 #include "access/parallel.h"
 #include "access/xact.h"
@@ -23,6 +25,7 @@ namespace
 
 constexpr uint64 shared_key = UINT64CONST(0x9A57000000000001);
 constexpr uint64 sort_key = UINT64CONST(0x9A57000000000002);
+constexpr uint64 unplaced_sort_key = UINT64CONST(0x9A57000000000004);
 
 // In dynamic shared memory; the state of the parallel table scan follows.
 struct SharedBuild {
@@ -35,7 +38,7 @@ struct SharedBuild {
     int done;
     bool broken_hot_chain;
     double heap_tuples;
-    double index_tuples;
+    double placed;
     int sorting;  // participants that there may be
     IncludedTotals included;
 };
@@ -45,18 +48,42 @@ ParallelTableScanDesc scan_of(SharedBuild* shared)
     return reinterpret_cast<ParallelTableScanDesc>(reinterpret_cast<char*>(shared) + BUFFERALIGN(sizeof(SharedBuild)));
 }
 
+// The sorts that all participants share.
+struct SharedSorts {
+    Sharedsort* included;  // null without included columns
+    Sharedsort* unplaced;
+};
+
+SortCoordinateData worker_of(Sharedsort* shared)
+{
+    SortCoordinateData coordinate = {};
+    coordinate.isWorker = true;
+    coordinate.nParticipants = -1;
+    coordinate.sharedsort = shared;
+    return coordinate;
+}
+
+// The leader takes over what the participants sorted. Lives as long as the sort.
+SortCoordinate leader_of(Sharedsort* shared, const ParallelContext* context)
+{
+    auto* coordinate = static_cast<SortCoordinate>(palloc0(sizeof(SortCoordinateData)));
+    coordinate->isWorker = false;
+    coordinate->nParticipants = context->nworkers_launched + 1;
+    coordinate->sharedsort = shared;
+    return coordinate;
+}
+
 // Scan this process's share of the heap, and add up.
-void collect_share(Relation heap, Relation index, IndexInfo* info, SharedBuild* shared, Sharedsort* shared_sort,
+void collect_share(Relation heap, Relation index, IndexInfo* info, SharedBuild* shared, const SharedSorts& sorts,
                    bool progress)
 {
     auto* build = static_cast<EngineBuild*>(palloc(sizeof(EngineBuild)));
     *build = shared->build;
-    RowCollector* collector = open_collector(build);
-    SortCoordinateData coordinate = {};
-    coordinate.isWorker = true;
-    coordinate.nParticipants = -1;
-    coordinate.sharedsort = shared_sort;
-    if (shared_sort != nullptr) {
+    SortCoordinateData unplaced_coordinate = worker_of(sorts.unplaced);
+    UnplacedSort* unplaced = begin_unplaced_sort(work_mem, &unplaced_coordinate);
+    RowCollector* collector = open_collector(build, unplaced);
+    SortCoordinateData coordinate = worker_of(sorts.included);
+    if (sorts.included != nullptr) {
         collector->included = begin_included_sort(index, maintenance_work_mem / shared->sorting, &coordinate);
     }
     TableScanDesc scan = table_beginscan_parallel(heap, scan_of(shared));
@@ -64,6 +91,7 @@ void collect_share(Relation heap, Relation index, IndexInfo* info, SharedBuild* 
     const double indexed = collector->indexed;
     IncludedSort* included = collector->included;
     close_collector(collector);
+    perform_unplaced_sort(unplaced);
     IncludedTotals totals = {};
     if (included != nullptr) {
         perform_included_sort(included);
@@ -72,11 +100,12 @@ void collect_share(Relation heap, Relation index, IndexInfo* info, SharedBuild* 
     SpinLockAcquire(&shared->mutex);
     shared->done += 1;
     shared->heap_tuples += tuples;
-    shared->index_tuples += indexed;
+    shared->placed += indexed;
     add_totals(&shared->included, totals);
     if (info->ii_BrokenHotChain) shared->broken_hot_chain = true;
     SpinLockRelease(&shared->mutex);
     ConditionVariableSignal(&shared->done_condition);
+    end_unplaced_sort(unplaced);
     if (included != nullptr) end_included_sort(included);
 }
 
@@ -107,7 +136,7 @@ SharedBuild* make_shared(ParallelContext* context, Relation heap, Relation index
     shared->done = 0;
     shared->broken_hot_chain = false;
     shared->heap_tuples = 0;
-    shared->index_tuples = 0;
+    shared->placed = 0;
     shared->sorting = context->nworkers + 1;
     shared->included = {};
     table_parallelscan_initialize(heap, scan_of(shared), snapshot);
@@ -115,26 +144,31 @@ SharedBuild* make_shared(ParallelContext* context, Relation heap, Relation index
     return shared;
 }
 
-// Lay out the shared memory of the sort of included tuples; null when there are none.
-Sharedsort* make_shared_sort(ParallelContext* context, Relation index, Size bytes)
+// Lay out the shared memory of a sort.
+Sharedsort* make_shared_sort(ParallelContext* context, uint64 key, Size bytes)
 {
-    if (!has_included_columns(index)) return nullptr;
     auto* shared = static_cast<Sharedsort*>(shm_toc_allocate(context->toc, bytes));
     tuplesort_initialize_shared(shared, context->nworkers + 1, context->seg);
-    shm_toc_insert(context->toc, sort_key, shared);
+    shm_toc_insert(context->toc, key, shared);
     return shared;
 }
 
 // Take over what the participants sorted. The context lives until that is stored.
 void take_included(ParallelContext* context, Relation index, Sharedsort* shared_sort, CollectedRows* collected)
 {
-    auto* coordinate = static_cast<SortCoordinate>(palloc0(sizeof(SortCoordinateData)));
-    coordinate->isWorker = false;
-    coordinate->nParticipants = context->nworkers_launched + 1;
-    coordinate->sharedsort = shared_sort;
-    collected->included = begin_included_sort(index, maintenance_work_mem, coordinate);
+    collected->included = begin_included_sort(index, maintenance_work_mem, leader_of(shared_sort, context));
     perform_included_sort(collected->included);
     collected->parallel = context;
+}
+
+// Copy the unplaced rows of all participants, of which there are few as a rule.
+void take_unplaced(const ParallelContext* context, Sharedsort* shared_sort, CollectedRows* collected)
+{
+    UnplacedSort* sort = begin_unplaced_sort(work_mem, leader_of(shared_sort, context));
+    perform_unplaced_sort(sort);
+    collected->unplaced = begin_unplaced_sort(work_mem, nullptr);
+    for (UnplacedRow row; next_unplaced(sort, &row);) add_unplaced(collected->unplaced, row);
+    end_unplaced_sort(sort);
 }
 
 // Give the parallel context and its snapshot back.
@@ -156,11 +190,10 @@ bool collect_in_parallel(Relation heap, Relation index, IndexInfo* info, EngineB
     const Size bytes = add_size(BUFFERALIGN(sizeof(SharedBuild)), table_parallelscan_estimate(heap, snapshot));
     shm_toc_estimate_chunk(&context->estimator, bytes);
     shm_toc_estimate_keys(&context->estimator, 1);
-    const Size sort_bytes = has_included_columns(index) ? tuplesort_estimate_shared(context->nworkers + 1) : 0;
-    if (sort_bytes > 0) {
-        shm_toc_estimate_chunk(&context->estimator, sort_bytes);
-        shm_toc_estimate_keys(&context->estimator, 1);
-    }
+    const Size sort_bytes = tuplesort_estimate_shared(context->nworkers + 1);
+    const int sort_count = has_included_columns(index) ? 2 : 1;
+    for (int i = 0; i < sort_count; ++i) shm_toc_estimate_chunk(&context->estimator, sort_bytes);
+    shm_toc_estimate_keys(&context->estimator, sort_count);
     InitializeParallelDSM(context);
     if (context->seg == nullptr) {
         leave_parallel(context, snapshot);
@@ -168,7 +201,8 @@ bool collect_in_parallel(Relation heap, Relation index, IndexInfo* info, EngineB
     }
     if (!build->begun) begin_engine_build(build);
     SharedBuild* shared = make_shared(context, heap, index, info, build, snapshot, bytes);
-    Sharedsort* shared_sort = make_shared_sort(context, index, sort_bytes);
+    SharedSorts sorts = {nullptr, make_shared_sort(context, unplaced_sort_key, sort_bytes)};
+    if (sort_count > 1) sorts.included = make_shared_sort(context, sort_key, sort_bytes);
     LaunchParallelWorkers(context);
     if (context->nworkers_launched == 0) {
         WaitForParallelWorkersToFinish(context);
@@ -176,16 +210,17 @@ bool collect_in_parallel(Relation heap, Relation index, IndexInfo* info, EngineB
         return false;
     }
     ereport(DEBUG1, (errmsg("using %d parallel workers", context->nworkers_launched)));
-    collect_share(heap, index, info, shared, shared_sort, true);
+    collect_share(heap, index, info, shared, sorts, true);
     WaitForParallelWorkersToAttach(context);
     wait_for_participants(shared, context->nworkers_launched + 1);
     collected->heap_tuples = shared->heap_tuples;
-    collected->index_tuples = shared->index_tuples;
+    collected->placed = shared->placed;
     collected->included_totals = shared->included;
     if (shared->broken_hot_chain) info->ii_BrokenHotChain = true;
     WaitForParallelWorkersToFinish(context);
-    if (shared_sort != nullptr) {
-        take_included(context, index, shared_sort, collected);
+    take_unplaced(context, sorts.unplaced, collected);
+    if (sorts.included != nullptr) {
+        take_included(context, index, sorts.included, collected);
         if (IsMVCCSnapshot(snapshot)) UnregisterSnapshot(snapshot);
         return true;
     }
@@ -207,9 +242,12 @@ void pgwarp_build_worker(dsm_segment* segment, shm_toc* toc)
     Relation index = index_open(shared->index, index_lock);
     IndexInfo* info = BuildIndexInfo(index);
     info->ii_Concurrent = shared->concurrent;
-    auto* shared_sort = static_cast<Sharedsort*>(shm_toc_lookup(toc, sort_key, true));
-    if (shared_sort != nullptr) tuplesort_attach_shared(shared_sort, segment);
-    collect_share(heap, index, info, shared, shared_sort, false);
+    const SharedSorts sorts = {static_cast<Sharedsort*>(shm_toc_lookup(toc, sort_key, true)),
+                               static_cast<Sharedsort*>(shm_toc_lookup(toc, unplaced_sort_key, false))};
+    for (Sharedsort* sort : {sorts.included, sorts.unplaced}) {
+        if (sort != nullptr) tuplesort_attach_shared(sort, segment);
+    }
+    collect_share(heap, index, info, shared, sorts, false);
     index_close(index, index_lock);
     table_close(heap, heap_lock);
 }

@@ -13,6 +13,7 @@ struct IndexCheck {
     MetaPage meta;
     const Directory* directory;
     uint64 ends[delta_log_count];
+    uint64 unplaced_end;
     RowCounts counts;
     PageMap pages;
 };
@@ -22,7 +23,7 @@ struct IndexCheck {
 bool check_structure(IndexCheck* check);
 
 // check_heap.cpp: no entry points past the heap or stands there twice, and every row that a snapshot sees is in the
-// index. The snapshot was taken before the structure was checked. False as above.
+// index, placed or unplaced as its value says. The snapshot was taken before the structure was checked. False as above.
 bool check_heap(IndexCheck* check, Relation table, Snapshot snapshot);
 
 }  // namespace pgwarp

@@ -64,6 +64,13 @@ PGWARP_FUNCTION(pgwarp_check)
     } else {
         check_alone(&check);
     }
+    if (!keeps_unplaced(check.meta)) {
+        ereport(NOTICE,
+                (errmsg("index \"%s\" lacks the rows without a distance", RelationGetRelationName(check.index)),
+                 errdetail("It was built by an earlier release, and its scans leave out NULLs and, under cosine "
+                           "distance, zero vectors."),
+                 errhint("REINDEX it.")));
+    }
     Datum values[5];
     bool nulls[5] = {};
     values[0] = Int64GetDatum(static_cast<int64>(check.counts.live()));

@@ -2,6 +2,7 @@
 #include "postgres/am/tid_set.h"
 #include "postgres/check/check.h"
 #include "postgres/storage/array_stream.h"
+#include "postgres/storage/unplaced.h"
 
 extern "C" {
 #include "nodes/execnodes.h"
@@ -17,7 +18,8 @@ namespace
 struct HeapCheck {
     IndexCheck* check;
     BlockNumber heap_blocks;
-    TidSet indexed;
+    TidSet indexed;   // placed and unplaced rows
+    TidSet unplaced;  // those alone
     float* vector;
     MemoryContext row_context;
 };
@@ -81,18 +83,38 @@ bool take_entries(HeapCheck* heap)
     return true;
 }
 
+void take_unplaced_row(void* state, const UnplacedRow& row)
+{
+    auto* heap = static_cast<HeapCheck*>(state);
+    take_tid(heap, heap->check->meta.logs[unplaced_log].head, row.tid);
+    add_tid(&heap->unplaced, row.tid);
+}
+
+bool take_unplaced(HeapCheck* heap)
+{
+    const IndexCheck& check = *heap->check;
+    return visit_unplaced(check.index, check.meta, *check.directory, check.unplaced_end, take_unplaced_row, heap) ==
+           ReadResult::done;
+}
+
+bool has_place(HeapCheck* heap, const Datum* values, const bool* nulls)
+{
+    if (nulls[0]) return false;
+    MemoryContext outer = MemoryContextSwitchTo(heap->row_context);
+    const bool placed = index_row_value(heap->check->meta.shape, values[0], heap->vector);
+    MemoryContextSwitchTo(outer);
+    MemoryContextReset(heap->row_context);
+    return placed;
+}
+
 // IndexBuildCallback: a row that the index must have.
 void expect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bool, void* state)
 {
     auto* heap = static_cast<HeapCheck*>(state);
-    if (nulls[0]) return;
-    MemoryContext outer = MemoryContextSwitchTo(heap->row_context);
-    const bool indexed = index_row_value(heap->check->meta.shape, values[0], heap->vector);
-    MemoryContextSwitchTo(outer);
-    MemoryContextReset(heap->row_context);
-    if (!indexed) return;
+    const bool placed = has_place(heap, values, nulls);
+    if (!placed && !keeps_unplaced(heap->check->meta)) return;
     const Tid wanted = {ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), 0};
-    if (has_tid(&heap->indexed, wanted)) return;
+    if (has_tid(&heap->indexed, wanted) && has_tid(&heap->unplaced, wanted) != placed) return;
     ereport(ERROR, (errcode(ERRCODE_INDEX_CORRUPTED),
                     errmsg("row (%u,%u) of table \"%s\" is not in index \"%s\"", wanted.block, wanted.offset,
                            get_rel_name(index->rd_index->indrelid), RelationGetRelationName(index)),
@@ -108,9 +130,12 @@ bool check_heap(IndexCheck* check, Relation table, Snapshot snapshot)
     heap.heap_blocks = RelationGetNumberOfBlocks(table);
     heap.vector = static_cast<float*>(palloc(sizeof(float) * check->meta.shape.dimensions));
     heap.row_context = AllocSetContextCreate(CurrentMemoryContext, "pgwarp check row", ALLOCSET_DEFAULT_SIZES);
-    init_tid_set(&heap.indexed, CurrentMemoryContext, static_cast<Size>(maintenance_work_mem) * 1024);
-    if (!take_rows(&heap) || !take_entries(&heap)) {
+    const Size memory = static_cast<Size>(maintenance_work_mem) * 1024;
+    init_tid_set(&heap.indexed, CurrentMemoryContext, memory);
+    init_tid_set(&heap.unplaced, CurrentMemoryContext, memory);
+    if (!take_rows(&heap) || !take_entries(&heap) || !take_unplaced(&heap)) {
         free_tid_set(&heap.indexed);
+        free_tid_set(&heap.unplaced);
         return false;
     }
     IndexInfo* info = BuildIndexInfo(check->index);
@@ -121,6 +146,7 @@ bool check_heap(IndexCheck* check, Relation table, Snapshot snapshot)
     TableScanDesc scan = table_beginscan_strat(table, snapshot, 0, nullptr, true, true);
     table_index_build_scan(table, check->index, info, true, false, expect_row, &heap, scan);
     free_tid_set(&heap.indexed);
+    free_tid_set(&heap.unplaced);
     return true;
 }
 

@@ -5,6 +5,7 @@
 #include "postgres/storage/array_stream.h"
 #include "postgres/storage/delta_pages.h"
 #include "postgres/storage/included_tuple.h"
+#include "postgres/storage/unplaced.h"
 
 namespace pgwarp
 {
@@ -105,11 +106,37 @@ bool check_links(const IndexCheck& check)
     return true;
 }
 
-// No bit is set past the last row.
-bool check_tombstones(const IndexCheck& check)
+// The keys of unplaced rows ascend, and their kinds are known.
+bool check_unplaced(const IndexCheck& check)
 {
-    const uint64 rows = check.directory->rows;
-    const uint64* bitmap = read_row_tombstones(check.index, *check.directory);
+    constexpr uint64 step = chunk_bytes / sizeof(uint64);
+    const UnplacedSegment& segment = check.directory->unplaced;
+    auto* keys = static_cast<uint64*>(palloc(sizeof(uint64) * step));
+    uint64 last = 0;
+    for (uint64 first = 0; first < segment.rows; first += step) {
+        CHECK_FOR_INTERRUPTS();
+        const uint64 count = Min(step, segment.rows - first);
+        if (read_array(check.index, segment, segment.keys, first * sizeof(uint64), count * sizeof(uint64), keys) ==
+            ReadResult::recycled)
+            return false;
+        for (uint64 i = 0; i < count; ++i) {
+            if (keys[i] <= last || unplaced_row(keys[i]).kind > UnplacedKind::null) {
+                report_corruption(check.index,
+                                  array_page_block(segment.keys, (first + i) * sizeof(uint64) / page_capacity),
+                                  "the unplaced rows are out of order");
+            }
+            last = keys[i];
+        }
+    }
+    pfree(keys);
+    return true;
+}
+
+// No bit is set past the last row.
+bool check_tombstones(const IndexCheck& check, const Segment& segment)
+{
+    const uint64 rows = segment.rows;
+    const uint64* bitmap = read_row_tombstones(check.index, segment);
     if (bitmap == nullptr) return false;
     if (rows % 64 != 0 && bitmap[rows / 64] >> (rows % 64) != 0) {
         report_corruption(check.index, check.meta.directory_block, "a tombstone lies past the last row");
@@ -137,6 +164,10 @@ bool check_logs(const IndexCheck& check)
         }
         if (end_delta_read(reader) == ReadResult::recycled) return false;
     }
+    if (keeps_unplaced(check.meta)) {
+        const LogHead head = read_log_head(check.index, check.meta, unplaced_log);
+        read_log_samples(check.index, check.meta, unplaced_log, head, samples);
+    }
     pfree(samples);
     pfree(vector);
     return true;
@@ -150,12 +181,20 @@ bool check_structure(IndexCheck* check)
     check->directory = read_directory(check->index, check->meta);
     if (check->directory == nullptr) return false;
     read_delta_ends(check->index, check->meta, check->ends);
+    check->unplaced_end = read_unplaced_end(check->index, check->meta);
     check_shapes(*check);
     if (!check_arrays(*check) || !check_included(*check) || !check_links(*check)) return false;
-    if (!check_tombstones(*check) || !check_logs(*check)) return false;
-    if (count_rows(check->index, check->meta, *check->directory, check->ends, &check->counts) == ReadResult::recycled) {
+    if (!check_unplaced(*check) || !check_logs(*check)) return false;
+    if (!check_tombstones(*check, *check->directory) || !check_tombstones(*check, check->directory->unplaced)) {
         return false;
     }
+    RowCounts unplaced;
+    if (count_rows(check->index, check->meta, *check->directory, check->ends, &check->counts) == ReadResult::recycled ||
+        count_unplaced_rows(check->index, check->meta, *check->directory, check->unplaced_end, &unplaced) ==
+            ReadResult::recycled) {
+        return false;
+    }
+    check->counts = check->counts + unplaced;
     // On a standby pages may come into other use between two looks: then the generation is another one too.
     check->pages = map_pages(check->index, check->meta, *check->directory, !RecoveryInProgress());
     return read_metapage(check->index).generation == check->meta.generation;

@@ -19,7 +19,8 @@ Size flat_bytes(const Directory& directory)
     Size bytes = MAXALIGN(sizeof(Directory)) + MAXALIGN(directory.array_count * sizeof(StoredArray));
     for (uint32 i = 0; i < directory.array_count; ++i) bytes += array_tail_bytes(directory.arrays[i]);
     return bytes + array_tail_bytes(directory.included) + array_tail_bytes(directory.included_at) +
-           array_tail_bytes(directory.tombstones);
+           array_tail_bytes(directory.tombstones) + array_tail_bytes(directory.unplaced.keys) +
+           array_tail_bytes(directory.unplaced.tombstones);
 }
 
 // Copy memory to *to and move on. Returns where the copy lies.
@@ -48,6 +49,8 @@ Directory* copy_directory(const Directory& directory, MemoryContext context)
     put_array_tail(&to, &copy->included);
     put_array_tail(&to, &copy->included_at);
     put_array_tail(&to, &copy->tombstones);
+    put_array_tail(&to, &copy->unplaced.keys);
+    put_array_tail(&to, &copy->unplaced.tombstones);
     return copy;
 }
 

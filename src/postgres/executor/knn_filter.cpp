@@ -140,8 +140,9 @@ bool is_beyond_bound(KnnFilterState* state)
     if (!state->bounded) state->bound = find_bound(state);
     state->bounded = true;
     if (std::isnan(state->bound)) return true;
-    return !row.unordered &&
-           row.value > state->bound + bound_slack * Max(std::fabs(row.value), std::fabs(state->bound));
+    if (row.unordered) return false;
+    if (std::isinf(row.value)) return row.value > state->bound;
+    return row.value > state->bound + bound_slack * Max(std::fabs(row.value), std::fabs(state->bound));
 }
 
 // Have the distances of what is held, where only bounds were known: rows of another search may come between.

@@ -141,7 +141,7 @@ void take_built_arrays(MergeRun* merge)
     const auto* shapes = reinterpret_cast<const ArrayShape*>(merge->built + 1);
     const float old_error = merge->old_rows() > 0 ? stored_vector_error(merge->index, *merge->directory) : 0;
     for (uint32 i = 0; i < merge->built->array_count; ++i) {
-        if (strcmp(shapes[i].name, "half_scale") == 0 && old_error > 0) {
+        if (strcmp(shapes[i].name, array_half_scale) == 0 && old_error > 0) {
             add_half_scale(merge, i, shapes[i], old_error);
         } else {
             add_built_array(merge, i, shapes[i]);
@@ -156,6 +156,7 @@ void take_built_arrays(MergeRun* merge)
 void write_bitmap(MergeRun* merge)
 {
     Directory* next = &merge->next;
+    if (merge->kind == MergeKind::unplaced) return;
     if (merge->kind == MergeKind::append) {
         next->tombstones = extend_bitmap(&merge->pages, next->segment_id, merge->directory->tombstones,
                                          merge->counts.rows, merge->new_rows());
@@ -168,12 +169,14 @@ void write_bitmap(MergeRun* merge)
 // Begin the next generation: what it has of this one.
 void begin_next(MergeRun* merge)
 {
-    const bool same_segment = merge->kind == MergeKind::append;
+    const bool same_segment = merge->kind == MergeKind::append || merge->kind == MergeKind::unplaced;
     merge->next_meta = merge->meta;
     merge->next_meta.generation = random_number64();
     merge->next = *merge->directory;
     merge->next.generation = merge->next_meta.generation;
     if (!same_segment) merge->next.segment_id = random_number64();
+    merge->pages = merge_pages(merge->index, &merge->meta);
+    if (merge->kind == MergeKind::unplaced) return;
     merge->next.rows = same_segment ? merge->counts.rows + merge->new_rows() : merge->counts.live();
     const uint64 left_out = same_segment ? 0 : merge->counts.dead_rows;
     const uint64 gone = merge->method->links_rows ? linked_dead_rows(merge) : left_out;
@@ -188,7 +191,6 @@ void begin_next(MergeRun* merge)
         merge->next.changed_rows = 0;
     }
     if (merge->kind == MergeKind::rebuild) merge->next.trained_rows = static_cast<uint32>(merge->next.rows);
-    merge->pages = merge_pages(merge->index, &merge->meta);
 }
 
 IndexState state_of(const MetaPage& meta, const uint64* ends, const Directory* directory)
@@ -203,8 +205,9 @@ IndexState state_of(const MetaPage& meta, const uint64* ends, const Directory* d
 // Write the directory beside the old one, and switch. The engine, if it has the index, gets what is new before.
 void switch_generation(MergeRun* merge)
 {
-    for (uint32 log = 0; log < delta_log_count; ++log) {
-        merge->next_meta.logs[log] = move_log_start(merge->index, merge->meta, log, merge->ends[log]);
+    for (uint32 log = 0; log < count_logs(merge->meta); ++log) {
+        const uint64 end = log == unplaced_log ? merge->unplaced_end : merge->ends[log];
+        merge->next_meta.logs[log] = move_log_start(merge->index, merge->meta, log, end);
     }
     write_directory(&merge->pages, merge->next, &merge->next_meta);
     fault_point("merge: directory written");
@@ -214,7 +217,7 @@ void switch_generation(MergeRun* merge)
     merge->loads_ahead = true;
     merge->loads_ahead = begin_next_mirror(merge->index, present, &next);
     fault_point("merge: before the switch");
-    switch_metapage(merge->index, &merge->next_meta);
+    switch_metapage(merge->index, merge->next_meta);
     fault_point("merge: after the switch");
     if (merge->loads_ahead) end_next_mirror(merge->index, next);
     merge->loads_ahead = false;
@@ -226,11 +229,12 @@ void run_merge(MergeRun* merge)
     if (needs_engine(merge)) run_in_engine(merge);
     if (merge->kind == MergeKind::rebuild) {
         take_built_arrays(merge);
-    } else if (merge->kind != MergeKind::clear) {
+    } else if (merge->kind != MergeKind::clear && merge->kind != MergeKind::unplaced) {
         carry_arrays(merge);
     }
-    carry_included(merge);
+    if (merge->kind != MergeKind::unplaced) carry_included(merge);
     write_bitmap(merge);
+    carry_unplaced(merge);
     validate_merge(merge);
     if (merge->buffer.map != nullptr) return_transfer_buffer(&merge->buffer);
     if (merge->built != nullptr) end_engine_build(&merge->build);
@@ -267,8 +271,7 @@ bool merge_step(Relation index, MergeReason reason, const uint64* goal, MergeOut
     if (merge->kind != MergeKind::none) {
         run_or_abandon(merge);
         outcome->kind = merge->kind;
-        outcome->merged += merge->new_rows();
-        outcome->dropped += merge->counts.dead_rows + merge->counts.dead_delta;
+        outcome->merged += merge->merged_rows();
     }
     sweep_pages(index, reason == MergeReason::room);
     fault_point("merge: swept");
@@ -304,6 +307,8 @@ const char* name_of(MergeKind kind)
             return "built anew";
         case MergeKind::clear:
             return "emptied";
+        case MergeKind::unplaced:
+            return "given its rows without a distance";
         default:
             return "left as it was";
     }

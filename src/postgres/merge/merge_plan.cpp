@@ -22,6 +22,12 @@ constexpr double linked_share = 1.0 / 64;      // of the rows, in the logs, befo
 constexpr double passed_share = 0.1;           // of the rows that may be dead and still passed through by searches
 constexpr uint64 growth = 2;  // of the rows since the quantizers were trained, then they are trained again
 
+bool has_many_dead(const RowCounts& counts)
+{
+    const uint64 dead = counts.dead_rows + counts.dead_delta;
+    return dead > few_rows && static_cast<double>(dead) > dead_share * static_cast<double>(counts.live() + dead);
+}
+
 // What VACUUM asks itself.
 bool costs_too_much(const MergeRun* merge)
 {
@@ -33,8 +39,17 @@ bool costs_too_much(const MergeRun* merge)
         if (passed > few_rows && static_cast<double>(passed) > passed_share * static_cast<double>(counts.rows))
             return true;
     }
-    const uint64 dead = counts.dead_rows + counts.dead_delta;
-    return dead > few_rows && static_cast<double>(dead) > dead_share * static_cast<double>(counts.live() + dead);
+    return has_many_dead(counts);
+}
+
+// Whether the unplaced rows are worth a merge of their own. Their segment is written as a whole, so the log may grow
+// with it.
+bool unplaced_want_merge(const MergeRun* merge)
+{
+    const RowCounts& counts = merge->unplaced;
+    if (merge->reason == MergeReason::asked) return counts.delta > 0 || counts.dead_rows > 0;
+    const double most = Max(static_cast<double>(few_rows), delta_share * static_cast<double>(counts.rows));
+    return has_many_dead(counts) || static_cast<double>(counts.delta) > most;
 }
 
 // Whether all arrays are to be written anew.
@@ -72,7 +87,7 @@ MergeKind choose_for_links(MergeRun* merge)
     return merge->counts.delta > 0 || linked_dead_rows(merge) > 0 ? MergeKind::append : MergeKind::none;
 }
 
-MergeKind choose_kind(MergeRun* merge)
+MergeKind choose_for_placed(MergeRun* merge)
 {
     const RowCounts& counts = merge->counts;
     const bool dropped = merge->method->links_rows && recall_has_dropped(*merge->directory);
@@ -96,10 +111,20 @@ MergeKind choose_kind(MergeRun* merge)
 void count_up_to_ends(MergeRun* merge)
 {
     if (merge->directory != nullptr &&
-        count_rows(merge->index, merge->meta, *merge->directory, merge->ends, &merge->counts) != ReadResult::recycled) {
+        count_rows(merge->index, merge->meta, *merge->directory, merge->ends, &merge->counts) != ReadResult::recycled &&
+        count_unplaced_rows(merge->index, merge->meta, *merge->directory, merge->unplaced_end, &merge->unplaced) !=
+            ReadResult::recycled) {
         return;
     }
     elog(ERROR, "index \"%s\" was changed during a merge", RelationGetRelationName(merge->index));
+}
+
+// The logs of placed rows stay as they are.
+void take_unplaced_alone(MergeRun* merge)
+{
+    merge->kind = MergeKind::unplaced;
+    for (uint32 log = 0; log < delta_log_count; ++log) merge->ends[log] = merge->meta.logs[log].start;
+    count_up_to_ends(merge);
 }
 
 // Leave what is too much to lose, should the merge be cancelled, to another step.
@@ -146,9 +171,11 @@ void plan_merge(MergeRun* merge, const uint64* goal)
     merge->meta = read_metapage(index);
     merge->directory = read_directory(index, merge->meta);
     memcpy(merge->ends, goal, sizeof(merge->ends));
+    merge->unplaced_end = read_unplaced_end(index, merge->meta);
     count_up_to_ends(merge);
     merge->dead = read_row_tombstones(index, *merge->directory);
-    merge->kind = choose_kind(merge);
+    merge->kind = choose_for_placed(merge);
+    if (merge->kind == MergeKind::none && unplaced_want_merge(merge)) take_unplaced_alone(merge);
     if (merge->kind == MergeKind::append) take_one_step(merge);
     if (merge->counts.live() > max_rows) {
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),

@@ -18,7 +18,9 @@ struct MergeRun {
     const Directory* directory;
     uint64 ends[delta_log_count];  // as far as the logs are merged
     bool more;                     // they go on: the next step's
-    RowCounts counts;              // up to these ends
+    RowCounts counts;              // of placed rows, up to these ends
+    uint64 unplaced_end;           // as far as the log of unplaced rows is merged
+    RowCounts unplaced;            // up to that end
     const uint64* dead;            // bitmap of dead rows
     MergeKind kind;
     PageSource pages;
@@ -31,6 +33,7 @@ struct MergeRun {
 
     uint64 old_rows() const { return counts.rows - counts.dead_rows; }    // that stay
     uint64 new_rows() const { return counts.delta - counts.dead_delta; }  // that come from the logs
+    uint64 merged_rows() const { return new_rows() + unplaced.delta - unplaced.dead_delta; }
 };
 
 // Lets others go first, as VACUUM does, and notes progress.
@@ -96,6 +99,9 @@ void visit_delta(MergeRun* merge, bool want_vectors, DeltaVisit visit, void* sta
 void copy_live_rows(MergeRun* merge, const StoredArray& array, ArrayWriter* writer);
 // Writes the rows of the logs for one of the arrays that need no engine: the addresses and "vectors".
 void write_delta_rows(MergeRun* merge, const char* array, ArrayWriter* writer);
+
+// merge_unplaced.cpp: writes the unplaced rows anew where some have come or gone, or all pages are to move.
+void carry_unplaced(MergeRun* merge);
 
 // merge_included.cpp: writes the included columns of the next generation's rows, whose addresses are written already.
 void carry_included(MergeRun* merge);

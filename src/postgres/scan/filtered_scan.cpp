@@ -23,6 +23,7 @@ constexpr uint32 deeper = 4;              // times as many rows as the search be
 constexpr uint32 most_deeper = 2;         // such searches, then an exact one
 
 constexpr double lowest = -std::numeric_limits<double>::infinity();
+constexpr double farthest = std::numeric_limits<double>::infinity();
 
 ScanState* state_of(IndexScanDesc scan)
 {
@@ -123,8 +124,13 @@ void describe_row(IndexScanDesc scan, const Candidate& candidate)
     if (filter == nullptr) return;
     Progress& now = state_of(scan)->now;
     now.offered++;
-    const bool any_order = now.arbitrary || setting_iterative == static_cast<int>(IterativeSetting::relaxed);
     filter->scan = scan;
+    if (now.unplaced) {
+        // Beyond every distance.
+        filter->row = {true, now.arbitrary, true, true, candidate.tid, farthest, farthest, now.searches};
+        return;
+    }
+    const bool any_order = now.arbitrary || setting_iterative == static_cast<int>(IterativeSetting::relaxed);
     filter->row = {true,          now.arbitrary,   now.exact || any_order, now.batch.next <= now.confirmed,
                    candidate.tid, candidate.value, candidate.upper,        now.searches};
 }

@@ -4,6 +4,7 @@
 #include "postgres/scan/heap_prefetch.h"
 #include "postgres/scan/query_value.h"
 #include "postgres/scan/scan_state.h"
+#include "postgres/scan/unplaced_rows.h"
 #include "postgres/settings.h"
 #include "postgres/types/any_vector.h"
 
@@ -48,6 +49,7 @@ void take_query(IndexScanDesc scan, const ScanKeyData& key)
     }
     const bool ordered = prepare_query(now->metric, now->query, now->dimensions, now->sent);
     now->arbitrary = now->null_query || !ordered;
+    now->null_distance = now->null_query;
 }
 
 // Learn the metric and dimensions of the index, from answers that are there already or from its metapage.
@@ -79,22 +81,25 @@ void start(IndexScanDesc scan)
 // Hand one row to the executor.
 void emit(IndexScanDesc scan, const Candidate& candidate)
 {
-    if (setting_verify_results) verify_candidate(scan, candidate);
+    const Progress& now = state_of(scan)->now;
+    if (setting_verify_results && now.unplaced) verify_unplaced(scan);
+    if (setting_verify_results && !now.unplaced) verify_candidate(scan, candidate);
     ItemPointerSet(&scan->xs_heaptid, candidate.tid.block, candidate.tid.offset);
     const bool fetched = scan->xs_heapfetch != nullptr && !candidate.all_visible;
     if (fetched) reuse_page(scan->heapRelation, scan->xs_heapfetch, candidate.tid.block);
     scan->xs_recheck = false;
     scan->xs_recheckorderby = false;
     scan->xs_orderbyvals[0] = Float8GetDatum(candidate.value);
-    scan->xs_orderbynulls[0] = state_of(scan)->now.null_query;
+    scan->xs_orderbynulls[0] = now.null_distance;
 }
 
-// The next row: of the batch, or of a new one.
+// The next row: of the batch, of a new one, or without a place.
 Candidate* next_candidate(IndexScanDesc scan)
 {
     for (;;) {
         Candidate* candidate = next_in_order(scan);
-        if (candidate != nullptr || state_of(scan)->now.exhausted) return candidate;
+        if (candidate != nullptr) return candidate;
+        if (state_of(scan)->now.exhausted) return next_unplaced_candidate(scan);
         fetch_batch(scan);
     }
 }
@@ -124,6 +129,7 @@ void rescan(IndexScanDesc scan, ScanKey keys, int, ScanKey order_bys, int)
 {
     ScanState* state = state_of(scan);
     free_tid_set(&state->now.returned);
+    forget_unplaced(state);
     MemoryContextReset(state->context);
     memset(&state->now, 0, sizeof(state->now));
     if (state->heap != nullptr) table_index_fetch_reset(state->heap->fetch);
@@ -166,6 +172,7 @@ void end_scan(IndexScanDesc scan)
     if (state->heap != nullptr) close_heap_reader(state->heap);
     end_included_return(state);
     free_tid_set(&state->now.returned);
+    forget_unplaced(state);
     MemoryContextDelete(state->scan_context);
     pfree(scan->xs_orderbyvals);
     pfree(scan->xs_orderbynulls);

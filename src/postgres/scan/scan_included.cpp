@@ -177,7 +177,7 @@ bool return_included(IndexScanDesc scan, Candidate* candidate)
     const bool from_index = candidate->all_visible && read_stored(scan, *candidate, included);
     if (!from_index && !make_from_heap(scan, *candidate, included)) return false;
     if (setting_verify_results) verify_included(scan, *candidate, included);
-    make_returned(included, candidate->value, state->now.null_query);
+    make_returned(included, candidate->value, state->now.null_distance);
     scan->xs_itup = included->made;
     return true;
 }

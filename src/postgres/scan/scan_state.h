@@ -41,10 +41,12 @@ struct CandidateList {
 struct Progress {
     bool started;
     bool null_query;
-    bool arbitrary;     // every order is right: NULL queries, zero vectors under cosine
-    bool continuation;  // past the method's own search
-    bool exhausted;     // every row was offered
-    bool first_done;    // `returned` holds the rows that were offered
+    bool arbitrary;      // every order is right: NULL queries, zero vectors under cosine
+    bool continuation;   // past the method's own search
+    bool exhausted;      // every placed row was offered
+    bool unplaced;       // and rows without a place are being offered (unplaced_rows.h)
+    bool null_distance;  // of the row offered last
+    bool first_done;     // `returned` holds the rows that were offered
     Metric metric;
     uint32 dimensions;
     float* query;        // as the operator sees it
@@ -72,6 +74,7 @@ struct Progress {
 };
 
 struct IncludedReturn;
+struct UnplacedRows;
 
 struct ScanState {
     MemoryContext scan_context;  // of the whole scan
@@ -80,6 +83,7 @@ struct ScanState {
     ElementType element;       // of the query
     HeapReader* heap;          // opened when needed
     IncludedReturn* included;  // of an index-only scan
+    UnplacedRows* unplaced;    // null until they are asked for
     Progress now;
 };
 

@@ -207,13 +207,13 @@ BlockNumber array_page_block(const StoredArray& array, uint64 ordinal)
 }
 
 // A page that isn't ours any more: recycled if the index was rebuilt meanwhile, else corruption.
-static ReadResult unexpected_page(Relation index, const Directory& directory, BlockNumber block)
+static ReadResult unexpected_page(Relation index, const Segment& segment, BlockNumber block)
 {
-    if (read_metapage(index).generation != directory.generation) return ReadResult::recycled;
+    if (read_metapage(index).generation != segment.generation) return ReadResult::recycled;
     report_corruption(index, block, "the page is not the one expected there");
 }
 
-static ReadResult check_chunks(Relation index, const Directory& directory, const StoredArray& array, uint64 offset,
+static ReadResult check_chunks(Relation index, const Segment& segment, const StoredArray& array, uint64 offset,
                                uint64 length, const char* bytes)
 {
     const uint64 end = offset + length;
@@ -223,20 +223,20 @@ static ReadResult check_chunks(Relation index, const Directory& directory, const
         const uint64 chunk_end = Min(begin + chunk_bytes, total);
         if (chunk_end > end) break;
         if (bytes_crc(bytes + (begin - offset), chunk_end - begin) != array.chunk_crc[chunk]) {
-            return unexpected_page(index, directory, array_page_block(array, begin / page_capacity));
+            return unexpected_page(index, segment, array_page_block(array, begin / page_capacity));
         }
     }
     return ReadResult::done;
 }
 
 // Copy bytes from pages.
-static ReadResult read_pages(Relation index, const Directory& directory, const StoredArray& array, uint64 offset,
+static ReadResult read_pages(Relation index, const Segment& segment, const StoredArray& array, uint64 offset,
                              uint64 length, BufferAccessStrategy strategy, void* out)
 {
     if (offset > array.shape.bytes() || length > array.shape.bytes() - offset) {
         elog(ERROR, "read past the end of array \"%s\"", array.shape.name);
     }
-    const PageKind kind = array.extents == directory.tombstones.extents ? PageKind::tombstones : PageKind::array;
+    const PageKind kind = array.extents == segment.tombstones.extents ? PageKind::tombstones : PageKind::array;
     char* to = static_cast<char*>(out);
     uint64 position = offset;
     ExtentWalk walk = {&array, 0, 0};
@@ -245,38 +245,38 @@ static ReadResult read_pages(Relation index, const Directory& directory, const S
         const uint64 ordinal = position / page_capacity;
         const uint32 within = static_cast<uint32>(position % page_capacity);
         const BlockNumber block = walk_to(&walk, ordinal);
-        if (!block_exists(index, block)) return unexpected_page(index, directory, block);
+        if (!block_exists(index, block)) return unexpected_page(index, segment, block);
         const Buffer buffer = ReadBufferExtended(index, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
         LockBuffer(buffer, BUFFER_LOCK_SHARE);
         Page page = BufferGetPage(buffer);
         const uint32 piece =
             static_cast<uint32>(Min(offset + length - position, static_cast<uint64>(page_capacity - within)));
-        const bool ours = page_is(page, kind, directory.segment_id, static_cast<uint32>(ordinal)) &&
+        const bool ours = page_is(page, kind, segment.segment_id, static_cast<uint32>(ordinal)) &&
                           page_content_bytes(page) >= within + piece &&
                           (kind != PageKind::tombstones || page_is_sealed(page));
         if (ours) memcpy(to, page_content(page) + within, piece);
         UnlockReleaseBuffer(buffer);
-        if (!ours) return unexpected_page(index, directory, block);
+        if (!ours) return unexpected_page(index, segment, block);
         to += piece;
         position += piece;
     }
     return ReadResult::done;
 }
 
-ReadResult read_array_bytes(Relation index, const Directory& directory, const StoredArray& array, uint64 offset,
+ReadResult read_array_bytes(Relation index, const Segment& segment, const StoredArray& array, uint64 offset,
                             uint64 length, void* out)
 {
-    return read_pages(index, directory, array, offset, length, nullptr, out);
+    return read_pages(index, segment, array, offset, length, nullptr, out);
 }
 
-ReadResult read_array(Relation index, const Directory& directory, const StoredArray& array, uint64 offset,
-                      uint64 length, void* out)
+ReadResult read_array(Relation index, const Segment& segment, const StoredArray& array, uint64 offset, uint64 length,
+                      void* out)
 {
     BufferAccessStrategy strategy = bulk_read_strategy(array.shape.bytes() / page_capacity);
-    const ReadResult result = read_pages(index, directory, array, offset, length, strategy, out);
+    const ReadResult result = read_pages(index, segment, array, offset, length, strategy, out);
     if (strategy != nullptr) FreeAccessStrategy(strategy);
     if (result != ReadResult::done) return result;
-    return check_chunks(index, directory, array, offset, length, static_cast<const char*>(out));
+    return check_chunks(index, segment, array, offset, length, static_cast<const char*>(out));
 }
 
 }  // namespace pgwarp

@@ -22,11 +22,11 @@ BlockNumber array_page_block(const StoredArray& array, uint64 ordinal);
 
 // Reads bytes [offset, offset + length) and checks crc32c of every whole chunk that the range covers (callers read
 // whole chunks where they can). Altered pages raise ERRCODE_INDEX_CORRUPTED.
-ReadResult read_array(Relation index, const Directory& directory, const StoredArray& array, uint64 offset,
-                      uint64 length, void* out);
+ReadResult read_array(Relation index, const Segment& segment, const StoredArray& array, uint64 offset, uint64 length,
+                      void* out);
 
 // The same for few bytes at any place, without the checksums of chunks: what they hold is the caller's to check.
-ReadResult read_array_bytes(Relation index, const Directory& directory, const StoredArray& array, uint64 offset,
+ReadResult read_array_bytes(Relation index, const Segment& segment, const StoredArray& array, uint64 offset,
                             uint64 length, void* out);
 
 }  // namespace pgwarp

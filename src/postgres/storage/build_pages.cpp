@@ -112,9 +112,7 @@ static void write_metapage(IndexWriter* writer)
 {
     const Buffer buffer = ReadBufferExtended(writer->index, writer->fork, metapage_block, RBM_NORMAL, nullptr);
     LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-    writer->meta.crc = metapage_crc(writer->meta);
-    memcpy(page_content(BufferGetPage(buffer)), &writer->meta, sizeof(writer->meta));
-    set_page_content_bytes(BufferGetPage(buffer), sizeof(writer->meta));
+    put_metapage(BufferGetPage(buffer), writer->meta);
     MarkBufferDirty(buffer);
     UnlockReleaseBuffer(buffer);
 }
@@ -128,7 +126,8 @@ static void log_pages(IndexWriter* writer)
     log_newpage_range(writer->index, writer->fork, writer->placed_end, end, true);
 }
 
-void finish_index(IndexWriter* writer, uint64 rows, const ParameterList& options, const Calibration& calibration)
+void finish_index(IndexWriter* writer, uint64 rows, const ParameterList& options, const Calibration& calibration,
+                  UnplacedSort* unplaced)
 {
     if (rows > max_rows) {
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -140,7 +139,8 @@ void finish_index(IndexWriter* writer, uint64 rows, const ParameterList& options
     writer->directory.options = options;
     writer->directory.calibration = calibration;
     writer->directory.tombstones = write_clean_bitmap(&writer->pages, writer->directory.segment_id, rows);
-    for (uint32 i = 0; i < delta_log_count; ++i) {
+    write_unplaced(&writer->pages, unplaced, &writer->directory);
+    for (uint32 i = 0; i < most_logs; ++i) {
         create_delta_log(writer->index, writer->fork, log_segment_id(writer->meta, i), &writer->meta.logs[i]);
     }
     writer->meta.free_pages = create_free_list(writer->index, writer->fork, writer->meta.log_identity);

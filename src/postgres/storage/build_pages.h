@@ -3,6 +3,7 @@
 
 #include "postgres/storage/included_writer.h"
 #include "postgres/storage/placed_pages.h"
+#include "postgres/storage/unplaced.h"
 
 namespace pgwarp
 {
@@ -24,7 +25,9 @@ void add_written_array(IndexWriter* writer, const StoredArray& array);
 
 // Where the included tuples are written, after the arrays.
 IncludedTarget included_target(IndexWriter* writer);
-// Ends with an empty tombstone bitmap for `rows`, empty delta logs, a new random generation.
-void finish_index(IndexWriter* writer, uint64 rows, const ParameterList& options, const Calibration& calibration);
+// Writes the unplaced rows, which it sorts, an empty tombstone bitmap for `rows`, empty delta logs and a new random
+// generation.
+void finish_index(IndexWriter* writer, uint64 rows, const ParameterList& options, const Calibration& calibration,
+                  UnplacedSort* unplaced);
 
 }  // namespace pgwarp

@@ -110,13 +110,15 @@ uint32 write_leading_value(OpenLog* log, const char* bytes, uint32 length)
     }
 }
 
-// Write the value's last piece, the entry, the head and the page table in one record: from then on the row is in the
-// log.
+// Write the value's last piece, if it has one, the entry, the head and the page table in one record: from then on the
+// row is in the log.
 void write_entry(OpenLog* log, DeltaEntry entry, const char* last_piece, uint32 last_length)
 {
     LogHead* head = &log->head;
     advance_tail(log, PageKind::log_entries, head->entry_end / entries_per_page);
-    const Buffer value_buffer = lock_page(*log, PageKind::log_values, head->values.tail, head->values.tail_ordinal);
+    const bool has_value = last_length > 0;
+    const Buffer value_buffer =
+        has_value ? lock_page(*log, PageKind::log_values, head->values.tail, head->values.tail_ordinal) : InvalidBuffer;
     const Buffer entry_buffer = lock_page(*log, PageKind::log_entries, head->entries.tail, head->entries.tail_ordinal);
     const uint32 value_at = static_cast<uint32>((head->value_end + entry.length - last_length) % page_capacity);
     const uint32 entry_at = static_cast<uint32>(head->entry_end % entries_per_page * sizeof(entry));
@@ -125,16 +127,18 @@ void write_entry(OpenLog* log, DeltaEntry entry, const char* last_piece, uint32 
     head->value_end += entry.length;
     head->crc = head_crc(*head);
     if (page_added) log->samples.crc = samples_crc(log->samples);
-    const ContentChange changes[most_content_changes] = {{value_buffer, value_at, last_piece, last_length},
-                                                         {entry_buffer, entry_at, &entry, sizeof(entry)},
-                                                         {log->head_buffer, 0, head, sizeof(*head)},
-                                                         {log->samples_buffer, 0, &log->samples, sizeof(log->samples)}};
+    ContentChange changes[most_content_changes];
+    uint32 count = 0;
+    if (has_value) changes[count++] = {value_buffer, value_at, last_piece, last_length};
+    changes[count++] = {entry_buffer, entry_at, &entry, sizeof(entry)};
+    changes[count++] = {log->head_buffer, 0, head, sizeof(*head)};
+    if (page_added) changes[count++] = {log->samples_buffer, 0, &log->samples, sizeof(log->samples)};
     fault_point("insert: before the entry");
-    write_contents(log->index, changes, page_added ? 4 : 3);
+    write_contents(log->index, changes, count);
     fault_point("insert: entry written");
     if (page_added) UnlockReleaseBuffer(log->samples_buffer);
     UnlockReleaseBuffer(entry_buffer);
-    UnlockReleaseBuffer(value_buffer);
+    if (has_value) UnlockReleaseBuffer(value_buffer);
 }
 
 uint32 process_number()
@@ -146,16 +150,20 @@ uint32 process_number()
 #endif
 }
 
+Buffer pin_head(Relation index, const MetaPage& meta, uint32 log)
+{
+    const BlockNumber head = meta.logs[log].head;
+    if (!block_exists(index, head)) report_corruption(index, head, "the block lies past the end of the index");
+    return ReadBuffer(index, head);
+}
+
 // Lock the head of some log: the one of this process's number unless it is busy and another is free.
 uint32 lock_some_head(Relation index, const MetaPage& meta, Buffer* buffer)
 {
     const uint32 first = process_number() % delta_log_count;
     for (uint32 i = 0; i < delta_log_count; ++i) {
         const uint32 log = (first + i) % delta_log_count;
-        if (!block_exists(index, meta.logs[log].head)) {
-            report_corruption(index, meta.logs[log].head, "the block lies past the end of the index");
-        }
-        *buffer = ReadBuffer(index, meta.logs[log].head);
+        *buffer = pin_head(index, meta, log);
         if (ConditionalLockBuffer(*buffer)) return log;
         ReleaseBuffer(*buffer);
     }
@@ -187,6 +195,41 @@ void create_stream(Relation index, ForkNumber fork, PageKind kind, uint64 segmen
     note_page(samples, 0, stream->tail);
 }
 
+DeltaEntry make_entry(ItemPointer tid, uint16 flags, const char* value, uint32 bytes)
+{
+    DeltaEntry entry;
+    memset(&entry, 0, sizeof(entry));
+    entry.block = ItemPointerGetBlockNumber(tid);
+    entry.offset = ItemPointerGetOffsetNumber(tid);
+    entry.flags = flags;
+    entry.length = bytes;
+    entry.value_crc = bytes_crc(value, bytes);
+    return entry;
+}
+
+// Append to the log whose head is locked, and release that. Returns the entry's ordinal.
+uint64 append_to_log(Relation index, const MetaPage& meta, uint32 number, Buffer head_buffer, DeltaEntry entry,
+                     const char* value)
+{
+    OpenLog log;
+    log.index = index;
+    log.meta = &meta;
+    log.samples_buffer = InvalidBuffer;
+    log.head_buffer = head_buffer;
+    log.segment_id = log_segment_id(meta, number);
+    check_page(index, log.head_buffer, PageKind::log_head, log.segment_id, 0);
+    memcpy(&log.head, page_content(BufferGetPage(log.head_buffer)), sizeof(log.head));
+    check_log_head(index, meta, number, log.head);
+
+    entry.value_position = log.head.value_end;
+    entry.crc = entry_crc(entry);
+    const uint32 leading = write_leading_value(&log, value, entry.length);
+    const uint64 ordinal = log.head.entry_end;
+    write_entry(&log, entry, value + leading, entry.length - leading);
+    UnlockReleaseBuffer(log.head_buffer);
+    return ordinal;
+}
+
 }  // namespace
 
 void create_delta_log(Relation index, ForkNumber fork, uint64 segment_id, LogStart* start)
@@ -206,32 +249,21 @@ void create_delta_log(Relation index, ForkNumber fork, uint64 segment_id, LogSta
     start->values = {head.values.tail, 0};
 }
 
-DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const char* value, uint32 bytes)
+DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const DeltaValue& value)
 {
-    DeltaEntry entry;
-    memset(&entry, 0, sizeof(entry));
-    entry.block = ItemPointerGetBlockNumber(tid);
-    entry.offset = ItemPointerGetOffsetNumber(tid);
-    entry.length = bytes;
-    entry.value_crc = bytes_crc(value, bytes);
+    DeltaEntry entry = make_entry(tid, 0, value.value, value.bytes);
+    if (is_list(meta.shape.element)) entry.row_bytes = value.row_bytes;
+    Buffer head = InvalidBuffer;
+    const uint32 log = lock_some_head(index, meta, &head);
+    return {log, append_to_log(index, meta, log, head, entry, value.value)};
+}
 
-    OpenLog log;
-    log.index = index;
-    log.meta = &meta;
-    log.samples_buffer = InvalidBuffer;
-    const uint32 number = lock_some_head(index, meta, &log.head_buffer);
-    log.segment_id = log_segment_id(meta, number);
-    check_page(index, log.head_buffer, PageKind::log_head, log.segment_id, 0);
-    memcpy(&log.head, page_content(BufferGetPage(log.head_buffer)), sizeof(log.head));
-    check_log_head(index, meta, number, log.head);
-
-    entry.value_position = log.head.value_end;
-    entry.crc = entry_crc(entry);
-    const uint32 leading = write_leading_value(&log, value, entry.length);
-    const uint64 ordinal = log.head.entry_end;
-    write_entry(&log, entry, value + leading, entry.length - leading);
-    UnlockReleaseBuffer(log.head_buffer);
-    return {number, ordinal};
+void append_unplaced(Relation index, const MetaPage& meta, ItemPointer tid, bool is_null)
+{
+    const DeltaEntry entry = make_entry(tid, is_null ? delta_null : 0, "", 0);
+    const Buffer head = pin_head(index, meta, unplaced_log);
+    LockBuffer(head, BUFFER_LOCK_EXCLUSIVE);
+    append_to_log(index, meta, unplaced_log, head, entry, "");
 }
 
 }  // namespace pgwarp

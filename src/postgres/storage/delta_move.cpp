@@ -116,7 +116,7 @@ void move_stream_tail(Relation index, const MetaPage& meta, uint32 log, PageKind
 
 void move_log_tails(Relation index, const MetaPage& meta)
 {
-    for (uint32 log = 0; log < delta_log_count; ++log) {
+    for (uint32 log = 0; log < count_logs(meta); ++log) {
         CHECK_FOR_INTERRUPTS();
         move_stream_tail(index, meta, log, PageKind::log_entries);
         move_stream_tail(index, meta, log, PageKind::log_values);

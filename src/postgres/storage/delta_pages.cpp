@@ -18,7 +18,7 @@ uint32 entry_crc(const DeltaEntry& entry)
 
 void check_entry(Relation index, BlockNumber block, const DeltaEntry& entry)
 {
-    if (entry.crc != entry_crc(entry) || (entry.flags & ~delta_dead) != 0) {
+    if (entry.crc != entry_crc(entry) || (entry.flags & ~(delta_dead | delta_null)) != 0) {
         report_corruption(index, block, "the checksum of a delta entry does not match");
     }
 }
@@ -76,6 +76,11 @@ void check_log_samples(Relation index, BlockNumber block, const LogSamples& samp
 void read_delta_ends(Relation index, const MetaPage& meta, uint64 ends[delta_log_count])
 {
     for (uint32 log = 0; log < delta_log_count; ++log) ends[log] = read_log_head(index, meta, log).entry_end;
+}
+
+uint64 read_unplaced_end(Relation index, const MetaPage& meta)
+{
+    return keeps_unplaced(meta) ? read_log_head(index, meta, unplaced_log).entry_end : 0;
 }
 
 void note_page(StreamSamples* samples, uint32 ordinal, BlockNumber block)

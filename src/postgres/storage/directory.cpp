@@ -1,5 +1,5 @@
 // The directory's bytes: a header, then each segment (a header, its arrays with their extents and chunk checksums, the
-// tombstones last). This release writes and reads one segment.
+// tombstones last). The second segment, which format 1 lacks, is that of unplaced rows.
 #include "postgres/storage/directory.h"
 
 #include "postgres/storage/checksum.h"
@@ -128,15 +128,29 @@ void check_included(const Reader& reader, const Directory& directory)
     }
 }
 
-void take_segment(Reader* reader, BlockNumber blocks, Directory* directory)
+SegmentHeader take_segment_header(Reader* reader, Segment* segment)
 {
     SegmentHeader header;
     take(reader, &header, sizeof(header));
     if (header.array_count > max_arrays || header.rows > max_rows) {
         report_corruption(reader->index, reader->block, "the directory holds an impossible segment");
     }
-    directory->segment_id = header.segment_id;
-    directory->rows = header.rows;
+    segment->segment_id = header.segment_id;
+    segment->rows = header.rows;
+    return header;
+}
+
+void take_tombstones(Reader* reader, BlockNumber blocks, Segment* segment)
+{
+    take_array(reader, blocks, false, &segment->tombstones);
+    if (segment->tombstones.shape.bytes() < (segment->rows + 63) / 64 * 8) {
+        report_corruption(reader->index, reader->block, "the tombstones are fewer than the rows");
+    }
+}
+
+void take_segment(Reader* reader, BlockNumber blocks, Directory* directory)
+{
+    const SegmentHeader header = take_segment_header(reader, directory);
     directory->trained_rows = header.trained_rows;
     directory->arrays = static_cast<StoredArray*>(palloc0(Max(header.array_count, 1U) * sizeof(StoredArray)));
     for (uint32 i = 0; i < header.array_count; ++i) {
@@ -145,10 +159,24 @@ void take_segment(Reader* reader, BlockNumber blocks, Directory* directory)
         keep_array(directory, array);
     }
     check_included(*reader, *directory);
-    take_array(reader, blocks, false, &directory->tombstones);
-    if (directory->tombstones.shape.bytes() < (header.rows + 63) / 64 * 8) {
-        report_corruption(reader->index, reader->block, "the tombstones are fewer than the rows");
-    }
+    take_tombstones(reader, blocks, directory);
+}
+
+void take_unplaced(Reader* reader, BlockNumber blocks, UnplacedSegment* segment)
+{
+    const SegmentHeader header = take_segment_header(reader, segment);
+    for (uint32 i = 0; i < header.array_count; ++i) take_array(reader, blocks, true, &segment->keys);
+    const ArrayShape& keys = segment->keys.shape;
+    const bool possible =
+        header.array_count == (header.rows > 0 ? 1 : 0) && keys.rows == header.rows &&
+        (keys.rows == 0 || (keys.width == 1 && keys.type == ArrayType::u64 && strcmp(keys.name, array_unplaced) == 0));
+    if (!possible) report_corruption(reader->index, reader->block, "the directory holds impossible unplaced rows");
+    take_tombstones(reader, blocks, segment);
+}
+
+uint32 segment_count(const MetaPage& meta)
+{
+    return keeps_unplaced(meta) ? 2 : 1;
 }
 
 // Read the directory's bytes from its linked pages. Null when the index has another generation by now.
@@ -193,7 +221,7 @@ Directory* read_directory(Relation index, const MetaPage& meta)
     DirectoryHeader header;
     take(&reader, &header, sizeof(header));
     if (header.options.count > ParameterList::capacity || header.calibration.count > Calibration::capacity ||
-        header.segment_count != 1) {
+        header.segment_count != segment_count(meta)) {
         report_corruption(index, meta.directory_block, "the directory's header is impossible");
     }
     Directory* directory = static_cast<Directory*>(palloc0(sizeof(Directory)));
@@ -202,19 +230,33 @@ Directory* read_directory(Relation index, const MetaPage& meta)
     directory->calibration = header.calibration;
     directory->changed_rows = header.changed_rows;
     take_segment(&reader, blocks, directory);
+    directory->unplaced.generation = meta.generation;
+    if (keeps_unplaced(meta)) take_unplaced(&reader, blocks, &directory->unplaced);
     if (reader.left != 0) report_corruption(index, meta.directory_block, "the directory is too long");
     pfree(bytes);
     return directory;
 }
 
-// Lay the directory's bytes out.
-static void append_directory(StringInfo out, const Directory& directory)
+static void append_unplaced(StringInfo out, const UnplacedSegment& segment)
+{
+    SegmentHeader header;
+    memset(&header, 0, sizeof(header));
+    header.segment_id = segment.segment_id;
+    header.rows = segment.rows;
+    header.array_count = segment.rows > 0 ? 1 : 0;
+    appendBinaryStringInfo(out, reinterpret_cast<const char*>(&header), sizeof(header));
+    if (segment.rows > 0) append_array(out, segment.keys);
+    append_array(out, segment.tombstones);
+}
+
+// Lay the directory's bytes out, in the format of `meta`.
+static void append_directory(StringInfo out, const MetaPage& meta, const Directory& directory)
 {
     DirectoryHeader header;
     memset(static_cast<void*>(&header), 0, sizeof(header));
     header.options = directory.options;
     header.calibration = directory.calibration;
-    header.segment_count = 1;
+    header.segment_count = segment_count(meta);
     header.changed_rows = directory.changed_rows;
     appendBinaryStringInfo(out, reinterpret_cast<const char*>(&header), sizeof(header));
     SegmentHeader segment;
@@ -231,13 +273,14 @@ static void append_directory(StringInfo out, const Directory& directory)
         if (array->shape.rows > 0) append_array(out, *array);
     }
     append_array(out, directory.tombstones);
+    if (keeps_unplaced(meta)) append_unplaced(out, directory.unplaced);
 }
 
 void write_directory(PageSource* pages, const Directory& directory, MetaPage* meta)
 {
     StringInfoData out;
     initStringInfo(&out);
-    append_directory(&out, directory);
+    append_directory(&out, *meta, directory);
     const uint32 length = static_cast<uint32>(out.len);
     meta->directory_bytes = length;
     meta->directory_crc = bytes_crc(out.data, length);

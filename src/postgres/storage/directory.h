@@ -13,6 +13,8 @@ namespace pgwarp
 {
 
 // Arrays of the included columns (included_tuple.h).
+// Names of arrays that only backends read.
+inline constexpr char array_unplaced[] = "unplaced";        // u64 [rows][1], keys of unplaced_row.h
 inline constexpr char array_included[] = "included";        // u8 [rows][length] or [bytes][1]
 inline constexpr char array_included_at[] = "included_at";  // u64 [rows][1]; absent when all lengths are equal
 // Of an index tuple; what a scan returns has two columns more.
@@ -31,10 +33,22 @@ struct StoredArray {
     uint32* chunk_crc;
 };
 
-struct Directory {
+// Rows whose arrays lie in pages of one identity.
+struct Segment {
     uint64 generation;  // of the metapage that named it
     uint64 segment_id;
     uint64 rows;
+    StoredArray
+        tombstones;  // u64 [ceil(rows / 64)][1], PageKind::tombstones, a crc in each page (bits change in place)
+};
+
+// See unplaced.h; without rows in an index of format 1.
+struct UnplacedSegment : Segment {
+    StoredArray keys;  // absent without rows
+};
+
+// The rows that the engine knows are the directory's own segment.
+struct Directory : Segment {
     ParameterList options;
     Calibration calibration;
     uint32 array_count;
@@ -43,8 +57,7 @@ struct Directory {
     StoredArray* arrays;   // the engine's, in load order
     StoredArray included;  // see included_tuple.h; without rows where there are no included columns
     StoredArray included_at;
-    StoredArray
-        tombstones;  // u64 [ceil(rows / 64)][1], PageKind::tombstones, a crc in each page (bits change in place)
+    UnplacedSegment unplaced;
 };
 
 // Reads, checks (crc, bounds; kinds and lengths of arrays are the method's to check) and returns the directory,

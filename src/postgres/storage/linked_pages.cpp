@@ -78,7 +78,7 @@ void claim_stream(Mapping* mapping, uint32 log, PageKind kind, StreamStart start
 
 void claim_logs(Mapping* mapping)
 {
-    for (uint32 log = 0; log < delta_log_count; ++log) {
+    for (uint32 log = 0; log < count_logs(*mapping->meta); ++log) {
         const LogStart& start = mapping->meta->logs[log];
         claim(mapping, start.head, PageOwner::log);
         const LogHead head = read_log_head(mapping->index, *mapping->meta, log);
@@ -98,7 +98,12 @@ void claim_arrays(Mapping* mapping)
     for (const StoredArray* array : included) {
         claim_extents(mapping, array->extents, array->extent_count, PageOwner::array);
     }
-    claim_extents(mapping, directory.tombstones.extents, directory.tombstones.extent_count, PageOwner::tombstones);
+    const StoredArray& keys = directory.unplaced.keys;
+    claim_extents(mapping, keys.extents, keys.extent_count, PageOwner::array);
+    const StoredArray* const bitmaps[] = {&directory.tombstones, &directory.unplaced.tombstones};
+    for (const StoredArray* bitmap : bitmaps) {
+        claim_extents(mapping, bitmap->extents, bitmap->extent_count, PageOwner::tombstones);
+    }
 }
 
 void claim_free(Mapping* mapping)

@@ -7,11 +7,39 @@
 namespace pgwarp
 {
 
-static_assert(sizeof(MetaPage) <= page_capacity && offsetof(MetaPage, crc) == sizeof(MetaPage) - sizeof(uint32));
+// What follows the last log.
+struct MetaPageEnd {
+    uint32 reserved;
+    uint32 crc;
+};
+static_assert(sizeof(MetaPage) + sizeof(MetaPageEnd) <= page_capacity);
 
-uint32 metapage_crc(const MetaPage& meta)
+// Bytes of the fields that a metapage of this format holds.
+static uint32 kept_bytes(const MetaPage& meta)
 {
-    return bytes_crc(&meta, offsetof(MetaPage, crc));
+    return static_cast<uint32>(offsetof(MetaPage, logs) + count_logs(meta) * sizeof(LogStart));
+}
+
+void put_metapage(Page page, const MetaPage& meta)
+{
+    char* const content = page_content(page);
+    const uint32 kept = kept_bytes(meta);
+    MetaPageEnd end = {0, 0};
+    memcpy(content, &meta, kept);
+    memcpy(content + kept, &end, sizeof(end));
+    end.crc = bytes_crc(content, kept + offsetof(MetaPageEnd, crc));
+    memcpy(content + kept, &end, sizeof(end));
+    set_page_content_bytes(page, kept + static_cast<uint32>(sizeof(end)));
+}
+
+// The metapage that a page holds, not checked yet.
+static MetaPage get_metapage(Page page)
+{
+    MetaPage meta;
+    memset(static_cast<void*>(&meta), 0, sizeof(meta));
+    memcpy(static_cast<void*>(&meta), page_content(page), offsetof(MetaPage, logs));
+    memcpy(static_cast<void*>(&meta), page_content(page), kept_bytes(meta));
+    return meta;
 }
 
 // Whether the content ends in the crc of what is before it. That holds for metapages of every format and length.
@@ -32,13 +60,14 @@ static void check_metapage(Relation index, Page page, const MetaPage& meta)
     }
     if (meta.magic != meta_magic) report_corruption(index, metapage_block, "the metapage has a wrong magic number");
     if (!content_has_crc(page)) report_corruption(index, metapage_block, "the metapage's checksum does not match");
-    if (meta.format_version != meta_format_version) {
+    if (meta.format_version == 0 || meta.format_version > meta_format_version) {
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("index \"%s\" has storage format %u, this pgwarp reads format %u",
+                        errmsg("index \"%s\" has storage format %u, this pgwarp reads formats up to %u",
                                RelationGetRelationName(index), meta.format_version, meta_format_version),
                         errhint("REINDEX it, or install the pgwarp release that wrote it.")));
     }
-    if (page_content_bytes(page) != sizeof(MetaPage) || page_trailer(page)->segment_id != meta.generation) {
+    const uint32 bytes = kept_bytes(meta) + static_cast<uint32>(sizeof(MetaPageEnd));
+    if (page_content_bytes(page) != bytes || page_trailer(page)->segment_id != meta.generation) {
         report_corruption(index, metapage_block, "the metapage has a wrong length or generation");
     }
     if (meta.shape.dimensions == 0 || meta.shape.dimensions > max_dimensions) {
@@ -55,21 +84,19 @@ MetaPage read_metapage(Relation index)
 {
     const Buffer buffer = lock_metapage(index, BUFFER_LOCK_SHARE);
     Page page = BufferGetPage(buffer);
-    MetaPage meta;
-    memcpy(&meta, page_content(page), sizeof(meta));
+    const MetaPage meta = get_metapage(page);
     check_metapage(index, page, meta);
     UnlockReleaseBuffer(buffer);
     return meta;
 }
 
-void switch_metapage(Relation index, MetaPage* meta)
+void switch_metapage(Relation index, const MetaPage& meta)
 {
     const Buffer buffer = lock_metapage(index, BUFFER_LOCK_EXCLUSIVE);
     GenericXLogState* state = GenericXLogStart(index);
     Page page = GenericXLogRegisterBuffer(state, buffer, 0);
-    meta->crc = metapage_crc(*meta);
-    memcpy(page_content(page), meta, sizeof(*meta));
-    page_trailer(page)->segment_id = meta->generation;
+    put_metapage(page, meta);
+    page_trailer(page)->segment_id = meta.generation;
     GenericXLogFinish(state);
     UnlockReleaseBuffer(buffer);
 }
@@ -79,12 +106,10 @@ uint64 bump_tombstone_version(Relation index)
     const Buffer buffer = lock_metapage(index, BUFFER_LOCK_EXCLUSIVE);
     GenericXLogState* state = GenericXLogStart(index);
     Page page = GenericXLogRegisterBuffer(state, buffer, 0);
-    MetaPage meta;
-    memcpy(&meta, page_content(page), sizeof(meta));
+    MetaPage meta = get_metapage(page);
     check_metapage(index, page, meta);
     meta.tombstone_version++;
-    meta.crc = metapage_crc(meta);
-    memcpy(page_content(page), &meta, sizeof(meta));
+    put_metapage(page, meta);
     GenericXLogFinish(state);
     UnlockReleaseBuffer(buffer);
     return meta.tombstone_version;

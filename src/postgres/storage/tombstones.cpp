@@ -3,6 +3,7 @@
 #include "postgres/storage/array_stream.h"
 #include "postgres/storage/delta_pages.h"
 #include "postgres/storage/fault_point.h"
+#include "postgres/storage/unplaced_row.h"
 
 extern "C" {
 #include "commands/vacuum.h"
@@ -17,7 +18,7 @@ namespace
 
 constexpr uint64 rows_per_page = page_capacity / 8 * 64;  // bits of one bitmap page
 static_assert(page_capacity % 8 == 0);
-constexpr uint64 rows_per_step = chunk_bytes / sizeof(uint16);  // whole checksum chunks of both tid arrays
+constexpr uint64 rows_per_step = chunk_bytes / sizeof(uint16);  // whole checksum chunks of arrays of addresses
 
 struct Sweep {
     Relation index;
@@ -51,10 +52,11 @@ bool is_dead(Sweep* sweep, BlockNumber block, uint16 offset)
 }
 
 // Set bits of one bitmap page: `dead` are row numbers within it.
-void mark_rows(Sweep* sweep, BlockNumber block, uint32 ordinal, const uint32* dead, uint32 count)
+void mark_rows(Sweep* sweep, const Segment& segment, uint64 ordinal, const uint32* dead, uint32 count)
 {
-    const Buffer buffer = read_page(sweep->index, block, PageKind::tombstones, sweep->directory->segment_id, ordinal,
-                                    BUFFER_LOCK_EXCLUSIVE);
+    const BlockNumber block = array_page_block(segment.tombstones, ordinal);
+    const Buffer buffer = read_page(sweep->index, block, PageKind::tombstones, segment.segment_id,
+                                    static_cast<uint32>(ordinal), BUFFER_LOCK_EXCLUSIVE);
     if (!page_is_sealed(BufferGetPage(buffer))) {
         report_corruption(sweep->index, block, "the checksum of a page of tombstones does not match");
     }
@@ -70,60 +72,81 @@ void mark_rows(Sweep* sweep, BlockNumber block, uint32 ordinal, const uint32* de
 }
 
 // Sweep rows [first, first + count) of one bitmap page, whose tids are given.
-void sweep_bitmap_page(Sweep* sweep, uint64 first, uint64 count, const uint32* blocks, const uint16* offsets,
+void sweep_bitmap_page(Sweep* sweep, const Segment& segment, uint64 first, uint64 count, const Tid* tids,
                        const uint64* bitmap, uint32* dead)
 {
     uint32 found = 0;
     const uint64 page_first = first / rows_per_page * rows_per_page;
     for (uint64 row = first; row < first + count; ++row) {
         if ((bitmap[row / 64] >> (row % 64)) & 1) continue;
-        if (is_dead(sweep, blocks[row - first], offsets[row - first])) {
+        const Tid tid = tids[row - first];
+        if (is_dead(sweep, tid.block, tid.offset)) {
             dead[found++] = static_cast<uint32>(row - page_first);
         } else {
             sweep->counts.live++;
         }
     }
     if (found == 0) return;
-    const uint64 ordinal = page_first / rows_per_page;
-    mark_rows(sweep, array_page_block(sweep->directory->tombstones, ordinal), static_cast<uint32>(ordinal), dead,
-              found);
+    mark_rows(sweep, segment, page_first / rows_per_page, dead, found);
     sweep->counts.removed += found;
 }
 
-void sweep_rows(Sweep* sweep)
+// Reads the addresses of rows [first, first + count), at most rows_per_step.
+using ReadTids = void (*)(Sweep* sweep, uint64 first, uint64 count, Tid* tids);
+
+void read_placed_tids(Sweep* sweep, uint64 first, uint64 count, Tid* tids)
 {
-    const uint64 rows = sweep->directory->rows;
-    if (rows == 0) return;
-    const StoredArray* block_array = find_array(*sweep->directory, array_tid_block);
-    const StoredArray* offset_array = find_array(*sweep->directory, array_tid_offset);
-    if (block_array == nullptr || offset_array == nullptr || block_array->shape.bytes() != rows * sizeof(uint32) ||
-        offset_array->shape.bytes() != rows * sizeof(uint16)) {
+    const Directory& directory = *sweep->directory;
+    const StoredArray* block_array = find_array(directory, array_tid_block);
+    const StoredArray* offset_array = find_array(directory, array_tid_offset);
+    if (block_array == nullptr || offset_array == nullptr ||
+        block_array->shape.bytes() != directory.rows * sizeof(uint32) ||
+        offset_array->shape.bytes() != directory.rows * sizeof(uint16)) {
         report_corruption(sweep->index, metapage_block, "the index has no heap addresses");
     }
+    uint32* blocks = static_cast<uint32*>(palloc(count * sizeof(uint32)));
+    uint16* offsets = static_cast<uint16*>(palloc(count * sizeof(uint16)));
+    expect_done(sweep->index, read_array(sweep->index, directory, *block_array, first * sizeof(uint32),
+                                         count * sizeof(uint32), blocks));
+    expect_done(sweep->index, read_array(sweep->index, directory, *offset_array, first * sizeof(uint16),
+                                         count * sizeof(uint16), offsets));
+    for (uint64 i = 0; i < count; ++i) tids[i] = {blocks[i], offsets[i], 0};
+    pfree(offsets);
+    pfree(blocks);
+}
+
+void read_unplaced_tids(Sweep* sweep, uint64 first, uint64 count, Tid* tids)
+{
+    uint64* keys = static_cast<uint64*>(palloc(count * sizeof(uint64)));
+    const UnplacedSegment& segment = sweep->directory->unplaced;
+    expect_done(sweep->index,
+                read_array(sweep->index, segment, segment.keys, first * sizeof(uint64), count * sizeof(uint64), keys));
+    for (uint64 i = 0; i < count; ++i) tids[i] = unplaced_row(keys[i]).tid;
+    pfree(keys);
+}
+
+void sweep_segment(Sweep* sweep, const Segment& segment, ReadTids read_tids)
+{
+    const uint64 rows = segment.rows;
+    if (rows == 0) return;
     const uint64 step = Min(rows_per_step, rows);
-    uint32* blocks = static_cast<uint32*>(palloc(step * sizeof(uint32)));
-    uint16* offsets = static_cast<uint16*>(palloc(step * sizeof(uint16)));
+    Tid* tids = static_cast<Tid*>(palloc(step * sizeof(Tid)));
     uint32* dead = static_cast<uint32*>(palloc(rows_per_page * sizeof(uint32)));
-    uint64* bitmap = read_row_tombstones(sweep->index, *sweep->directory);
+    uint64* bitmap = read_row_tombstones(sweep->index, segment);
     expect_done(sweep->index, bitmap != nullptr ? ReadResult::done : ReadResult::recycled);
     for (uint64 first = 0; first < rows; first += step) {
         const uint64 count = Min(step, rows - first);
-        expect_done(sweep->index, read_array(sweep->index, *sweep->directory, *block_array, first * sizeof(uint32),
-                                             count * sizeof(uint32), blocks));
-        expect_done(sweep->index, read_array(sweep->index, *sweep->directory, *offset_array, first * sizeof(uint16),
-                                             count * sizeof(uint16), offsets));
+        read_tids(sweep, first, count, tids);
         for (uint64 row = first; row < first + count;) {
             const uint64 page_end = Min((row / rows_per_page + 1) * rows_per_page, first + count);
             delay_point();
-            sweep_bitmap_page(sweep, row, page_end - row, blocks + (row - first), offsets + (row - first), bitmap,
-                              dead);
+            sweep_bitmap_page(sweep, segment, row, page_end - row, tids + (row - first), bitmap, dead);
             row = page_end;
         }
     }
     pfree(bitmap);
     pfree(dead);
-    pfree(offsets);
-    pfree(blocks);
+    pfree(tids);
 }
 
 // Flag the dead entries of one entry page; ordinals [from, to) within it. Returns the next page's block.
@@ -196,8 +219,9 @@ SweepCounts sweep_dead_tids(Relation index, IndexBulkDeleteCallback callback, vo
     const Directory* directory = read_directory(index, meta);
     expect_done(index, directory != nullptr ? ReadResult::done : ReadResult::recycled);
     Sweep sweep = {index, &meta, directory, callback, callback_state, {0, 0}};
-    sweep_rows(&sweep);
-    for (uint32 log = 0; log < delta_log_count; ++log) sweep_log(&sweep, log);
+    sweep_segment(&sweep, *directory, read_placed_tids);
+    sweep_segment(&sweep, directory->unplaced, read_unplaced_tids);
+    for (uint32 log = 0; log < count_logs(meta); ++log) sweep_log(&sweep, log);
     fault_point("bulkdelete: before the version");
     bump_tombstone_version(index);
     fault_point("bulkdelete: version raised");
@@ -236,41 +260,55 @@ StoredArray extend_bitmap(PageSource* pages, uint64 segment_id, const StoredArra
     return write_zeros(begin_append(pages, PageKind::tombstones, segment_id, bitmap, words), words * sizeof(uint64));
 }
 
-uint64* read_row_tombstones(Relation index, const Directory& directory)
+uint64* read_row_tombstones(Relation index, const Segment& segment)
 {
-    const uint64 bytes = (directory.rows + 63) / 64 * 8;
+    const uint64 bytes = (segment.rows + 63) / 64 * 8;
     uint64* bitmap = static_cast<uint64*>(MemoryContextAllocHuge(CurrentMemoryContext, Max(bytes, 8)));
-    if (read_array(index, directory, directory.tombstones, 0, bytes, bitmap) == ReadResult::done) return bitmap;
+    if (read_array(index, segment, segment.tombstones, 0, bytes, bitmap) == ReadResult::done) return bitmap;
     pfree(bitmap);
     return nullptr;
 }
 
-// Count the entries of all logs, and the dead ones among them.
-static ReadResult count_entries(Relation index, const MetaPage& meta, const uint64* ends, RowCounts* counts)
+static ReadResult count_segment(Relation index, const Segment& segment, RowCounts* counts)
 {
-    for (uint32 log = 0; log < delta_log_count; ++log) {
-        const uint64 end = ends != nullptr ? ends[log] : PG_UINT64_MAX;
-        DeltaReader* reader = begin_delta_read(index, meta, log, meta.logs[log].start, end);
-        DeltaEntry entry;
-        for (; next_delta(reader, &entry, nullptr); ++counts->delta) {
-            counts->dead_delta += (entry.flags & delta_dead) ? 1 : 0;
-        }
-        if (end_delta_read(reader) == ReadResult::recycled) return ReadResult::recycled;
+    *counts = {segment.rows, 0, 0, 0};
+    uint64* bitmap = read_row_tombstones(index, segment);
+    if (bitmap == nullptr) return ReadResult::recycled;
+    for (uint64 i = 0; i < (segment.rows + 63) / 64; ++i) {
+        counts->dead_rows += static_cast<uint64>(pg_popcount64(bitmap[i]));
     }
+    pfree(bitmap);
     return ReadResult::done;
+}
+
+// Count the entries of a log, and the dead ones among them.
+static ReadResult count_entries(Relation index, const MetaPage& meta, uint32 log, uint64 end, RowCounts* counts)
+{
+    DeltaReader* reader = begin_delta_read(index, meta, log, meta.logs[log].start, end);
+    DeltaEntry entry;
+    for (; next_delta(reader, &entry, nullptr); ++counts->delta) {
+        counts->dead_delta += (entry.flags & delta_dead) ? 1 : 0;
+    }
+    return end_delta_read(reader);
 }
 
 ReadResult count_rows(Relation index, const MetaPage& meta, const Directory& directory, const uint64* ends,
                       RowCounts* counts)
 {
-    *counts = {directory.rows, 0, 0, 0};
-    uint64* bitmap = read_row_tombstones(index, directory);
-    if (bitmap == nullptr) return ReadResult::recycled;
-    for (uint64 i = 0; i < (directory.rows + 63) / 64; ++i) {
-        counts->dead_rows += static_cast<uint64>(pg_popcount64(bitmap[i]));
+    ReadResult result = count_segment(index, directory, counts);
+    for (uint32 log = 0; log < delta_log_count && result == ReadResult::done; ++log) {
+        result = count_entries(index, meta, log, ends != nullptr ? ends[log] : PG_UINT64_MAX, counts);
     }
-    pfree(bitmap);
-    return count_entries(index, meta, ends, counts);
+    return result;
+}
+
+ReadResult count_unplaced_rows(Relation index, const MetaPage& meta, const Directory& directory, uint64 end,
+                               RowCounts* counts)
+{
+    *counts = {};
+    if (!keeps_unplaced(meta)) return ReadResult::done;
+    const ReadResult result = count_segment(index, directory.unplaced, counts);
+    return result == ReadResult::done ? count_entries(index, meta, unplaced_log, end, counts) : result;
 }
 
 }  // namespace pgwarp

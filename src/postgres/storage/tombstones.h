@@ -12,8 +12,9 @@ struct SweepCounts {
     uint64 removed;  // marked dead now
 };
 
-// Calls `callback` for the tid of every entry that is not dead yet, rows and delta alike, and marks those for which it
-// returns true; then bumps the tombstone version, whether or not anything was marked. Calls vacuum_delay_point.
+// Calls `callback` for the tid of every entry that is not dead yet, rows and delta alike, placed or not, and marks
+// those for which it returns true; then bumps the tombstone version, whether or not anything was marked. Calls
+// vacuum_delay_point.
 SweepCounts sweep_dead_tids(Relation index, IndexBulkDeleteCallback callback, void* callback_state);
 
 // Lays down the bitmap of a segment of so many rows, all alive.
@@ -24,7 +25,7 @@ StoredArray extend_bitmap(PageSource* pages, uint64 segment_id, const StoredArra
 
 // Reads the row bitmap, [ceil(rows / 64)] words, palloc'ed; the caller has read the tombstone version before. Null when
 // the index has another generation by now.
-uint64* read_row_tombstones(Relation index, const Directory& directory);
+uint64* read_row_tombstones(Relation index, const Segment& segment);
 
 struct RowCounts {
     uint64 rows;  // in the arrays, dead ones included
@@ -35,8 +36,16 @@ struct RowCounts {
     uint64 live() const { return rows - dead_rows + delta - dead_delta; }
 };
 
-// Counts up to these ends of the logs, or their present ones where that is null.
+inline RowCounts operator+(const RowCounts& a, const RowCounts& b)
+{
+    return {a.rows + b.rows, a.dead_rows + b.dead_rows, a.delta + b.delta, a.dead_delta + b.dead_delta};
+}
+
+// Counts the placed rows, up to these ends of the logs, or their present ones where that is null.
 ReadResult count_rows(Relation index, const MetaPage& meta, const Directory& directory, const uint64* ends,
                       RowCounts* counts);
+// The same for unplaced rows and the end of their log.
+ReadResult count_unplaced_rows(Relation index, const MetaPage& meta, const Directory& directory, uint64 end,
+                               RowCounts* counts);
 
 }  // namespace pgwarp

@@ -1,0 +1,108 @@
+#include "postgres/scan/unplaced_rows.h"
+
+#include <cmath>
+#include <limits>
+
+#include "postgres/scan/filtered_scan.h"
+#include "postgres/storage/delta_log.h"
+#include "postgres/storage/unplaced.h"
+
+namespace pgwarp
+{
+
+// Read at once: a merge may recycle the pages between two rows.
+struct UnplacedRows {
+    UnplacedSort* sort;  // null: there are none
+    UnplacedKind kind;   // of the row returned last
+    Candidate candidate;
+};
+
+namespace
+{
+
+ScanState* state_of(IndexScanDesc scan)
+{
+    return static_cast<ScanState*>(scan->opaque);
+}
+
+void take_row(void* sort, const UnplacedRow& row)
+{
+    add_unplaced(static_cast<UnplacedSort*>(sort), row);
+}
+
+bool has_unplaced(Relation index, const IndexState& state)
+{
+    if (!keeps_unplaced(state.meta)) return false;
+    return state.directory->unplaced.rows > 0 ||
+           read_unplaced_end(index, state.meta) > state.meta.logs[unplaced_log].start;
+}
+
+UnplacedSort* read_unplaced(Relation index)
+{
+    if (!has_unplaced(index, read_index_state(index))) return nullptr;
+    for (;;) {
+        CHECK_FOR_INTERRUPTS();
+        UnplacedSort* sort = begin_unplaced_sort(work_mem, nullptr);
+        const IndexState state = read_index_state(index);
+        if (visit_unplaced(index, state.meta, *state.directory, PG_UINT64_MAX, take_row, sort) == ReadResult::done) {
+            perform_unplaced_sort(sort);
+            return sort;
+        }
+        end_unplaced_sort(sort);
+    }
+}
+
+UnplacedRows* open_unplaced(IndexScanDesc scan)
+{
+    ScanState* state = state_of(scan);
+    MemoryContext outer = MemoryContextSwitchTo(state->context);
+    state->unplaced = static_cast<UnplacedRows*>(palloc0(sizeof(UnplacedRows)));
+    state->unplaced->sort = read_unplaced(scan->indexRelation);
+    MemoryContextSwitchTo(outer);
+    return state->unplaced;
+}
+
+}  // namespace
+
+Candidate* next_unplaced_candidate(IndexScanDesc scan)
+{
+    Progress& now = state_of(scan)->now;
+    UnplacedRows* rows = state_of(scan)->unplaced;
+    if (rows == nullptr) rows = open_unplaced(scan);
+    UnplacedRow row;
+    if (rows->sort == nullptr || !next_unplaced(rows->sort, &row)) return nullptr;
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    rows->kind = row.kind;
+    rows->candidate = {row.tid, nan, nan, false, false, false, no_place};
+    now.unplaced = true;
+    now.null_distance = now.null_query || row.kind == UnplacedKind::null;
+    return &rows->candidate;
+}
+
+void verify_unplaced(IndexScanDesc scan)
+{
+    const Progress& now = state_of(scan)->now;
+    const UnplacedRows& rows = *state_of(scan)->unplaced;
+    const Tid tid = rows.candidate.tid;
+    Datum values[INDEX_MAX_KEYS];
+    bool nulls[INDEX_MAX_KEYS];
+    if (!fetch_row_values(scan_heap(scan), tid, values, nulls)) return;
+    double truth = std::numeric_limits<double>::quiet_NaN();
+    bool right = nulls[0] == (rows.kind == UnplacedKind::null);
+    if (right && !nulls[0] && !now.arbitrary) {
+        scanned_row_distance(scan, tid, &truth);
+        right = std::isnan(truth);
+    }
+    if (right) return;
+    ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR),
+                    errmsg("index \"%s\" returned row (%u,%u) as one without a distance, the row's own is %.17g",
+                           RelationGetRelationName(scan->indexRelation), tid.block, tid.offset, truth)));
+}
+
+void forget_unplaced(ScanState* state)
+{
+    if (state->unplaced != nullptr && state->unplaced->sort != nullptr) end_unplaced_sort(state->unplaced->sort);
+    state->unplaced = nullptr;
+}
+
+}  // namespace pgwarp

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <tuple>
 #include <unordered_set>
 #include <utility>
@@ -108,8 +107,7 @@ void Mirror::take_memory()
                                            owner_);
     }
     if (keeps_full() && form_ == Form::ranked) {
-        remote_stride_ = (dimensions_ + 3) / 4 * 4;
-        remote_ = HostMemory(rows_ * remote_stride_ * sizeof(float));
+        remote_ = rows::RemoteRows(rows_, dimensions_, sizeof(float));
     } else if (keeps_full()) {
         vectors_ = DeviceArray<float>(pool, rows_ * dimensions_, "graph vectors", owner_);
     }
@@ -131,7 +129,7 @@ void Mirror::write(const std::string& array, std::uint64_t offset, std::span<con
         if (array == array_half) return write_halves(offset, bytes);
     }
     if (keeps_full() && array == array_vectors) {
-        if (form_ == Form::ranked) return write_remote(offset, bytes);
+        if (form_ == Form::ranked) return remote_.write(offset, bytes);
         return copy_in(vectors_.data(), vectors_.bytes(), offset, bytes);
     }
     // What this device has no use for is left out.
@@ -159,23 +157,6 @@ void Mirror::write_halves(std::uint64_t offset, std::span<const std::byte> bytes
     rows::scatter_halves(piece.data(), offset, bytes.size(), static_cast<std::uint32_t>(dimensions_),
                          row_numbers_.data(), halves_.data(), lease);
     lease.stream().synchronize();
-}
-
-// Rows are padded to whole pieces of 16 bytes.
-void Mirror::write_remote(std::uint64_t offset, std::span<const std::byte> bytes)
-{
-    const std::size_t row_bytes = dimensions_ * sizeof(float);
-    const std::size_t stride_bytes = remote_stride_ * sizeof(float);
-    if (offset > rows_ * row_bytes || bytes.size() > rows_ * row_bytes - offset) {
-        throw BadRequest("past the end of an array");
-    }
-    for (std::size_t done = 0; done < bytes.size();) {
-        const std::uint64_t at = offset + done;
-        const std::size_t whole = row_bytes == stride_bytes ? bytes.size() : row_bytes - at % row_bytes;
-        const std::size_t count = std::min(whole, bytes.size() - done);
-        std::memcpy(remote_.data() + at / row_bytes * stride_bytes + at % row_bytes, bytes.data() + done, count);
-        done += count;
-    }
 }
 
 // What merges have changed of the neighbours since they were written.
@@ -264,9 +245,9 @@ void Mirror::point_view()
         {seed_halves_.data(), device_mean_.data(), half_scale_[0], 0}, seed_terms_.data(), view_.seeds};
     vectors.half = {halves_.data(), device_mean_.data(), half_scale_[0], half_scale_[1]};
     vectors.full = vectors_.data();
-    if (remote_.size() == 0) return;
-    vectors.remote.stride = static_cast<std::uint32_t>(remote_stride_);
-    vectors.remote.full = reinterpret_cast<const float*>(remote_.on_device());
+    if (remote_.empty()) return;
+    vectors.remote.stride = static_cast<std::uint32_t>(remote_.stride());
+    vectors.remote.full = remote_.on_device<float>();
 }
 
 namespace

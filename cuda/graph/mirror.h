@@ -19,6 +19,7 @@
 #include "graph/view.h"
 #include "methods/graph/edge_changes.h"
 #include "methods/method.h"
+#include "rows/remote_rows.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -50,9 +51,9 @@ public:
     float half_error() const { return half_scale_[1]; }
     Form form() const { return form_; }
     std::uint64_t device_bytes() const;
-    std::uint64_t host_bytes() const { return remote_.size(); }
+    std::uint64_t host_bytes() const { return remote_.bytes(); }
     // Bytes of a row that are read over the bus when its value is computed; 0: none are.
-    std::size_t remote_row_bytes() const { return remote_stride_ * sizeof(float); }
+    std::size_t remote_row_bytes() const { return remote_.row_bytes(); }
 
 private:
     bool keeps_bits() const { return options_.vectors == GraphVectors::bits; }
@@ -65,7 +66,6 @@ private:
     void take_memory();
     void copy_in(void* to, std::size_t size, std::uint64_t offset, std::span<const std::byte> bytes);
     void write_halves(std::uint64_t offset, std::span<const std::byte> bytes);
-    void write_remote(std::uint64_t offset, std::span<const std::byte> bytes);
     template <class T>
     void upload(DeviceArray<T>& to, std::span<const T> from, const char* name);
     void change_neighbours();
@@ -76,7 +76,7 @@ private:
     // mirror_rows.cpp: what rows are compared as.
     void take_halves();
     const float* full_rows() const;
-    std::size_t full_stride() const { return remote_.size() > 0 ? remote_stride_ : dimensions_; }
+    std::size_t full_stride() const { return remote_.empty() ? dimensions_ : remote_.stride(); }
     std::size_t rows_of_piece() const;
     void copy_rows(const std::uint32_t* numbers, std::size_t first, std::size_t count, float* out);
     std::vector<float> fetch_rows(std::span<const std::uint32_t> numbers);
@@ -125,8 +125,7 @@ private:
     DeviceArray<float> vectors_;
     DeviceArray<std::uint32_t> bits_;
     DeviceArray<float> device_projection_;
-    HostMemory remote_;  // rows of whole pieces of 16 bytes
-    std::size_t remote_stride_ = 0;
+    rows::RemoteRows remote_;
     GraphView view_;
 };
 

@@ -1,7 +1,6 @@
 // What rows are compared as on the device, chosen and made as a graph's mirror loads: bytes, halves or floats. Work on
 // rows is cut so that no launch takes long: queries wait for the one that runs.
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <new>
 
@@ -21,16 +20,6 @@ namespace
 constexpr std::size_t bytes_of_launch = std::size_t{32} << 20;
 constexpr std::size_t remote_bytes_of_launch = std::size_t{8} << 20;  // read over the bus
 constexpr std::size_t least_piece = std::size_t{1} << 20;
-constexpr int stored_exponent = 14;  // of the largest element of a half
-
-// The power of two that brings `largest` to about 2^exponent.
-float power_of_two(float largest, int exponent)
-{
-    if (!(largest > 0) || !std::isfinite(largest)) return 1;
-    int own = 0;
-    std::frexp(largest, &own);
-    return std::ldexp(1.0F, std::clamp(exponent - own, -126, 126));
-}
 
 }  // namespace
 
@@ -48,13 +37,13 @@ void Mirror::take_halves()
 // Where the device reads full vectors.
 const float* Mirror::full_rows() const
 {
-    return remote_.size() > 0 ? reinterpret_cast<const float*>(remote_.on_device()) : vectors_.data();
+    return remote_.empty() ? vectors_.data() : remote_.on_device<float>();
 }
 
 // As many as one launch takes, and there is room for beside them.
 std::size_t Mirror::rows_of_piece() const
 {
-    const std::uint64_t most = remote_.size() > 0 ? remote_bytes_of_launch : bytes_of_launch;
+    const std::uint64_t most = remote_.empty() ? bytes_of_launch : remote_bytes_of_launch;
     const std::uint64_t bytes = std::clamp<std::uint64_t>(context_->pool().room() / 4, least_piece, most);
     return std::max<std::size_t>(1, bytes / (dimensions_ * sizeof(float)));
 }
@@ -187,7 +176,7 @@ void Mirror::load_vectors()
 
 void Mirror::choose_scale(float largest)
 {
-    half_scale_[0] = power_of_two(largest, stored_exponent);
+    half_scale_[0] = rows::power_of_two(largest, rows::half_exponent);
     half_scale_[1] = 0;
 }
 

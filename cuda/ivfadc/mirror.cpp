@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "cluster/hadamard.h"
 #include "device/error.h"
@@ -44,15 +43,6 @@ void require_arrays(std::span<const ArrayShape> arrays, const IvfOptions& option
         require_array(arrays, array_codebooks, ArrayType::f32, 256, dimensions);
         if (options.opq) require_rotation(arrays, dimensions);
     }
-}
-
-// The power of two that brings `largest` to about 2^exponent.
-float power_of_two(float largest, int exponent)
-{
-    if (!(largest > 0) || !std::isfinite(largest)) return 1;
-    int own = 0;
-    std::frexp(largest, &own);
-    return std::ldexp(1.0F, std::clamp(exponent - own, -126, 126));
 }
 
 constexpr std::uint64_t most_workspaces = std::uint64_t{1} << 30;
@@ -159,8 +149,7 @@ void Mirror::take_memory()
     }
     if (remote_halves() || remote_vectors()) {
         const std::size_t element = remote_halves() ? sizeof(__half) : sizeof(float);
-        remote_stride_ = (dimensions_ * element + 15) / 16 * 16 / element;
-        remote_ = HostMemory(rows_ * remote_stride_ * element);
+        remote_ = RemoteRows(rows_, dimensions_, element);
     } else if (options_.keeps_full()) {
         vectors_ = DeviceArray<float>(pool, rows_ * dimensions_, "ivfadc vectors", owner_);
     }
@@ -191,41 +180,23 @@ void Mirror::write(const std::string& array, std::uint64_t offset, std::span<con
     }
     if (options_.keeps_full()) {
         if (array == array_vectors)
-            return remote_vectors() ? write_remote(offset, bytes) : scatter(array, offset, bytes);
+            return remote_vectors() ? remote_.write(offset, bytes) : scatter(array, offset, bytes);
     } else if (options_.keeps_half()) {
         if (array == array_half_mean) return write_piece(std::span<float>(half_mean_), offset, bytes);
         if (array == array_half_scale) return write_piece(std::span<float>(half_scale_), offset, bytes);
-        if (array == array_half) return remote_halves() ? write_remote(offset, bytes) : scatter(array, offset, bytes);
+        if (array == array_half) return remote_halves() ? remote_.write(offset, bytes) : scatter(array, offset, bytes);
     }
     // What this device has no use for is left out.
 }
 
 // Rows are padded to whole pieces of 16 bytes.
-void Mirror::write_remote(std::uint64_t offset, std::span<const std::byte> bytes)
-{
-    const std::size_t element = remote_halves() ? sizeof(__half) : sizeof(float);
-    const std::size_t row_bytes = dimensions_ * element;
-    const std::size_t stride_bytes = remote_stride_ * element;
-    if (offset > rows_ * row_bytes || bytes.size() > rows_ * row_bytes - offset) {
-        throw BadRequest("past the end of an array");
-    }
-    for (std::size_t done = 0; done < bytes.size();) {
-        const std::uint64_t at = offset + done;
-        const std::size_t whole = row_bytes == stride_bytes ? bytes.size() : row_bytes - at % row_bytes;
-        const std::size_t count = std::min(whole, bytes.size() - done);
-        std::memcpy(remote_.data() + at / row_bytes * stride_bytes + at % row_bytes, bytes.data() + done, count);
-        done += count;
-    }
-}
-
 void Mirror::read_remote(std::size_t row, std::span<float> out) const
 {
     if (remote_vectors()) {
-        const auto* from = reinterpret_cast<const float*>(remote_.data()) + row * remote_stride_;
-        std::copy_n(from, dimensions_, out.begin());
+        std::copy_n(remote_.row<float>(row), dimensions_, out.begin());
         return;
     }
-    const auto* from = reinterpret_cast<const __half*>(remote_.data()) + row * remote_stride_;
+    const auto* from = remote_.row<__half>(row);
     for (std::size_t d = 0; d < dimensions_; ++d) out[d] = __half2float(from[d]) / half_scale_[0] + half_mean_[d];
 }
 
@@ -378,15 +349,15 @@ void Mirror::make_halves(cudaStream_t stream)
     check(cudaMemsetAsync(largest.data(), 0, largest.bytes(), stream), "measuring vectors");
     const auto dimensions = static_cast<std::uint32_t>(dimensions_);
     const std::size_t stride = half_stride(dimensions);
-    const auto* vectors = remote_vectors() ? reinterpret_cast<const float*>(remote_.on_device()) : vectors_.data();
-    const std::size_t row_stride = remote_vectors() ? remote_stride_ : dimensions_;
+    const auto* vectors = remote_vectors() ? remote_.on_device<float>() : vectors_.data();
+    const std::size_t row_stride = remote_vectors() ? remote_.stride() : dimensions_;
     for_pieces(rows_, [&](std::size_t first, std::size_t count) {
         largest_deviation(vectors + first * row_stride, device_half_mean_.data(), count, dimensions, row_stride,
                           largest.data(), stream);
     });
     float measured = 0;
     read_back(&measured, largest.data(), sizeof(measured), stream, "measuring vectors");
-    half_scale_[0] = power_of_two(measured, 14);
+    half_scale_[0] = power_of_two(measured, half_exponent);
     for_pieces(row_at_.size(), [&](std::size_t first, std::size_t count) {
         encode_halves(vectors, row_at_.data() + first, count, device_half_mean_.data(), half_scale_[0], dimensions,
                       row_stride, halves_.data() + first * stride, stream);
@@ -481,10 +452,10 @@ void Mirror::point_view()
     view_.code.code_groups = static_cast<std::uint32_t>((options_.subquantizers + group_codes - 1) / group_codes);
     view_.full = vectors_.data();
     view_.remote = {};
-    if (remote_.size() == 0) return;
-    view_.remote.stride = static_cast<std::uint32_t>(remote_stride_);
-    if (remote_halves()) view_.remote.halves = reinterpret_cast<const __half*>(remote_.on_device());
-    if (remote_vectors()) view_.remote.full = reinterpret_cast<const float*>(remote_.on_device());
+    if (remote_.empty()) return;
+    view_.remote.stride = static_cast<std::uint32_t>(remote_.stride());
+    if (remote_halves()) view_.remote.halves = remote_.on_device<__half>();
+    if (remote_vectors()) view_.remote.full = remote_.on_device<float>();
 }
 
 std::uint64_t Mirror::device_bytes() const
@@ -498,7 +469,7 @@ std::uint64_t Mirror::device_bytes() const
 
 std::uint64_t Mirror::host_bytes() const
 {
-    return remote_.size() + layout_.row_at.size() * sizeof(std::uint32_t);
+    return remote_.bytes() + layout_.row_at.size() * sizeof(std::uint32_t);
 }
 
 }  // namespace pgwarp::cuda::ivfadc

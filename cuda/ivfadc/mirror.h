@@ -21,6 +21,7 @@
 #include "methods/ivfadc/ivfadc.h"
 #include "methods/method.h"
 #include "numeric/rotation.h"
+#include "rows/remote_rows.h"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -72,7 +73,6 @@ private:
     std::uint64_t workspace_bytes() const;
     void choose_form();
     void take_memory();
-    void write_remote(std::uint64_t offset, std::span<const std::byte> bytes);
     template <class Use>
     void for_pieces(std::size_t count, Use use) const;
     template <class T>
@@ -131,8 +131,7 @@ private:
     DeviceArray<float> device_rotation_;
     DeviceArray<std::uint8_t> device_signs_;
     DeviceArray<float> vectors_;
-    HostMemory remote_;  // rows of whole pieces of 16 bytes
-    std::size_t remote_stride_ = 0;
+    RemoteRows remote_;
     MirrorView view_;
 };
 

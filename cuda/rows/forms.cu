@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cfloat>
+#include <cmath>
 
 #include "device/error.h"
 #include "select/warp.cuh"
@@ -137,6 +138,14 @@ __global__ void scatter_bytes_kernel(const std::uint8_t* piece, std::uint64_t of
 }
 
 }  // namespace
+
+float power_of_two(float largest, int exponent)
+{
+    if (!(largest > 0) || !std::isfinite(largest)) return 1;
+    int own = 0;
+    std::frexp(largest, &own);
+    return std::ldexp(1.0F, std::clamp(exponent - own, -126, 126));
+}
 
 void scatter_halves(const std::byte* piece, std::uint64_t offset, std::size_t bytes, std::uint32_t dimensions,
                     const std::uint32_t* position_of, __half* out, cudaStream_t stream)

@@ -19,6 +19,11 @@ void scatter_codes(const std::byte* piece, std::uint64_t offset, std::size_t byt
 void scatter_bytes(const std::byte* piece, std::uint64_t offset, std::size_t bytes, std::uint32_t dimensions,
                    const std::uint32_t* position_of, std::uint8_t* out, cudaStream_t stream);
 
+inline constexpr int half_exponent = 14;  // of the largest element of a row as halves
+
+// The power of two that brings `largest` to about 2^exponent: the scale of halves.
+float power_of_two(float largest, int exponent);
+
 // largest[0] = the largest |x - mean| of vectors [rows][row_stride >= dimensions]; zero it first. Non-finite elements
 // are passed over.
 void largest_deviation(const float* vectors, const float* mean, std::size_t rows, std::uint32_t dimensions,

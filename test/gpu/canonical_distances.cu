@@ -1,4 +1,4 @@
-#include "distance/canonical.h"
+#include "canonical_distances.h"
 
 #include <algorithm>
 

@@ -1,0 +1,50 @@
+// Rows in page-locked host memory, which kernels read over the bus (remote_row.cuh): each on whole pieces of 16 bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "device/memory.h"
+
+namespace pgwarp::cuda::rows
+{
+
+class RemoteRows
+{
+public:
+    RemoteRows() = default;
+    // element: bytes of one, 2 or 4. Throws std::bad_alloc.
+    RemoteRows(std::size_t rows, std::size_t dimensions, std::size_t element);
+
+    bool empty() const { return memory_.size() == 0; }
+    std::size_t bytes() const { return memory_.size(); }
+    std::size_t stride() const { return stride_; }  // elements
+    std::size_t row_bytes() const { return stride_ * element_; }
+
+    // As Searcher::write: a piece of the row-major array [rows][dimensions]. Throws BadRequest past its end.
+    void write(std::uint64_t offset, std::span<const std::byte> piece);
+    // Page-locks the rows. Throws std::bad_alloc where that much cannot be locked.
+    void lock() { memory_.lock(); }
+
+    template <class T>
+    const T* row(std::size_t number) const
+    {
+        return reinterpret_cast<const T*>(memory_.data() + number * row_bytes());
+    }
+    // Where the current device finds the rows, [rows][stride]; valid once they are locked.
+    template <class T>
+    const T* on_device() const
+    {
+        return reinterpret_cast<const T*>(memory_.on_device());
+    }
+
+private:
+    HostMemory memory_;
+    std::size_t given_bytes_ = 0;  // of a row as it is written
+    std::size_t element_ = 0;
+    std::size_t stride_ = 0;
+    std::size_t rows_ = 0;
+};
+
+}  // namespace pgwarp::cuda::rows

@@ -36,7 +36,7 @@ inline const MethodDescription& linking_method()
 // The first that misses none.
 inline const MethodDescription& complete_method()
 {
-    return complete_description(ElementType::float32);
+    return *complete_description(ElementType::float32);
 }
 
 }  // namespace pgwarp::bench

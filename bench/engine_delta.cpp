@@ -94,7 +94,7 @@ void append(Mirror& mirror, const DeltaRun& run, std::size_t begin, std::size_t 
         for (std::size_t i = 0; i < count; ++i) tids.push_back(tid_of(mirror.rows() + at + i));
         const auto log = static_cast<std::uint32_t>(at / news % delta_log_count);
         mirror.add_delta(log, mirror.snapshot()->logs[log].end, tids,
-                         run.fresh.subspan(at * dimensions, count * dimensions));
+                         dense_rows(run.fresh.data() + at * dimensions, count, dimensions));
         at += count;
     }
 }
@@ -116,7 +116,8 @@ void measure(const DeltaRun& run, const std::shared_ptr<Mirror>& mirror, std::in
         for (std::size_t q = 0; q < truth.size(); q += run.batch) {
             const std::size_t count = std::min(run.batch, truth.size() - q);
             const auto start = Clock::now();
-            run_search(settings, run.queries.subspan(q * dimensions, count * dimensions), count, nullptr, pool, answer);
+            run_search(settings, dense_rows(run.queries.data() + q * dimensions, count, dimensions), nullptr, pool,
+                       answer);
             const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
             double& time = times[q / run.batch];
             time = std::min(time, seconds * 1e6 / static_cast<double>(count));

@@ -19,7 +19,7 @@ const MethodDescriptor* find_method(Method method)
 
 const MethodDescriptor* complete_method()
 {
-    return cuda::find_method(complete_description(ElementType::float32).method);
+    return cuda::find_method(complete_description(ElementType::float32)->method);
 }
 
 }  // namespace pgwarp::cuda

@@ -421,7 +421,7 @@ void run_index(const Arguments& arguments, const Data& data, const Results& trut
         print_build(built);
     }
     if (csv.is_open()) {
-        const GraphOptions options = GraphOptions::resolve(built.options, data.rows(), data.dimensions);
+        const GraphOptions options = GraphOptions::resolve(built.options, data.dimensions);
         csv << "build," << name << ',' << data.rows() << ',' << data.dimensions << ',' << label(options)
             << ",degree=" << degree << ",,,,,," << built.seconds * 1e3 << std::endl;
     }

@@ -29,7 +29,7 @@ struct Arguments {
             if (has_value) ++i;
         }
     }
-    std::string text(const char* name, const char* otherwise) const
+    std::string text(const char* name, const std::string& otherwise) const
     {
         const auto found = given.find(name);
         return found != given.end() ? found->second : otherwise;
@@ -39,14 +39,14 @@ struct Arguments {
         const auto found = given.find(name);
         return found != given.end() ? std::stoull(found->second) : otherwise;
     }
-    std::vector<std::string> texts(const char* name, const char* otherwise) const
+    std::vector<std::string> texts(const char* name, const std::string& otherwise) const
     {
         std::vector<std::string> list;
         std::stringstream stream(text(name, otherwise));
         for (std::string item; std::getline(stream, item, ',');) list.push_back(item);
         return list;
     }
-    std::vector<std::size_t> numbers(const char* name, const char* otherwise) const
+    std::vector<std::size_t> numbers(const char* name, const std::string& otherwise) const
     {
         std::vector<std::size_t> list;
         for (const std::string& item : texts(name, otherwise)) list.push_back(std::stoull(item));

@@ -133,7 +133,7 @@ void run(const Arguments& arguments)
     std::string all;
     for (const MethodDescription* description : method_descriptions())
         all += (all.empty() ? "" : ",") + std::string(description->name);
-    for (const std::string& name : given.texts("methods", all)) {
+    for (const std::string& name : given.texts("methods", all.c_str())) {
         const MethodDescription* method = find_description(name.c_str());
         if (method == nullptr) throw std::runtime_error("unknown method " + name);
         const Loaded loaded = build(method->method, data, pool);

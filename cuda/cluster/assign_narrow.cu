@@ -5,6 +5,7 @@
 #include "cluster/assign_kernels.h"
 #include "cluster/device_math.cuh"
 #include "device/error.h"
+#include "select/order_bits.h"
 
 namespace pgwarp::cuda
 {
@@ -19,7 +20,7 @@ constexpr int slice = 256;  // centroids a block goes through: shares of the cen
 // Score and index as one number whose order is theirs.
 __device__ inline unsigned long long ranked(float score, unsigned index)
 {
-    return (static_cast<unsigned long long>(ordered_bits(score)) << 32) | index;
+    return (static_cast<unsigned long long>(order_of(score)) << 32) | index;
 }
 
 template <int width>

@@ -28,11 +28,4 @@ __device__ inline float framed(float value, float scale, float origin)
     return fminf(fmaxf(fmaf(value, scale, -origin), -largest), largest);
 }
 
-// An unsigned number that orders as the float does.
-__device__ inline unsigned ordered_bits(float value)
-{
-    const unsigned bits = __float_as_uint(value);
-    return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
-}
-
 }  // namespace pgwarp::cuda

@@ -10,6 +10,7 @@
 #include "cluster/device_math.cuh"
 #include "device/error.h"
 #include "device/wait.h"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda
 {
@@ -109,11 +110,9 @@ __global__ __launch_bounds__(threads) void encode_half_kernel(const float* rows,
         from_decoded += decoded_error * decoded_error;
         from_stored += stored_error * stored_error;
     }
-    for (int offset = 16; offset > 0; offset /= 2) {
-        from_mean += __shfl_xor_sync(~0U, from_mean, offset);
-        from_decoded += __shfl_xor_sync(~0U, from_decoded, offset);
-        from_stored += __shfl_xor_sync(~0U, from_stored, offset);
-    }
+    from_mean = warp_sum(from_mean);
+    from_decoded = warp_sum(from_decoded);
+    from_stored = warp_sum(from_stored);
     if (lane != 0) return;
     const std::uint32_t bits = __float_as_uint(error_bound(from_decoded, from_stored, from_mean));
     if (bits > *reinterpret_cast<volatile std::uint32_t*>(worst)) atomicMax(worst, bits);

@@ -11,6 +11,7 @@
 #include "device/idle_pool.h"
 #include "device/wait.h"
 #include "numeric/kmeans_rules.h"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda
 {
@@ -40,7 +41,7 @@ __global__ void hash_rows_kernel(const float* rows, std::size_t dimensions, cons
     const float* row = rows + numbers[i] * dimensions;
     unsigned long long hash = 0;
     for (std::size_t e = lane; e < dimensions; e += 32) hash += row_hash_term(__float_as_uint(row[e] + 0.0F), e);
-    for (int offset = 16; offset > 0; offset /= 2) hash += __shfl_xor_sync(~0U, hash, offset);
+    hash = warp_sum(hash);
     if (lane == 0) hashes[i] = hash;
 }
 

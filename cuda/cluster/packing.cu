@@ -3,6 +3,7 @@
 #include "cluster/device_math.cuh"
 #include "cluster/packing.h"
 #include "device/error.h"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda
 {
@@ -134,7 +135,7 @@ __global__ __launch_bounds__(256) void largest_framed_kernel(const float* centro
          at += std::size_t{gridDim.x} * blockDim.x) {
         high = fmaxf(high, fabsf(framed(centroids[at], scale, origin[at % dimensions])));
     }
-    for (int offset = 16; offset > 0; offset /= 2) high = fmaxf(high, __shfl_xor_sync(~0U, high, offset));
+    high = warp_largest(high);
     if (threadIdx.x % 32 == 0) atomicMax(largest, __float_as_uint(high));
 }
 

@@ -10,6 +10,7 @@
 #include "cluster/product_quantizer.h"
 #include "device/error.h"
 #include "numeric/kmeans_rules.h"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda
 {
@@ -43,7 +44,7 @@ __global__ void magnitude_kernel(const float* values, std::size_t count, unsigne
          i += std::size_t{gridDim.x} * blockDim.x) {
         high = fmaxf(high, fabsf(values[i]));
     }
-    for (int offset = 16; offset > 0; offset /= 2) high = fmaxf(high, __shfl_xor_sync(~0U, high, offset));
+    high = warp_largest(high);
     if (threadIdx.x % 32 == 0) atomicMax(largest, __float_as_uint(high));
 }
 
@@ -173,7 +174,7 @@ __device__ void average_members(const TrainTask& task, int part, const unsigned*
         const auto size = static_cast<float>(begin[c + 1] - begin[c]);
 #pragma unroll
         for (int e = 0; e < padded; ++e) {
-            for (int offset = 16; offset > 0; offset /= 2) sum[e] += __shfl_xor_sync(~0U, sum[e], offset);
+            sum[e] = warp_sum(sum[e]);
             if (lane == 0 && e < width) task.codebooks[first * codewords + c * width + e] = sum[e] / size;
         }
     }

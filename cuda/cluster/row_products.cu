@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "device/error.h"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda
 {
@@ -116,7 +117,7 @@ __global__ __launch_bounds__(threads) void squared_norms_kernel(const float* row
         const float value = rows[i * dimensions + e];
         sum = fmaf(value, value, sum);
     }
-    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(~0U, sum, offset);
+    sum = warp_sum(sum);
     if (threadIdx.x % 32 == 0) out[i] = sum;
 }
 

@@ -10,6 +10,7 @@
 #include "device/error.h"
 #include "device/wait.h"
 #include "methods/recall/truth.h"
+#include "select/order_bits.h"
 
 namespace pgwarp::cuda
 {
@@ -62,7 +63,7 @@ __global__ __launch_bounds__(threads) void next_digit_kernel(const float* scores
     __syncthreads();
 #pragma unroll 4
     for (std::size_t i = piece.first + threadIdx.x; i < piece.end; i += threads) {
-        const unsigned bits = ordered_bits(own[i]);
+        const unsigned bits = order_of(own[i]);
         if ((bits & mask) == search.prefix) atomicAdd(&histogram[(bits >> pass.shift) & ((1U << pass.bits) - 1)], 1U);
     }
     __syncthreads();
@@ -98,7 +99,7 @@ __global__ __launch_bounds__(threads) void collect_kernel(const float* scores, s
     __syncthreads();
     for (std::size_t first = piece.first; first < piece.end; first += threads) {
         const std::size_t i = first + threadIdx.x;
-        const unsigned bits = i < piece.end ? ordered_bits(own[i]) : ~0U;
+        const unsigned bits = i < piece.end ? order_of(own[i]) : ~0U;
         if (i < piece.end && bits < search.prefix) found[atomicAdd(&taken, 1U)] = {bits, static_cast<unsigned>(i)};
         const bool equal = i < piece.end && bits == search.prefix;
         if (__syncthreads_or(equal) == 0) continue;

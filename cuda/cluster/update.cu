@@ -8,6 +8,7 @@
 #include "cluster/device_math.cuh"
 #include "device/error.h"
 #include "numeric/kmeans_rules.h"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda
 {
@@ -201,11 +202,7 @@ __global__ __launch_bounds__(threads) void probe_donors_kernel(BySize order, con
             difference = fmaxf(difference, fabsf(row[e] - centroid[e]));
             magnitude = fmaxf(magnitude, fabsf(centroid[e]));
         }
-        for (int offset = 16; offset > 0; offset /= 2) {
-            difference = fmaxf(difference, __shfl_xor_sync(~0U, difference, offset));
-            magnitude = fmaxf(magnitude, __shfl_xor_sync(~0U, magnitude, offset));
-        }
-        differs = differs_from_mean(difference, magnitude);
+        differs = differs_from_mean(warp_largest(difference), warp_largest(magnitude));
     }
     if (lane == 0) may_split[place] = differs ? 1 : 0;
 }
@@ -288,7 +285,7 @@ __global__ __launch_bounds__(threads) void normalise_kernel(float* centroids, st
     float* values = centroids + c * dimensions;
     double squares = 0;
     for (std::size_t e = lane; e < dimensions; e += 32) squares += static_cast<double>(values[e]) * values[e];
-    for (int offset = 16; offset > 0; offset /= 2) squares += __shfl_xor_sync(~0U, squares, offset);
+    squares = warp_sum(squares);
     const double norm = sqrt(squares);
     if (!(norm > 0)) return;
     for (std::size_t e = lane; e < dimensions; e += 32) values[e] = static_cast<float>(values[e] / norm);

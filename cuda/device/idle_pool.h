@@ -1,4 +1,4 @@
-// Things that are costly to make, such as streams and page-locked memory, kept for the next user while they lie idle.
+// A pool of idle objects that are costly to make, such as streams and page-locked memory: the next user takes one.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ public:
         idle_.pop_back();
         return taken;
     }
-    // What the pool has no memory for is freed.
+    // An object that the pool has no memory for is freed.
     void put_back(std::unique_ptr<T> idle) noexcept
     {
         try {

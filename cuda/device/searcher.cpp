@@ -35,7 +35,7 @@ void send_queries(const float* from, std::size_t elements, float* staged, float*
     }
 }
 
-// Runs the batch's work beside the search, if there is any. It may turn to another device.
+// Runs the batch's work beside the search, if there is any. The work may turn to another device.
 void run_meanwhile(Meanwhile* meanwhile)
 {
     if (meanwhile == nullptr || meanwhile->begun()) return;
@@ -125,7 +125,7 @@ DeviceSearcher::DeviceSearcher(Context& context, std::size_t dimensions, const c
 {
 }
 
-// Once more after drop_unused(): what the first try took is given back by then.
+// A second try follows drop_unused(); by then the first has given its own memory back.
 template <class Search>
 void DeviceSearcher::search_or_give_back(const SearchBatch& batch, const Search& search) const
 {
@@ -244,7 +244,7 @@ Chunk DeviceSearcher::begin_chunk(const ChunkPlan& plan, const float* queries, W
     send_queries(queries, elements, staged, sent, chunk.stream, pool);
     chunk.queries = plan.reads_in_place ? staged : sent;
     if (plan.answers_on_device) {
-        // Queries that find fewer rows leave places unwritten, which are copied all the same.
+        // Queries that find fewer rows leave places unwritten, and the copies read all places.
         const auto* begin = reinterpret_cast<const std::byte*>(chunk.answers.values);
         const auto* end = reinterpret_cast<const std::byte*>(chunk.answers.found + plan.count);
         check(cudaMemsetAsync(chunk.answers.values, 0, static_cast<std::size_t>(end - begin), chunk.stream),
@@ -260,7 +260,7 @@ void DeviceSearcher::finish_chunk(const ChunkPlan& plan, const Chunk& chunk, con
                                   const Round& round, std::size_t first, Workspace& workspace, Results& results,
                                   ThreadPool& pool) const
 {
-    // So many queries that handing them to a thread is nothing beside reading their answers.
+    // Queries of one task: giving it to a thread takes little time beside reading their answers.
     const std::size_t grain = std::clamp<std::size_t>(20000 / plan.k, 16, 256);
     const auto receive = [&](std::size_t begin, std::size_t end) {
         pool.parallel_for(end - begin, grain, [&](std::size_t from, std::size_t to) {

@@ -1,4 +1,4 @@
-// What the searchers of all methods on a device have in common. A search is a round of queries, cut into chunks: of
+// The base of every method's searcher on a device. A search is a round of queries, cut into chunks: of
 // each chunk the queries go to the device, the method enqueues its launches, and the host waits for the answers and
 // hands them out. A method says how it plans and enqueues; memory, copies, waits, tombstones, continuations and
 // another try where memory is short are here.
@@ -47,7 +47,7 @@ private:
     std::span<const float> queries_;
 };
 
-// How a chunk is searched; methods add what their launches need.
+// How a chunk is searched; methods add the shape of their launches.
 struct ChunkPlan {
     std::uint32_t count = 0;         // queries
     std::uint32_t k = 0;             // places of a query in the answer
@@ -98,7 +98,7 @@ protected:
     virtual std::size_t row_count() const = 0;
     // Bytes of a row that its exact value is computed from, where they are read over the bus; else 0.
     virtual std::size_t remote_row_bytes() const { return 0; }
-    // What a wait of a search of the batch may take at worst.
+    // The longest that a wait of a search of the batch may take.
     virtual std::chrono::milliseconds search_patience(const SearchBatch& batch) const = 0;
     // Makes the form of tombstones whose words are on the device, in the order of `stream`. Waits.
     virtual void make_form(Tombstones&, const Context::Lease&) const {}

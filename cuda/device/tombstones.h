@@ -1,4 +1,4 @@
-// Tombstones on the device: the bitmap of dead rows, and what a method's kernels read in its place. They are kept by
+// Tombstones on the device: the bitmap of dead rows, and the form of it that a method's kernels read. They are kept by
 // the bitmap's version (methods/row_bitmap.h): no search compares or copies bitmaps that have not changed.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace pgwarp::cuda
 
 struct Tombstones {
     DeviceArray<std::uint64_t> words;  // bit i: row i; empty where the method reads the form alone
-    DeviceArray<std::byte> form;       // what the method makes of the words; may be empty
+    DeviceArray<std::byte> form;       // made of the words by the method; may be empty
     double share = 0;                  // dead rows of all rows
 
     const std::uint32_t* half_words() const { return reinterpret_cast<const std::uint32_t*>(words.data()); }

@@ -1,5 +1,5 @@
-// What searches of an index use one at a time and keep for the next: a stream, device memory, page-locked memory and
-// events. Memory grows to what the largest search took, so that after a few searches none allocates.
+// The stream, device memory, page-locked memory and events of a search, kept for the next search of the index. Memory
+// grows to the size that the largest search took, so that after a few searches none allocates.
 #pragma once
 
 #include <cuda_runtime_api.h>

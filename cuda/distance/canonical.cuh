@@ -6,6 +6,7 @@
 
 #include "methods/bounds.h"
 #include "numeric/metric.h"
+#include "select/order_bits.h"
 
 namespace pgwarp::cuda
 {
@@ -116,14 +117,13 @@ __device__ inline double emitted_value(Metric metric, double distance)
 __device__ inline std::uint64_t ordered_key(double value)
 {
     if (value != value) return ~0ULL - 1;
-    const auto bits = static_cast<std::uint64_t>(__double_as_longlong(__dadd_rn(value, 0.0)));
-    return (bits >> 63) != 0 ? ~bits : bits | (1ULL << 63);
+    return order_of(__dadd_rn(value, 0.0));
 }
 
 __device__ inline double value_of_key(Metric metric, std::uint64_t key)
 {
     if (key == ~0ULL - 1) return __longlong_as_double(0x7FF8000000000000LL);
-    const double value = __longlong_as_double(static_cast<long long>((key >> 63) != 0 ? key & ~(1ULL << 63) : ~key));
+    const double value = double_of_order(key);
     // A zero inner product is emitted as its negative.
     return metric == Metric::inner_product && value == 0 ? -0.0 : value;
 }

@@ -5,6 +5,7 @@
 #include "device/error.h"
 #include "device/wait.h"
 #include "distance/half_rows.h"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda
 {
@@ -36,18 +37,6 @@ double value_of(unsigned long long bits)
     double value = 0;
     static_assert(sizeof(value) == sizeof(bits));
     std::copy_n(reinterpret_cast<const std::byte*>(&bits), sizeof(bits), reinterpret_cast<std::byte*>(&value));
-    return value;
-}
-
-__device__ double warp_sum(double value)
-{
-    for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(~0U, value, offset);
-    return value;
-}
-
-__device__ double warp_max(double value)
-{
-    for (int offset = 16; offset > 0; offset /= 2) value = fmax(value, __shfl_xor_sync(~0U, value, offset));
     return value;
 }
 
@@ -100,8 +89,8 @@ __global__ void measure_rows(const float* rows, RowPiece piece, std::uint32_t di
         largest = fmax(largest, norm);
         smallest = fmin(smallest, norm);
     }
-    element = warp_max(element);
-    deviation = warp_max(deviation);
+    element = warp_largest(element);
+    deviation = warp_largest(deviation);
     if (lane != 0) return;
     raise(extremes->element, element);
     raise(extremes->deviation, deviation);
@@ -181,7 +170,7 @@ __device__ Reduction block_reduce(Reduction own)
 {
     __shared__ Reduction warps[32];
     for (double& sum : own.sums) sum = warp_sum(sum);
-    for (double& maximum : own.maxima) maximum = warp_max(maximum);
+    for (double& maximum : own.maxima) maximum = warp_largest(maximum);
     __syncthreads();
     if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = own;
     __syncthreads();

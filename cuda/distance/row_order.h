@@ -4,11 +4,7 @@
 
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define PGWARP_ORDER_BOTH __host__ __device__
-#else
-#define PGWARP_ORDER_BOTH
-#endif
+#include "numeric/host_device.h"
 
 namespace pgwarp::cuda
 {
@@ -21,7 +17,7 @@ struct RowOrder {
     std::uint32_t groups = 0;
     std::uint32_t multiplier = 1;  // without a common factor with groups
 
-    PGWARP_ORDER_BOTH std::uint32_t row_of(std::uint32_t position) const
+    PGWARP_HOST_DEVICE std::uint32_t row_of(std::uint32_t position) const
     {
         const std::uint64_t index = position / group;
         if (index >= groups) return rows;

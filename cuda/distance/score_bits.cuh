@@ -3,19 +3,20 @@
 
 #include <cstdint>
 
+#include "select/order_bits.h"
+
 namespace pgwarp::cuda
 {
 
 // 0 for the largest score.
 __device__ inline std::uint32_t descending_bits(float score)
 {
-    const std::uint32_t bits = __float_as_uint(score);
-    return (bits >> 31) != 0 ? bits : ~bits & 0x7FFFFFFFU;
+    return ~order_of(score);
 }
 
 __device__ inline float score_of_bits(std::uint32_t bits)
 {
-    return __uint_as_float((bits >> 31) != 0 ? bits : ~bits & 0x7FFFFFFFU);
+    return float_of_order(~bits);
 }
 
 }  // namespace pgwarp::cuda

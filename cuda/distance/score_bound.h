@@ -11,13 +11,8 @@
 #include <cstdint>
 
 #include "methods/bounds.h"
+#include "numeric/host_device.h"
 #include "numeric/metric.h"
-
-#ifdef __CUDACC__
-#define PGWARP_BOTH __host__ __device__
-#else
-#define PGWARP_BOTH
-#endif
 
 namespace pgwarp::cuda
 {
@@ -47,20 +42,20 @@ struct QueryBound {
 
 // Sums of `terms` products in single precision in any order, by units that may cut off what they align (tensor cores
 // before Hopper keep no spare bits): twice the unit roundoff a term, and the partial sums of tensor cores.
-PGWARP_BOTH inline double summation_error(std::uint32_t terms)
+PGWARP_HOST_DEVICE inline double summation_error(std::uint32_t terms)
 {
     return (1.25 * terms + 32) * 0x1p-23;
 }
 
 // The smallest dot product, in the rows' space, of a row with at most this value.
-PGWARP_BOTH inline double smallest_dot(const RowBounds& rows, const QueryBound& query, double value)
+PGWARP_HOST_DEVICE inline double smallest_dot(const RowBounds& rows, const QueryBound& query, double value)
 {
     if (rows.metric != Metric::cosine) return -value;
     const double cosine = 1 - (value + cosine_slack) - 1e-11;
     return cosine * query.own_norm * (cosine >= 0 ? rows.smallest_norm * (1 - 1e-11) : rows.largest_norm);
 }
 
-PGWARP_BOTH inline double lowest_half_l2(const RowBounds& rows, const QueryBound& query, double value)
+PGWARP_HOST_DEVICE inline double lowest_half_l2(const RowBounds& rows, const QueryBound& query, double value)
 {
     const double reach = value * rows.scale * (1 + 1e-11) + query.residual + rows.residual;
     const double row_norm = fmin(rows.norm, query.norm + reach);
@@ -70,7 +65,7 @@ PGWARP_BOTH inline double lowest_half_l2(const RowBounds& rows, const QueryBound
     return 0.5 * (square - reach * reach) - rounding - 1e-11 * (square + reach * reach);
 }
 
-PGWARP_BOTH inline double lowest_half_dot(const RowBounds& rows, const QueryBound& query, double value)
+PGWARP_HOST_DEVICE inline double lowest_half_dot(const RowBounds& rows, const QueryBound& query, double value)
 {
     const double dot = smallest_dot(rows, query, value);
     const double error = query.residual * (rows.norm + rows.residual) + query.norm * rows.residual +
@@ -80,7 +75,7 @@ PGWARP_BOTH inline double lowest_half_dot(const RowBounds& rows, const QueryBoun
 }
 
 // See the head of this file. NaN where there is no telling.
-PGWARP_BOTH inline double lowest_score(const RowBounds& rows, const QueryBound& query, double value)
+PGWARP_HOST_DEVICE inline double lowest_score(const RowBounds& rows, const QueryBound& query, double value)
 {
     switch (rows.kind) {
         case ScoreKind::half_l2:

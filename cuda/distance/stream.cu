@@ -8,6 +8,7 @@
 #include "device/shared_memory.h"
 #include "distance/score_bits.cuh"
 #include "distance/tile_epilogue.cuh"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda
 {
@@ -169,22 +170,6 @@ __device__ void accumulate(const StreamArguments& arguments, const float* querie
             }
         }
     }
-}
-
-__device__ float warp_largest(float value)
-{
-    for (int offset = 16; offset > 0; offset /= 2) value = fmaxf(value, __shfl_xor_sync(~0U, value, offset));
-    return value;
-}
-
-__device__ std::uint32_t warp_largest(std::uint32_t value)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_max_sync(~0U, value);
-#else
-    for (int offset = 16; offset > 0; offset /= 2) value = max(value, __shfl_xor_sync(~0U, value, offset));
-    return value;
-#endif
 }
 
 // Appends the best of the block's scores, one of each thread: each counts how many come before its own. The last bits

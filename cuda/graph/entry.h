@@ -2,16 +2,9 @@
 // that of (score, row). Free of CUDA, so that it is tested without a device.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
-#ifndef PGWARP_HOST_DEVICE
-#ifdef __CUDACC__
-#define PGWARP_HOST_DEVICE __host__ __device__
-#else
-#define PGWARP_HOST_DEVICE
-#endif
-#endif
+#include "select/order_bits.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -27,19 +20,11 @@ PGWARP_HOST_DEVICE constexpr std::uint32_t smaller(std::uint32_t a, std::uint32_
     return a < b ? a : b;
 }
 
-// Floats as unsigned numbers in the same order; infinities and NaN become the last key.
-PGWARP_HOST_DEVICE inline std::uint32_t score_key(float score)
-{
-    const auto bits = std::bit_cast<std::uint32_t>(score + 0.0F);
-    if ((bits & 0x7f800000U) == 0x7f800000U) return 0xffffffff;
-    return bits ^ ((bits >> 31) != 0 ? 0xffffffffU : 0x80000000U);
-}
-
 // no_entry for scores that are no numbers.
 PGWARP_HOST_DEVICE inline Entry make_entry(float score, std::uint32_t row)
 {
-    const std::uint32_t key = score_key(score);
-    return key == 0xffffffff ? no_entry : Entry{key} << 32 | Entry{row} << 1;
+    const std::uint32_t key = score_key(score + 0.0F);
+    return key == no_key ? no_entry : Entry{key} << 32 | Entry{row} << 1;
 }
 
 PGWARP_HOST_DEVICE inline std::uint32_t row_of(Entry entry)

@@ -11,7 +11,7 @@
 #include "device/wait.h"
 #include "graph/mirror_kernels.h"
 #include "methods/arrays.h"
-#include "methods/rows/row_arrays.h"
+#include "methods/description.h"
 #include "rows/forms.h"
 
 namespace pgwarp::cuda::graph
@@ -37,7 +37,7 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
       dimensions_(shape.dimensions),
       rows_(rows_of(arrays, array_neighbours)),
       seeds_(rows_of(arrays, array_seeds)),
-      options_(GraphOptions::resolve(options, rows_, shape.dimensions)),
+      options_(GraphOptions::resolve(options, shape.dimensions)),
       seed_rows_(seeds_),
       half_mean_(dimensions_, 0.0F),
       owner_(context.lease(Priority::build))

@@ -6,6 +6,7 @@
 #include "methods/graph/graph.h"
 #include "rows/layout.h"
 #include "rows/values.cuh"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda::graph
 {
@@ -113,7 +114,7 @@ __global__ void finish_byte_rows_kernel(const std::uint8_t* codes, const float* 
         out[row * stride + d] = static_cast<std::int8_t>(value);
         squares += value * value;
     }
-    for (int step = 16; step > 0; step /= 2) squares += __shfl_xor_sync(0xffffffffU, squares, step);
+    squares = warp_sum(squares);
     if (lane != 0) return;
     const float scale = scales[row];
     const double norm = __dmul_rn(__dmul_rn(static_cast<double>(squares), scale), scale);

@@ -7,10 +7,10 @@
 #include "device/shared_memory.h"
 #include "device/wait.h"
 #include "methods/graph/graph.h"
-#include "passes/bitonic.cuh"
 #include "passes/exact_search.h"
 #include "passes/proposal_key.cuh"
 #include "passes/thresholds.h"
+#include "select/shared_sort.cuh"
 
 namespace pgwarp::cuda::graph
 {

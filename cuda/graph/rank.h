@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
+#include "device/answers.h"
 #include "graph/view.h"
-#include "rows/view.h"
 
 namespace pgwarp::cuda::graph
 {

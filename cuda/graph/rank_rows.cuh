@@ -67,7 +67,7 @@ __device__ inline void value_rows(const GraphView& view, const RankQueries& quer
         const int at = base + static_cast<int>(threadIdx.x / 8);
         if (base + static_cast<int>(threadIdx.x / 32) * 4 >= kept) break;
         const double value = value_of(view, queries, query, numbers[min(at, kept - 1)]);
-        if (at < kept && threadIdx.x % 8 == 0) values[at] = rows::order_key(__dadd_rn(value, 0.0));
+        if (at < kept && threadIdx.x % 8 == 0) values[at] = order_of(__dadd_rn(value, 0.0));
     }
     __syncthreads();
 }
@@ -87,7 +87,7 @@ __device__ inline void emit_counted(int kept, const std::uint64_t* values, const
         }
         for (int step = 4; step > 0; step /= 2) place += __shfl_xor_sync(0xffffffffU, place, step);
         if (threadIdx.x % 8 != 0 || place >= k) continue;
-        out.values[static_cast<std::size_t>(query) * k + place] = rows::value_of_key(value);
+        out.values[static_cast<std::size_t>(query) * k + place] = double_of_order(value);
         out.rows[static_cast<std::size_t>(query) * k + place] = number;
     }
 }

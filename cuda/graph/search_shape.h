@@ -1,7 +1,7 @@
 // How a batch is searched: SONG's options and the shape of the work, each a setting of the search, with defaults. Free
 // of CUDA, so that it is tested without a device.
 //
-// Settings (0 or absent = the default; those that sessions choose come from src/methods/graph/choices.h):
+// Settings (0 or absent = the default; those that sessions choose come from src/methods/graph/description.h):
 //   ef_search           rows kept; else the effort
 //   multi_step          rows expanded a turn (SONG: multi-step probing)
 //   visited             0 hash, 1 bloom, 2 cuckoo
@@ -123,6 +123,8 @@ struct SearchShape {
         return helps ? std::max(best, traversal.steps * traversal.degree) : best;
     }
     SharedLayout layout() const { return shared_layout(traversal, visited_bits, query_bytes, gathered()); }
+    // Turns of more rows than are expanded together, or other blocks that help.
+    bool wide() const { return traversal.steps > traversal.together() || helps; }
     // The default way of SONG's choices: a table of hashes, all that is scored is remembered.
     bool plain() const { return visited == VisitedKind::hash && !traversal.selected && !traversal.deletes; }
 };

@@ -7,7 +7,10 @@
 
 #include <cstdint>
 
-#include "rows/order_key.cuh"
+#include "select/order_bits.h"
+
+#include "select/shared_sort.cuh"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -51,11 +54,7 @@ __device__ std::uint32_t find_limit(const Each& each, std::uint32_t wanted, int 
             const int lane = threadIdx.x;
             std::uint32_t own = 0;
             for (int i = 0; i < 8; ++i) own += shared.histogram[lane * 8 + i];
-            std::uint32_t through = own;
-            for (int step = 1; step < 32; step *= 2) {
-                const std::uint32_t other = __shfl_up_sync(0xffffffffU, through, step);
-                if (lane >= step) through += other;
-            }
+            const std::uint32_t through = warp_prefix_sum(own);
             const std::uint32_t sought = wanted - shared.below;
             const bool here = through >= sought && through - own < sought;
             if (__ballot_sync(0xffffffffU, here) == 0 && lane == 0) shared.within = 0;
@@ -83,21 +82,13 @@ __device__ void sort_kept(SelectShared& shared, int count)
     while (size < count) size *= 2;
     for (int i = count + threadIdx.x; i < size; i += Threads) shared.kept[i] = ~std::uint64_t{0};
     __syncthreads();
-    for (int span = 2; span <= size; span *= 2) {
-        for (int step = span / 2; step > 0; step /= 2) {
-            for (int i = threadIdx.x; i < size / 2; i += Threads) {
-                const int low = 2 * step * (i / step) + i % step;
-                const int high = low + step;
-                const std::uint64_t a = shared.kept[low];
-                const std::uint64_t b = shared.kept[high];
-                if ((a > b) == ((low & span) == 0)) {
-                    shared.kept[low] = b;
-                    shared.kept[high] = a;
-                }
-            }
-            __syncthreads();
-        }
-    }
+    alternating_sort<Threads>(size, [&](int low, int high, bool ascending) {
+        const std::uint64_t a = shared.kept[low];
+        const std::uint64_t b = shared.kept[high];
+        if ((a > b) != ascending) return;
+        shared.kept[low] = b;
+        shared.kept[high] = a;
+    });
 }
 
 // Keeps what of a thread's keys is at most the limit; `first` is the index of keys[0], others follow in steps of

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "ivfadc/row_value.cuh"
-#include "rows/order_key.cuh"
+#include "select/order_bits.h"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -38,7 +38,7 @@ __device__ void value_candidates(const MirrorView& mirror, const QueryView& quer
         const double value = row_value(mirror, queries, query, list, position);
         __syncwarp();  // all lanes have their positions
         if (at < kept && threadIdx.x % 8 == 0) {
-            values[at] = order_key(value);
+            values[at] = order_of(value);
             rows[at] = row;
         }
     }

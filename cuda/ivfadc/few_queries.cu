@@ -4,8 +4,8 @@
 #include "device/error.h"
 #include "ivfadc/half_dot.cuh"
 #include "ivfadc/probe_groups.cuh"
-#include "rows/order_key.cuh"
 #include "rows/values.cuh"
+#include "select/order_bits.h"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -133,7 +133,7 @@ __global__ __launch_bounds__(rank_threads) void rank_lists_kernel(MirrorView mir
     wait_for_kernel_before();
     let_next_start();
     for (std::uint32_t i = threadIdx.x; i < padded; i += rank_threads) {
-        shared.keys[i] = i < mirror.lists ? order_key(scores[i]) : no_key;  // padding comes last
+        shared.keys[i] = i < mirror.lists ? score_key(scores[i]) : no_key;  // padding comes last
     }
     __syncthreads();
     const std::uint32_t list = blockIdx.x * rank_rows + threadIdx.x / rank_lanes;
@@ -141,7 +141,7 @@ __global__ __launch_bounds__(rank_threads) void rank_lists_kernel(MirrorView mir
     if (list >= mirror.lists || place.rank >= probes) return;
     const std::uint32_t key = shared.keys[list];
     const std::uint32_t rows = shared.slots[list];
-    const float constant = key == no_key ? INFINITY : unit > 0 ? score_of_key(key) * unit : 0.0F;
+    const float constant = key == no_key ? INFINITY : unit > 0 ? float_of_order(key) * unit : 0.0F;
     const std::uint32_t lane = threadIdx.x % rank_lanes;
     if (lane == 0) {
         const std::size_t pair = static_cast<std::size_t>(query) * probes + place.rank;

@@ -6,6 +6,7 @@
 #include "ivfadc/block_select.cuh"
 #include "ivfadc/candidate_values.cuh"
 #include "rows/candidates.cuh"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -53,21 +54,19 @@ __global__ __launch_bounds__(limit_warps * 32) void set_limits_kernel(MirrorView
 #pragma unroll
         for (int g = 0; g < Groups; ++g) {
             const std::uint32_t i = base + g * 32 + lane;
-            if (i < slots) minima[g] = min(minima[g], order_key(row[i]));
+            if (i < slots) minima[g] = min(minima[g], score_key(row[i]));
         }
     }
-    // The smallest key that `wanted` minima do not exceed, bit by bit.
-    std::uint32_t limit = 0;
-    for (int bit = 31; bit >= 0; --bit) {
-        const std::uint32_t probe = limit | ((1U << bit) - 1);
-        std::uint32_t own = 0;
+    const std::uint32_t limit = warp_limit(
+        [&](std::uint32_t key) {
+            std::uint32_t own = 0;
 #pragma unroll
-        for (int g = 0; g < Groups; ++g) own += minima[g] <= probe ? 1 : 0;
-        for (int step = 16; step > 0; step /= 2) own += __shfl_xor_sync(0xffffffffU, own, step);
-        if (own < wanted) limit |= 1U << bit;
-    }
+            for (int g = 0; g < Groups; ++g) own += minima[g] <= key ? 1 : 0;
+            return own;
+        },
+        wanted);
     const float largest = 3.402823466e38F;
-    if (lane == 0) limits[query] = limit == no_key ? largest : score_of_key(limit);
+    if (lane == 0) limits[query] = limit == no_key ? largest : float_of_order(limit);
     std::uint32_t kept = 0;
     constexpr int batch = 8;  // loads under way together
     for (std::uint32_t base = 0; base < slots; base += 32 * batch) {
@@ -75,7 +74,7 @@ __global__ __launch_bounds__(limit_warps * 32) void set_limits_kernel(MirrorView
 #pragma unroll
         for (int b = 0; b < batch; ++b) {
             const std::uint32_t i = base + b * 32 + lane;
-            keys[b] = i < slots ? order_key(row[i]) : no_key;
+            keys[b] = i < slots ? score_key(row[i]) : no_key;
         }
 #pragma unroll
         for (int b = 0; b < batch; ++b) {
@@ -102,7 +101,7 @@ struct DenseSource {
     __device__ bool lost(std::uint32_t) const { return false; }
     __device__ std::uint32_t key(std::uint32_t query, std::uint32_t i) const
     {
-        return order_key(scores.scores[query * scores.stride + i]);
+        return score_key(scores.scores[query * scores.stride + i]);
     }
     __device__ std::uint32_t position(const MirrorView& mirror, std::uint32_t query, std::uint32_t i) const
     {

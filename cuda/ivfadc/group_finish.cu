@@ -7,6 +7,7 @@
 #include "ivfadc/block_select.cuh"
 #include "ivfadc/candidate_values.cuh"
 #include "rows/candidates.cuh"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -39,15 +40,15 @@ struct FinishShared {
 struct Binning {
     float low;
     float scale;
-    __device__ Binning(std::uint32_t low_key, std::uint32_t high_key) : low(score_of_key(low_key))
+    __device__ Binning(std::uint32_t low_key, std::uint32_t high_key) : low(float_of_order(low_key))
     {
-        const float width = score_of_key(high_key) - low;
+        const float width = float_of_order(high_key) - low;
         scale = width > 0 && isfinite(width) ? static_cast<float>(bins) / width : 0;
         if (!isfinite(scale)) scale = 0;
     }
     __device__ std::uint32_t operator()(std::uint32_t key) const
     {
-        return min(static_cast<std::uint32_t>((score_of_key(key) - low) * scale), bins - 1);
+        return min(static_cast<std::uint32_t>((float_of_order(key) - low) * scale), bins - 1);
     }
 };
 
@@ -94,12 +95,6 @@ struct Minima {
     }
 };
 
-__device__ std::uint32_t warp_min(std::uint32_t value)
-{
-    for (int step = 16; step > 0; step /= 2) value = min(value, __shfl_xor_sync(0xffffffffU, value, step));
-    return value;
-}
-
 // Least and greatest key of those that are candidates. Returns whether there are any.
 __device__ bool find_range(const Minima& minima, BoundShared& shared)
 {
@@ -116,8 +111,8 @@ __device__ bool find_range(const Minima& minima, BoundShared& shared)
         low = min(low, key);
         not_high = min(not_high, ~key);
     });
-    low = warp_min(low);
-    not_high = warp_min(not_high);
+    low = warp_least(low);
+    not_high = warp_least(not_high);
     if (threadIdx.x % 32 == 0 && low != no_key) {
         atomicMin(&shared.low, low);
         atomicMax(&shared.high, ~not_high);
@@ -132,11 +127,7 @@ __device__ std::uint32_t find_bin(const std::uint32_t* histogram, std::uint32_t 
     const int lane = threadIdx.x % 32;
     std::uint32_t own = 0;
     for (int i = 0; i < 8; ++i) own += histogram[lane * 8 + i];
-    std::uint32_t through = own;
-    for (int step = 1; step < 32; step *= 2) {
-        const std::uint32_t other = __shfl_up_sync(0xffffffffU, through, step);
-        if (lane >= step) through += other;
-    }
+    const std::uint32_t through = warp_prefix_sum(own);
     std::uint32_t bin = bins;
     std::uint32_t sum = through - own;
     if (sum < sought && sought <= through) {
@@ -210,7 +201,7 @@ __device__ int gather(const float* scores, const Minima& minima, std::uint32_t b
     const std::uint32_t lane = threadIdx.x % 32;
     for (std::uint32_t i = threadIdx.x / 32; i < chosen; i += threads / 32) {
         const std::uint32_t slot = shared.groups[i] * group_rows + lane;
-        const std::uint32_t key = order_key(scores[slot]);
+        const std::uint32_t key = score_key(scores[slot]);
         const bool here = key <= bound;
         const std::uint32_t ballot = __ballot_sync(0xffffffffU, here);
         int first = 0;
@@ -249,7 +240,7 @@ __device__ void emit(const FinishShared& shared, int kept, std::uint32_t query, 
     if (threadIdx.x >= 32) return;
     const std::size_t first = static_cast<std::size_t>(query) * k;
     for (std::uint32_t i = threadIdx.x; i < min(static_cast<std::uint32_t>(kept), k); i += 32) {
-        out.values[first + i] = value_of_key(shared.select.kept[i]);
+        out.values[first + i] = double_of_order(shared.select.kept[i]);
         out.rows[first + i] = shared.rows[i];
     }
     __threadfence_system();
@@ -273,7 +264,7 @@ __global__ __launch_bounds__(threads) void finish_groups_kernel(MirrorView mirro
         if (kept <= select_capacity) {
             sort_kept<threads>(shared.select, kept);
         } else {
-            kept = select_smallest<threads, 16>([&](std::uint32_t i) { return order_key(row[i]); }, slots, wanted,
+            kept = select_smallest<threads, 16>([&](std::uint32_t i) { return score_key(row[i]); }, slots, wanted,
                                                 shared.select);
         }
         kept = min(kept, static_cast<int>(wanted));

@@ -1,6 +1,7 @@
 #include "ivfadc/mirror_kernels.h"
 
 #include "device/error.h"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -39,7 +40,7 @@ __global__ void code_terms_kernel(MirrorView mirror, const float* rotated, float
             product += value * centroid[d];
         }
         double sum = norm + 2 * product;
-        for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, step);
+        sum = warp_sum(sum);
         if (lane == 0) terms[position] = row < length ? static_cast<float>(sum) : INFINITY;
     }
 }
@@ -59,7 +60,7 @@ __global__ void byte_terms_kernel(MirrorView mirror, float* terms)
             const double value = static_cast<double>(mirror.byte.scales[position]) * (bytes[byte_place(d)] - 128);
             sum += value * (value + 2 * (static_cast<double>(centroid[d]) - mirror.centres.half.mean[d]));
         }
-        for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, step);
+        sum = warp_sum(sum);
         if (lane == 0) terms[position] = row < length ? static_cast<float>(sum) : INFINITY;
     }
 }

@@ -6,7 +6,8 @@
 #include "device/error.h"
 #include "device/shared_memory.h"
 #include "ivfadc/half_dot.cuh"
-#include "rows/order_key.cuh"
+#include "select/order_bits.h"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -59,16 +60,6 @@ __device__ float final_score(const MirrorView& mirror, const ScanWork& work, std
     return score;
 }
 
-__device__ std::uint32_t warp_least(std::uint32_t key)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_min_sync(0xffffffffU, key);
-#else
-    for (int step = 16; step > 0; step /= 2) key = min(key, __shfl_xor_sync(0xffffffffU, key, step));
-    return key;
-#endif
-}
-
 // A query of the batch, times a factor, with zeros up to the stride.
 __device__ void load_query(const MirrorView& mirror, const QueryView& queries, std::uint32_t query, float factor,
                            float* to)
@@ -109,7 +100,7 @@ __global__ __launch_bounds__(half_threads, half_blocks) void scan_half_pairs(Mir
     const std::size_t slot = query * out.stride + group * group_rows;
     out.scores[slot + row] = score;
     if (out.minima == nullptr) return;
-    const std::uint32_t least = warp_least(order_key(score));
+    const std::uint32_t least = warp_least(score_key(score));
     if (threadIdx.x % 32 == 0) out.minima[slot / group_rows] = least;
 }
 
@@ -177,7 +168,7 @@ __global__ __launch_bounds__(threads) void scan_byte_pairs(MirrorView mirror, Qu
             const float product = sums[i] * mirror.byte.scales[row];
             const float score = final_score(mirror, work, row, stretch.constants[group], product);
             stretch.out[base + lane_row + i * apart] = score;
-            if (stretch.minima != nullptr) atomicMin(&least[group], order_key(score));
+            if (stretch.minima != nullptr) atomicMin(&least[group], score_key(score));
         }
     }
     if (stretch.minima == nullptr) return;
@@ -241,7 +232,7 @@ __global__ __launch_bounds__(threads) void scan_code_pairs(MirrorView mirror, Sc
         }
         const float score = final_score(mirror, work, position, stretch.constants[group], sum);
         stretch.out[slot] = score;
-        const std::uint32_t least = warp_least(order_key(score));
+        const std::uint32_t least = warp_least(score_key(score));
         if (stretch.minima != nullptr && slot % group_rows == 0) stretch.minima[group] = least;
     }
 }

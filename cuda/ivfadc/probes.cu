@@ -5,6 +5,7 @@
 #include "device/error.h"
 #include "ivfadc/block_select.cuh"
 #include "ivfadc/probe_groups.cuh"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda::ivfadc
 {
@@ -24,11 +25,7 @@ __device__ std::uint32_t sum_before(std::uint32_t own, std::uint32_t* total)
     __shared__ std::uint32_t warp_sums[32];
     const int lane = threadIdx.x % 32;
     const int warp = threadIdx.x / 32;
-    std::uint32_t through = own;
-    for (int step = 1; step < 32; step *= 2) {
-        const std::uint32_t other = __shfl_up_sync(0xffffffffU, through, step);
-        if (lane >= step) through += other;
-    }
+    const std::uint32_t through = warp_prefix_sum(own);
     __syncthreads();
     if (lane == 31) warp_sums[warp] = through;
     __syncthreads();
@@ -80,14 +77,14 @@ __global__ __launch_bounds__(Threads) void select_probes_kernel(const float* coa
     __shared__ SelectShared shared;
     const std::size_t query = blockIdx.x;
     const float* scores = coarse + query * stride;
-    const int found = select_smallest<Threads, Held>([&](std::uint32_t i) { return order_key(scores[i]); }, lists,
+    const int found = select_smallest<Threads, Held>([&](std::uint32_t i) { return score_key(scores[i]); }, lists,
                                                      target.probes, shared);
     const std::size_t first = query * target.probes;
     const bool enough = found == static_cast<int>(target.probes);
     for (std::uint32_t rank = threadIdx.x; rank < target.probes; rank += Threads) {
         const std::uint64_t kept = enough ? shared.kept[rank] : rank;
         target.out.list[first + rank] = static_cast<std::uint32_t>(kept);
-        const float score = score_of_key(static_cast<std::uint32_t>(kept >> 32));
+        const float score = float_of_order(static_cast<std::uint32_t>(kept >> 32));
         target.out.constant[first + rank] = !enough ? INFINITY : target.unit > 0 ? score * target.unit : 0.0F;
     }
     __syncthreads();
@@ -98,19 +95,6 @@ constexpr int probe_warps = 4;
 constexpr int probe_groups = 32;
 constexpr std::uint32_t warp_probes = 128;  // most that a warp selects
 constexpr int warp_kept = 512;
-
-// The smallest key that at least `wanted` of a warp's keys do not exceed; below(key) counts those of the calling lane.
-template <class Below>
-__device__ std::uint32_t warp_limit(const Below& below, std::uint32_t wanted)
-{
-    std::uint32_t limit = 0;
-    for (int bit = 31; bit >= 0; --bit) {
-        std::uint32_t own = below(limit | ((1U << bit) - 1));
-        for (int step = 16; step > 0; step /= 2) own += __shfl_xor_sync(0xffffffffU, own, step);
-        if (own < wanted) limit |= 1U << bit;
-    }
-    return limit;
-}
 
 // Sorts a power of two of keys by one warp.
 __device__ void warp_sort(std::uint64_t* keys, int size)
@@ -150,7 +134,7 @@ __global__ __launch_bounds__(probe_warps * 32) void select_probes_by_warps(const
 #pragma unroll
         for (int g = 0; g < probe_groups; ++g) {
             const std::uint32_t i = base + g * 32 + lane;
-            if (i < lists) minima[g] = min(minima[g], order_key(scores[i]));
+            if (i < lists) minima[g] = min(minima[g], score_key(scores[i]));
         }
     }
     std::uint32_t limit = warp_limit(
@@ -169,7 +153,7 @@ __global__ __launch_bounds__(probe_warps * 32) void select_probes_by_warps(const
 #pragma unroll
             for (int b = 0; b < batch; ++b) {
                 const std::uint32_t i = base + b * 32 + lane;
-                keys[b] = i < lists ? order_key(scores[i]) : no_key;
+                keys[b] = i < lists ? score_key(scores[i]) : no_key;
             }
 #pragma unroll
             for (int b = 0; b < batch; ++b) {
@@ -189,7 +173,7 @@ __global__ __launch_bounds__(probe_warps * 32) void select_probes_by_warps(const
         limit = warp_limit(
             [&](std::uint32_t key) {
                 std::uint32_t own = 0;
-                for (std::uint32_t i = lane; i < lists; i += 32) own += order_key(scores[i]) <= key ? 1 : 0;
+                for (std::uint32_t i = lane; i < lists; i += 32) own += score_key(scores[i]) <= key ? 1 : 0;
                 return own;
             },
             target.probes);
@@ -213,13 +197,9 @@ __global__ __launch_bounds__(probe_warps * 32) void select_probes_by_warps(const
         const std::uint64_t entry = here ? (enough ? kept[rank] : rank) : 0;
         const auto list = static_cast<std::uint32_t>(entry);
         const std::uint32_t rows = here ? whole_groups(target.list_length[list]) : 0;
-        std::uint32_t through = rows;
-        for (int step = 1; step < 32; step *= 2) {
-            const std::uint32_t other = __shfl_up_sync(0xffffffffU, through, step);
-            if (lane >= static_cast<std::uint32_t>(step)) through += other;
-        }
+        const std::uint32_t through = warp_prefix_sum(rows);
         if (here) {
-            const float score = score_of_key(static_cast<std::uint32_t>(entry >> 32));
+            const float score = float_of_order(static_cast<std::uint32_t>(entry >> 32));
             target.out.list[first + rank] = list;
             target.out.slot[first + rank] = slots + through - rows;
             target.out.constant[first + rank] = !enough ? INFINITY : target.unit > 0 ? score * target.unit : 0.0F;
@@ -240,7 +220,7 @@ __global__ __launch_bounds__(wide_threads) void select_many_probes(const float* 
     if (target.probes < lists) {
         limit = find_limit<wide_threads>(
             [&](const auto& f) {
-                for (std::uint32_t i = threadIdx.x; i < lists; i += wide_threads) f(order_key(scores[i]));
+                for (std::uint32_t i = threadIdx.x; i < lists; i += wide_threads) f(score_key(scores[i]));
             },
             target.probes, 4, shared);
     }
@@ -255,13 +235,13 @@ __global__ __launch_bounds__(wide_threads) void select_many_probes(const float* 
         target.out.constant[first + at] = target.unit > 0 ? scores[list] * target.unit : 0.0F;
     };
     for (std::uint32_t i = threadIdx.x; i < lists; i += wide_threads) {
-        if (order_key(scores[i]) < limit || target.probes == lists) {
+        if (score_key(scores[i]) < limit || target.probes == lists) {
             write(i, static_cast<std::uint32_t>(atomicAdd(&shared.count, 1)));
         }
     }
     __syncthreads();
     for (std::uint32_t i = threadIdx.x; i < lists && target.probes < lists; i += wide_threads) {
-        if (order_key(scores[i]) != limit) continue;
+        if (score_key(scores[i]) != limit) continue;
         const auto at = static_cast<std::uint32_t>(atomicAdd(&shared.count, 1));
         if (at < target.probes) write(i, at);
     }

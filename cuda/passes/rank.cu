@@ -7,8 +7,9 @@
 #include "device/error.h"
 #include "device/shared_memory.h"
 #include "distance/canonical.cuh"
-#include "passes/bitonic.cuh"
 #include "passes/proposal_key.cuh"
+#include "select/shared_sort.cuh"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda
 {
@@ -73,9 +74,7 @@ __device__ std::uint32_t block_sum(std::uint32_t value)
 __device__ std::uint64_t block_max(std::uint64_t value)
 {
     __shared__ std::uint64_t largest[32];
-    for (int offset = 16; offset > 0; offset /= 2) {
-        value = max(value, static_cast<std::uint64_t>(__shfl_xor_sync(~0U, value, offset)));
-    }
+    value = warp_largest(value);
     if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = value;
     __syncthreads();
     for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) value = max(value, largest[warp]);

@@ -4,8 +4,8 @@
 
 #include "device/chained_launch.cuh"
 #include "device/error.h"
-#include "passes/bitonic.cuh"
 #include "passes/proposal_key.cuh"
+#include "select/shared_sort.cuh"
 
 namespace pgwarp::cuda
 {

@@ -7,10 +7,10 @@
 #include "device/error.h"
 #include "device/shared_memory.h"
 #include "distance/canonical.cuh"
-#include "passes/bitonic.cuh"
 #include "passes/entry_values.h"
 #include "passes/pace.h"
 #include "passes/thresholds.h"
+#include "select/shared_sort.cuh"
 
 namespace pgwarp::cuda
 {

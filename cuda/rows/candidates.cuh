@@ -4,8 +4,9 @@
 #include <cstdint>
 
 #include "device/answers.h"
-#include "rows/order_key.cuh"
 #include "rows/view.h"
+#include "select/order_bits.h"
+#include "select/shared_sort.cuh"
 
 namespace pgwarp::cuda::rows
 {
@@ -21,26 +22,18 @@ __device__ void sort_candidates(int kept, std::uint64_t* values, std::uint32_t* 
         rows[i] = no_row;
     }
     __syncthreads();
-    for (int span = 2; span <= size; span *= 2) {
-        for (int step = span / 2; step > 0; step /= 2) {
-            for (int i = threadIdx.x; i < size / 2; i += Threads) {
-                const int low = 2 * step * (i / step) + i % step;
-                const int high = low + step;
-                const std::uint64_t a = values[low];
-                const std::uint64_t b = values[high];
-                const std::uint32_t row_a = rows[low];
-                const std::uint32_t row_b = rows[high];
-                const bool after = a != b ? a > b : row_a > row_b;
-                if (after == ((low & span) == 0)) {
-                    values[low] = b;
-                    values[high] = a;
-                    rows[low] = row_b;
-                    rows[high] = row_a;
-                }
-            }
-            __syncthreads();
-        }
-    }
+    alternating_sort<Threads>(size, [&](int low, int high, bool ascending) {
+        const std::uint64_t a = values[low];
+        const std::uint64_t b = values[high];
+        const std::uint32_t row_a = rows[low];
+        const std::uint32_t row_b = rows[high];
+        const bool after = a != b ? a > b : row_a > row_b;
+        if (after != ascending) return;
+        values[low] = b;
+        values[high] = a;
+        rows[low] = row_b;
+        rows[high] = row_a;
+    });
 }
 
 template <int Threads>
@@ -48,7 +41,7 @@ __device__ void emit_candidates(int kept, const std::uint64_t* values, const std
                                 std::uint32_t k, const Answers& out)
 {
     for (int i = threadIdx.x; i < min(kept, static_cast<int>(k)); i += Threads) {
-        out.values[static_cast<std::size_t>(query) * k + i] = value_of_key(values[i]);
+        out.values[static_cast<std::size_t>(query) * k + i] = double_of_order(values[i]);
         out.rows[static_cast<std::size_t>(query) * k + i] = rows[i];
     }
 }

@@ -4,6 +4,7 @@
 #include <cfloat>
 
 #include "device/error.h"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda::rows
 {
@@ -61,7 +62,7 @@ __global__ void largest_deviation_kernel(const float* vectors, const float* mean
         const float deviation = fabsf(vectors[i / dimensions * row_stride + d] - mean[d]);
         if (deviation <= FLT_MAX) own = fmaxf(own, deviation);
     }
-    for (int lane = 16; lane > 0; lane /= 2) own = fmaxf(own, __shfl_xor_sync(0xffffffffU, own, lane));
+    own = warp_largest(own);
     // Bits of floats that are not negative are in their order.
     if (threadIdx.x % 32 == 0) atomicMax(reinterpret_cast<int*>(largest), __float_as_int(own));
 }
@@ -96,7 +97,7 @@ __global__ void half_terms_kernel(const __half* halves, const std::uint32_t* row
         const double value = __half2float(halves[row * stride + d]);
         sum += value * value;
     }
-    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, step);
+    sum = warp_sum(sum);
     const bool there = row_at != nullptr ? row_at[row] != no_row : row < rows;
     if (lane == 0) terms[row] = there ? static_cast<float>(sum) : INFINITY;
 }
@@ -115,7 +116,7 @@ __global__ void encode_byte_rows_kernel(const float* rows, std::size_t count, st
     for (std::uint32_t d = lane; d < dimensions; d += 32) {
         largest = fmaxf(largest, fabsf(__fsub_rn(vector[d], centre[d])));
     }
-    for (int step = 16; step > 0; step /= 2) largest = fmaxf(largest, __shfl_xor_sync(0xffffffffU, largest, step));
+    largest = warp_largest(largest);
     const float scale = fminf(__fdiv_rn(fmaxf(largest, 1e-30F), 127), FLT_MAX / 128);
     const float inverse = __fdiv_rn(1, scale);
     for (std::uint32_t d = lane; d < dimensions; d += 32) {

@@ -4,6 +4,7 @@
 
 #include "device/error.h"
 #include "rows/candidates.cuh"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda::rows
 {
@@ -51,7 +52,7 @@ __device__ bool is_before(const Key& a, const Key& b)
 
 __device__ Key key_of(double value, std::uint32_t row)
 {
-    return {order_key(value + 0.0), row};  // -0 is 0
+    return {order_of(value + 0.0), row};  // -0 is 0
 }
 
 // A candidate's key; false for what is none.
@@ -72,11 +73,7 @@ __device__ void advance(State& state, const std::uint32_t* histogram)
     const std::uint32_t lane = threadIdx.x % 32;
     std::uint32_t own = 0;
     for (int i = 0; i < bins / 32; ++i) own += histogram[lane * (bins / 32) + i];
-    std::uint32_t through = own;
-    for (int step = 1; step < 32; step *= 2) {
-        const std::uint32_t other = __shfl_up_sync(0xffffffffU, through, step);
-        if (lane >= static_cast<std::uint32_t>(step)) through += other;
-    }
+    const std::uint32_t through = warp_prefix_sum(own);
     const std::uint32_t wanted = state.wanted;
     const std::uint32_t all = __shfl_sync(0xffffffffU, through, 31);
     __syncwarp();
@@ -166,7 +163,7 @@ __global__ __launch_bounds__(sort_threads) void sort_rows(double* values, std::u
     }
     sort_candidates<sort_threads>(count, sorted_keys, sorted_rows);
     for (int i = threadIdx.x; i < count; i += sort_threads) {
-        values[i] = value_of_key(sorted_keys[i]);
+        values[i] = double_of_order(sorted_keys[i]);
         rows[i] = sorted_rows[i];
     }
 }
@@ -188,7 +185,7 @@ void first_after(const PositionValues& positions, const RowCursor& cursor, std::
     check(cudaMemsetAsync(space.histograms, 0, passes * bins * sizeof(std::uint32_t), stream), "clearing histograms");
     const std::uint32_t of_block = threads * positions_of_thread;
     const std::uint32_t blocks = (positions.positions + of_block - 1) / of_block;
-    const Key after{host_order_key(cursor.value), cursor.row};
+    const Key after{order_of(cursor.value + 0.0), cursor.row};
     for (std::uint32_t pass = 0; pass <= passes; ++pass) {
         const std::uint32_t used = pass == passes ? 1 : blocks;  // the last only works the state out
         count_digits<<<used, threads, 0, stream>>>(positions, after, pass, states, space.histograms);

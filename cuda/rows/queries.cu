@@ -5,6 +5,7 @@
 #include "cluster/hadamard.h"
 #include "device/error.h"
 #include "rows/values.cuh"
+#include "select/warp.cuh"
 
 namespace pgwarp::cuda::rows
 {
@@ -41,7 +42,7 @@ __device__ float power_for(float largest)
 __device__ float block_max(float value)
 {
     __shared__ float parts[threads / 32];
-    for (int step = 16; step > 0; step /= 2) value = fmaxf(value, __shfl_xor_sync(0xffffffffU, value, step));
+    value = warp_largest(value);
     if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
     __syncthreads();
     for (const float part : parts) value = fmaxf(value, part);

@@ -14,7 +14,8 @@ inline constexpr std::uint32_t scan_queries = 64;  // of a tile
 struct DenseScores {
     float* scores = nullptr;
     std::size_t stride = 0;  // even; a multiple of 32 where there are minima
-    // Keys (order_key.cuh) of the least score of every 32 slots: minima[query * stride / 32 + slot / 32]. Or none.
+    // Keys (select/order_bits.h) of the least score of every 32 slots: minima[query * stride / 32 + slot / 32]. Or
+    // none.
     std::uint32_t* minima = nullptr;
 };
 
@@ -22,7 +23,7 @@ struct DenseScores {
 // past the capacity; the candidates beyond are lost, and the scan looks for no more of such a query.
 struct LimitedScores {
     const float* limits = nullptr;        // [queries]
-    std::uint64_t* candidates = nullptr;  // order_key(score) << 32 | position
+    std::uint64_t* candidates = nullptr;  // score_key(score) << 32 | position
     std::uint32_t* counts = nullptr;      // [queries]
     std::uint32_t capacity = 0;
 };

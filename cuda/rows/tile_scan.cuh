@@ -10,10 +10,10 @@
 
 #include "device/shared_memory.h"
 #include "rows/matrix_tile.cuh"
-#include "rows/order_key.cuh"
 #include "rows/scores.h"
 #include "rows/tile_rows.cuh"
 #include "rows/view.h"
+#include "select/order_bits.h"
 
 namespace pgwarp::cuda::rows
 {
@@ -92,7 +92,7 @@ struct LimitedOutput {
     __device__ void keep(const ItemQueries& queries, std::uint32_t slot, int at, float score, std::uint32_t position,
                          PassedScores& passed) const
     {
-        const std::uint64_t entry = static_cast<std::uint64_t>(order_key(score)) << 32 | position;
+        const std::uint64_t entry = static_cast<std::uint64_t>(score_key(score)) << 32 | position;
         if (slot < PassedScores::capacity) {
             passed.places[slot] = static_cast<std::uint32_t>(at);
             passed.entries[slot] = entry;
@@ -137,8 +137,8 @@ __device__ void load_item_queries(ItemQueries& to, const TileItem& item, const W
     to.limit[i] = output.limit_of(pair.query);
 }
 
-__device__ void load_query_tile(unsigned char* tile, const ItemQueries& item_queries, std::uint32_t count,
-                                const QueryView& queries, std::uint32_t stride, std::uint32_t depth)
+__device__ inline void load_query_tile(unsigned char* tile, const ItemQueries& item_queries, std::uint32_t count,
+                                       const QueryView& queries, std::uint32_t stride, std::uint32_t depth)
 {
     for (std::uint32_t i = threadIdx.x; i < scan_queries * tile_pieces; i += scan_threads) {
         const std::uint32_t row = i / tile_pieces;
@@ -152,7 +152,7 @@ __device__ void load_query_tile(unsigned char* tile, const ItemQueries& item_que
 }
 
 // The terms of a tile's rows, for when its last depth is multiplied.
-__device__ void load_terms(unsigned char* to, const float* terms, std::uint32_t rows)
+__device__ inline void load_terms(unsigned char* to, const float* terms, std::uint32_t rows)
 {
     if (threadIdx.x >= scan_tile_rows / 4) return;
     const bool present = threadIdx.x * 4 < rows;
@@ -185,8 +185,8 @@ __device__ void multiply_tiles(const unsigned char* query_tile, const unsigned c
 }
 
 // The least score of each query in a warp's 32 rows, a group. All lanes take part.
-__device__ void emit_minima(const TileItem& item, const ItemQueries& queries, std::uint32_t row, int warp_query,
-                            const DenseOutput& output, const float (&sums)[2][4][4])
+__device__ inline void emit_minima(const TileItem& item, const ItemQueries& queries, std::uint32_t row, int warp_query,
+                                   const DenseOutput& output, const float (&sums)[2][4][4])
 {
     const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -196,7 +196,7 @@ __device__ void emit_minima(const TileItem& item, const ItemQueries& queries, st
             std::uint32_t key = no_key;
 #pragma unroll
             for (int j = 0; j < 4; ++j) {
-                key = min(key, min(order_key(sums[i][j][h * 2]), order_key(sums[i][j][h * 2 + 1])));
+                key = min(key, min(score_key(sums[i][j][h * 2]), score_key(sums[i][j][h * 2 + 1])));
             }
             key = min(key, __shfl_xor_sync(0xffffffffU, key, 1));
             key = min(key, __shfl_xor_sync(0xffffffffU, key, 2));

@@ -5,6 +5,7 @@
 
 #include "select/block_rank.cuh"
 #include "select/key.cuh"
+#include "select/shared_sort.cuh"
 
 namespace pgwarp::cuda
 {
@@ -78,11 +79,6 @@ __device__ void sort_shared(SelectKey* keys, unsigned count)
 #pragma unroll
     for (int i = 0; i < items; i++) keys[threadIdx.x * items + i] = own[i];
     __syncthreads();
-}
-
-__device__ __forceinline__ unsigned power_of_two_from(unsigned count)
-{
-    return count <= 1 ? 1 : 1u << (32 - __clz(count - 1));
 }
 
 // Writes the k smallest of keys[0, count), ascending, padded. keys has room for max(threads, power_of_two_from(k))

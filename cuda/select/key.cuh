@@ -4,6 +4,8 @@
 #include <cfloat>
 #include <cstdint>
 
+#include "select/order_bits.h"
+
 namespace pgwarp::cuda
 {
 
@@ -17,16 +19,12 @@ inline constexpr SelectKey padding_key = 0xff800000ffffffffull;
 // which it equals.
 __device__ __forceinline__ SelectKey make_key(float score, std::uint32_t id)
 {
-    const std::uint32_t bits = __float_as_uint(score + 0.0f);
-    const std::uint32_t ordered =
-        bits ^ (static_cast<std::uint32_t>(static_cast<std::int32_t>(bits) >> 31) | 0x80000000u);
-    return static_cast<SelectKey>(ordered) << 32 | id;
+    return static_cast<SelectKey>(order_of(score + 0.0f)) << 32 | id;
 }
 
 __device__ __forceinline__ float key_score(SelectKey key)
 {
-    const auto ordered = static_cast<std::uint32_t>(key >> 32);
-    return __uint_as_float(ordered ^ ((ordered & 0x80000000u) != 0 ? 0x80000000u : 0xffffffffu));
+    return float_of_order(static_cast<std::uint32_t>(key >> 32));
 }
 
 __device__ __forceinline__ std::uint32_t key_id(SelectKey key)

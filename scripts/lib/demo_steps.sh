@@ -1,6 +1,7 @@
 # The steps of scripts/demo. Results go to $work/numbers, a line for each method: name|recall|latency|build seconds|bytes.
 
-recall_queries=200
+recall_queries=100
+latency_seconds=3
 
 title() { printf '\n== %s\n' "$*"; }
 
@@ -63,7 +64,7 @@ SELECT to_char(avg(found) / 10, '0.000') FROM (
 SQL
 }
 
-# Mean latency of one client with a prepared statement: measure_latency NAME QUERIES
+# Mean latency of one client with a prepared statement: measure_latency NAME
 measure_latency()
 {
     local name=$1 latency method=${1%% *}
@@ -71,8 +72,8 @@ measure_latency()
 \set q random(1001, 2000)
 SELECT id FROM synsets ORDER BY v <=> (SELECT v FROM queries WHERE id = :q) LIMIT 10;
 SQL
-    "$pg_bin/pgbench" -n -M prepared -f "$work/search.sql" -t 20 >/dev/null || return 1
-    latency=$("$pg_bin/pgbench" -n -M prepared -f "$work/search.sql" -t "$2" | sed -n 's/^latency average = \(.*\) ms/\1/p')
+    "$pg_bin/pgbench" -n -M prepared -f "$work/search.sql" -t 5 >/dev/null || return 1
+    latency=$("$pg_bin/pgbench" -n -M prepared -f "$work/search.sql" -T "$latency_seconds" | sed -n 's/^latency average = \(.*\) ms/\1/p')
     [ -n "$latency" ] || return 1
     if [ "$method" = sequential ]; then
         echo "$name|1.000|$latency||" >>"$work/numbers"

@@ -52,13 +52,12 @@ const MethodDescription* find_description(const char* name)
     return nullptr;
 }
 
-const MethodDescription& complete_description(ElementType element)
+const MethodDescription* complete_description(ElementType element)
 {
-    const auto* found =
-        std::find_if(std::begin(descriptions), std::end(descriptions), [element](const MethodDescription* description) {
-            return description->complete && takes_elements(*description, element);
-        });
-    return **found;
+    for (const MethodDescription* description : descriptions) {
+        if (description->complete && takes_elements(*description, element)) return description;
+    }
+    return nullptr;
 }
 
 bool takes_elements(const MethodDescription& method, ElementType element)
@@ -77,7 +76,9 @@ const char* array_name(const MethodDescription& method, ArrayRole role)
 
 bool is_row_array(const MethodDescription& method, const char* name)
 {
-    if (std::strcmp(name, array_tid_block) == 0 || std::strcmp(name, array_tid_offset) == 0) return true;
+    for (const char* own : {array_tid_block, array_tid_offset, array_attributes}) {
+        if (std::strcmp(name, own) == 0) return true;
+    }
     return std::any_of(method.arrays.begin(), method.arrays.end(), [name](const ArrayDescription& array) {
         return array.of_rows && std::strcmp(array.name, name) == 0;
     });

@@ -46,22 +46,33 @@ struct Comparison {
     Metric metric;
 };
 
-// What a stored array is for. A method has at most one array of each role but `code` and `quantizer`.
+// What a stored array is for. A method has at most one array of each role but `quantizer`.
 enum class ArrayRole {
     vectors,       // rows as they came (vector_array_type())
     half_vectors,  // f16 [rows][dimensions]: (row - half_mean) * half_scale[0]
     half_mean,     // f32 [1][dimensions]
     half_scale,    // f32 [1][2]: the scale, and the largest error of a row (L2)
-    code,          // a row in another form
-    quantizer,     // what codes are made and read with
+    codes,         // rows in another form
+    code_scales,   // f32 [rows][1], of codes that are bytes
+    codebooks,     // f32 [words][dimensions], of codes that are numbers of words
+    quantizer,     // what else codes are made and read with
     list_of_row,   // u32 [rows][1]: the list that a row lies in; no_list where a build is to choose it
     centroids,     // f32 [lists][dimensions]
     links,         // u32 [rows][degree]: numbers of linked rows, then no_link
     link_changes,  // u32 [changes][3]: {row, place, link}, what became of links since those were written
     link_seeds,    // u32 [seeds][1]: rows from which all others are reached
+    list_offsets,  // u64 [rows + 1][1]: where the words of each row begin; a merge goes on where they end
+    list_words,    // u32 [words][1]: of rows that are lists, one row's after the other's
+    list_weights,  // f32 [words][1]: of those words
 };
 inline constexpr std::uint32_t no_list = 0xffffffff;
 inline constexpr std::uint32_t no_link = 0xffffffff;
+
+// Names of the arrays that hold rows as vectors, the same in every method that has them.
+inline constexpr char array_vectors[] = "vectors";
+inline constexpr char array_half[] = "half";
+inline constexpr char array_half_mean[] = "half_mean";
+inline constexpr char array_half_scale[] = "half_scale";
 
 struct ArrayDescription {
     const char* name;
@@ -122,13 +133,13 @@ std::span<const MethodDescription* const> method_descriptions();
 // Null for a number or a name that is no method's.
 const MethodDescription* find_description(Method method);
 const MethodDescription* find_description(const char* name);
-// The method that misses no row and takes such rows.
-const MethodDescription& complete_description(ElementType element);
+// The method that misses no row and takes such rows; null where none does.
+const MethodDescription* complete_description(ElementType element);
 
 bool takes_elements(const MethodDescription& method, ElementType element);
 // Null where the method has no array of the role.
 const char* array_name(const MethodDescription& method, ArrayRole role);
-// Whether an array has a row for each row of the index: the rows' addresses, or one of the method's.
+// Whether an array has a row for each row of the index: the rows' addresses or attributes, or one of the method's.
 bool is_row_array(const MethodDescription& method, const char* name);
 // The parameter of a search that is the effort itself; null where the method has none.
 const char* effort_parameter(const MethodDescription& method);

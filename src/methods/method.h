@@ -6,20 +6,21 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <new>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "methods/description.h"
+#include "methods/errors.h"
 #include "methods/row_bitmap.h"
+#include "methods/rows/row_buffer.h"
 #include "numeric/metric.h"
 #include "numeric/parallel.h"
 #include "numeric/top_k.h"
 #include "protocol/format.h"
 #include "protocol/parameters.h"
+#include "protocol/rows.h"
 #include "protocol/rungs.h"
 
 namespace pgwarp
@@ -31,16 +32,6 @@ inline bool bit_is_set(RowBitmap bitmap, std::uint64_t i)
 {
     return !bitmap.empty() && ((bitmap[i / 64] >> (i % 64)) & 1U) != 0;
 }
-
-// Thrown for requests that make no sense; becomes a clear error of that request alone.
-struct BadRequest : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
-// A device has too little memory for what is asked; the host may have enough.
-struct DeviceOutOfMemory : std::bad_alloc {
-    const char* what() const noexcept override { return "the device ran out of memory"; }
-};
 
 // Whether the rows that a build gets are floats of halves: unit vectors are not.
 inline bool are_halves(const IndexShape& shape)
@@ -54,37 +45,6 @@ struct BuildProgress {
     const CancelToken* cancel = nullptr;
 };
 
-// Row storage of a build: rows arrive in chunks from several connections, in any order.
-class RowBuffer
-{
-public:
-    explicit RowBuffer(std::size_t dimensions);
-    ~RowBuffer();
-    RowBuffer(const RowBuffer&) = delete;
-    RowBuffer& operator=(const RowBuffer&) = delete;
-
-    // Appends rows and tells where their vectors lie now; thread-safe. Memory is reserved address space: growth never
-    // copies, and callers copy at the same time.
-    std::span<float> append(std::span<const Tid> tids, std::span<const float> vectors);
-    // Brings rows into tid order in place (no second copy). Call once, after the last append. Null: no other threads.
-    void sort_by_tid(ThreadPool* pool = nullptr);
-    std::size_t size() const;
-    std::size_t dimensions() const;
-    std::span<const Tid> tids() const;
-    std::span<float> vectors();
-    // Overwrites the floats by their fp16 form in place and gives the freed memory back; vectors() is gone afterwards.
-    // encode(row, out) is called in row order.
-    std::span<const std::uint16_t> compact_to_half(
-        const std::function<void(const float* row, std::uint16_t* out)>& encode);
-    // Gives the floats up: room for [size][dimensions] halves in the same memory, to be filled by the caller, and the
-    // rest freed. vectors() is gone afterwards.
-    std::span<std::uint16_t> replace_by_half();
-
-private:
-    struct State;
-    std::unique_ptr<State> state_;
-};
-
 class Builder
 {
 public:
@@ -94,8 +54,8 @@ public:
     {
         throw BadRequest("this build takes no arrays");
     }
-    // Trains, encodes, calibrates. `rows` is sorted by tid, normalised already if the metric is cosine (but where
-    // keeps_halves()), holds no NaN.
+    // Trains, encodes, calibrates. `rows` is sorted by tid; dense rows are normalised already if the metric is cosine
+    // (but where keeps_halves()), and hold no NaN; lists are as lists_fault() wants them.
     // It stays alive and is owned by the caller; the builder may compact it. Zero rows are legal.
     virtual void run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool) = 0;
     // After run(): all arrays in the order in which they are to be written and loaded (small ones first).
@@ -125,7 +85,8 @@ private:
 
 // A batch of queries of one index with equal settings. Queries of a cosine index are normalised already.
 struct SearchBatch {
-    std::span<const float> queries;  // [count][dimensions]
+    std::span<const float> queries;  // [count][dimensions], where rows are dense
+    RowView lists;                   // [count], where rows are lists
     std::size_t count = 0;
     std::uint32_t k = 0;
     ParameterList settings;   // method's own (probes, refine_factor; 0 or absent = from effort) ...
@@ -176,8 +137,15 @@ public:
     // Whether values are distances, or estimates or bounds of them. Else they order rows of the index alone, and say
     // nothing beside the distance of another row.
     virtual bool values_are_distances() const { return true; }
-    // Of lower bounds for this query: the operator's distance is at most so much more than the bound.
+    // Of lower bounds for this dense query: the operator's distance is at most so much more than the bound.
     virtual double bound_width(const float*) const { return 0; }
+
+    // Whether the method itself compares rows that lie in no array of its, as delta rows do. Else rows are dense, and
+    // the engine compares them by the metric.
+    virtual bool compares_rows() const { return false; }
+    // out[i] becomes the distance of row i from the query, which is one row: a value that stands in one order with
+    // those of search(). Thread-safe, const.
+    virtual void compare_rows(const RowView& query, const RowView& rows, std::span<double> out) const;
 
     // Loading, in place of writes: rows [first, first + count) of another searcher become rows from `to` on of this
     // one. False where they are not at hand on its device: then they are to be written.
@@ -228,6 +196,8 @@ struct MethodDescriptor {
     // Of a device: its exact method, where that searches delta rows beside an index of this one. Null: part_options
     // holds.
     const MethodDescriptor* exact_parts = nullptr;
+    // Rows are lists, which its searchers compare themselves; else dense.
+    bool takes_lists = false;
 };
 
 // nullptr when this build doesn't know the method.
@@ -236,5 +206,19 @@ const MethodDescriptor* find_method(Method method);
 #define PGWARP_DECLARE_METHOD(name, number, on_device) const MethodDescriptor& name##_method();
 PGWARP_METHODS(PGWARP_DECLARE_METHOD)
 #undef PGWARP_DECLARE_METHOD
+
+// Adds a method that a program brings along, as tests do, for as long as the returned object lives. Not thread-safe:
+// before an engine begins, and after it has ended.
+class RegisteredMethod
+{
+public:
+    explicit RegisteredMethod(const MethodDescriptor& method);
+    ~RegisteredMethod();
+    RegisteredMethod(const RegisteredMethod&) = delete;
+    RegisteredMethod& operator=(const RegisteredMethod&) = delete;
+
+private:
+    const MethodDescriptor& method_;
+};
 
 }  // namespace pgwarp

@@ -5,6 +5,22 @@
 namespace pgwarp
 {
 
+static std::vector<const MethodDescriptor*>& registered()
+{
+    static std::vector<const MethodDescriptor*> others;
+    return others;
+}
+
+RegisteredMethod::RegisteredMethod(const MethodDescriptor& method) : method_(method)
+{
+    registered().push_back(&method);
+}
+
+RegisteredMethod::~RegisteredMethod()
+{
+    std::erase(registered(), &method_);
+}
+
 const MethodDescriptor* find_method(Method method)
 {
     if (method == clustering_method) return &clustering_descriptor();
@@ -12,6 +28,9 @@ const MethodDescriptor* find_method(Method method)
     if (method == Method::name) return &name##_method();
     PGWARP_METHODS(PGWARP_FIND_METHOD)
 #undef PGWARP_FIND_METHOD
+    for (const MethodDescriptor* descriptor : registered()) {
+        if (descriptor->method == method) return descriptor;
+    }
     return nullptr;
 }
 

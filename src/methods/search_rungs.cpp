@@ -1,4 +1,4 @@
-// The searches of several rungs, one after the other.
+// What searchers do that have no better way: the searches of several rungs, one after the other.
 #include "methods/method.h"
 
 namespace pgwarp
@@ -14,6 +14,11 @@ void Searcher::search_rungs(const SearchBatch& batch, std::span<const SearchRung
         own.effort = rungs[rung].effort;
         search(own, results[rung], pool);
     }
+}
+
+void Searcher::compare_rows(const RowView&, const RowView&, std::span<double>) const
+{
+    throw BadRequest("this index method compares rows by their metric");
 }
 
 }  // namespace pgwarp

@@ -3,11 +3,7 @@
 
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define PGWARP_HOST_DEVICE __host__ __device__
-#else
-#define PGWARP_HOST_DEVICE
-#endif
+#include "numeric/host_device.h"
 
 namespace pgwarp
 {

@@ -13,7 +13,13 @@ namespace pgwarp
 enum class Method : std::uint8_t { PGWARP_METHODS(PGWARP_METHOD_NUMBER) };
 #undef PGWARP_METHOD_NUMBER
 
-enum class ElementType : std::uint8_t { float32 = 1, float16 = 2, bit = 3 };
+// Of a row: floats, halves or bits, a fixed number of them; or a list of words (protocol/rows.h).
+enum class ElementType : std::uint8_t { float32 = 1, float16 = 2, bit = 3, list = 4, weighted_list = 5 };
+
+constexpr bool is_list(ElementType element)
+{
+    return element == ElementType::list || element == ElementType::weighted_list;
+}
 
 // Type of the elements of a stored array.
 enum class ArrayType : std::uint8_t { u8 = 1, u16 = 2, u32 = 3, u64 = 4, f16 = 5, f32 = 6, f64 = 7 };
@@ -77,16 +83,27 @@ static_assert(sizeof(Tid) == 8);
 struct IndexShape {
     Method method;
     ElementType element;
-    std::uint8_t metric;  // pgwarp::Metric
+    std::uint8_t metric;  // pgwarp::Metric; 0 of lists: the method's own comparison
     std::uint8_t reserved[5];
-    std::uint32_t dimensions;  // of bits: words of 32 bits, which lie where other rows have floats (numeric/bits.h)
-    std::uint32_t reserved2;
+    // Of bits: words of 32 bits, which lie where other rows have floats (numeric/bits.h). Of lists: every word is less;
+    // 0: any may come.
+    std::uint32_t dimensions;
+    std::uint32_t attribute_count;  // 64-bit columns of a row; 0 in all indexes from before there were any
 };
 static_assert(sizeof(IndexShape) == 16);
 
 // Array names that every method has: the rows' heap addresses in row order.
 inline constexpr char array_tid_block[] = "tid_block";    // u32 [rows][1]
 inline constexpr char array_tid_offset[] = "tid_offset";  // u16 [rows][1]
+
+// Of indexes with attributes: u64 [rows][attribute_count]. Like the addresses it is made, and loaded, for the method.
+inline constexpr char array_attributes[] = "attributes";
+
+// Array names of rows that are lists, for methods that keep them as they came: row i is words [offsets[i], offsets[i +
+// 1]).
+inline constexpr char array_list_offsets[] = "list_offsets";  // u64 [rows + 1][1]; the first is 0
+inline constexpr char array_list_words[] = "list_words";      // u32 [words][1]
+inline constexpr char array_list_weights[] = "list_weights";  // f32 [words][1], of weighted lists
 
 // Calibration: effort -> recall, measured on held-out rows when the index was built.
 struct CalibrationPoint {
@@ -105,6 +122,8 @@ inline constexpr std::uint32_t delta_log_count = 4;
 inline constexpr std::uint32_t max_dimensions = 16000;
 inline constexpr std::uint32_t max_bits = 64000;
 inline constexpr std::uint32_t max_k = 65536;
+inline constexpr std::uint32_t max_list_words = 65536;  // of a row; with weights they take half a message
+inline constexpr std::uint32_t max_attributes = 32;
 
 // How the value of a result relates to the operator's distance on the heap row.
 enum class ResultKind : std::uint8_t {

@@ -7,13 +7,14 @@
 
 #include "protocol/format.h"
 #include "protocol/parameters.h"
+#include "protocol/rows.h"
 #include "protocol/rungs.h"
 
 namespace pgwarp
 {
 
 inline constexpr std::uint32_t protocol_magic = 0x50475750;  // "PGWP"
-inline constexpr std::uint32_t protocol_version = 1;
+inline constexpr std::uint32_t protocol_version = 2;
 inline constexpr char build_name[] = "0.2.0";  // of the library, the engine and its device modules: all alike
 inline constexpr std::uint32_t max_payload = (1U << 20) + (1U << 16);  // 1 MiB of data and its struct
 inline constexpr std::uint64_t transfer_buffer_bytes = 4U << 20;
@@ -21,16 +22,17 @@ inline constexpr std::uint32_t no_buffer = 0xffffffffU;           // data is inl
 inline constexpr char socket_path[] = "pg_stat_tmp/pgwarp.sock";  // relative to the data directory
 inline constexpr char lock_path[] = "pg_stat_tmp/pgwarp.lock";
 
+// Blocks of rows lie as protocol/rows.h says.
 enum class MessageType : std::uint16_t {
     hello = 1,            // HelloRequest -> HelloReply; must be first
-    search = 2,           // SearchRequest, float queries[query_count][dimensions] -> SearchReply
+    search = 2,           // SearchRequest, block of query_count rows -> SearchReply
     load_begin = 3,       // LoadBeginRequest, ArrayShape[array_count] -> LoadBeginReply
     load_chunk = 4,       // LoadChunkRequest[, data] -> acknowledge
     load_end = 5,         // MirrorRequest -> acknowledge
-    load_delta = 6,       // LoadDeltaRequest, Tid[count], float[count][dimensions] -> acknowledge
+    load_delta = 6,       // LoadDeltaRequest, Tid[count], block of count rows -> acknowledge
     load_tombstones = 7,  // LoadTombstonesRequest, data -> acknowledge
     build_begin = 8,      // BuildBeginRequest -> BuildBeginReply
-    build_rows = 9,       // BuildRowsRequest[, Tid[count], float[count][dimensions]] -> acknowledge
+    build_rows = 9,       // BuildRowsRequest[, Tid[count], block of count rows] -> acknowledge
     build_run = 10,       // BuildRequest -> progress ..., BuildRunReply
     build_read = 11,      // BuildReadRequest -> acknowledge[, data]
     build_end = 12,       // BuildRequest -> acknowledge
@@ -38,7 +40,7 @@ enum class MessageType : std::uint16_t {
     return_buffer = 14,   // ReturnBufferRequest -> acknowledge
     status = 15,          // no payload -> StatusReply
     release = 16,         // MirrorRequest -> acknowledge
-    search_indexes = 17,  // SearchIndexesRequest, IndexTarget[], float queries[][dimensions] -> SearchIndexesReply
+    search_indexes = 17,  // SearchIndexesRequest, IndexTarget[], block of query_count rows -> SearchIndexesReply
     build_array = 18,     // BuildArrayRequest, data -> acknowledge
     load_prepare = 19,    // MirrorRequest -> acknowledge; of a complete load, also with entries: readies it
     acknowledge = 32,     // reply without payload (or data of build_read)
@@ -79,13 +81,13 @@ struct HelloReply {
     char device[64];  // "cpu (AVX3_ZEN4, 2 threads)"
 };
 
-// Which index, exactly: an in-place rebuild changes the generation.
 // Which of the engine's devices serves a mirror.
 enum class MirrorDevice : std::uint32_t {
     best = 0,  // the GPU where there is one
     cpu = 1,   // for indexes in quarantine
 };
 
+// Which index, exactly: an in-place rebuild changes the generation.
 struct MirrorKey {
     std::uint32_t tablespace;
     std::uint32_t database;
@@ -122,10 +124,10 @@ struct SearchRequest {
     MirrorKey key;
     std::uint64_t delta_end[delta_log_count];  // at least these many entries of each log must be searched
     std::uint64_t tombstone_version;           // at least this version
-    std::uint64_t incarnation_check;           // 0, reserved
+    RowForm form;                              // of the queries, which have no attributes
     std::uint32_t k;
     std::uint32_t query_count;
-    std::uint32_t dimensions;
+    std::uint32_t dimensions;    // floats of a dense query; of lists 0
     std::uint32_t load_wait_ms;  // how long the request may be parked while another connection loads the mirror
     std::int64_t effort;
     SearchCursor after;  // continuation only
@@ -168,13 +170,14 @@ struct SearchReply {
 };
 
 // The method's own search of many indexes for the same queries, with the same settings; nothing is waited for. Followed
-// by IndexTarget[index_count], float queries[query_count][dimensions].
+// by IndexTarget[index_count] and the queries.
 struct SearchIndexesRequest {
     std::uint32_t index_count;
     std::uint32_t query_count;
-    std::uint32_t dimensions;
-    std::uint16_t fault;  // Fault
+    std::uint32_t dimensions;  // as in SearchRequest
+    std::uint16_t fault;       // Fault
     std::uint16_t reserved;
+    RowForm form;  // as in SearchRequest
     ParameterList settings;
 };
 
@@ -264,6 +267,7 @@ struct LoadDeltaRequest {
     std::uint64_t first;
     std::uint32_t log;
     std::uint32_t count;
+    RowForm form = {};  // the width of dense rows follows from the message's length
 };
 
 // Staged by connection until `final`, then takes effect at once with `version`.
@@ -302,9 +306,10 @@ struct BuildRequest {
 struct BuildRowsRequest {
     std::uint64_t token;
     std::uint32_t count;
-    std::uint32_t buffer;          // or no_buffer: Tid[count], float[count][dimensions] follow inline
-    std::uint64_t tids_offset;     // in the buffer
-    std::uint64_t vectors_offset;  // in the buffer; vectors are normalised by the engine when the metric is cosine
+    std::uint32_t buffer;       // or no_buffer: Tid[count] and the rows follow inline
+    std::uint64_t tids_offset;  // in the buffer
+    std::uint64_t rows_offset;  // in the buffer; dense rows are normalised by the engine when the metric is cosine
+    RowForm form = {};
 };
 
 struct ProgressReply {

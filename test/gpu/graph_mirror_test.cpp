@@ -126,8 +126,7 @@ cuda::graph::MirrorSize size_of(const Index& index)
 std::uint64_t most_bytes(const Index& index, Form form)
 {
     const auto size = size_of(index);
-    const GraphOptions options =
-        GraphOptions::resolve(index.builder->effective_options(), size.rows, index.shape.dimensions);
+    const GraphOptions options = GraphOptions::resolve(index.builder->effective_options(), index.shape.dimensions);
     return cuda::graph::device_bytes_of(options, size, form);
 }
 

@@ -299,7 +299,7 @@ TEST(DeviceGraphForms, FindTheSame)
     const Index index(Method::graph, Metric::l2, dimensions, rows, make_list({{"degree", 16}}), pool);
     const auto whole = load_graph(index, shared_context(), pool);
     EXPECT_FALSE(whole->residence().split);
-    const GraphOptions options = GraphOptions::resolve(index.builder->effective_options(), count, dimensions);
+    const GraphOptions options = GraphOptions::resolve(index.builder->effective_options(), dimensions);
     using cuda::graph::Form;
     const cuda::graph::MirrorSize size{count, seed_count(count), dimensions};
     const std::uint64_t better = cuda::graph::device_bytes_of(options, size, Form::whole);

@@ -73,7 +73,7 @@ public:
             const std::uint64_t position =
                 to.snapshot()->logs[log].known ? to.snapshot()->logs[log].end : first_position;
             const Tid tid = tid_of(row);
-            to.add_delta(log, position, {&tid, 1}, {row_at(row), dimensions});
+            to.add_delta(log, position, {&tid, 1}, dense_rows(row_at(row), 1, dimensions));
         }
     }
     // Moves rows from the first on to within so small a share of their distance from it. Before they are appended.
@@ -126,7 +126,8 @@ public:
         settings.after = after;
         settings.want_places = true;
         SearchAnswer answer;
-        run_search(settings, queries, queries.size() / dimensions, nullptr, pool, answer);
+        run_search(settings, dense_rows(queries.data(), queries.size() / dimensions, dimensions), nullptr, pool,
+                   answer);
         return answer;
     }
 

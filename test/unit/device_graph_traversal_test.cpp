@@ -12,7 +12,7 @@
 #include "graph/search_shape.h"
 #include "graph/traversal.h"
 #include "host_group.h"
-#include "methods/graph/choices.h"
+#include "methods/graph/description.h"
 
 namespace pgwarp::test
 {

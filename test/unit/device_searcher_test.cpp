@@ -1,5 +1,5 @@
-// What searchers of all methods on a device share, by a method whose kernels run on the host: chunks, answers by every
-// way, tombstones, continuations, and memory that is short.
+// The base of searchers on a device, with a method whose kernels run on the host: chunks, every way of answers,
+// tombstones, continuations, and memory that is short.
 #include "device/searcher.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ double distance(const float* a, const float* b)
     return std::sqrt(sum);
 }
 
-// Compares all rows. What its kernels read and write lies where a device's would.
+// Compares all rows. Its kernels read and write the memory that a device's would.
 class HostedSearcher : public DeviceSearcher
 {
 public:
@@ -262,7 +262,7 @@ TEST_F(DeviceSearch, SearchesAgainForWhatARoundLeaves)
     EXPECT_EQ(searcher->few, 50U);
 }
 
-// One query: what is done for it is counted, as each call takes microseconds.
+// Calls of the runtime for one query are counted: each takes microseconds.
 TEST_F(DeviceSearch, AllocatesAndCopiesNothingAfterTheFirst)
 {
     searcher->way.reads_in_place = true;
@@ -326,7 +326,7 @@ TEST_F(DeviceSearch, TriesOnceMoreAndThenSaysThatMemoryIsShort)
     expect_answers(batch_of(1, 5));
 }
 
-// What was made of an earlier bitmap makes room for its successor.
+// The form of an earlier bitmap makes room for its successor.
 TEST_F(DeviceSearch, GivesTombstonesOfEarlierVersionsBack)
 {
     const std::vector<std::uint64_t> dead{3};

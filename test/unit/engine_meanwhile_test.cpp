@@ -129,7 +129,8 @@ TEST(Meanwhile, ACancelledSearchEnds)
     cancel.cancel();
     SearchAnswer answer;
     const std::vector<float> queries = fresh.queries(3);
-    EXPECT_THROW(run_search(settings, queries, 3, &cancel, fresh.pool, answer), Cancelled);
+    EXPECT_THROW(run_search(settings, dense_rows(queries.data(), 3, dimensions), &cancel, fresh.pool, answer),
+                 Cancelled);
 }
 
 TEST(Meanwhile, CostsWhatADispatchTakesLongerThanWithFewRows)
@@ -164,11 +165,12 @@ TEST(Meanwhile, RungsSayNothingOfSearches)
     settings.k = 10;
     SearchAnswer answer;
     device_time = std::chrono::milliseconds(20);
-    run_search(settings, queries, 20, nullptr, fresh.pool, answer);
+    run_search(settings, dense_rows(queries.data(), 20, dimensions), nullptr, fresh.pool, answer);
     settings.earlier_count = 2;
     settings.earlier[0] = {0, 2, 0};
     settings.earlier[1] = {0, 5, 0};
-    for (int i = 0; i < 20; ++i) run_search(settings, queries, 20, nullptr, fresh.pool, answer);
+    for (int i = 0; i < 20; ++i)
+        run_search(settings, dense_rows(queries.data(), 20, dimensions), nullptr, fresh.pool, answer);
     device_time = {};
     // A search that takes 12 ms longer than the first.
     for (int i = 0; i < 1000; ++i) fresh.mirror->count_delta_meanwhile({20, 32000000, 12000000, 0});

@@ -46,7 +46,8 @@ protected:
         settings.effort = efforts[count - 1];
         settings.want_places = true;
         SearchAnswer answer;
-        run_search(settings, queries, queries.size() / dimensions, nullptr, fresh.pool, answer);
+        run_search(settings, dense_rows(queries.data(), queries.size() / dimensions, dimensions), nullptr, fresh.pool,
+                   answer);
         return answer;
     }
 

@@ -96,7 +96,7 @@ TEST(SearchMemory, ALargeBatchLeavesNothingBehind)
     const std::uint64_t before = memory_in_use();
     {
         SearchAnswer answer;
-        run_search(settings, queries, 400, nullptr, fresh.pool, answer);
+        run_search(settings, dense_rows(queries.data(), 400, dimensions), nullptr, fresh.pool, answer);
         ASSERT_EQ(answer.results.size(), 400U * 4000U);
     }
     EXPECT_LT(memory_in_use(), before + (std::uint64_t{8} << 20));

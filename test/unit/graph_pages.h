@@ -48,16 +48,16 @@ public:
         ParameterList options = options_;
         if (wanted.leave_out) options.set(option_leave_out, 1);
         if (wanted.measure) options.set(option_measure, 1);
-        const auto extender = find_method(Method::graph)->make_merge_builder(shape_, options);
+        const auto merge_builder = find_method(Method::graph)->make_merge_builder(shape_, options);
         if (!wanted.dead.empty()) {
             const std::vector<std::uint64_t> bits = bitmap_of(wanted.dead);
-            extender->give(make_array_shape(array_dead_rows, ArrayType::u64, bits.size(), 1), 0,
-                           std::as_bytes(std::span(bits)));
+            merge_builder->give(make_array_shape(array_dead_rows, ArrayType::u64, bits.size(), 1), 0,
+                                std::as_bytes(std::span(bits)));
         }
         for (const StoredPages& array : arrays_) {
             for (std::size_t offset = 0; offset < array.bytes.size(); offset += 10007) {
                 const std::size_t length = std::min<std::size_t>(10007, array.bytes.size() - offset);
-                extender->give(array.shape, offset, std::span(array.bytes).subspan(offset, length));
+                merge_builder->give(array.shape, offset, std::span(array.bytes).subspan(offset, length));
             }
         }
         RowBuffer added(dimensions);
@@ -66,10 +66,10 @@ public:
             added.append({&tid, 1}, rows.subspan(i * dimensions, dimensions));
         }
         added.sort_by_tid();
-        extender->run(added, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
+        merge_builder->run(added, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
         if (wanted.leave_out) leave_out(wanted.dead);
-        for (const ArrayShape& made : extender->arrays()) take(*extender, made, rows.size() / dimensions);
-        return extender->calibration();
+        for (const ArrayShape& made : merge_builder->arrays()) take(*merge_builder, made, rows.size() / dimensions);
+        return merge_builder->calibration();
     }
     static std::vector<std::uint64_t> bitmap_of(const std::vector<bool>& rows)
     {
@@ -151,7 +151,7 @@ private:
     }
 
     // Arrays of rows, and of changes, grow by what was made; neighbours of all rows are written anew.
-    void take(const Builder& extender, const ArrayShape& made, std::size_t new_rows)
+    void take(const Builder& merge_builder, const ArrayShape& made, std::size_t new_rows)
     {
         const std::string name = made.name;
         const bool whole =
@@ -165,7 +165,7 @@ private:
             present->shape.rows = 0;
         }
         std::vector<std::byte> bytes(made.bytes());
-        extender.read(name, 0, bytes);
+        merge_builder.read(name, 0, bytes);
         if (whole) *present = {made, {}};
         if (!whole) present->shape.rows += made.rows;
         present->bytes.insert(present->bytes.end(), bytes.begin(), bytes.end());

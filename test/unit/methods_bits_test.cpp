@@ -206,17 +206,17 @@ TEST_P(GraphOfBits, Grows)
     const std::size_t half = 3000;
     const auto middle = rows.begin() + static_cast<std::ptrdiff_t>(half * words);
     const Index old = make_index(Method::graph, GetParam(), words, {rows.begin(), middle}, pool);
-    const auto extender = make_graph_merge_builder(old.shape, old.builder->effective_options());
-    for (const ArrayShape& array : old.builder->arrays()) extender->give(array, 0, old.contents(array));
+    const auto merge_builder = make_graph_merge_builder(old.shape, old.builder->effective_options());
+    for (const ArrayShape& array : old.builder->arrays()) merge_builder->give(array, 0, old.contents(array));
     RowBuffer fresh(words);
     for (std::size_t i = half; i < 6000; ++i) {
         const Tid tid{static_cast<std::uint32_t>(i), 1, 0};
         fresh.append({&tid, 1}, std::span(rows).subspan(i * words, words));
     }
-    extender->run(fresh, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
+    merge_builder->run(fresh, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
     std::vector<ArrayShape> arrays;
     std::vector<std::vector<std::byte>> bytes;
-    for (const ArrayShape& made : extender->arrays()) {
+    for (const ArrayShape& made : merge_builder->arrays()) {
         ArrayShape whole = made;
         std::vector<std::byte> contents;
         const bool fresh_only = std::string(made.name) == "vectors" ||
@@ -227,12 +227,12 @@ TEST_P(GraphOfBits, Grows)
             whole.rows += half;
         }
         std::vector<std::byte> added(made.bytes());
-        extender->read(made.name, 0, added);
+        merge_builder->read(made.name, 0, added);
         contents.insert(contents.end(), added.begin(), added.end());
         arrays.push_back(whole);
         bytes.push_back(contents);
     }
-    const auto searcher = make_graph_searcher(old.shape, extender->effective_options(), arrays);
+    const auto searcher = make_graph_searcher(old.shape, merge_builder->effective_options(), arrays);
     for (std::size_t i = 0; i < arrays.size(); ++i) searcher->write(arrays[i].name, 0, bytes[i]);
     searcher->finish_load(pool);
     const std::vector<float> queries = clustered_bits(60, 300, 16, 40, 0.2, 0.3);

@@ -158,27 +158,27 @@ TEST(GraphMergeBuilder, RefusesWhatNoIndexHolds)
     const ParameterList options = index.builder->effective_options();
     // Gives all arrays, one of them altered, and runs.
     const auto grow = [&](const char* altered, const std::function<void(std::vector<std::byte>&)>& alter) {
-        const auto extender = find_method(Method::graph)->make_merge_builder(index.shape, options);
+        const auto merge_builder = find_method(Method::graph)->make_merge_builder(index.shape, options);
         for (const ArrayShape& shape : index.builder->arrays()) {
             std::vector<std::byte> bytes = index.contents(shape);
             if (std::strcmp(shape.name, altered) == 0) alter(bytes);
-            if (!bytes.empty()) extender->give(shape, 0, bytes);
+            if (!bytes.empty()) merge_builder->give(shape, 0, bytes);
         }
         RowBuffer added(8);
         const Tid tid{1, 1, 0};
         added.append({&tid, 1}, {vectors.data(), 8});
-        extender->run(added, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
+        merge_builder->run(added, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
     };
     EXPECT_NO_THROW(grow("", [](std::vector<std::byte>&) {}));
     EXPECT_THROW(grow("seeds", [](std::vector<std::byte>& bytes) { bytes[2] = std::byte{1}; }), BadRequest);
     EXPECT_THROW(grow("neighbours", [](std::vector<std::byte>& bytes) { bytes[2] = std::byte{1}; }), BadRequest);
     EXPECT_THROW(grow("neighbours", [](std::vector<std::byte>& bytes) { bytes.resize(100); }), BadRequest);
     EXPECT_THROW(grow("vectors", [](std::vector<std::byte>& bytes) { bytes.clear(); }), BadRequest);
-    const auto extender = find_method(Method::graph)->make_merge_builder(index.shape, options);
+    const auto merge_builder = find_method(Method::graph)->make_merge_builder(index.shape, options);
     const std::vector<std::byte> bytes(64);
-    EXPECT_THROW(extender->give(make_array_shape("half", ArrayType::f16, 4, 8), 0, bytes), BadRequest);
-    EXPECT_THROW(extender->give(make_array_shape("vectors", ArrayType::f32, 4, 9), 0, bytes), BadRequest);
-    EXPECT_THROW(extender->give(make_array_shape("vectors", ArrayType::f32, 1, 8), 0, bytes), BadRequest);
+    EXPECT_THROW(merge_builder->give(make_array_shape("half", ArrayType::f16, 4, 8), 0, bytes), BadRequest);
+    EXPECT_THROW(merge_builder->give(make_array_shape("vectors", ArrayType::f32, 4, 9), 0, bytes), BadRequest);
+    EXPECT_THROW(merge_builder->give(make_array_shape("vectors", ArrayType::f32, 1, 8), 0, bytes), BadRequest);
     EdgeChange change{3, 99, 4};
     GraphEdges edges{32, {}};
     edges.neighbours.resize(10 * 32, no_neighbour);

@@ -88,14 +88,14 @@ TEST_P(IvfadcAnswers, AreEncodedAlikeWhenAdded)
     make(2000);
     const Index index(Method::ivfadc, metric, dimensions, rows,
                       make_list({{"codes", codes}, {"refine", refine}, {"opq", codes == 0 ? 1 : 0}}), pool);
-    const auto extender =
+    const auto merge_builder =
         find_method(Method::ivfadc)->make_merge_builder(index.shape, index.builder->effective_options());
     for (const ArrayShape& array : index.builder->arrays()) {
         if (array.rows == 2000) continue;
         const std::vector<std::byte> bytes = index.contents(array);
         for (std::size_t offset = 0; offset < bytes.size(); offset += 1001) {
             const std::size_t length = std::min<std::size_t>(1001, bytes.size() - offset);
-            extender->give(array, offset, std::span(bytes).subspan(offset, length));
+            merge_builder->give(array, offset, std::span(bytes).subspan(offset, length));
         }
     }
     RowBuffer added(dimensions);
@@ -105,11 +105,11 @@ TEST_P(IvfadcAnswers, AreEncodedAlikeWhenAdded)
         const Tid tid{static_cast<std::uint32_t>(i), 1, 0};
         added.append({&tid, 1}, {rows.data() + i * dimensions, dimensions});
     }
-    extender->run(added, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
+    merge_builder->run(added, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);
     std::size_t compared = 0;
-    for (const ArrayShape& array : extender->arrays()) {
+    for (const ArrayShape& array : merge_builder->arrays()) {
         std::vector<std::byte> made(array.bytes());
-        extender->read(array.name, 0, made);
+        merge_builder->read(array.name, 0, made);
         for (const ArrayShape& old : index.builder->arrays()) {
             if (std::strcmp(old.name, array.name) != 0) continue;
             const std::vector<std::byte> all = index.contents(old);
@@ -119,7 +119,7 @@ TEST_P(IvfadcAnswers, AreEncodedAlikeWhenAdded)
             ++compared;
         }
     }
-    EXPECT_EQ(compared, extender->arrays().size());
+    EXPECT_EQ(compared, merge_builder->arrays().size());
     EXPECT_GE(compared, 1U);
 }
 

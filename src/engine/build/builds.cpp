@@ -8,6 +8,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "engine/mirror/row_checks.h"
 #include "engine/mirror/vectors.h"
 
 namespace pgwarp
@@ -75,24 +76,26 @@ Build::Build(std::uint64_t owner, const BuildBeginRequest& request, const Method
              const MethodDescriptor* second)
     : owner_(owner),
       shape_(request.shape),
-      rows_(request.shape.dimensions),
+      rows_(request.shape),
       builder_(maker_of(method, request.kind)(request.shape, request.options)),
       second_(second != nullptr ? second->make_builder(request.shape, request.options) : nullptr)
 {
 }
 
-void Build::append(std::span<const Tid> tids, std::span<const float> vectors)
+void Build::append(std::span<const Tid> tids, const RowView& rows)
 {
     std::shared_lock lock(phase_mutex_);
     if (phase_ != Phase::collecting) throw BadRequest("rows for a build that runs already");
-    // Checked where they lie for good: the sender may still write to a shared buffer.
-    const std::span<float> rows = rows_.append(tids, vectors);
+    check_rows(shape_, rows);
+    // Dense rows are checked where they lie for good: the sender may still write to a shared buffer.
+    const std::span<float> vectors = rows_.append(tids, rows);
+    if (vectors.empty()) return;
     try {
         const auto metric = static_cast<Metric>(shape_.metric);
         if (keeps_halves(shape_)) {
-            check_vectors(metric, rows, shape_.dimensions);
+            check_vectors(metric, vectors, shape_.dimensions);
         } else {
-            prepare_vectors(metric, rows, shape_.dimensions);
+            prepare_vectors(metric, vectors, shape_.dimensions);
         }
     } catch (...) {
         refused_ = true;
@@ -144,6 +147,10 @@ BuildOutcome Build::run(const std::function<void(const ProgressReply&)>& progres
         if (!has_array(methods, array_tid_block)) {
             arrays_.push_back(make_array_shape(array_tid_block, ArrayType::u32, rows_.size(), 1));
             arrays_.push_back(make_array_shape(array_tid_offset, ArrayType::u16, rows_.size(), 1));
+            if (shape_.attribute_count > 0) {
+                arrays_.push_back(
+                    make_array_shape(array_attributes, ArrayType::u64, rows_.size(), shape_.attribute_count));
+            }
             own_arrays_ = arrays_.size();
         }
         arrays_.insert(arrays_.end(), methods.begin(), methods.end());
@@ -174,6 +181,12 @@ void Build::read_tids(const ArrayShape& array, std::uint64_t offset, std::span<s
     }
 }
 
+void Build::read_own(const ArrayShape& array, std::uint64_t offset, std::span<std::byte> out) const
+{
+    if (std::strcmp(array.name, array_attributes) != 0) return read_tids(array, offset, out);
+    std::memcpy(out.data(), reinterpret_cast<const std::byte*>(rows_.rows().attributes) + offset, out.size());
+}
+
 void Build::read(std::uint32_t array, std::uint64_t offset, std::span<std::byte> out) const
 {
     if (phase_ != Phase::done) throw BadRequest("the build is not done");
@@ -182,7 +195,7 @@ void Build::read(std::uint32_t array, std::uint64_t offset, std::span<std::byte>
     if (offset > bytes || out.size() > bytes - offset) throw BadRequest("past the end of an array");
     if (out.empty()) return;
     if (array < own_arrays_) {
-        read_tids(arrays_[array], offset, out);
+        read_own(arrays_[array], offset, out);
     } else {
         builder_->read(arrays_[array].name, offset, out);
     }

@@ -48,7 +48,7 @@ public:
     void cancel() { cancel_.cancel(); }
 
     // Checks the rows and adds them; from any thread, until the run begins. Throws BadRequest.
-    void append(std::span<const Tid> tids, std::span<const float> vectors);
+    void append(std::span<const Tid> tids, const RowView& rows);
     // Takes a piece of an array of the index that is extended. From one thread at a time. Throws BadRequest.
     void give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes);
     // Closes the collecting phase; throws BadRequest when that was done before.
@@ -61,6 +61,7 @@ public:
 private:
     enum class Phase { collecting, running, done, failed };
     void run_builder(const BuildProgress& progress, ThreadPool& pool);
+    void read_own(const ArrayShape& array, std::uint64_t offset, std::span<std::byte> out) const;
     void read_tids(const ArrayShape& array, std::uint64_t offset, std::span<std::byte> out) const;
 
     const std::uint64_t owner_;
@@ -73,7 +74,7 @@ private:
     std::unique_ptr<Builder> builder_;
     std::unique_ptr<Builder> second_;
     std::vector<ArrayShape> arrays_;
-    std::size_t own_arrays_ = 0;  // of them, in front: the tids, which the engine serves itself
+    std::size_t own_arrays_ = 0;  // of them, in front: addresses and attributes, which the engine serves itself
 };
 
 class Builds

@@ -127,9 +127,12 @@ const MethodDescriptor& Device::require_method(const IndexShape& shape, MirrorDe
     const MethodDescription* description = find_description(shape.method);
     if (description != nullptr && !takes_elements(*description, shape.element))
         throw BadRequest("this index method takes no rows of such elements");
-    // Bits are the CPU's whatever the device.
-    const MethodDescriptor* found = method(shape.method, bits ? MirrorDevice::cpu : on, on_cuda);
+    // Bits and lists are the CPU's whatever the device.
+    const bool cpu_only = bits || is_list(shape.element);
+    const MethodDescriptor* found = method(shape.method, cpu_only ? MirrorDevice::cpu : on, on_cuda);
     if (found == nullptr) throw BadRequest("this engine doesn't know the index method");
+    if (found->takes_lists != is_list(shape.element))
+        throw BadRequest("this index method takes no rows of such elements");
     return *found;
 }
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "engine/mirror/vectors.h"
-#include "methods/method.h"
+#include "methods/errors.h"
 
 namespace pgwarp
 {
@@ -15,49 +15,121 @@ namespace
 constexpr std::size_t first_chunk_rows = 64;
 constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
 
-// Chunks double up to a size, so that a small delta costs little and a large one few allocations.
-std::size_t next_chunk_rows(const DeltaView& view, std::size_t dimensions)
+// Of lists, by the rows that come; of others 0.
+std::size_t words_per_row(const RowView& rows)
 {
-    const std::size_t largest = std::max(first_chunk_rows, chunk_bytes / (dimensions * sizeof(float)));
-    return view.chunks.empty() ? first_chunk_rows : std::min(largest, view.chunks.back()->capacity * 2);
+    return rows.count == 0 ? 0 : (rows.word_count() + rows.count - 1) / rows.count;
 }
 
-std::uint64_t chunk_capacity(const DeltaView& view)
+// Chunks double up to a size, so that a small delta costs little and a large one few allocations.
+std::size_t next_chunk_rows(const DeltaView& view, std::size_t row_words)
 {
-    std::uint64_t rows = 0;
-    for (const auto& chunk : view.chunks) rows += chunk->capacity;
-    return rows;
+    const std::size_t row_bytes = std::max<std::size_t>(row_words, 1) * sizeof(float);
+    const std::size_t largest = std::max(first_chunk_rows, chunk_bytes / row_bytes);
+    if (view.pieces.empty()) return first_chunk_rows;
+    return std::min(largest, view.pieces.back().chunk->row_capacity * 2);
+}
+
+std::shared_ptr<DeltaChunk> make_chunk(const DeltaView& view, const IndexShape& shape, const RowView& coming)
+{
+    if (!is_list(shape.element)) {
+        return std::make_shared<DeltaChunk>(shape, next_chunk_rows(view, shape.dimensions), 0);
+    }
+    const std::size_t each = words_per_row(coming);
+    const std::size_t rows = next_chunk_rows(view, each);
+    const std::size_t words = std::min(rows * each, chunk_bytes / sizeof(std::uint32_t));
+    return std::make_shared<DeltaChunk>(shape, rows, std::max<std::size_t>(words, coming.row(0).word_count()));
+}
+
+// Whether the chunk has room for a row behind the first `rows`.
+bool has_room(const DeltaPiece& piece, const RowView& row)
+{
+    if (piece.rows == piece.chunk->row_capacity) return false;
+    if (row.offsets == nullptr) return true;
+    return piece.chunk->offsets[piece.rows] + row.word_count() <= piece.chunk->word_capacity;
+}
+
+void put_list(DeltaChunk& chunk, std::size_t slot, const RowView& row)
+{
+    const std::uint64_t at = chunk.offsets[slot];
+    const std::uint64_t words = row.word_count();
+    std::copy_n(row.words + row.offsets[0], words, chunk.words.get() + at);
+    if (row.weights != nullptr) std::copy_n(row.weights + row.offsets[0], words, chunk.weights.get() + at);
+    chunk.offsets[slot + 1] = at + words;
+}
+
+// Puts a dense row there and takes its norm into account.
+void put_vector(DeltaChunk& chunk, std::size_t slot, const float* vector, const IndexShape& shape, float& max_norm)
+{
+    const std::size_t dimensions = shape.dimensions;
+    const auto metric = static_cast<Metric>(shape.metric);
+    float* target = chunk.values.get() + slot * dimensions;
+    std::memcpy(target, vector, dimensions * sizeof(float));
+    prepare_vectors(metric, {target, dimensions}, dimensions);
+    max_norm = std::max(max_norm, bound_norm(metric, {target, dimensions}));
 }
 
 }  // namespace
 
-std::uint64_t DeltaView::bytes(std::size_t dimensions) const
+DeltaChunk::DeltaChunk(const IndexShape& shape, std::size_t rows, std::size_t list_words)
+    : row_capacity(rows), word_capacity(list_words), tids(new Tid[rows])
 {
-    return chunk_capacity(*this) * (sizeof(Tid) + dimensions * sizeof(float));
+    all.count = rows;
+    all.attribute_count = shape.attribute_count;
+    if (shape.attribute_count > 0) attributes.reset(new std::uint64_t[rows * shape.attribute_count]);
+    all.attributes = attributes.get();
+    if (!is_list(shape.element)) {
+        values.reset(new float[rows * shape.dimensions]);
+        all.width = shape.dimensions;
+        all.values = values.get();
+        return;
+    }
+    offsets.reset(new std::uint64_t[rows + 1]);
+    offsets[0] = 0;
+    words.reset(new std::uint32_t[list_words]);
+    if (shape.element == ElementType::weighted_list) weights.reset(new float[list_words]);
+    all.offsets = offsets.get();
+    all.words = words.get();
+    all.weights = weights.get();
 }
 
-DeltaView extend_delta(const DeltaView& view, Metric metric, std::size_t dimensions, std::uint64_t first,
-                       std::span<const Tid> tids, std::span<const float> vectors)
+std::uint64_t DeltaChunk::bytes() const
+{
+    std::uint64_t each = sizeof(Tid) + sizeof(std::uint64_t) * all.attribute_count + sizeof(float) * all.width;
+    if (offsets != nullptr) each += sizeof(std::uint64_t);
+    const std::uint64_t word_bytes = sizeof(std::uint32_t) + (weights != nullptr ? sizeof(float) : 0);
+    return row_capacity * each + word_capacity * word_bytes;
+}
+
+std::uint64_t DeltaView::bytes() const
+{
+    std::uint64_t bytes = 0;
+    for (const DeltaPiece& piece : pieces) bytes += piece.chunk->bytes();
+    return bytes;
+}
+
+DeltaView extend_delta(const DeltaView& view, const IndexShape& shape, std::uint64_t first, std::span<const Tid> tids,
+                       const RowView& rows)
 {
     DeltaView extended = view;
     if (!view.known) extended.start = extended.end = first;
     extended.known = true;
     if (first > extended.end) throw BadRequest("gap in a delta log");
     const std::uint64_t skip = std::min<std::uint64_t>(extended.end - first, tids.size());
-    std::uint64_t capacity = chunk_capacity(extended);
     for (std::size_t i = skip; i < tids.size(); ++i) {
-        if (extended.rows() == capacity) {
-            const std::size_t rows = next_chunk_rows(extended, dimensions);
-            extended.chunks.push_back(std::make_shared<DeltaChunk>(rows, dimensions));
-            capacity += rows;
+        const RowView row = rows.row(i);
+        if (extended.pieces.empty() || !has_room(extended.pieces.back(), row))
+            extended.pieces.push_back({make_chunk(extended, shape, rows.slice(i, tids.size() - i)), 0});
+        DeltaPiece& last = extended.pieces.back();
+        DeltaChunk& chunk = *last.chunk;
+        if (row.offsets == nullptr) {
+            put_vector(chunk, last.rows, row.values, shape, extended.max_norm);
+        } else {
+            put_list(chunk, last.rows, row);
         }
-        DeltaChunk& last = *extended.chunks.back();
-        const std::size_t slot = extended.rows() - (capacity - last.capacity);
-        float* target = last.vectors.get() + slot * dimensions;
-        std::memcpy(target, vectors.data() + i * dimensions, dimensions * sizeof(float));
-        prepare_vectors(metric, {target, dimensions}, dimensions);
-        extended.max_norm = std::max(extended.max_norm, bound_norm(metric, {target, dimensions}));
-        last.tids[slot] = tids[i];
+        const std::size_t columns = shape.attribute_count;
+        if (columns > 0) std::copy_n(row.attributes, columns, chunk.attributes.get() + last.rows * columns);
+        chunk.tids[last.rows++] = tids[i];
         ++extended.end;
     }
     return extended;

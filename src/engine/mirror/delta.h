@@ -8,47 +8,61 @@
 #include <span>
 #include <vector>
 
-#include "numeric/metric.h"
-#include "protocol/format.h"
+#include "protocol/rows.h"
 
 namespace pgwarp
 {
 
+// Room for rows of one layout, and for so many words where they are lists.
 struct DeltaChunk {
-    DeltaChunk(std::size_t rows, std::size_t dimensions)
-        : capacity(rows), tids(new Tid[rows]), vectors(new float[rows * dimensions])
-    {
-    }
-    std::size_t capacity;
+    DeltaChunk(const IndexShape& shape, std::size_t rows, std::size_t words);
+
+    RowView rows(std::size_t first, std::size_t count) const { return all.slice(first, count); }
+    std::uint64_t bytes() const;
+
+    const std::size_t row_capacity;
+    const std::size_t word_capacity;
     std::unique_ptr<Tid[]> tids;
-    std::unique_ptr<float[]> vectors;
+    std::unique_ptr<float[]> values;           // dense rows
+    std::unique_ptr<std::uint64_t[]> offsets;  // lists; and what follows
+    std::unique_ptr<std::uint32_t[]> words;
+    std::unique_ptr<float[]> weights;
+    std::unique_ptr<std::uint64_t[]> attributes;
+
+private:
+    RowView all;
 };
 
-// A view of one log: entries [start, end). Rows behind `end` in the last chunk belong to later views.
+// A chunk with the rows of it that a view sees: those behind belong to later views.
+struct DeltaPiece {
+    std::shared_ptr<DeltaChunk> chunk;
+    std::size_t rows;
+};
+
+// A view of one log: entries [start, end).
 struct DeltaView {
     bool known = false;  // start and end were told
     std::uint64_t start = 0;
     std::uint64_t end = 0;
-    float max_norm = 0;  // of its vectors (L1 norm for l1), for error bounds
-    std::vector<std::shared_ptr<DeltaChunk>> chunks;
+    float max_norm = 0;  // of its dense rows (L1 norm for l1), for error bounds
+    std::vector<DeltaPiece> pieces;
 
     std::uint64_t rows() const { return end - start; }
-    std::uint64_t bytes(std::size_t dimensions) const;
+    std::uint64_t bytes() const;
 };
 
-// Calls visit(first position, tids, vectors, rows) for the entries from `from` on, chunk by chunk.
+// Calls visit(first position, tids, RowView) for the entries from `from` on, chunk by chunk.
 template <class Visit>
-void for_each_chunk(const DeltaView& log, std::size_t dimensions, std::uint64_t from, Visit&& visit)
+void for_each_chunk(const DeltaView& log, std::uint64_t from, Visit&& visit)
 {
     std::uint64_t position = log.start;
-    for (const auto& chunk : log.chunks) {
-        const std::uint64_t rows = std::min<std::uint64_t>(chunk->capacity, log.end - position);
-        const std::uint64_t skipped = std::min(rows, from > position ? from - position : 0);
-        if (rows > skipped) {
-            visit(position + skipped, chunk->tids.get() + skipped, chunk->vectors.get() + skipped * dimensions,
-                  static_cast<std::size_t>(rows - skipped));
+    for (const DeltaPiece& piece : log.pieces) {
+        const std::size_t skipped = std::min<std::uint64_t>(piece.rows, from > position ? from - position : 0);
+        if (piece.rows > skipped) {
+            visit(position + skipped, piece.chunk->tids.get() + skipped,
+                  piece.chunk->rows(skipped, piece.rows - skipped));
         }
-        position += rows;
+        position += piece.rows;
     }
 }
 
@@ -58,9 +72,10 @@ inline constexpr std::uint64_t delta_ordinal(std::uint32_t log, std::uint64_t po
     return (std::uint64_t{log + 1U} << 48) | position;
 }
 
-// Returns `view` with more entries; shares the chunks. Only one thread may extend a log at a time, and only the newest
-// view. Vectors are normalised when the metric is cosine. Throws BadRequest for values that no index holds.
-DeltaView extend_delta(const DeltaView& view, Metric metric, std::size_t dimensions, std::uint64_t first,
-                       std::span<const Tid> tids, std::span<const float> vectors);
+// Returns `view` with more entries, rows that check_rows() lets pass; shares the chunks. Only one thread may extend a
+// log at a time, and only the newest view. Dense rows are normalised when the metric is cosine. Throws BadRequest for
+// values that no index holds.
+DeltaView extend_delta(const DeltaView& view, const IndexShape& shape, std::uint64_t first, std::span<const Tid> tids,
+                       const RowView& rows);
 
 }  // namespace pgwarp

@@ -27,8 +27,10 @@ const MethodDescriptor* method_of_parts(const MethodDescriptor& method, ElementT
     const MethodDescriptor* known = find_method(method.method);
     if (known == nullptr || known->part_options == nullptr || known->make_merge_builder == nullptr) return nullptr;
     if (known->part_array == nullptr) return &method;
+    if (rows > 0) return known;
     // An index that was built without rows lacks that array: a complete method searches its delta rows.
-    return rows == 0 ? find_method(complete_description(element).method) : known;
+    const MethodDescription* complete = complete_description(element);
+    return complete != nullptr ? find_method(complete->method) : nullptr;
 }
 
 // The parts' array of a role; null where they have none.
@@ -38,19 +40,33 @@ const char* array_of_parts(const PartRecipe& recipe, ArrayRole role)
     return description != nullptr ? array_name(*description, role) : nullptr;
 }
 
-std::vector<DeltaPart::Row> collect_rows(const LogViews& logs, const LogSpans& spans, std::size_t dimensions)
+// Fills in the rows of a part's spans.
+void collect_rows(const LogViews& logs, DeltaPart& part)
 {
-    std::vector<DeltaPart::Row> rows;
     for (std::uint32_t log = 0; log < delta_log_count; ++log) {
-        const LogSpan& span = spans[log];
-        for_each_chunk(logs[log], dimensions, span.begin,
-                       [&](std::uint64_t position, const Tid* tids, const float* vectors, std::size_t count) {
-                           for (std::size_t i = 0; i < count && position + i < span.end; ++i) {
-                               rows.push_back({vectors + i * dimensions, delta_ordinal(log, position + i), tids[i]});
-                           }
-                       });
+        const LogSpan& span = part.spans[log];
+        for_each_chunk(logs[log], span.begin, [&](std::uint64_t position, const Tid* tids, const RowView& rows) {
+            for (std::size_t i = 0; i < rows.count && position + i < span.end; ++i) {
+                part.rows.push_back({rows.row(i).values, delta_ordinal(log, position + i), tids[i]});
+                if (rows.offsets == nullptr) continue;
+                part.list_rows.push_back(rows.row(i));
+                part.list_rows.back().attribute_count = 0;
+            }
+        });
     }
-    return rows;
+}
+
+// Those rows for a builder.
+void fill_buffer(const DeltaPart& part, std::size_t dimensions, RowBuffer& buffer)
+{
+    for (std::size_t i = 0; i < part.rows.size(); ++i) {
+        const DeltaPart::Row& row = part.rows[i];
+        if (part.list_rows.empty()) {
+            buffer.append({&row.tid, 1}, {row.vector, dimensions});
+        } else {
+            buffer.append({&row.tid, 1}, part.list_rows[i]);
+        }
+    }
 }
 
 // Loads rows [first, first + count) of those collected: from a chunk of a log, where they lie one behind another.
@@ -127,7 +143,8 @@ std::vector<std::uint32_t> known_lists(const PartPlan& plan, std::span<const Del
 
 std::uint64_t DeltaPart::memory_bytes() const
 {
-    return rows.size() * sizeof(Row) + lists.size() * sizeof(std::uint32_t) + searcher->memory_bytes();
+    return rows.size() * sizeof(Row) + list_rows.size() * sizeof(RowView) + lists.size() * sizeof(std::uint32_t) +
+           searcher->memory_bytes();
 }
 
 std::vector<std::uint64_t> DeltaPart::dead_rows(
@@ -154,7 +171,8 @@ PartRecipe::PartRecipe(const IndexShape& given, const ParameterList& effective, 
 {
     if (!possible()) return;
     shape.method = method->method;
-    if (shape.element != ElementType::bit) shape.element = ElementType::float32;  // as the rows arrive
+    shape.attribute_count = 0;  // those of fresh rows stay in the logs
+    if (shape.element == ElementType::float16) shape.element = ElementType::float32;  // as the rows arrive
     const MethodDescriptor& known = *find_method(method->method);
     const ArrayShape* array = known.part_array != nullptr ? find_array(arrays, known.part_array) : nullptr;
     if (known.part_array != nullptr && array == nullptr)
@@ -191,11 +209,17 @@ PartPlan plan_part(const PartRecipe& recipe, const LogViews& logs, const std::ve
     return plan;
 }
 
-std::uint64_t part_bytes(const PartRecipe& recipe, std::uint64_t rows)
+std::uint64_t part_bytes(const PartRecipe& recipe, const LogViews& logs, const PartPlan& plan)
 {
+    if (is_list(recipe.shape.element)) {
+        // As much as the logs take, for want of a better guess.
+        std::uint64_t bytes = plan.rows * (sizeof(DeltaPart::Row) + sizeof(RowView));
+        for (const DeltaView& log : logs) bytes += log.bytes();
+        return bytes;
+    }
     // Floats and halves of an exact index, bytes of an inverted file; and what is kept for each row.
     const std::uint64_t width = recipe.shape.dimensions * (recipe.shared.empty() ? 6U : 1U);
-    return rows * (width + 64) + 2 * recipe.shared_bytes.size();
+    return plan.rows * (width + 64) + 2 * recipe.shared_bytes.size();
 }
 
 DeltaPartPtr make_part(const PartRecipe& recipe, const LogViews& logs, const PartPlan& plan,
@@ -204,13 +228,13 @@ DeltaPartPtr make_part(const PartRecipe& recipe, const LogViews& logs, const Par
     const std::size_t dimensions = recipe.shape.dimensions;
     auto part = std::make_shared<DeltaPart>();
     part->spans = plan.spans;
-    part->rows = collect_rows(logs, plan.spans, dimensions);
+    collect_rows(logs, *part);
     if (recipe.exact_on_device) {
         make_exact_searcher_of(*part, recipe, parts.subspan(plan.kept), pool);
         return part;
     }
-    RowBuffer rows(dimensions);
-    for (const DeltaPart::Row& row : part->rows) rows.append({&row.tid, 1}, {row.vector, dimensions});
+    RowBuffer rows(recipe.shape);
+    fill_buffer(*part, dimensions, rows);
 
     const auto builder = find_method(recipe.method->method)->make_merge_builder(recipe.shape, recipe.options);
     for (const ArrayShape& array : recipe.shared) builder->give(array, 0, recipe.shared_bytes);

@@ -28,12 +28,13 @@ using LogViews = std::array<DeltaView, delta_log_count>;
 
 struct DeltaPart {
     struct Row {
-        const float* vector;  // in a chunk of its log
+        const float* vector;  // in a chunk of its log; null of a list
         std::uint64_t ordinal;
         Tid tid;
     };
     LogSpans spans;
     std::vector<Row> rows;             // log after log, in order: ties go by number here as by ordinal there
+    std::vector<RowView> list_rows;    // of the rows, where they are lists: each in a chunk of its log
     std::vector<std::uint32_t> lists;  // of the rows, where the method has lists
     std::unique_ptr<Searcher> searcher;
     bool proposes_values = false;  // the operator's distances, or lower bounds of them
@@ -71,8 +72,8 @@ struct PartPlan {
 };
 PartPlan plan_part(const PartRecipe& recipe, const LogViews& logs, const std::vector<DeltaPartPtr>& parts);
 
-// Bytes that a part of so many rows will take, about.
-std::uint64_t part_bytes(const PartRecipe& recipe, std::uint64_t rows);
+// Bytes that the part of a plan will take, about.
+std::uint64_t part_bytes(const PartRecipe& recipe, const LogViews& logs, const PartPlan& plan);
 
 // The lists of rows that are in `parts` are taken from there. Throws std::bad_alloc, or what searchers throw.
 DeltaPartPtr make_part(const PartRecipe& recipe, const LogViews& logs, const PartPlan& plan,

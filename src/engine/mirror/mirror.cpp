@@ -6,6 +6,8 @@
 #include <limits>
 #include <string>
 
+#include "engine/mirror/row_checks.h"
+
 namespace pgwarp
 {
 
@@ -40,12 +42,12 @@ bool is_tid_array(const ArrayShape& array)
     return is_named(array, array_tid_block) || is_named(array, array_tid_offset);
 }
 
-// The tids are the mirror's own; everything else is the method's.
+// Addresses and attributes are the mirror's own; everything else is the method's.
 std::vector<ArrayShape> method_arrays(const std::vector<ArrayShape>& arrays)
 {
     std::vector<ArrayShape> rest;
     std::copy_if(arrays.begin(), arrays.end(), std::back_inserter(rest),
-                 [](const ArrayShape& a) { return !is_tid_array(a); });
+                 [](const ArrayShape& a) { return !is_tid_array(a) && !is_named(a, array_attributes); });
     return rest;
 }
 
@@ -98,6 +100,32 @@ void check_tid_arrays(const std::vector<ArrayShape>& arrays, std::uint64_t rows)
     if (blocks != 1 || offsets != 1) throw BadRequest("arrays of row addresses are missing");
 }
 
+// Checks that attributes are there, once, where the shape says so, and only there.
+void check_attributes(const std::vector<ArrayShape>& arrays, std::uint64_t rows, std::uint32_t columns)
+{
+    std::uint32_t found = 0;
+    for (const ArrayShape& array : arrays) {
+        if (!is_named(array, array_attributes)) continue;
+        ++found;
+        if (array.type != ArrayType::u64 || array.rows != rows || array.width != columns)
+            throw BadRequest("array of attributes has another shape than the index");
+    }
+    if (found != (columns > 0 ? 1U : 0U)) throw BadRequest("an index has one array of attributes, or none");
+}
+
+constexpr double unknown_list_words = 64;
+
+// See Mirror::row_values().
+double count_row_values(const IndexShape& shape, std::uint64_t rows, const std::vector<ArrayShape>& arrays)
+{
+    if (!is_list(shape.element)) return shape.dimensions;
+    for (const ArrayShape& array : arrays) {
+        if (is_named(array, array_list_words) && rows > 0)
+            return 1.0 + static_cast<double>(array.rows) / static_cast<double>(rows);
+    }
+    return unknown_list_words;
+}
+
 std::uint64_t count_bits(const std::vector<std::uint64_t>& words)
 {
     std::uint64_t bits = 0;
@@ -146,6 +174,7 @@ Mirror::Mirror(const MirrorKey& key, const IndexShape& shape, const ParameterLis
       rows_(rows),
       arrays_(std::move(arrays)),
       on_cuda_(on_cuda),
+      row_values_(count_row_values(shape, rows, arrays_)),
       written_(arrays_.size()),
       copied_(arrays_.size()),
       recipe_(shape, options, rows, arrays_, method),
@@ -154,10 +183,14 @@ Mirror::Mirror(const MirrorKey& key, const IndexShape& shape, const ParameterLis
       counted_cost_(guessed_cost)
 {
     if (rows > std::numeric_limits<std::uint32_t>::max()) throw BadRequest("too many rows for one segment");
-    if (rows > 0 || !arrays_.empty()) check_tid_arrays(arrays_, rows);
+    if (rows > 0 || !arrays_.empty()) {
+        check_tid_arrays(arrays_, rows);
+        check_attributes(arrays_, rows, shape.attribute_count);
+    }
     searcher_ = method.make_searcher(shape, options, method_arrays(arrays_));
     blocks_.resize(rows);
     offsets_.resize(rows);
+    attributes_.resize(rows * shape.attribute_count);
     auto first = std::make_shared<MirrorSnapshot>();
     first->dead = std::make_shared<Tombstones>();
     snapshot_ = std::move(first);
@@ -198,6 +231,8 @@ void Mirror::write(std::uint32_t array, std::uint64_t offset, std::span<const st
         std::memcpy(reinterpret_cast<std::byte*>(blocks_.data()) + offset, bytes.data(), bytes.size());
     } else if (is_named(shape, array_tid_offset)) {
         std::memcpy(reinterpret_cast<std::byte*>(offsets_.data()) + offset, bytes.data(), bytes.size());
+    } else if (is_named(shape, array_attributes)) {
+        std::memcpy(reinterpret_cast<std::byte*>(attributes_.data()) + offset, bytes.data(), bytes.size());
     } else {
         if (recipe_.takes(shape)) std::memcpy(recipe_.shared_bytes.data() + offset, bytes.data(), bytes.size());
         searcher_->write(shape.name, offset, bytes);
@@ -224,15 +259,14 @@ void Mirror::finish_load(ThreadPool& pool)
     finished_ = true;
 }
 
-void Mirror::add_delta(std::uint32_t log, std::uint64_t first, std::span<const Tid> tids,
-                       std::span<const float> vectors)
+void Mirror::add_delta(std::uint32_t log, std::uint64_t first, std::span<const Tid> tids, const RowView& rows)
 {
-    if (vectors.size() != tids.size() * shape_.dimensions)
-        throw BadRequest("delta rows of another number of dimensions");
+    if (rows.count != tids.size()) throw BadRequest("delta rows and addresses differ in number");
+    check_rows(shape_, rows);
     std::lock_guard extending(extend_mutex_);
     const auto current = snapshot();
     auto next = std::make_shared<MirrorSnapshot>(*current);
-    next->logs[log] = extend_delta(current->logs[log], metric(), shape_.dimensions, first, tids, vectors);
+    next->logs[log] = extend_delta(current->logs[log], shape_, first, tids, rows);
     std::lock_guard lock(mutex_);
     snapshot_ = std::move(next);
 }
@@ -338,7 +372,7 @@ void Mirror::add_part(ThreadPool& pool, const std::function<void(std::uint64_t)>
         for (const PartView& view : before->parts) parts.push_back(view.part);
         const PartPlan plan = plan_part(recipe_, before->logs, parts);
         if (plan.rows > 0) {
-            make_room(part_bytes(recipe_, plan.rows));
+            make_room(part_bytes(recipe_, before->logs, plan));
             DeltaPartPtr part = make_part(recipe_, before->logs, plan, parts, pool);
             std::lock_guard extending(extend_mutex_);
             auto next = std::make_shared<MirrorSnapshot>(*snapshot());
@@ -371,8 +405,9 @@ std::shared_ptr<const MirrorSnapshot> Mirror::snapshot() const
 std::uint64_t Mirror::memory_bytes() const
 {
     const auto current = snapshot();
-    std::uint64_t bytes = searcher_->memory_bytes() + rows_ * (sizeof(std::uint32_t) + sizeof(std::uint16_t));
-    for (const DeltaView& log : current->logs) bytes += log.bytes(shape_.dimensions);
+    std::uint64_t bytes = searcher_->memory_bytes() + rows_ * (sizeof(std::uint32_t) + sizeof(std::uint16_t)) +
+                          attributes_.size() * sizeof(std::uint64_t);
+    for (const DeltaView& log : current->logs) bytes += log.bytes();
     for (const PartView& view : current->parts) bytes += view.part->memory_bytes();
     return bytes + recipe_.shared_bytes.size() + current->dead->bytes();
 }

@@ -79,6 +79,10 @@ public:
     bool on_cuda() const { return on_cuda_; }
     const Searcher& searcher() const { return *searcher_; }
     Tid tid(std::uint32_t row) const { return Tid{blocks_[row], offsets_[row], 0}; }
+    // [rows][shape().attribute_count]
+    std::span<const std::uint64_t> attributes() const { return attributes_; }
+    // Values that comparing a row takes, about: dimensions, or words of a list.
+    double row_values() const { return row_values_; }
 
     // Loading: pieces of an array, each byte once, from any thread; an array begins when those before it are there.
     // Anything else is a BadRequest.
@@ -87,7 +91,7 @@ public:
     void finish_load(ThreadPool& pool);  // once; by the loader
 
     // Additions, at any time.
-    void add_delta(std::uint32_t log, std::uint64_t first, std::span<const Tid> tids, std::span<const float> vectors);
+    void add_delta(std::uint32_t log, std::uint64_t first, std::span<const Tid> tids, const RowView& rows);
     void add_tombstones(std::uint64_t version, const Tombstones& more);
 
     // Counts what delta rows cost beside the rest of a dispatch: those in parts, and those compared one by one.
@@ -156,6 +160,8 @@ private:
     std::unique_ptr<Searcher> searcher_;
     std::vector<std::uint32_t> blocks_;
     std::vector<std::uint16_t> offsets_;
+    std::vector<std::uint64_t> attributes_;
+    double row_values_;
     bool finished_ = false;
 
     mutable std::mutex mutex_;                    // guards what follows; never held while a search runs

@@ -46,22 +46,33 @@ private:
 class Values
 {
 public:
-    Values(const Mirror& mirror, const float* query) : mirror_(mirror), query_(query)
+    Values(const Mirror& mirror, const RowView& query) : mirror_(mirror), query_(query)
     {
-        if (mirror.searcher().result_kind() == ResultKind::lower_bound)
-            shift_ = mirror.searcher().bound_width(query) / 2;
+        if (mirror.searcher().result_kind() == ResultKind::lower_bound) shift_ = bound_width_of(mirror, query) / 2;
     }
+    // Of a dense row, by the metric.
     double of(const float* row) const
     {
-        const double distance = canonical_distance(mirror_.metric(), query_, row, mirror_.shape().dimensions);
+        const double distance = canonical_distance(mirror_.metric(), query_.values, row, mirror_.shape().dimensions);
         if (shift_ == 0) return ordered_distance(distance);
         const double bound = distance - std::fabs(distance) * bound_rounding - shift_;
         return ordered_distance(mirror_.metric() == Metric::l2 ? std::max(0.0, bound) : bound);
     }
+    // Of rows of any layout, by the metric or by the method's own comparison: out[rows.count].
+    void of(const RowView& rows, std::vector<double>& out) const
+    {
+        out.resize(rows.count);
+        if (mirror_.searcher().compares_rows()) {
+            mirror_.searcher().compare_rows(query_, rows, out);
+            for (double& distance : out) distance = ordered_distance(distance);
+            return;
+        }
+        for (std::size_t i = 0; i < rows.count; ++i) out[i] = of(rows.row(i).values);
+    }
 
 private:
     const Mirror& mirror_;
-    const float* query_;
+    const RowView query_;
     double shift_ = 0;
 };
 
@@ -75,26 +86,25 @@ struct Stretch {
     std::uint32_t log;
     std::uint64_t position;  // of the first in its log
     const Tid* tids;
-    const float* vectors;
-    std::size_t rows;
+    RowView rows;
     std::size_t number;  // of the first among all that are compared
 };
 
 // The rows, log after log, so many at a time as a thread takes.
-std::vector<Stretch> stretches_of(const MirrorSnapshot& snapshot, DeltaRows which, std::size_t dimensions)
+std::vector<Stretch> stretches_of(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which)
 {
-    const std::size_t most = items_at_a_time(dimensions * sizeof(float));
+    const std::size_t most = items_at_a_time(static_cast<std::size_t>(mirror.row_values()) * sizeof(float));
     std::vector<Stretch> stretches;
     std::size_t number = 0;
     for (std::uint32_t log = 0; log < delta_log_count; ++log) {
-        const auto add = [&](std::uint64_t position, const Tid* tids, const float* vectors, std::size_t rows) {
-            for (std::size_t at = 0; at < rows; at += most) {
-                const std::size_t count = std::min(most, rows - at);
-                stretches.push_back({log, position + at, tids + at, vectors + at * dimensions, count, number});
+        const auto add = [&](std::uint64_t position, const Tid* tids, const RowView& rows) {
+            for (std::size_t at = 0; at < rows.count; at += most) {
+                const std::size_t count = std::min(most, rows.count - at);
+                stretches.push_back({log, position + at, tids + at, rows.slice(at, count), number});
                 number += count;
             }
         };
-        for_each_chunk(snapshot.logs[log], dimensions, first_of(snapshot, which, log), add);
+        for_each_chunk(snapshot.logs[log], first_of(snapshot, which, log), add);
     }
     return stretches;
 }
@@ -103,14 +113,15 @@ std::vector<Stretch> stretches_of(const MirrorSnapshot& snapshot, DeltaRows whic
 void score_stretch(const Mirror& mirror, const MirrorSnapshot& snapshot, const Stretch& stretch, const float* query,
                    float* out)
 {
-    scores(mirror.metric(), query, stretch.vectors, stretch.rows, mirror.shape().dimensions, out);
+    const std::size_t rows = stretch.rows.count;
+    scores(mirror.metric(), query, stretch.rows.values, rows, mirror.shape().dimensions, out);
     // An overflow proves nothing: the row stays a candidate.
-    for (std::size_t i = 0; i < stretch.rows; ++i) {
+    for (std::size_t i = 0; i < rows; ++i) {
         if (std::isnan(out[i])) out[i] = -std::numeric_limits<float>::infinity();
     }
     if (snapshot.dead->log_entries[stretch.log].empty()) return;
     DeadWalk dead(snapshot.dead->log_entries[stretch.log], stretch.position);
-    for (std::size_t i = 0; i < stretch.rows; ++i) {
+    for (std::size_t i = 0; i < rows; ++i) {
         if (dead.is_dead(stretch.position + i)) out[i] = std::numeric_limits<float>::infinity();
     }
 }
@@ -165,14 +176,43 @@ void keep_nearest(std::vector<Found>& found, std::size_t k)
     std::sort(found.begin(), found.end());
 }
 
-void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const float* query,
-                  std::size_t k, const CancelToken* cancel, ThreadPool& pool, std::vector<Found>& found)
+namespace
 {
-    found.clear();
+
+// Adds the live rows of a stretch with their values.
+void add_compared(const MirrorSnapshot& snapshot, const Stretch& stretch, const Values& values,
+                  std::vector<double>& distances, std::vector<Found>& found)
+{
+    values.of(stretch.rows, distances);
+    DeadWalk dead(snapshot.dead->log_entries[stretch.log], stretch.position);
+    for (std::size_t i = 0; i < stretch.rows.count; ++i) {
+        if (dead.is_dead(stretch.position + i)) continue;
+        found.push_back({distances[i], delta_ordinal(stretch.log, stretch.position + i), stretch.tids[i]});
+    }
+}
+
+// All rows compared by the method: nobody else knows which can be left out.
+void search_by_comparison(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const RowView& query,
+                          std::size_t k, const CancelToken* cancel, std::vector<Found>& found)
+{
+    const Values values(mirror, query);
+    std::vector<double> distances;
+    for (const Stretch& stretch : stretches_of(mirror, snapshot, which)) {
+        if (cancel != nullptr) cancel->check();
+        add_compared(snapshot, stretch, values, distances, found);
+        // Bounded memory however large the delta is.
+        if (found.size() > 4 * k) keep_nearest(found, k);
+    }
+    keep_nearest(found, k);
+}
+
+// Dense rows: fast scores leave few candidates, which are ranked by the canonical distance.
+void search_by_metric(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const RowView& query,
+                      std::size_t k, const CancelToken* cancel, ThreadPool& pool, std::vector<Found>& found)
+{
     const std::size_t rows = which == DeltaRows::all ? snapshot.delta_rows() : snapshot.plain_rows();
-    if (rows == 0 || k == 0) return;
     const std::size_t dimensions = mirror.shape().dimensions;
-    const std::vector<Stretch> stretches = stretches_of(snapshot, which, dimensions);
+    const std::vector<Stretch> stretches = stretches_of(mirror, snapshot, which);
     thread_local std::vector<float> own_scores;
     std::vector<float>& scores = own_scores;  // of this thread, for the others
     scores.resize(rows);
@@ -180,20 +220,33 @@ void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRow
     together.parallel_for(stretches.size(), 1, [&](std::size_t begin, std::size_t) {
         if (cancel != nullptr) cancel->check();
         const Stretch& stretch = stretches[begin];
-        score_stretch(mirror, snapshot, stretch, query, scores.data() + stretch.number);
+        score_stretch(mirror, snapshot, stretch, query.values, scores.data() + stretch.number);
     });
-    const float limit = farthest_score(scores, k, error_of_scores(mirror, snapshot, which, query));
+    const float limit = farthest_score(scores, k, error_of_scores(mirror, snapshot, which, query.values));
     std::vector<const float*> vectors;
     for (const Stretch& stretch : stretches) {
         DeadWalk dead(snapshot.dead->log_entries[stretch.log], stretch.position);
-        for (std::size_t i = 0; i < stretch.rows; ++i) {
+        for (std::size_t i = 0; i < stretch.rows.count; ++i) {
             if (scores[stretch.number + i] > limit || dead.is_dead(stretch.position + i)) continue;
             found.push_back({0, delta_ordinal(stretch.log, stretch.position + i), stretch.tids[i]});
-            vectors.push_back(stretch.vectors + i * dimensions);
+            vectors.push_back(stretch.rows.values + i * dimensions);
         }
     }
     take_values(Values(mirror, query), vectors, dimensions, 0, together, found);
     keep_nearest(found, k);
+}
+
+}  // namespace
+
+void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const RowView& query,
+                  std::size_t k, const CancelToken* cancel, ThreadPool& pool, std::vector<Found>& found)
+{
+    found.clear();
+    const std::size_t rows = which == DeltaRows::all ? snapshot.delta_rows() : snapshot.plain_rows();
+    if (rows == 0 || k == 0) return;
+    if (mirror.searcher().compares_rows())
+        return search_by_comparison(mirror, snapshot, which, query, k, cancel, found);
+    search_by_metric(mirror, snapshot, which, query, k, cancel, pool, found);
 }
 
 namespace
@@ -207,10 +260,10 @@ std::uint32_t refined_rows(const SearchBatch& batch)
 }
 
 // How far a row may be to be among the k nearest, when the index has found these.
-double reach_beside(const Mirror& mirror, const float* query, const std::vector<RowResult>& rows, std::size_t k)
+double reach_beside(const Mirror& mirror, const RowView& query, const std::vector<RowResult>& rows, std::size_t k)
 {
     if (rows.size() < k || std::isnan(rows.back().distance)) return std::numeric_limits<double>::infinity();
-    return rows.back().distance + mirror.searcher().bound_width(query);
+    return rows.back().distance + bound_width_of(mirror, query);
 }
 
 std::vector<double> reaches(const Mirror& mirror, const SearchBatch& batch,
@@ -218,10 +271,8 @@ std::vector<double> reaches(const Mirror& mirror, const SearchBatch& batch,
 {
     std::vector<double> reach(batch.count, std::numeric_limits<double>::infinity());
     if (!mirror.searcher().values_are_distances()) return reach;
-    for (std::size_t i = 0; i < batch.count; ++i) {
-        const float* query = batch.queries.data() + i * mirror.shape().dimensions;
-        reach[i] = reach_beside(mirror, query, in_index[i], batch.k);
-    }
+    for (std::size_t i = 0; i < batch.count; ++i)
+        reach[i] = reach_beside(mirror, query_of(mirror, batch, i), in_index[i], batch.k);
     return reach;
 }
 
@@ -237,12 +288,18 @@ void rank_of_part(const DeltaPart& part, const std::vector<RowResult>& proposed,
     for (std::size_t at = 0; at < within; ++at) __builtin_prefetch(&part.rows[proposed[at].row]);
     const std::size_t first = found.size();
     std::vector<const float*> vectors;
+    std::vector<double> distance;
     for (std::size_t at = 0; at < within; ++at) {
         const DeltaPart::Row& row = part.rows[proposed[at].row];
         found.push_back({0, row.ordinal, row.tid});
-        vectors.push_back(row.vector);
+        if (part.list_rows.empty()) {
+            vectors.push_back(row.vector);
+            continue;
+        }
+        values.of(part.list_rows[proposed[at].row], distance);
+        found.back().distance = distance[0];
     }
-    take_values(values, vectors, dimensions, first, pool, found);
+    if (part.list_rows.empty()) take_values(values, vectors, dimensions, first, pool, found);
 }
 
 }  // namespace
@@ -277,7 +334,7 @@ void rank_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const S
     const std::vector<double> reach = reaches(mirror, batch, in_index);
     pool.parallel_for(batch.count, rank_grain, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
-            const Values values(mirror, batch.queries.data() + i * dimensions);
+            const Values values(mirror, query_of(mirror, batch, i));
             found[i].clear();
             for (std::size_t number = 0; number < snapshot.parts.size(); ++number)
                 rank_of_part(*snapshot.parts[number].part, proposals[number][i], values, reach[i], dimensions, pool,
@@ -286,22 +343,23 @@ void rank_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const S
     });
 }
 
-void search_delta_after(const Mirror& mirror, const MirrorSnapshot& snapshot, const float* query, std::size_t k,
+void search_delta_after(const Mirror& mirror, const MirrorSnapshot& snapshot, const RowView& query, std::size_t k,
                         const SearchCursor& cursor, const CancelToken* cancel, std::vector<Found>& found)
 {
     found.clear();
-    const std::size_t dimensions = mirror.shape().dimensions;
     const Values values(mirror, query);
+    std::vector<double> distances;
     for (std::uint32_t log = 0; log < delta_log_count; ++log) {
         DeadWalk dead(snapshot.dead->log_entries[log]);
-        for_each_chunk(snapshot.logs[log], dimensions, snapshot.logs[log].start,
-                       [&](std::uint64_t position, const Tid* tids, const float* vectors, std::size_t rows) {
+        for_each_chunk(snapshot.logs[log], snapshot.logs[log].start,
+                       [&](std::uint64_t position, const Tid* tids, const RowView& rows) {
                            if (cancel != nullptr) cancel->check();
-                           for (std::size_t i = 0; i < rows; ++i) {
+                           values.of(rows, distances);
+                           for (std::size_t i = 0; i < rows.count; ++i) {
                                if (dead.is_dead(position + i)) continue;
-                               const double distance = values.of(vectors + i * dimensions);
                                const std::uint64_t ordinal = delta_ordinal(log, position + i);
-                               if (is_after(distance, ordinal, cursor)) found.push_back({distance, ordinal, tids[i]});
+                               if (is_after(distances[i], ordinal, cursor))
+                                   found.push_back({distances[i], ordinal, tids[i]});
                            }
                        });
         // Bounded memory however large the delta is.

@@ -1,4 +1,4 @@
-// Exact search of a mirror's delta rows by canonical distance.
+// Exact search of a mirror's delta rows: dense rows by canonical distance, others by their method's own comparison.
 #pragma once
 
 #include <cmath>
@@ -34,12 +34,26 @@ inline bool is_after(double distance, std::uint64_t ordinal, const SearchCursor&
     return distance != cursor.distance ? distance > cursor.distance : ordinal > cursor.ordinal;
 }
 
+// Query i of a batch, as one row.
+inline RowView query_of(const Mirror& mirror, const SearchBatch& batch, std::size_t i)
+{
+    if (batch.lists.offsets != nullptr) return batch.lists.row(i);
+    const std::size_t dimensions = mirror.shape().dimensions;
+    return dense_rows(batch.queries.data() + i * dimensions, 1, dimensions);
+}
+
+// Of this query's lower bounds: the distance is at most so much more. 0 where values are distances.
+inline double bound_width_of(const Mirror& mirror, const RowView& query)
+{
+    return query.values == nullptr ? 0 : mirror.searcher().bound_width(query.values);
+}
+
 // Which delta rows are compared one by one: all, or those that no part holds.
 enum class DeltaRows { all, in_no_part };
 
-// Puts the k nearest live ones of these rows into `found`, sorted, with values of the searcher's kind: canonical
-// distances, or lower bounds of them where the searcher gives those.
-void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const float* query,
+// Puts the k nearest live ones of these rows into `found`, sorted, with values of the searcher's kind: distances, or
+// lower bounds of them where the searcher gives those.
+void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const RowView& query,
                   std::size_t k, const CancelToken* cancel, ThreadPool& pool, std::vector<Found>& found);
 
 // [part][query]: rows that the snapshot's parts propose, the k nearest as far as they know.
@@ -60,7 +74,7 @@ void rank_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const S
 void keep_nearest(std::vector<Found>& found, std::size_t k);
 
 // The k nearest of all delta rows after the cursor.
-void search_delta_after(const Mirror& mirror, const MirrorSnapshot& snapshot, const float* query, std::size_t k,
+void search_delta_after(const Mirror& mirror, const MirrorSnapshot& snapshot, const RowView& query, std::size_t k,
                         const SearchCursor& cursor, const CancelToken* cancel, std::vector<Found>& found);
 
 }  // namespace pgwarp

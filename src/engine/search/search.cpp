@@ -56,12 +56,15 @@ bool same_rungs(const SearchSettings& a, const SearchSettings& b)
     return true;
 }
 
-SearchBatch make_batch(const SearchSettings& settings, std::span<const float> queries, std::size_t count,
-                       const CancelToken* cancel)
+SearchBatch make_batch(const SearchSettings& settings, const RowView& queries, const CancelToken* cancel)
 {
     SearchBatch batch;
-    batch.queries = queries;
-    batch.count = count;
+    if (queries.offsets == nullptr) {
+        batch.queries = queries.dense();
+    } else {
+        batch.lists = queries;
+    }
+    batch.count = queries.count;
     batch.k = settings.k;
     batch.settings = settings.parameters;
     batch.effort = settings.effort;
@@ -141,16 +144,16 @@ SearchCursor cursor_behind(std::span<const Result> results, std::span<const std:
     return {results.back().distance, places.back()};
 }
 
-double estimate_cost(const SearchSettings& settings, std::span<const float> query)
+double estimate_cost(const SearchSettings& settings, const RowView& query)
 {
     const Mirror& mirror = *settings.mirror;
-    const double dimensions = mirror.shape().dimensions;
+    const double values = mirror.row_values();
     const auto snapshot = mirror.snapshot();
     if (settings.mode == SearchMode::continuation) {
-        return 2.0 * dimensions * static_cast<double>(mirror.rows() + snapshot->delta_rows());
+        return 2.0 * values * static_cast<double>(mirror.rows() + snapshot->delta_rows());
     }
-    const SearchBatch batch = make_batch(settings, query, 1, nullptr);
-    double cost = 2.0 * dimensions * static_cast<double>(snapshot->plain_rows()) + mirror.searcher().search_cost(batch);
+    const SearchBatch batch = make_batch(settings, query, nullptr);
+    double cost = 2.0 * values * static_cast<double>(snapshot->plain_rows()) + mirror.searcher().search_cost(batch);
     for (const PartView& view : snapshot->parts) cost += view.part->searcher->search_cost(batch);
     return cost;
 }
@@ -220,7 +223,7 @@ void search_plain(const Mirror& mirror, const MirrorSnapshot& snapshot, const Se
 {
     pool.parallel_for(batch.count, fresh_grain, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
-            const float* query = batch.queries.data() + i * mirror.shape().dimensions;
+            const RowView query = query_of(mirror, batch, i);
             search_delta(mirror, snapshot, DeltaRows::in_no_part, query, batch.k, batch.cancel, pool, work.delta[i]);
         }
     });
@@ -272,7 +275,7 @@ void join_fresh(const Mirror& mirror, const MirrorSnapshot& snapshot, const Sear
     std::vector<Found>& delta = work.delta[i];
     // Too few in what was probed: the rest of the delta is looked at as well, as the rest of the index was.
     if (work.rows[i].size() + delta.size() + in_parts.size() < batch.k) {
-        const float* query = batch.queries.data() + i * mirror.shape().dimensions;
+        const RowView query = query_of(mirror, batch, i);
         return search_delta(mirror, snapshot, DeltaRows::all, query, batch.k, batch.cancel, pool, delta);
     }
     delta.insert(delta.end(), in_parts.begin(), in_parts.end());
@@ -407,14 +410,14 @@ void search_ladder(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& 
     join_rungs(work, rungs.all(), batch.count, in_order, answer);
 }
 
-void answer_batch(const SearchSettings& settings, std::span<const float> queries, std::size_t count,
-                  const CancelToken* cancel, ThreadPool& pool, SearchWork& work, SearchAnswer& answer)
+void answer_batch(const SearchSettings& settings, const RowView& queries, const CancelToken* cancel, ThreadPool& pool,
+                  SearchWork& work, SearchAnswer& answer)
 {
     Mirror& mirror = *settings.mirror;
-    const std::size_t dimensions = mirror.shape().dimensions;
+    const std::size_t count = queries.count;
     answer.snapshot = mirror.snapshot();
     const MirrorSnapshot& snapshot = *answer.snapshot;
-    SearchBatch batch = make_batch(settings, queries, count, cancel);
+    SearchBatch batch = make_batch(settings, queries, cancel);
     batch.dead = snapshot.dead->rows;
     batch.dead_version = snapshot.dead->rows_version;
 
@@ -423,7 +426,7 @@ void answer_batch(const SearchSettings& settings, std::span<const float> queries
     for (auto& rows : work.rows) rows.clear();
     if (settings.mode == SearchMode::continuation) {
         mirror.searcher().search_exact(batch, settings.after.distance, row_cursor(settings.after), work.rows[0], pool);
-        search_delta_after(mirror, snapshot, queries.data(), settings.k, settings.after, cancel, work.delta[0]);
+        search_delta_after(mirror, snapshot, queries, settings.k, settings.after, cancel, work.delta[0]);
         clear_answer(answer);
         // Continuations need an order of all rows, whatever it is.
         append_found(mirror, work.rows, work, batch, true, answer);
@@ -432,23 +435,22 @@ void answer_batch(const SearchSettings& settings, std::span<const float> queries
     }
     answer.bound_width = 0;
     for (std::size_t i = 0; i < count; ++i)
-        answer.bound_width =
-            std::max(answer.bound_width, mirror.searcher().bound_width(queries.data() + i * dimensions));
+        answer.bound_width = std::max(answer.bound_width, bound_width_of(mirror, queries.row(i)));
     answer.resolved = mirror.searcher().resolved_settings(batch);
     answer.kind = mirror.searcher().result_kind();
 }
 
 }  // namespace
 
-void run_search(const SearchSettings& settings, std::span<const float> queries, std::size_t count,
-                const CancelToken* cancel, ThreadPool& pool, SearchAnswer& answer)
+void run_search(const SearchSettings& settings, const RowView& queries, const CancelToken* cancel, ThreadPool& pool,
+                SearchAnswer& answer)
 {
     thread_local SearchWork kept;
-    if (count <= queries_within(settings, most_kept_bytes)) {
-        return answer_batch(settings, queries, count, cancel, pool, kept, answer);
+    if (queries.count <= queries_within(settings, most_kept_bytes)) {
+        return answer_batch(settings, queries, cancel, pool, kept, answer);
     }
     SearchWork own;
-    answer_batch(settings, queries, count, cancel, pool, own, answer);
+    answer_batch(settings, queries, cancel, pool, own, answer);
 }
 
 }  // namespace pgwarp

@@ -42,15 +42,16 @@ SearchCursor cursor_behind(std::span<const Result> results, std::span<const std:
                            const SearchCursor& before);
 
 // Float operations that a query will take, about.
-double estimate_cost(const SearchSettings& settings, std::span<const float> query);
+double estimate_cost(const SearchSettings& settings, const RowView& query);
 
 // How many queries may be answered together so that what is found for them takes so many bytes, about; at least one.
 std::size_t queries_within(const SearchSettings& settings, std::uint64_t bytes);
 // What a thread keeps of a batch for the next one.
 inline constexpr std::uint64_t most_kept_bytes = std::uint64_t{16} << 20;
 
-// Answers `count` queries on the caller's thread and `pool`. Throws Cancelled, BadRequest, std::bad_alloc.
-void run_search(const SearchSettings& settings, std::span<const float> queries, std::size_t count,
-                const CancelToken* cancel, ThreadPool& pool, SearchAnswer& answer);
+// Answers queries, as check_query_rows() wants them, on the caller's thread and `pool`. Throws Cancelled, BadRequest,
+// std::bad_alloc.
+void run_search(const SearchSettings& settings, const RowView& queries, const CancelToken* cancel, ThreadPool& pool,
+                SearchAnswer& answer);
 
 }  // namespace pgwarp

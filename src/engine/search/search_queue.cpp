@@ -25,15 +25,11 @@ bool is_wide(const QueuedSearch& search)
 
 // The queries of all members, one after the other.
 template <class Members>
-void collect_queries(const Members& members, const std::vector<std::size_t>& shares, std::vector<float>& queries)
+void collect_queries(const Members& members, const std::vector<std::size_t>& shares, OwnedRows& queries)
 {
     queries.clear();
-    for (std::size_t i = 0; i < members.size(); ++i) {
-        const QueuedSearch& search = members[i].search;
-        const std::size_t dimensions = search.settings.mirror->shape().dimensions;
-        const auto share = std::span(search.queries).subspan(members[i].done * dimensions, shares[i] * dimensions);
-        queries.insert(queries.end(), share.begin(), share.end());
-    }
+    for (std::size_t i = 0; i < members.size(); ++i)
+        queries.append(members[i].search.queries.view().slice(members[i].done, shares[i]));
 }
 
 }  // namespace
@@ -216,7 +212,7 @@ void SearchQueue::release(Batch& batch)
 void SearchQueue::run(Batch& batch)
 {
     thread_local SearchAnswer kept;
-    thread_local std::vector<float> queries;
+    thread_local OwnedRows queries;
     const SearchSettings settings = batch.members.front().search.settings;
     SearchAnswer own;
     SearchAnswer& answer = batch.queries <= queries_within(settings, most_kept_bytes) ? kept : own;
@@ -227,7 +223,7 @@ void SearchQueue::run(Batch& batch)
         const auto started = Clock::now();
         // On a GPU this thread alone waits for the device.
         const Attention::Work work(attention_, settings.mirror->on_cuda() ? 1 : pool_.threads());
-        run_search(settings, queries, batch.queries, &batch.cancel->token(), pool_, answer);
+        run_search(settings, queries.view(), &batch.cancel->token(), pool_, answer);
         dispatched = Clock::now() - started;
         settings.mirror->count_batch(batch.queries, static_cast<std::uint64_t>(dispatched.count()));
         settings.mirror->count_cost(batch.cost, static_cast<double>(dispatched.count()));

@@ -21,6 +21,7 @@
 #include "engine/search/search.h"
 #include "engine/server/attention.h"
 #include "engine/server/error.h"
+#include "methods/rows/owned_rows.h"
 
 namespace pgwarp
 {
@@ -72,7 +73,7 @@ struct SearchSlice {
 // thread.
 struct QueuedSearch {
     SearchSettings settings;
-    std::vector<float> queries;
+    OwnedRows queries;
     std::size_t count = 0;
     double query_cost = 0;  // by estimate_cost()
     std::function<void(const SearchSlice&)> answered;

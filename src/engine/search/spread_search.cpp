@@ -15,9 +15,7 @@ constexpr std::size_t pieces_per_thread = 8;
 double target_cost(const SpreadTarget& target, const SpreadSearch& search)
 {
     if (!target.settings.mirror) return 0;
-    const std::size_t dimensions = target.settings.mirror->shape().dimensions;
-    const double one = estimate_cost(target.settings, std::span(search.queries).first(dimensions));
-    return one * static_cast<double>(search.count);
+    return estimate_cost(target.settings, search.queries.view().row(0)) * static_cast<double>(search.count);
 }
 
 void search_target(SpreadTarget& target, const SpreadSearch& search, const CancelToken* cancel, ThreadPool& pool)
@@ -26,7 +24,7 @@ void search_target(SpreadTarget& target, const SpreadSearch& search, const Cance
     try {
         Mirror& mirror = *target.settings.mirror;
         const auto started = Clock::now();
-        run_search(target.settings, search.queries, search.count, cancel, pool, answer);
+        run_search(target.settings, search.queries.view(), cancel, pool, answer);
         mirror.count_batch(search.count, static_cast<std::uint64_t>((Clock::now() - started).count()));
         target.counts = answer.counts;
         target.results = answer.results;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/search/search.h"
+#include "methods/rows/owned_rows.h"
 
 namespace pgwarp
 {
@@ -23,7 +24,7 @@ struct SpreadTarget {
 
 struct SpreadSearch {
     std::vector<SpreadTarget> targets;
-    std::vector<float> queries;
+    OwnedRows queries;
     std::size_t count = 0;  // of queries
     Clock::duration dispatched{};
 

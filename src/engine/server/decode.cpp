@@ -3,6 +3,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "methods/errors.h"
 #include "numeric/metric.h"
 
 namespace pgwarp
@@ -58,10 +59,14 @@ void check_parameters(const ParameterList& list)
 
 void check_shape(const IndexShape& shape)
 {
-    require(shape.element >= ElementType::float32 && shape.element <= ElementType::bit, "unknown element type");
-    require(shape.metric >= 1 && shape.metric <= 6, "unknown metric");
+    require(shape.element >= ElementType::float32 && shape.element <= ElementType::weighted_list,
+            "unknown element type");
+    require(shape.attribute_count <= max_attributes, "rows with too many attributes");
+    require(shape.metric <= 6, "unknown metric");
     require((shape.element == ElementType::bit) == is_of_bits(static_cast<Metric>(shape.metric)),
             "metric of another element type");
+    if (is_list(shape.element)) return;
+    require(shape.metric >= 1, "unknown metric");
     require(shape.dimensions >= 1 && shape.dimensions <= max_dimensions, "number of dimensions out of range");
 }
 
@@ -74,6 +79,38 @@ void check_array(const ArrayShape& array)
     const bool overflow = __builtin_mul_overflow(array.rows, array.width, &bytes) ||
                           __builtin_mul_overflow(bytes, std::uint64_t{element}, &bytes);
     require(!overflow && bytes <= max_array_bytes, "array too large");
+}
+
+// The rows of a message, which are all that is left of it.
+RowView decode_rows(const RowBlock& block, Bytes bytes)
+{
+    const char* fault = row_block_fault(block);
+    require(fault == nullptr, fault);
+    require(bytes.size() == block.bytes(), "rows of a wrong length");
+    const RowView rows = view_rows(block, bytes.data());
+    if (rows.offsets != nullptr) {
+        fault = offsets_fault(rows.offsets, rows.count, block.form.word_count);
+        require(fault == nullptr, fault);
+    }
+    return rows;
+}
+
+RowView decode_queries(const RowForm& form, std::uint32_t count, std::uint32_t dimensions, Bytes bytes)
+{
+    require(form.layout != RowLayout::dense || dimensions >= 1, "number of dimensions out of range");
+    require(form.attribute_count == 0, "queries with attributes");
+    return decode_rows({form, count, dimensions}, bytes);
+}
+
+// Of what follows the struct of a message with a number of rows: the block of these, where their dense form has the
+// width that the length says.
+RowBlock block_within(const RowForm& form, std::uint32_t count, std::size_t bytes)
+{
+    RowBlock block{form, count, 0};
+    if (form.layout != RowLayout::dense || count == 0 || bytes < block.attribute_bytes()) return block;
+    block.width = static_cast<std::uint32_t>((bytes - block.attribute_bytes()) / sizeof(float) / count);
+    require(block.width > 0, "rows without values");
+    return block;
 }
 
 // The rungs of a search ask for ever more.
@@ -143,12 +180,9 @@ SearchMessage decode_search(Bytes payload)
     require(request.mode == SearchMode::normal || request.query_count == 1, "continuation of several queries");
     require(request.mode == SearchMode::normal || request.earlier_count == 0, "continuation with rungs");
     check_rungs(request.earlier_count, request.earlier, request.k);
-    require(request.dimensions >= 1 && request.dimensions <= max_dimensions, "number of dimensions out of range");
     check_parameters(request.settings);
-    const Bytes rest = payload.subspan(sizeof(SearchRequest));
-    require(rest.size() == std::uint64_t{request.query_count} * request.dimensions * sizeof(float),
-            "search whose queries have another length");
-    message.queries = as_array<float>(rest);
+    message.queries =
+        decode_queries(request.form, request.query_count, request.dimensions, payload.subspan(sizeof(SearchRequest)));
     return message;
 }
 
@@ -158,20 +192,16 @@ SearchIndexesMessage decode_search_indexes(Bytes payload)
     const SearchIndexesRequest& request = message.request;
     require(request.fault <= static_cast<std::uint16_t>(Fault::hang), "unknown fault");
     require(request.index_count >= 1 && request.query_count >= 1, "search of nothing");
-    require(request.dimensions >= 1 && request.dimensions <= max_dimensions, "number of dimensions out of range");
     check_parameters(request.settings);
     const Bytes rest = payload.subspan(sizeof(SearchIndexesRequest));
     const std::uint64_t target_bytes = std::uint64_t{request.index_count} * sizeof(IndexTarget);
     require(rest.size() >= target_bytes, "search whose indexes have another length");
-    const Bytes queries = rest.subspan(target_bytes);
-    require(queries.size() == std::uint64_t{request.query_count} * request.dimensions * sizeof(float),
-            "search whose queries have another length");
     message.targets = as_array<IndexTarget>(rest.first(target_bytes));
     for (const IndexTarget& target : message.targets) {
         require(target.want_places <= 1, "unknown wish in a search");
         check_rungs(target.earlier_count, target.earlier, target.k);
     }
-    message.queries = as_array<float>(queries);
+    message.queries = decode_queries(request.form, request.query_count, request.dimensions, rest.subspan(target_bytes));
     return message;
 }
 
@@ -207,12 +237,9 @@ LoadDeltaMessage decode_load_delta(Bytes payload)
     const Bytes rest = payload.subspan(sizeof(LoadDeltaRequest));
     const std::uint64_t tid_bytes = std::uint64_t{request.count} * sizeof(Tid);
     require(rest.size() >= tid_bytes, "delta too short");
-    const Bytes vectors = rest.subspan(tid_bytes);
-    const std::uint64_t row_bytes = request.count == 0 ? 0 : vectors.size() / request.count;
-    require(row_bytes * request.count == vectors.size() && row_bytes % sizeof(float) == 0, "delta of a wrong length");
-    require(request.count == 0 || row_bytes > 0, "delta without vectors");
+    const Bytes rows = rest.subspan(tid_bytes);
     message.tids = as_array<Tid>(rest.first(tid_bytes));
-    message.vectors = as_array<float>(vectors);
+    message.rows = decode_rows(block_within(request.form, request.count, rows.size()), rows);
     return message;
 }
 
@@ -229,17 +256,32 @@ LoadTombstonesMessage decode_load_tombstones(Bytes payload)
 
 BuildRowsMessage decode_build_rows(Bytes payload)
 {
-    BuildRowsMessage message{front<BuildRowsRequest>(payload), payload.subspan(sizeof(BuildRowsRequest))};
-    const std::uint64_t tid_bytes = std::uint64_t{message.request.count} * sizeof(Tid);
-    if (message.request.buffer == no_buffer) {
-        require(message.data.size() >= tid_bytes, "rows too short");
-        const std::uint64_t vector_bytes = message.data.size() - tid_bytes;
-        const std::uint64_t column_bytes = std::uint64_t{message.request.count} * sizeof(float);
-        require(column_bytes == 0 ? vector_bytes == 0 : vector_bytes % column_bytes == 0, "rows of a wrong length");
-    } else {
+    BuildRowsMessage message{front<BuildRowsRequest>(payload), {}, payload.subspan(sizeof(BuildRowsRequest))};
+    const BuildRowsRequest& request = message.request;
+    message.block = {request.form, request.count, 0};
+    if (request.buffer != no_buffer) {
+        const char* fault = row_block_fault(message.block);
+        require(fault == nullptr, fault);
         require(message.data.empty(), "rows both inline and in a buffer");
+        return message;
     }
+    const std::uint64_t tid_bytes = std::uint64_t{request.count} * sizeof(Tid);
+    require(message.data.size() >= tid_bytes, "rows too short");
+    const Bytes rows = message.data.subspan(tid_bytes);
+    message.block = block_within(request.form, request.count, rows.size());
+    (void)decode_rows(message.block, rows);
     return message;
+}
+
+RowView safe_rows(const RowBlock& block, Bytes bytes, std::vector<std::uint64_t>& copy)
+{
+    if (block.form.layout == RowLayout::dense) return view_rows(block, bytes.data());
+    copy.resize((bytes.size() + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t));
+    std::memcpy(copy.data(), bytes.data(), bytes.size());
+    const RowView rows = view_rows(block, std::as_bytes(std::span(copy)).data());
+    const char* fault = offsets_fault(rows.offsets, rows.count, block.form.word_count);
+    if (fault != nullptr) throw BadRequest(fault);
+    return rows;
 }
 
 BuildArrayMessage decode_build_array(Bytes payload)

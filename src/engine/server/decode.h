@@ -26,14 +26,14 @@ ReturnBufferRequest decode_return_buffer(Bytes payload);
 // The spans point into the payload.
 struct SearchMessage {
     SearchRequest request;
-    std::span<const float> queries;
+    RowView queries;
 };
 SearchMessage decode_search(Bytes payload);
 
 struct SearchIndexesMessage {
     SearchIndexesRequest request;
     std::span<const IndexTarget> targets;
-    std::span<const float> queries;
+    RowView queries;
 };
 SearchIndexesMessage decode_search_indexes(Bytes payload);
 
@@ -52,7 +52,7 @@ LoadChunkMessage decode_load_chunk(Bytes payload);
 struct LoadDeltaMessage {
     LoadDeltaRequest request;
     std::span<const Tid> tids;
-    std::span<const float> vectors;  // what follows the tids: count * dimensions floats for the right index
+    RowView rows;
 };
 LoadDeltaMessage decode_load_delta(Bytes payload);
 
@@ -64,8 +64,12 @@ LoadTombstonesMessage decode_load_tombstones(Bytes payload);
 
 struct BuildRowsMessage {
     BuildRowsRequest request;
-    Bytes data;  // empty when it lies in a transfer buffer
+    RowBlock block;  // of dense rows without their width, which the build knows
+    Bytes data;      // empty when it lies in a transfer buffer
 };
+// The rows of a block whose bytes may be those of a transfer buffer, which its sender can change at any time: `copy`
+// gets lists, so that what is checked is what is read. Throws BadRequest for lists that are none.
+RowView safe_rows(const RowBlock& block, Bytes bytes, std::vector<std::uint64_t>& copy);
 BuildRowsMessage decode_build_rows(Bytes payload);
 
 struct BuildArrayMessage {

@@ -14,32 +14,33 @@ constexpr std::uint64_t max_inline_read = std::uint64_t{1} << 20;
 // The rows of a message: inline, or in a transfer buffer that `mapping` keeps alive.
 struct Rows {
     std::span<const Tid> tids;
-    std::span<const float> vectors;
+    RowBlock block;
+    Bytes bytes;
     std::shared_ptr<BufferMapping> mapping;
 };
 
-template <class T>
-std::span<const T> typed(Bytes bytes)
+std::span<const Tid> as_tids(Bytes bytes)
 {
-    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+    return {reinterpret_cast<const Tid*>(bytes.data()), bytes.size() / sizeof(Tid)};
 }
 
-Rows locate_rows(IoThread& thread, const Request& request, const BuildRowsMessage& message, std::size_t dimensions)
+Rows locate_rows(IoThread& thread, const Request& request, const BuildRowsMessage& message, const IndexShape& shape)
 {
     const BuildRowsRequest& rows = message.request;
+    RowBlock block = message.block;
     const std::uint64_t tid_bytes = std::uint64_t{rows.count} * sizeof(Tid);
-    const std::uint64_t vector_bytes = std::uint64_t{rows.count} * dimensions * sizeof(float);
-    if (rows.buffer == no_buffer) {
-        if (message.data.size() != tid_bytes + vector_bytes) throw BadRequest("rows of another number of dimensions");
-        return {typed<Tid>(message.data.first(tid_bytes)), typed<float>(message.data.subspan(tid_bytes)), nullptr};
-    }
-    if (rows.tids_offset % alignof(Tid) != 0 || rows.vectors_offset % alignof(float) != 0)
-        throw BadRequest("rows not aligned");
+    if (rows.buffer == no_buffer)
+        return {as_tids(message.data.first(tid_bytes)), block, message.data.subspan(tid_bytes), nullptr};
+    if (block.form.layout == RowLayout::dense && !is_list(shape.element)) block.width = shape.dimensions;
+    // Floats may begin where an array of 64-bit values may not.
+    const bool only_floats = block.form.layout == RowLayout::dense && block.form.attribute_count == 0;
+    const std::size_t alignment = only_floats ? alignof(float) : alignof(std::uint64_t);
+    if (rows.tids_offset % alignof(Tid) != 0 || rows.rows_offset % alignment != 0) throw BadRequest("rows not aligned");
     TransferBuffers& buffers = thread.engine().buffers;
     const std::uint64_t owner = request.connection->id();
     const auto tids = buffers.part(rows.buffer, owner, rows.tids_offset, tid_bytes);
-    const auto vectors = buffers.part(rows.buffer, owner, rows.vectors_offset, vector_bytes);
-    return {typed<Tid>(tids.bytes), typed<float>(vectors.bytes), tids.mapping};
+    const auto part = buffers.part(rows.buffer, owner, rows.rows_offset, block.bytes());
+    return {as_tids(tids.bytes), block, part.bytes, tids.mapping};
 }
 
 void reply_outcome(IoThread& thread, const ConnectionPtr& connection, std::uint64_t request_id,
@@ -78,9 +79,10 @@ void handle_build_rows(IoThread& thread, const Request& request)
 {
     const BuildRowsMessage message = decode_build_rows(request.payload);
     const auto build = thread.engine().builds.find(message.request.token);
-    const Rows rows = locate_rows(thread, request, message, build->shape().dimensions);
-    thread.run_exclusive(request, rows.vectors.size_bytes() <= little, [build, rows] {
-        build->append(rows.tids, rows.vectors);
+    const Rows rows = locate_rows(thread, request, message, build->shape());
+    thread.run_exclusive(request, rows.bytes.size() <= little, [build, rows] {
+        std::vector<std::uint64_t> copy;
+        build->append(rows.tids, safe_rows(rows.block, rows.bytes, copy));
         return std::vector<std::byte>();
     });
 }

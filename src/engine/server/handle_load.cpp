@@ -270,9 +270,9 @@ void handle_load_delta(IoThread& thread, const Request& request)
     const LoadDeltaRequest& delta = message.request;
     const auto mirror = find_for_entries(thread, request, delta);
     if (!mirror) return;
-    thread.engine().residency.make_room(message.vectors.size_bytes() + message.tids.size_bytes(), mirror.get());
+    thread.engine().residency.make_room(request.payload.size(), mirror.get());
     thread.run_exclusive(request, request.payload.size() <= little, [mirror, delta, message] {
-        mirror->add_delta(delta.log, delta.first, message.tids, message.vectors);
+        mirror->add_delta(delta.log, delta.first, message.tids, message.rows);
         return std::vector<std::byte>();
     });
 }

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "engine/mirror/vectors.h"
+#include "engine/mirror/row_checks.h"
 #include "engine/server/handlers.h"
 
 namespace pgwarp
@@ -37,11 +37,7 @@ void check_search(const SearchRequest& search)
 void check_against(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchMessage& message)
 {
     const SearchRequest& search = message.request;
-    if (search.dimensions != mirror.shape().dimensions) {
-        throw BadRequest("query of " + std::to_string(search.dimensions) + " dimensions for an index of " +
-                         std::to_string(mirror.shape().dimensions));
-    }
-    check_queries(mirror.metric(), message.queries);
+    check_query_rows(mirror.shape(), message.queries);
     const std::uint64_t most = std::min<std::uint64_t>(search.k, mirror.rows() + snapshot.delta_rows());
     const std::uint64_t result_bytes = sizeof(Result) + (search.want_places != 0 ? sizeof(std::uint64_t) : 0);
     const std::uint64_t bytes =
@@ -74,7 +70,7 @@ void accept_search(IoThread& thread, const Request& request, const SearchMessage
     accepted.settings.mode = search.mode;
     accepted.settings.after = search.after;
     accepted.settings.want_places = search.want_places != 0;
-    accepted.queries.assign(message.queries.begin(), message.queries.end());
+    accepted.queries = OwnedRows(message.queries);
     accepted.count = search.query_count;
     thread.add_search(std::move(accepted));
 }

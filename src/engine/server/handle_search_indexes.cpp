@@ -1,7 +1,7 @@
 // Searches of many indexes in one request.
 #include <algorithm>
 
-#include "engine/mirror/vectors.h"
+#include "engine/mirror/row_checks.h"
 #include "engine/search/spread_search.h"
 #include "engine/server/handlers.h"
 
@@ -45,7 +45,7 @@ void check_targets(const SearchIndexesMessage& message)
 std::shared_ptr<SpreadSearch> prepare(Engine& engine, const SearchIndexesMessage& message)
 {
     auto search = std::make_shared<SpreadSearch>();
-    search->queries.assign(message.queries.begin(), message.queries.end());
+    search->queries = OwnedRows(message.queries);
     search->count = message.request.query_count;
     search->targets.resize(message.targets.size());
     for (std::size_t i = 0; i < message.targets.size(); ++i) {
@@ -57,10 +57,7 @@ std::shared_ptr<SpreadSearch> prepare(Engine& engine, const SearchIndexesMessage
         std::shared_ptr<Mirror> mirror = engine.residency.find_resident(asked.key);
         if (!mirror) continue;
         mirror->touch();
-        if (mirror->shape().dimensions != message.request.dimensions) {
-            throw BadRequest("query of another number of dimensions than the index");
-        }
-        check_queries(mirror->metric(), message.queries);
+        check_query_rows(mirror->shape(), message.queries);
         target.answer.status = status_of(*mirror, asked);
         if (target.answer.status != SearchStatus::answered) continue;
         target.settings.mirror = std::move(mirror);

@@ -46,7 +46,7 @@ struct RoundSearch {
     std::uint64_t request_id;
     Clock::time_point received;
     SearchSettings settings;
-    std::vector<float> queries;
+    OwnedRows queries;
     std::size_t count;
 };
 
@@ -154,7 +154,7 @@ private:
     std::multimap<Clock::time_point, std::uint64_t> deadlines_;
     std::vector<RoundSearch> round_;
     SearchAnswer answer_;
-    std::vector<float> batch_queries_;
+    OwnedRows batch_queries_;
 };
 
 }  // namespace pgwarp

@@ -101,7 +101,7 @@ void IoThread::run_group(std::vector<RoundSearch>& group)
     double cost = 0;
     try {
         const RoundSearch& first = group.front();
-        cost = estimate_cost(first.settings, std::span(first.queries).first(first.queries.size() / first.count));
+        cost = estimate_cost(first.settings, first.queries.view().row(0));
     } catch (...) {
         const ErrorReply error = describe_exception();
         for (RoundSearch& search : group) reply_error(search.connection, search.request_id, error);
@@ -132,18 +132,16 @@ void IoThread::run_inline(std::vector<RoundSearch>& group)
     std::size_t queries = 0;
     Clock::duration dispatched{};
     try {
-        std::span<const float> all = group.front().queries;
+        RowView all = group.front().queries.view();
         for (const RoundSearch& search : group) queries += search.count;
         if (group.size() > 1) {
             batch_queries_.clear();
-            for (const RoundSearch& search : group) {
-                batch_queries_.insert(batch_queries_.end(), search.queries.begin(), search.queries.end());
-            }
-            all = batch_queries_;
+            for (const RoundSearch& search : group) batch_queries_.append(search.queries.view());
+            all = batch_queries_.view();
         }
         const SearchSettings& settings = group.front().settings;
         const auto started = Clock::now();
-        run_search(settings, all, queries, nullptr, engine_.inline_pool, answer_);
+        run_search(settings, all, nullptr, engine_.inline_pool, answer_);
         dispatched = Clock::now() - started;
         settings.mirror->count_batch(queries, nanoseconds(dispatched));
     } catch (...) {

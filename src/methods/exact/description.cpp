@@ -23,7 +23,7 @@ constexpr Comparison comparisons[] = {
     {ElementType::bit, Metric::hamming},    {ElementType::bit, Metric::jaccard},
 };
 
-constexpr ArrayDescription arrays[] = {{"vectors", ArrayRole::vectors, true}};
+constexpr ArrayDescription arrays[] = {{array_vectors, ArrayRole::vectors, true}};
 
 constexpr MethodForm forms[] = {{"half", "vectors = half"}};
 

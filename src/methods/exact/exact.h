@@ -5,8 +5,8 @@
 #include <memory>
 #include <span>
 
+#include "methods/description.h"
 #include "methods/method.h"
-#include "methods/rows/row_arrays.h"
 
 namespace pgwarp
 {

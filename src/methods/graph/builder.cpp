@@ -4,6 +4,7 @@
 #include <random>
 
 #include "methods/arrays.h"
+#include "methods/description.h"
 #include "methods/graph/build_steps.h"
 #include "methods/graph/edges.h"
 #include "methods/graph/graph.h"
@@ -14,7 +15,6 @@
 #include "methods/recall/searches.h"
 #include "methods/recall/truth.h"
 #include "methods/rows/half_rows.h"
-#include "methods/rows/row_arrays.h"
 #include "numeric/sample.h"
 #include "protocol/merge_build.h"
 
@@ -47,7 +47,7 @@ public:
           steps_(std::move(steps))
     {
         // What makes no sense is refused before any row comes.
-        options_ = GraphOptions::resolve(asked_, 0, dimensions_);
+        options_ = GraphOptions::resolve(asked_, dimensions_);
         if (is_of_bits(metric_) && options_.vectors != GraphVectors::full) throw BadRequest("bits are kept in full");
     }
 
@@ -98,7 +98,6 @@ private:
 void GraphBuilder::run(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
 {
     rows_ = rows.size();
-    options_ = GraphOptions::resolve(asked_, rows_, dimensions_);
     progress_ = &progress;
     progress.report("comparing rows", 0, rows_);
     if (rows_ > 0) {

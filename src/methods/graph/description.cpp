@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "methods/description.h"
-#include "methods/graph/choices.h"
 
 namespace pgwarp
 {
@@ -87,11 +86,11 @@ constexpr Comparison comparisons[] = {
 };
 
 constexpr ArrayDescription arrays[] = {
-    {array_seeds, ArrayRole::link_seeds},       {"half_mean", ArrayRole::half_mean},
-    {"half_scale", ArrayRole::half_scale},      {array_projection, ArrayRole::quantizer},
+    {array_seeds, ArrayRole::link_seeds},       {array_half_mean, ArrayRole::half_mean},
+    {array_half_scale, ArrayRole::half_scale},  {array_projection, ArrayRole::quantizer},
     {array_neighbours, ArrayRole::links, true}, {array_edge_changes, ArrayRole::link_changes},
-    {array_bits, ArrayRole::code, true},        {"half", ArrayRole::half_vectors, true},
-    {"vectors", ArrayRole::vectors, true},
+    {array_bits, ArrayRole::codes, true},       {array_half, ArrayRole::half_vectors, true},
+    {array_vectors, ArrayRole::vectors, true},
 };
 
 constexpr MethodForm forms[] = {{"degree64", "degree = 64"}, {"half", "vectors = half"}, {"bits", "vectors = bits"}};

@@ -44,7 +44,7 @@ struct GraphOptions {
     std::size_t bits = 0;  // of a row where vectors = bits, a multiple of 32
 
     // Throws BadRequest for what makes no sense for these dimensions.
-    static GraphOptions resolve(const ParameterList& options, std::size_t rows, std::size_t dimensions);
+    static GraphOptions resolve(const ParameterList& options, std::size_t dimensions);
     ParameterList as_parameters() const;
 };
 

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "methods/arrays.h"
+#include "methods/description.h"
 #include "methods/graph/build_loop.h"
 #include "methods/graph/edge_changes.h"
 #include "methods/graph/edges.h"
@@ -15,7 +16,6 @@
 #include "methods/graph/repair.h"
 #include "methods/graph/stored_rows.h"
 #include "methods/rows/half_rows.h"
-#include "methods/rows/row_arrays.h"
 #include "protocol/merge_build.h"
 
 namespace pgwarp
@@ -44,7 +44,7 @@ public:
           metric_(static_cast<Metric>(shape.metric)),
           dimensions_(shape.dimensions),
           type_(vector_array_type(shape)),
-          options_(GraphOptions::resolve(options, std::numeric_limits<std::uint32_t>::max(), dimensions_)),
+          options_(GraphOptions::resolve(options, dimensions_)),
           leaves_out_(options.get(option_leave_out, 0) != 0),
           measures_(options.get(option_measure, 0) != 0)
     {

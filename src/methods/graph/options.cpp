@@ -20,7 +20,7 @@ std::size_t choose_bits(std::size_t dimensions)
 
 }  // namespace
 
-GraphOptions GraphOptions::resolve(const ParameterList& options, std::size_t, std::size_t dimensions)
+GraphOptions GraphOptions::resolve(const ParameterList& options, std::size_t dimensions)
 {
     IndexShape column{};
     column.dimensions = static_cast<std::uint32_t>(dimensions);

@@ -5,11 +5,11 @@
 #include <string>
 
 #include "methods/arrays.h"
+#include "methods/description.h"
 #include "methods/graph/lent_searcher.h"
 #include "methods/graph/repair.h"
 #include "methods/recall/searches.h"
 #include "methods/recall/truth.h"
-#include "methods/rows/row_arrays.h"
 #include "numeric/sample.h"
 
 namespace pgwarp

@@ -101,7 +101,7 @@ GraphSearcher::GraphSearcher(const IndexShape& shape, const ParameterList& optio
 {
     const ArrayShape* neighbours = find_array(arrays, array_neighbours);
     rows_ = neighbours != nullptr ? neighbours->rows : 0;
-    options_ = GraphOptions::resolve(options, rows_, dimensions_);
+    options_ = GraphOptions::resolve(options, dimensions_);
     stored_ = make_stored_rows(metric_, dimensions_, rows_, options_, arrays);
     if (rows_ == 0) return;
     require_array(arrays, array_neighbours, ArrayType::u32, rows_, options_.degree);

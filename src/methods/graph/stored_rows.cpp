@@ -5,8 +5,8 @@
 
 #include "methods/arrays.h"
 #include "methods/bounds.h"
+#include "methods/description.h"
 #include "methods/graph/kept_array.h"
-#include "methods/rows/row_arrays.h"
 #include "numeric/distance.h"
 
 namespace pgwarp

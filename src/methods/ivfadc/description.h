@@ -1,8 +1,6 @@
 // ivfadc: names of the stored arrays, which ivfadc.h describes, and values of its options.
 #pragma once
 
-#include "methods/rows/row_arrays.h"
-
 namespace pgwarp
 {
 

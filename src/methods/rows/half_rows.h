@@ -1,4 +1,5 @@
-// Rows kept as half vectors: their codec, and the arrays "half_mean" and "half_scale" (row_arrays.h) that hold it.
+// Rows kept as half vectors: their codec, and the arrays "half_mean" and "half_scale" (methods/description.h) that hold
+// it.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,7 @@
 #include "postgres/am/callbacks.h"
 #include "postgres/am/element_type.h"
 #include "postgres/am/insert.h"
+#include "postgres/am/methods.h"
 #include "postgres/am/vacuum.h"
 #include "postgres/fmgr_cpp.h"
 

@@ -1,6 +1,7 @@
 #include "postgres/am/index_options.h"
 
 #include "numeric/bits.h"
+#include "postgres/am/callbacks.h"
 #include "postgres/am/element_type.h"
 #include "postgres/settings.h"
 #include "postgres/types/any_vector.h"

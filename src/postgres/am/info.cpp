@@ -99,7 +99,7 @@ Datum calibration_json(const MethodDescription& method, const Directory& directo
     initStringInfo(&out);
     appendStringInfo(&out, "{\"sample\": %u, \"changed_rows\": %u, \"renewed_by\": ", calibration.sample,
                      directory.changed_rows);
-    const char* const renewal = can_calibrate(directory) ? "\"merge\"" : "\"REINDEX\"";
+    const char* const renewal = can_calibrate(method, directory) ? "\"merge\"" : "\"REINDEX\"";
     appendStringInfoString(&out, method.complete || calibration.count == 0 ? "null" : renewal);
     appendStringInfoString(&out, ", \"curve\": [");
     for (uint32 i = 0; i < calibration.count; ++i) {
@@ -182,7 +182,7 @@ PGWARP_FUNCTION(pgwarp_index_info)
     values[6] = options_json(method, state, index_recall(index), unplaced);
     values[7] = calibration_json(method, *state.directory);
     values[8] = attainable_json(method, state.directory->calibration);
-    const char* compared = compared_for_drift(*state.directory);
+    const char* compared = compared_for_drift(method, *state.directory);
     nulls[9] = compared == nullptr;
     values[9] = compared != nullptr ? drift_json(*state.directory, compared) : Datum{0};
     HeapTuple tuple = heap_form_tuple(BlessTupleDesc(description), values, nulls);

@@ -36,7 +36,7 @@ bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer t
     }
     const uint32 vector_bytes = stored_value_bytes(meta.shape);
     const bool has_included = has_included_columns(index);
-    char* value = static_cast<char*>(palloc(vector_bytes + (has_included ? max_included_bytes : 0)));
+    char* value = static_cast<char*>(palloc(most_stored_bytes(meta.shape) + (has_included ? max_included_bytes : 0)));
     if (index_stored_value(meta.shape, values[0], value)) {
         uint32 bytes = vector_bytes;
         if (has_included) {
@@ -45,8 +45,9 @@ bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer t
             bytes += static_cast<uint32>(IndexTupleSize(included));
             pfree(included);
         }
-        const DeltaPlace place = append_delta(index, meta, tid, value, bytes);
-        push_inserted_row(index, meta, place, tid, value);
+        const DeltaValue appended = {value, bytes, vector_bytes};
+        const DeltaPlace place = append_delta(index, meta, tid, appended);
+        push_inserted_row(index, meta, place, tid, appended);
         if ((place.ordinal + 1) % merge_check_interval == 0) consider_merge(index, read_index_state(index));
     } else if (keeps_unplaced(meta)) {
         append_unplaced(index, meta, tid, false);

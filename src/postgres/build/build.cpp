@@ -147,7 +147,7 @@ void collect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bo
         // Called in a context that is reset for every row: what lives longer goes beside the collector.
         MemoryContext row = MemoryContextSwitchTo(GetMemoryChunkContext(collector));
         if (!collector->build->begun) begin_engine_build(collector->build);
-        collector->sink = open_row_sink(collector->build->token, collector->build->shape.dimensions);
+        collector->sink = open_row_sink(collector->build->token, collector->build->shape);
         MemoryContextSwitchTo(row);
     }
     MemoryContext outer = MemoryContextSwitchTo(collector->row_context);

@@ -3,6 +3,7 @@
 
 #include "postgres/postgres_headers.h"
 
+#include "postgres/client/row_batch.h"
 #include "postgres/client/transfer_buffer.h"
 
 namespace pgwarp
@@ -17,15 +18,18 @@ struct RowSink {
     Tid* tids;
     float* vectors;
     TransferBuffer buffer;  // map is null when rows go inline
-    uint64 vectors_offset;
+    uint64 rows_offset;
+    RowBatch* batch;  // of rows that are no plain vectors; else null
     uint64 sent;
 };
 
-RowSink* open_row_sink(uint64 token, uint32 dimensions);
+RowSink* open_row_sink(uint64 token, const IndexShape& shape);
 // Where the next row's vector is to be put; sends what waits when there is no room.
 float* next_row(RowSink* sink);
 // Takes the row that was put there.
 void add_row(RowSink* sink, ItemPointer tid);
+// Takes a copy of a row of any shape.
+void add_row(RowSink* sink, Tid tid, const RowView& row);
 void flush_rows(RowSink* sink);
 // Sends what waits and gives everything back.
 void close_row_sink(RowSink* sink);

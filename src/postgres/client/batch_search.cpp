@@ -48,19 +48,22 @@ void ask_for_places(Relation index, SearchRequest* request)
     request->k = Min(request->k, max_k / 2);
 }
 
-uint32 queries_per_request(uint32 dimensions, const SearchRequest& request)
+uint32 queries_per_request(const RowView& queries, const SearchRequest& request)
 {
     const uint64 result_bytes = sizeof(Result) + (request.want_places != 0 ? sizeof(uint64) : 0);
     const uint64 by_query = sizeof(uint32) + result_bytes * request.k;
-    const uint64 by_request = (max_payload - sizeof(SearchRequest)) / (sizeof(float) * dimensions);
+    const uint64 by_request = rows_within(queries, max_payload - sizeof(SearchRequest));
     const uint64 by_reply = (max_payload - sizeof(SearchReply) - 16) / by_query;
     return static_cast<uint32>(Max(uint64{1}, Min(by_request, by_reply)));
 }
 
-void size_request(SearchRequest* request, uint32 queries, uint32 dimensions)
+uint32 queries_per_request(uint32 dimensions, const SearchRequest& request)
 {
-    request->query_count = queries;
-    request->dimensions = dimensions;
+    return queries_per_request(dense_rows(nullptr, UINT32_MAX, dimensions), request);
+}
+
+void limit_request(SearchRequest* request)
+{
     request->load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
     request->fault = static_cast<uint16>(setting_fault);
 }
@@ -97,17 +100,18 @@ BatchReply read_batch_reply(const char* payload, uint32 payload_bytes, uint32 qu
 
 BatchAnswer* search_batch(const BatchQueries& queries)
 {
-    auto* answers = static_cast<BatchAnswer*>(palloc0(sizeof(BatchAnswer) * Max(1U, queries.count)));
-    for (uint32 first = 0; first < queries.count;) {
+    const uint32 count = static_cast<uint32>(queries.rows.count);
+    auto* answers = static_cast<BatchAnswer*>(palloc0(sizeof(BatchAnswer) * Max(1U, count)));
+    for (uint32 first = 0; first < count;) {
         const IndexState state = read_index_state(queries.index);
         if (index_is_empty(state)) break;
         auto* part = static_cast<BatchPart*>(palloc0(sizeof(BatchPart)));
         SearchRequest& request = part->request;
         prepare_request(queries, state, &request);
-        const uint32 some = Min(queries.count - first, queries_per_request(queries.dimensions, request));
-        size_request(&request, some, queries.dimensions);
-        const float* vectors = queries.vectors + uint64{first} * queries.dimensions;
-        take_answers(engine_search(queries.index, state, &request, vectors), part, answers + first);
+        const uint32 some = queries_per_request(queries.rows.slice(first, count - first), request);
+        limit_request(&request);
+        const RowView rows = queries.rows.slice(first, some);
+        take_answers(engine_search(queries.index, state, &request, rows), part, answers + first);
         first += some;
     }
     return answers;
@@ -120,13 +124,13 @@ void begin_batch(const BatchQueries& queries, BatchAhead* ahead)
     ahead->queries = queries;
     begun_batch = {ahead, CurrentMemoryContext};
     const IndexState state = read_index_state(queries.index);
-    if (queries.count == 0 || index_is_empty(state)) return;
+    if (queries.rows.count == 0 || index_is_empty(state)) return;
     ahead->part = static_cast<BatchPart*>(palloc0(sizeof(BatchPart)));
     SearchRequest& request = ahead->part->request;
     prepare_request(queries, state, &request);
-    if (queries_per_request(queries.dimensions, request) < queries.count) return;
-    size_request(&request, queries.count, queries.dimensions);
-    begin_search(queries.index, state, &request, queries.vectors, &ahead->request);
+    if (queries_per_request(queries.rows, request) < queries.rows.count) return;
+    limit_request(&request);
+    begin_search(queries.index, state, &request, queries.rows, &ahead->request);
 }
 
 BatchAnswer* finish_batch(BatchAhead* ahead)
@@ -134,7 +138,7 @@ BatchAnswer* finish_batch(BatchAhead* ahead)
     EngineReply reply;
     if (ahead->answers != nullptr || ahead->request.id == 0) return ahead->answers;
     if (!finish_search(&ahead->request, &reply)) return nullptr;
-    auto* answers = static_cast<BatchAnswer*>(palloc(sizeof(BatchAnswer) * ahead->queries.count));
+    auto* answers = static_cast<BatchAnswer*>(palloc(sizeof(BatchAnswer) * ahead->queries.rows.count));
     take_answers(reply, ahead->part, answers);
     ahead->answers = answers;
     return answers;

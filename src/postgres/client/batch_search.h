@@ -7,11 +7,13 @@
 namespace pgwarp
 {
 
-// Queries that one request with this plan (k, want_places), and its reply, have room for.
+// How many of these queries, at least one, a request with this plan (k, want_places), and its reply, have room for.
+uint32 queries_per_request(const RowView& queries, const SearchRequest& request);
+// The same of any number of dense queries.
 uint32 queries_per_request(uint32 dimensions, const SearchRequest& request);
 
-// Fills the fields of a request that a PrepareSearch leaves: the number and size of its queries, waits, faults.
-void size_request(SearchRequest* request, uint32 queries, uint32 dimensions);
+// Fills the fields of a request that a PrepareSearch and describe_queries() leave: waits, faults.
+void limit_request(SearchRequest* request);
 
 // The answer to a request, copied: expressions that are evaluated for a row may send requests of their own.
 struct BatchReply {
@@ -54,10 +56,8 @@ void ask_for_places(Relation index, SearchRequest* request);
 struct BatchQueries {
     Relation index;
     SearchStyle style;
-    uint32 wanted;         // rows that each search is for
-    const float* vectors;  // [count][dimensions], as the engine wants them
-    uint32 count;
-    uint32 dimensions;
+    uint32 wanted;  // rows that each search is for
+    RowView rows;   // the queries, as the engine wants them
 };
 
 // Searches for each of the queries. Answers, parts and results are palloc'ed in the current memory context.

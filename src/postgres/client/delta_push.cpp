@@ -1,6 +1,8 @@
 #include "postgres/client/delta_push.h"
 
 #include "postgres/client/delta_progress.h"
+#include "postgres/client/row_batch.h"
+#include "postgres/client/row_pieces.h"
 #include "postgres/storage/stored_value.h"
 #include "postgres/storage/tombstones.h"
 
@@ -17,30 +19,30 @@ namespace
 constexpr uint64 message_bytes = 1U << 20;
 constexpr uint32 values_per_message = 64 * 1024;  // bitmap words or ordinals
 constexpr uint32 unawaited_bytes = 32 * 1024;     // of entries that the engine adds before it reads on
-constexpr int most_pushed_rows = 32;              // of a transaction; more go in larger messages, before a search
+constexpr uint32 usual_list_words = 64;
+constexpr int most_pushed_rows = 32;  // of a transaction; more go in larger messages, before a search
 
 // Entries of one log, on their way.
 struct DeltaBatch {
     LoadDeltaRequest request;
-    Tid* tids;
-    float* vectors;
-    uint32 capacity;
-    uint32 dimensions;
+    RowBatch* rows;
 };
 
 LoadOutcome send_batch(DeltaBatch* batch)
 {
-    const RequestPiece pieces[3] = {
-        {&batch->request, sizeof(batch->request)},
-        {batch->tids, static_cast<uint32>(sizeof(Tid) * batch->request.count)},
-        {batch->vectors, static_cast<uint32>(sizeof(float) * batch->dimensions * batch->request.count)}};
-    const bool few = pieces[1].length + pieces[2].length <= unawaited_bytes;
+    const RowView& rows = batch->rows->rows;
+    batch->request.count = static_cast<uint32>(rows.count);
+    batch->request.form = block_of(rows).form;
+    RequestPiece pieces[2 + most_row_pieces] = {{&batch->request, sizeof(batch->request)},
+                                                {batch->rows->tids, static_cast<uint32>(sizeof(Tid) * rows.count)}};
+    const int count = 2 + row_pieces(rows, pieces + 2);
+    const bool few = pieces[1].length + block_of(rows).bytes() <= unawaited_bytes;
     RequestAhead receipt;
-    const LoadOutcome outcome = !few ? send_load_piece(MessageType::load_delta, pieces, 3)
-                                : send_ahead(MessageType::load_delta, pieces, 3, &receipt) ? LoadOutcome::done
-                                                                                           : LoadOutcome::unsent;
-    batch->request.first += batch->request.count;
-    batch->request.count = 0;
+    const LoadOutcome outcome = !few ? send_load_piece(MessageType::load_delta, pieces, count)
+                                : send_ahead(MessageType::load_delta, pieces, count, &receipt) ? LoadOutcome::done
+                                                                                               : LoadOutcome::unsent;
+    batch->request.first += rows.count;
+    clear_row_batch(batch->rows);
     return outcome;
 }
 
@@ -48,19 +50,19 @@ LoadOutcome send_log(Relation index, const IndexState& state, DeltaBatch* batch,
 {
     batch->request.log = log;
     batch->request.first = first;
-    batch->request.count = 0;
+    clear_row_batch(batch->rows);
     // A log that was merged away up to its end still has a place where it goes on.
     if (first >= state.delta_end[log]) return first > 0 ? send_batch(batch) : LoadOutcome::done;
     DeltaReader* reader = begin_delta_read(index, state.meta, log, first, state.delta_end[log]);
     LoadOutcome outcome = LoadOutcome::done;
     DeltaEntry entry;
-    while (outcome == LoadOutcome::done &&
-           next_delta(reader, &entry, batch->vectors + static_cast<Size>(batch->request.count) * batch->dimensions)) {
-        batch->tids[batch->request.count++] = {entry.block, entry.offset, 0};
-        if (batch->request.count == batch->capacity) outcome = send_batch(batch);
+    RowView row;
+    while (outcome == LoadOutcome::done && next_delta_row(reader, &entry, &row)) {
+        if (!has_room(batch->rows, row)) outcome = send_batch(batch);
+        add_row(batch->rows, {entry.block, entry.offset, 0}, row);
     }
     if (end_delta_read(reader) == ReadResult::recycled) return LoadOutcome::again;
-    if (outcome == LoadOutcome::done && batch->request.count > 0) outcome = send_batch(batch);
+    if (outcome == LoadOutcome::done && batch->rows->rows.count > 0) outcome = send_batch(batch);
     return outcome;
 }
 
@@ -134,7 +136,6 @@ LoadOutcome send_delta(Relation index, const IndexState& state, const uint64 hav
     DeltaBatch batch;
     memset(static_cast<void*>(&batch), 0, sizeof(batch));
     batch.request.key = mirror_key(index, state.meta);
-    batch.dimensions = state.meta.shape.dimensions;
     // What a mirror says that it has may lie before the start: then it has nothing of this log.
     uint64 first[delta_log_count];
     uint64 missing = 0;
@@ -142,23 +143,23 @@ LoadOutcome send_delta(Relation index, const IndexState& state, const uint64 hav
         first[log] = Max(have[log], state.meta.logs[log].start);
         if (first[log] < state.delta_end[log]) missing += state.delta_end[log] - first[log];
     }
-    const uint64 row_bytes = sizeof(Tid) + sizeof(float) * batch.dimensions;
-    batch.capacity = static_cast<uint32>(Max(Min(message_bytes / row_bytes, missing), static_cast<uint64>(1)));
-    batch.tids = static_cast<Tid*>(palloc(sizeof(Tid) * batch.capacity));
-    batch.vectors = static_cast<float*>(palloc(sizeof(float) * batch.dimensions * batch.capacity));
+    batch.rows =
+        make_row_batch(state.meta.shape, static_cast<uint32>(Min(missing, uint64{PG_UINT32_MAX})), message_bytes);
     LoadOutcome outcome = LoadOutcome::done;
     for (uint32 log = 0; log < delta_log_count && outcome == LoadOutcome::done; ++log) {
         const bool knows_all = have[log] > 0 && have[log] >= state.delta_end[log];
         if (!knows_all) outcome = send_log(index, state, &batch, log, first[log]);
     }
-    pfree(batch.tids);
-    pfree(batch.vectors);
+    free_row_batch(batch.rows);
     return outcome;
 }
 
 void push_delta(Relation index, const IndexState& state)
 {
-    const uint64 row_bytes = sizeof(Tid) + sizeof(float) * state.meta.shape.dimensions;
+    // Of lists, a guess: more than one message holds goes in several.
+    const IndexShape& shape = state.meta.shape;
+    const uint64 values = is_list(shape.element) ? usual_list_words : shape.dimensions;
+    const uint64 row_bytes = sizeof(Tid) + sizeof(float) * values;
     uint64 have[delta_log_count];
     if (!claim_delta(mirror_key(index, state.meta), state.delta_end, unawaited_bytes / row_bytes, have)) return;
     MemoryContext sending = AllocSetContextCreate(CurrentMemoryContext, "pgwarp delta", ALLOCSET_DEFAULT_SIZES);
@@ -188,24 +189,29 @@ LoadOutcome send_tombstones(Relation index, const IndexState& state)
 }
 
 void push_inserted_row(Relation index, const MetaPage& meta, const DeltaPlace& place, ItemPointer tid,
-                       const char* stored)
+                       const DeltaValue& value)
 {
     if (RelationUsesLocalBuffers(index) || !among_the_first_rows()) return;
     const MirrorKey key = mirror_key(index, meta);
     if (!claim_inserted_row(key, place.log, place.ordinal) || !join_engine()) return;
-    const Size vector_bytes = sizeof(float) * meta.shape.dimensions;
-    const Size bytes = sizeof(LoadDeltaRequest) + sizeof(Tid) + vector_bytes;
+    StoredRowSpace space;
+    space.vector =
+        is_list(meta.shape.element) ? nullptr : static_cast<float*>(palloc(sizeof(float) * meta.shape.dimensions));
+    const RowView row = view_stored_row(meta.shape, value.value, value.row_bytes, &space);
+    const Size bytes = sizeof(LoadDeltaRequest) + sizeof(Tid) + block_of(row).bytes();
     char* message = static_cast<char*>(palloc0(bytes));
     auto* request = reinterpret_cast<LoadDeltaRequest*>(message);
     request->key = key;
     request->first = place.ordinal;
     request->log = place.log;
     request->count = 1;
-    const Tid row = {ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), 0};
-    memcpy(message + sizeof(LoadDeltaRequest), &row, sizeof(row));
-    decode_stored_value(meta.shape, stored, reinterpret_cast<float*>(message + sizeof(LoadDeltaRequest) + sizeof(Tid)));
+    request->form = block_of(row).form;
+    const Tid address = {ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), 0};
+    memcpy(message + sizeof(LoadDeltaRequest), &address, sizeof(address));
+    write_rows(row, reinterpret_cast<std::byte*>(message + sizeof(LoadDeltaRequest) + sizeof(Tid)));
     post_request(MessageType::load_delta, message, static_cast<uint32>(bytes));
     pfree(message);
+    if (space.vector != nullptr) pfree(space.vector);
 }
 
 }  // namespace pgwarp

@@ -16,10 +16,10 @@ LoadOutcome send_delta(Relation index, const IndexState& state, const uint64 hav
 void push_delta(Relation index, const IndexState& state);
 
 // Sends the row that was just appended, unless the engine lacks others before it or the transaction has inserted many.
-// `stored`: its value as appended. Neither waits nor raises errors of the engine: replies to searches ask for lost
+// `value`: as appended. Neither waits nor raises errors of the engine: replies to searches ask for lost
 // rows.
 void push_inserted_row(Relation index, const MetaPage& meta, const DeltaPlace& place, ItemPointer tid,
-                       const char* stored);
+                       const DeltaValue& value);
 
 // Sends all tombstones as of the state's version, which was read before them.
 LoadOutcome send_tombstones(Relation index, const IndexState& state);

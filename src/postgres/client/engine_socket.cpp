@@ -23,7 +23,7 @@ namespace
 {
 
 constexpr uint32 first_capacity = 64 * 1024;
-constexpr int max_pieces = 3;
+constexpr int max_pieces = 6;
 constexpr long uninterruptible_patience_ms = 2000;
 constexpr int pauses_between_looks = 4;
 

@@ -2,6 +2,7 @@
 
 #include "postgres/client/connection.h"
 #include "postgres/client/remembered_indexes.h"
+#include "postgres/client/row_pieces.h"
 #include "postgres/settings.h"
 
 namespace pgwarp
@@ -30,21 +31,19 @@ uint64 answer_bytes(const SearchRequest& request, uint32 query_count)
 }
 
 // Describe the search of one index. Null: it isn't part of a request; its answers say so where it has no rows.
-BatchPart* plan_part(const SearchStyle& style, IndexSearch* search, Metric metric, uint32 query_count,
-                     uint32 dimensions)
+BatchPart* plan_part(const SearchStyle& style, IndexSearch* search, Metric metric, const RowView& queries)
 {
     const IndexState state = read_index_state(search->index);
     const IndexShape& shape = state.meta.shape;
-    if (shape.dimensions != dimensions || static_cast<Metric>(shape.metric) != metric) return nullptr;
+    if (!fits_shape(queries, shape) || static_cast<Metric>(shape.metric) != metric) return nullptr;
     if (index_is_empty(state)) {
-        search->answers = static_cast<BatchAnswer*>(palloc0(sizeof(BatchAnswer) * query_count));
+        search->answers = static_cast<BatchAnswer*>(palloc0(sizeof(BatchAnswer) * queries.count));
         return nullptr;
     }
     auto* part = static_cast<BatchPart*>(palloc0(sizeof(BatchPart)));
     style.prepare(search->index, state, search->wanted, &part->request);
     if (style.with_places) ask_for_places(search->index, &part->request);
-    part->request.query_count = query_count;
-    part->request.dimensions = dimensions;
+    describe_queries(queries, &part->request);
     address_request(search->index, state, &part->request);
     return part;
 }
@@ -139,16 +138,15 @@ void take_answers(const EngineReply& reply, const IndexGroup& group, IndexSearch
 }
 
 // Send one request. False: nothing came of it.
-bool send_group(const IndexGroup& group, const float* queries, IndexSearch* searches, IndexSearchCounts* counts)
+bool send_group(const IndexGroup& group, const RowView& queries, IndexSearch* searches, IndexSearchCounts* counts)
 {
-    const uint64 query_bytes = sizeof(float) * uint64{group.request.query_count} * group.request.dimensions;
-    const RequestPiece pieces[3] = {
+    RequestPiece pieces[2 + most_row_pieces] = {
         {&group.request, sizeof(group.request)},
         {group.targets, static_cast<uint32>(sizeof(IndexTarget) * group.count)},
-        {queries, static_cast<uint32>(query_bytes)},
     };
+    const int count = 2 + row_pieces(queries, pieces + 2);
     open_engine();
-    const RequestResult result = try_request(MessageType::search_indexes, pieces, 3);
+    const RequestResult result = try_request(MessageType::search_indexes, pieces, count);
     if (result.outcome != RequestOutcome::replied || !is_whole(result.reply, group)) return false;
     SearchIndexesReply head;
     memcpy(static_cast<void*>(&head), result.reply.payload, sizeof(head));
@@ -185,21 +183,23 @@ void gather(BatchPart** parts, uint32 count, uint64 query_bytes, IndexGroup* gro
 
 }  // namespace
 
-void search_indexes(const SearchStyle& style, IndexSearch* searches, uint32 count, Metric metric, const float* queries,
-                    uint32 query_count, uint32 dimensions, IndexSearchCounts* counts)
+void search_indexes(const SearchStyle& style, IndexSearch* searches, uint32 count, Metric metric,
+                    const RowView& queries, IndexSearchCounts* counts)
 {
-    const uint64 query_bytes = sizeof(float) * uint64{query_count} * dimensions;
+    const RowBlock block = block_of(queries);
+    const uint64 query_bytes = block.bytes();
     auto** parts = static_cast<BatchPart**>(palloc0(sizeof(BatchPart*) * Max(1U, count)));
     uint32 left = 0;
     for (uint32 i = 0; i < count; ++i) {
         searches[i].answers = nullptr;
         if (query_bytes > most_query_bytes) continue;
-        parts[i] = plan_part(style, &searches[i], metric, query_count, dimensions);
+        parts[i] = plan_part(style, &searches[i], metric, queries);
         if (parts[i] != nullptr) left++;
     }
     IndexGroup group = {};
-    group.request.query_count = query_count;
-    group.request.dimensions = dimensions;
+    group.request.query_count = block.count;
+    group.request.dimensions = block.width;
+    group.request.form = block.form;
     group.request.fault = static_cast<uint16>(setting_fault);
     group.targets = static_cast<IndexTarget*>(palloc(sizeof(IndexTarget) * Max(1U, left)));
     group.members = static_cast<uint32*>(palloc(sizeof(uint32) * Max(1U, left)));

@@ -23,10 +23,10 @@ struct IndexSearchCounts {
     ParameterList settings;  // of the last request
 };
 
-// Searches for queries[query_count][dimensions], as the engine wants them under `metric`. Indexes of another metric or
-// other dimensions, and those that the engine lacks something of, are left without answers; so are all when the engine
-// refuses or ends: a search of an index alone finds out why. Answers are palloc'ed in the current memory context.
-void search_indexes(const SearchStyle& style, IndexSearch* searches, uint32 count, Metric metric, const float* queries,
-                    uint32 query_count, uint32 dimensions, IndexSearchCounts* counts);
+// Searches for queries, as the engine wants them under `metric`. Indexes of another metric or of other rows, and those
+// that the engine lacks something of, are left without answers; so are all when the engine refuses or ends: a search of
+// an index alone finds out why. Answers are palloc'ed in the current memory context.
+void search_indexes(const SearchStyle& style, IndexSearch* searches, uint32 count, Metric metric,
+                    const RowView& queries, IndexSearchCounts* counts);
 
 }  // namespace pgwarp

@@ -6,6 +6,7 @@
 #include "postgres/client/mirror_load.h"
 #include "postgres/client/quarantine.h"
 #include "postgres/client/remembered_indexes.h"
+#include "postgres/client/row_pieces.h"
 #include "postgres/settings.h"
 
 namespace pgwarp
@@ -23,25 +24,30 @@ struct SearchRun {
     Relation index;
     IndexState state;  // its directory is our own copy once something is loaded
     SearchRequest* request;
-    const float* queries;
+    RowView queries;
     int rounds;
     int unsent;
     int search_deaths;
     int load_deaths;
 };
 
-uint32 query_bytes(const SearchRequest& request)
+constexpr int most_search_pieces = 1 + most_row_pieces;
+
+// The request with its queries.
+int search_pieces(const SearchRequest& request, const RowView& queries, RequestPiece pieces[most_search_pieces])
 {
-    return static_cast<uint32>(sizeof(float) * request.dimensions * request.query_count);
+    pieces[0] = {&request, sizeof(request)};
+    return 1 + row_pieces(queries, pieces + 1);
 }
 
 RequestResult send_search(SearchRun* run)
 {
     SearchRequest* request = run->request;
     address_request(run->index, run->state, request);
-    const RequestPiece pieces[2] = {{request, sizeof(*request)}, {run->queries, query_bytes(*request)}};
-    if (run->search_deaths > 0) return try_request_alone(MessageType::search, pieces, 2);
-    return try_request(MessageType::search, pieces, 2);
+    RequestPiece pieces[most_search_pieces];
+    const int count = search_pieces(*request, run->queries, pieces);
+    if (run->search_deaths > 0) return try_request_alone(MessageType::search, pieces, count);
+    return try_request(MessageType::search, pieces, count);
 }
 
 // The engine ended while it had the search. Once may be another's fault; again, alone, is not.
@@ -142,12 +148,13 @@ void address_request(Relation index, const IndexState& state, SearchRequest* req
     request->tombstone_version = state.meta.tombstone_version;
 }
 
-void begin_search(Relation index, const IndexState& state, SearchRequest* request, const float* queries,
+void begin_search(Relation index, const IndexState& state, SearchRequest* request, const RowView& queries,
                   RequestAhead* ahead)
 {
     address_request(index, state, request);
-    const RequestPiece pieces[2] = {{request, sizeof(*request)}, {queries, query_bytes(*request)}};
-    send_ahead(MessageType::search, pieces, 2, ahead);
+    describe_queries(queries, request);
+    RequestPiece pieces[most_search_pieces];
+    send_ahead(MessageType::search, pieces, search_pieces(*request, queries, pieces), ahead);
 }
 
 bool finish_search(RequestAhead* ahead, EngineReply* reply)
@@ -161,8 +168,9 @@ bool finish_search(RequestAhead* ahead, EngineReply* reply)
     return header.status == SearchStatus::answered;
 }
 
-EngineReply engine_search(Relation index, const IndexState& state, SearchRequest* request, const float* queries)
+EngineReply engine_search(Relation index, const IndexState& state, SearchRequest* request, const RowView& queries)
 {
+    describe_queries(queries, request);
     SearchRun run = {index, state, request, queries, 0, 0, 0, 0};
     while (run.rounds++ < most_rounds) {
         CHECK_FOR_INTERRUPTS();

@@ -96,9 +96,9 @@ SearchStyle style_of(const AnswerCache& cache)
     return {cache.is_filtered ? prepare_normal_search : prepare_rungs, true};
 }
 
-BatchQueries make_queries(const AnswerCache* cache, const float* vectors, uint32 count, uint32 wanted)
+BatchQueries make_queries(const AnswerCache* cache, const RowView& queries, uint32 wanted)
 {
-    return {cache->index, style_of(*cache), wanted, vectors, count, cache->dimensions};
+    return {cache->index, style_of(*cache), wanted, queries};
 }
 
 // Search for queries [first, first + count) of the batch.
@@ -106,8 +106,7 @@ void search_queries(AnswerCache* cache, uint32 first, uint32 count, uint32 wante
 {
     keep_begun_batch();
     MemoryContext outer = MemoryContextSwitchTo(cache->context);
-    const float* vectors = cache->queries + uint64{first} * cache->dimensions;
-    const BatchAnswer* found = search_batch(make_queries(cache, vectors, count, wanted));
+    const BatchAnswer* found = search_batch(make_queries(cache, cache->queries.slice(first, count), wanted));
     memcpy(cache->answers + first, found, sizeof(BatchAnswer) * count);
     count_answers(cache, found, count);
     MemoryContextSwitchTo(outer);
@@ -121,8 +120,7 @@ void search_together(AnswerCache* caches, uint32 count)
     auto* searches = static_cast<IndexSearch*>(palloc0(sizeof(IndexSearch) * count));
     for (uint32 i = 0; i < count; ++i) searches[i] = {caches[i].index, caches[i].wanted, nullptr};
     IndexSearchCounts counts = {};
-    search_indexes(style_of(first), searches, count, first.metric, first.queries, first.count, first.dimensions,
-                   &counts);
+    search_indexes(style_of(first), searches, count, first.metric, first.queries, &counts);
     for (uint32 i = 0; i < count; ++i) caches[i].answers = searches[i].answers;
     first.counts.requests += counts.requests;
     first.counts.queries += counts.searches;
@@ -267,12 +265,12 @@ void fill_answer_caches(AnswerCache* caches, uint32 count)
     }
 }
 
-void begin_next_batch(AnswerCache* cache, const float* vectors, uint32 count, BatchAhead* ahead, MemoryContext context)
+void begin_next_batch(AnswerCache* cache, const RowView& queries, BatchAhead* ahead, MemoryContext context)
 {
     cache->ahead = ahead;
     cache->ahead_settings = current_settings(cache);
     MemoryContext outer = MemoryContextSwitchTo(context);
-    begin_batch(make_queries(cache, vectors, count, cache->next_wanted), ahead);
+    begin_batch(make_queries(cache, queries, cache->next_wanted), ahead);
     MemoryContextSwitchTo(outer);
 }
 
@@ -318,18 +316,17 @@ AnswerCache* find_answer_cache(const EState* executor, Relation index)
     return nullptr;
 }
 
-bool answers_query(const AnswerCache* cache, const float* query, uint32 dimensions)
+bool answers_query(const AnswerCache* cache, const RowView& query)
 {
-    if (cache->current == no_query || cache->dimensions != dimensions) return false;
-    const float* theirs = cache->queries + uint64{cache->current} * dimensions;
-    return memcmp(theirs, query, sizeof(float) * dimensions) == 0 && are_current(cache, cache->settings);
+    if (cache->current == no_query) return false;
+    return same_rows(cache->queries.row(cache->current), query) && are_current(cache, cache->settings);
 }
 
-AnswerCache* find_answering_cache(const EState* executor, Relation index, const float* query, uint32 dimensions)
+AnswerCache* find_answering_cache(const EState* executor, Relation index, const RowView& query)
 {
     for (AnswerCache* cache = first_cache(executor); cache != nullptr; cache = cache->next) {
         if (RelationGetRelid(cache->index) != RelationGetRelid(index)) continue;
-        if (answers_query(cache, query, dimensions)) return cache;
+        if (answers_query(cache, query)) return cache;
     }
     return nullptr;
 }

@@ -42,7 +42,7 @@ struct AnswerCache : JoinAnswers {
     Metric metric;
     uint32 dimensions;
     MemoryContext context;  // of the batch
-    float* queries;         // [count][dimensions], as the engine wants them
+    RowView queries;        // [count], as the engine wants them
     BatchAnswer* answers;   // [count]
     uint32 count;
     SearchSettings settings;  // that the answers are for
@@ -78,9 +78,9 @@ void unregister_answer_cache(AnswerCache* cache);
 void reset_answer_cache(AnswerCache* cache);
 // Searches for all queries of the batch: in all indexes of a join together, as far as they want the same queries.
 void fill_answer_caches(AnswerCache* caches, uint32 count);
-// The same for the batch after this one, `vectors[count]`, so that the engine works on it while this one is joined.
+// The same for the queries of the batch after this one, so that the engine works on it while this one is joined.
 // Requests and answers are kept in `context`.
-void begin_next_batch(AnswerCache* cache, const float* vectors, uint32 count, BatchAhead* ahead, MemoryContext context);
+void begin_next_batch(AnswerCache* cache, const RowView& queries, BatchAhead* ahead, MemoryContext context);
 // Queries that one request has room for, as many rows as the next batch will ask for: only such a batch can be begun.
 uint32 most_queries_ahead(const AnswerCache& cache);
 // Gives up a batch that was begun.
@@ -91,9 +91,9 @@ bool take_next_batch(AnswerCache* cache);
 // A cache of the index with answers for the row that is being joined, if any.
 AnswerCache* find_answer_cache(const EState* executor, Relation index);
 // Among these the one with an answer to this query.
-AnswerCache* find_answering_cache(const EState* executor, Relation index, const float* query, uint32 dimensions);
+AnswerCache* find_answering_cache(const EState* executor, Relation index, const RowView& query);
 // Whether the answers to the current row are to this query, under the settings of now.
-bool answers_query(const AnswerCache* cache, const float* query, uint32 dimensions);
+bool answers_query(const AnswerCache* cache, const RowView& query);
 // That answer. The rows that are fetched next are brought near. Where scans took many more rows than their LIMIT asks
 // for, it is without those that the scan's filter would drop, as far as they are known.
 const BatchAnswer* take_cached_answer(AnswerCache* cache, const AnsweredScan& scan);

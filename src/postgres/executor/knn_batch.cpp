@@ -286,6 +286,12 @@ void collect_rows(KnnBatchState* state, TupleTableSlot* first, RowBatch* batch)
     take_queries(state, batch);
 }
 
+// The queries of a batch for one of the caches.
+RowView queries_of(const KnnBatchState& state, const RowBatch& batch, uint32 cache)
+{
+    return dense_rows(batch.queries[cache], batch.query_count, state.caches[cache].dimensions);
+}
+
 // Have the answers to the current batch.
 void answer_rows(KnnBatchState* state)
 {
@@ -293,7 +299,7 @@ void answer_rows(KnnBatchState* state)
     for (uint32 i = 0; i < state->cache_count; ++i) {
         AnswerCache& cache = state->caches[i];
         cache.context = batch->context;
-        cache.queries = batch->queries[i];
+        cache.queries = queries_of(*state, *batch, i);
         cache.count = batch->query_count;
     }
     if (batch->query_count == 0) return;
@@ -323,7 +329,7 @@ void begin_ahead(KnnBatchState* state)
 {
     RowBatch* next = state->next;
     if (next->query_count == 0) return;
-    begin_next_batch(&state->caches[0], next->queries[0], next->query_count, &next->ahead, next->context);
+    begin_next_batch(&state->caches[0], queries_of(*state, *next, 0), &next->ahead, next->context);
 }
 
 // The next batch: rows, their queries, and the answers to them. False after the last row.

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "postgres/am/methods.h"
+#include "postgres/client/row_pieces.h"
 #include "postgres/executor/knn_filter.h"
 #include "postgres/scan/filtered_scan.h"
 #include "postgres/scan/search_reply.h"
@@ -33,9 +34,9 @@ PartitionSearch* make_partition_search(MergeAppendState* merge, EState* executor
 
 void forget_partition_answers(PartitionSearch* search)
 {
-    if (search->query == nullptr) return;
+    if (search->query.count == 0) return;
     for (uint32 i = 0; i < search->count; ++i) search->scans[i].answer = nullptr;
-    search->query = nullptr;
+    search->query = {};
     MemoryContextReset(search->context);
 }
 
@@ -102,10 +103,9 @@ void fetch_answers(PartitionSearch* search, const ScanQuery& query)
 {
     forget_partition_answers(search);
     MemoryContext outer = MemoryContextSwitchTo(search->context);
-    search->query = static_cast<float*>(palloc(sizeof(float) * query.dimensions));
-    memcpy(search->query, query.vector, sizeof(float) * query.dimensions);
+    search->query = copy_rows(query.row);
     search->metric = query.metric;
-    search->dimensions = query.dimensions;
+    search->dimensions = static_cast<uint32>(query.row.width);
     uint32* numbers = nullptr;
     uint32 count = 0;
     IndexSearch* searches = collect_searches(search, &numbers, &count);
@@ -114,7 +114,7 @@ void fetch_answers(PartitionSearch* search, const ScanQuery& query)
         // All partitions have the same conditions.
         const bool filtered = search->scans[numbers[0]].hint.filter != nullptr;
         search_indexes({filtered ? prepare_normal_search : prepare_rungs, false}, searches, count, query.metric,
-                       search->query, 1, query.dimensions, &search->counts);
+                       search->query, &search->counts);
         for (uint32 i = 0; i < count; ++i) search->scans[numbers[i]].answer = searches[i].answers;
     }
     MemoryContextSwitchTo(outer);
@@ -168,11 +168,10 @@ bool partition_shape(const PartitionSearch* search, uint32 number, Metric* metri
 
 const BatchAnswer* find_partition_answer(PartitionSearch* search, uint32 number, const ScanQuery& query)
 {
-    const Size bytes = sizeof(float) * query.dimensions;
-    const bool same = search->query != nullptr && search->metric == query.metric &&
-                      search->dimensions == query.dimensions && memcmp(search->query, query.vector, bytes) == 0;
+    const bool known = search->query.count > 0;
+    const bool same = known && search->metric == query.metric && same_rows(search->query, query.row);
     // Indexes of several metrics have several queries: all but the first are searched alone.
-    if (!same && search->query != nullptr) return nullptr;
+    if (!same && known) return nullptr;
     if (!same) fetch_answers(search, query);
     const BatchAnswer* answer = search->scans[number].answer;
     if (answer != nullptr) search->hits++;

@@ -26,9 +26,9 @@ struct PartitionSearch {
     uint32 count;
     const PartitionScan** scan_of_child;  // null: something else
     MemoryContext context;                // of the answers
-    float* query;                         // that they are for; null: none yet
+    RowView query;                        // that they are for; no row: none yet
     Metric metric;
-    uint32 dimensions;
+    uint32 dimensions;  // of the indexes
     uint64 hits;
     IndexSearchCounts counts;
 };

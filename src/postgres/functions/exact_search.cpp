@@ -66,7 +66,7 @@ void plan_request(const ExactSearch& search, const IndexState& state, SearchRequ
         request->after = search.cursor;
         request->k = search.chunk;
     }
-    size_request(request, 1, search.round.batch->dimensions);
+    limit_request(request);
 }
 
 double value_of(const Result& result, const SearchReply& reply)
@@ -134,7 +134,8 @@ void run_search(ExactSearch* search)
         follow_generation(search, state);
         SearchRequest request = {};
         plan_request(*search, state, &request);
-        const EngineReply raw = engine_search(index, state, &request, search->sent);
+        const EngineReply raw =
+            engine_search(index, state, &request, dense_rows(search->sent, 1, search->round.batch->dimensions));
         if (request.key.generation != search->generation) continue;
         const BatchReply reply = read_batch_reply(raw.payload, raw.payload_bytes, 1, request.k);
         const bool last = !search->in_rungs && reply.counts[0] < request.k;

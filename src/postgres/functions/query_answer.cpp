@@ -40,15 +40,15 @@ void prepare_search(const SearchTarget* target, const IndexState& state, bool ow
 }
 
 // The queries of a round one after the other, as the engine wants them; in place when they are the whole batch.
-const float* gather_queries(const Round& round)
+RowView gather_queries(const Round& round)
 {
     const size_t width = round.batch->dimensions;
-    if (round.count == round.batch->count) return round.batch->sent;
+    if (round.count == round.batch->count) return dense_rows(round.batch->sent, round.count, width);
     auto* out = static_cast<float*>(palloc(sizeof(float) * width * round.count));
     for (uint32 i = 0; i < round.count; ++i) {
         memcpy(out + i * width, round.batch->sent + round.queries[i] * width, sizeof(float) * width);
     }
-    return out;
+    return dense_rows(out, round.count, width);
 }
 
 // Rungs may leave rows out, so a search that found few says nothing of those behind it.
@@ -174,7 +174,7 @@ void search_some(SearchTarget* target, QueryBatch* batch, const uint32* queries,
         const uint32 some = Min(count - done, queries_per_request(batch->dimensions, request));
         const bool complete = access_method(state.meta.shape.method).complete;
         const Round round = {target, batch, queries + done, some, wanted, complete};
-        size_request(&request, some, batch->dimensions);
+        limit_request(&request);
         const EngineReply raw = engine_search(target->index, state, &request, gather_queries(round));
         answer_round(round, read_batch_reply(raw.payload, raw.payload_bytes, some, request.k), request.k, unanswered);
         done += some;
@@ -259,8 +259,9 @@ void start_batch(SearchTarget* target, QueryBatch* batch)
     prepare_search(target, state, batch->own != nullptr, start->wanted, batch->k, &start->request);
     start->complete = access_method(state.meta.shape.method).complete;
     if (queries_per_request(batch->dimensions, start->request) < batch->count) return;
-    size_request(&start->request, batch->count, batch->dimensions);
-    begin_search(target->index, state, &start->request, batch->sent, &start->ahead);
+    limit_request(&start->request);
+    const RowView queries = dense_rows(batch->sent, batch->count, batch->dimensions);
+    begin_search(target->index, state, &start->request, queries, &start->ahead);
 }
 
 void answer_batch(SearchTarget* target, QueryBatch* batch, QueryBatch* next)

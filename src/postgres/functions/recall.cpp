@@ -113,10 +113,9 @@ void search_ranked(RecallRun* run, const IndexState& state, SearchRequest* reque
     SearchTarget* target = run->target;
     auto* sent = static_cast<float*>(palloc(sizeof(float) * target->dimensions));
     prepare_query(target->metric, query, target->dimensions, sent);
-    request->query_count = 1;
-    request->dimensions = target->dimensions;
     request->load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
-    const SearchResults results = read_search_reply(engine_search(target->index, state, request, sent));
+    const SearchResults results =
+        read_search_reply(engine_search(target->index, state, request, dense_rows(sent, 1, target->dimensions)));
     for (uint32 i = 0; i < results.count; ++i) {
         Neighbour row = {results.results[i].tid, 0};
         const bool visible =

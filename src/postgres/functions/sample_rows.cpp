@@ -94,7 +94,7 @@ void begin_build(SampledColumn* sampled, int dimensions)
     build->shape.dimensions = static_cast<uint32>(dimensions);
     MemoryContext outer = MemoryContextSwitchTo(sampled->lasting);
     begin_engine_build(build);
-    sampled->sink = open_row_sink(build->token, build->shape.dimensions);
+    sampled->sink = open_row_sink(build->token, build->shape);
     MemoryContextSwitchTo(outer);
 }
 

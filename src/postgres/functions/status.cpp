@@ -161,15 +161,13 @@ uint64 load_mirror(Relation index, const IndexState& state)
     SearchRequest request;
     memset(static_cast<void*>(&request), 0, sizeof(request));
     request.k = 1;
-    request.query_count = 1;
-    request.dimensions = dimensions;
     request.load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
     if (state.directory->calibration.count > 0) request.effort = state.directory->calibration.points[0].effort;
     // An engine that ended in between took the mirror with it.
     const MirrorStatus* mirror = nullptr;
     for (int tries = 0; mirror == nullptr && tries < most_load_tries; ++tries) {
         const uint32 starts = engine_start_count();
-        engine_search(index, state, &request, query);
+        engine_search(index, state, &request, dense_rows(query, 1, dimensions));
         StatusReply* status = fetch_status();
         mirror = find_mirror(status, request.key);
         if (status != nullptr && engine_start_count() == starts) break;

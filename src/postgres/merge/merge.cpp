@@ -141,7 +141,7 @@ void take_built_arrays(MergeRun* merge)
     const auto* shapes = reinterpret_cast<const ArrayShape*>(merge->built + 1);
     const float old_error = merge->old_rows() > 0 ? stored_vector_error(merge->index, *merge->directory) : 0;
     for (uint32 i = 0; i < merge->built->array_count; ++i) {
-        if (strcmp(shapes[i].name, "half_scale") == 0 && old_error > 0) {
+        if (strcmp(shapes[i].name, array_half_scale) == 0 && old_error > 0) {
             add_half_scale(merge, i, shapes[i], old_error);
         } else {
             add_built_array(merge, i, shapes[i]);

@@ -3,6 +3,7 @@
 // scans go on meanwhile.
 #pragma once
 
+#include "methods/description.h"
 #include "postgres/merge/merge_kind.h"
 
 namespace pgwarp
@@ -24,11 +25,11 @@ struct MetaPage;
 bool logs_cost_too_much(Relation index, const MetaPage& meta, const Directory& directory, uint64 entries);
 
 // What merges compare of new rows and old ones to see drift; null for an index without quantizers.
-const char* compared_for_drift(const Directory& directory);
+const char* compared_for_drift(const MethodDescription& method, const Directory& directory);
 // Whether merges can train the quantizers again when they see it: the index keeps vectors.
 bool keeps_vectors(const Directory& directory);
 
 // Whether merges measure the recall of the index anew when many rows have come or gone: it keeps what that takes.
-bool can_calibrate(const Directory& directory);
+bool can_calibrate(const MethodDescription& method, const Directory& directory);
 
 }  // namespace pgwarp

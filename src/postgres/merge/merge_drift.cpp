@@ -4,6 +4,7 @@
 #include "numeric/hash.h"
 #include "postgres/client/request.h"
 #include "postgres/merge/stored_vectors.h"
+#include "postgres/storage/array_role.h"
 #include "protocol/drift.h"
 
 namespace pgwarp
@@ -38,17 +39,14 @@ void send_sampled_row(void* state, const DeltaEntry& entry, const float* vector)
     const uint64 place = sample->seen++;
     if (place != sampled_row(place / sample->stride, sample->stride) || sample->taken == sample_rows) return;
     ++sample->taken;
-    memcpy(next_row(sample->sink), vector, sizeof(float) * sample->dimensions);
-    ItemPointerData tid;
-    ItemPointerSet(&tid, entry.block, entry.offset);
-    add_row(sample->sink, &tid);
+    add_row(sample->sink, {entry.block, entry.offset, 0}, dense_rows(vector, 1, sample->dimensions));
 }
 
 void send_new_rows(MergeRun* merge)
 {
     const uint32 dimensions = merge->meta.shape.dimensions;
     DeltaSample sample = {Max(uint64{1}, merge->new_rows() / sample_rows), 0, 0, dimensions,
-                          open_row_sink(merge->build.token, dimensions)};
+                          open_row_sink(merge->build.token, merge->build.shape)};
     visit_delta(merge, true, send_sampled_row, &sample);
     close_row_sink(sample.sink);
 }
@@ -133,10 +131,10 @@ bool can_retrain(const MergeRun* merge)
     return keeps_vectors(*merge->directory);
 }
 
-const char* compared_for_drift(const Directory& directory)
+const char* compared_for_drift(const MethodDescription& method, const Directory& directory)
 {
-    if (find_array(directory, "centroids") == nullptr) return nullptr;
-    const StoredArray* books = find_array(directory, "codebooks");
+    if (find_array(directory, method, ArrayRole::centroids) == nullptr) return nullptr;
+    const StoredArray* books = find_array(directory, method, ArrayRole::codebooks);
     if (books == nullptr) return "centroids";
     if (!keeps_vectors(directory)) return "centroids, by codes";
     return directory.trained_rows < rows_for_a_word * books->shape.rows ? "centroids" : "centroids and codes";
@@ -147,7 +145,7 @@ bool has_drifted(MergeRun* merge)
     if (merge->new_rows() < fewest_new_rows || !are_many_new(merge)) return false;
     // Without the engine new rows can't be merged at all, and the merge says so.
     char* why = nullptr;
-    if (compared_for_drift(*merge->directory) == nullptr || !try_open_engine(&why)) return false;
+    if (compared_for_drift(*merge->method, *merge->directory) == nullptr || !try_open_engine(&why)) return false;
     DriftReport report = {};
     PG_TRY();
     {

@@ -19,10 +19,7 @@ struct Sending {
 void send_row(void* state, const DeltaEntry& entry, const float* vector)
 {
     auto* sending = static_cast<Sending*>(state);
-    memcpy(next_row(sending->sink), vector, sizeof(float) * sending->dimensions);
-    ItemPointerData tid;
-    ItemPointerSet(&tid, entry.block, entry.offset);
-    add_row(sending->sink, &tid);
+    add_row(sending->sink, {entry.block, entry.offset, 0}, dense_rows(vector, 1, sending->dimensions));
 }
 
 void send_stored_row(void* state, Tid tid, const float* vector)
@@ -114,7 +111,7 @@ void run_in_engine(MergeRun* merge)
     begin_engine_build(build);
     if (!whole) give_arrays(merge);
     if (!whole) give_dead_rows(merge);
-    Sending sending = {open_row_sink(build->token, build->shape.dimensions), build->shape.dimensions};
+    Sending sending = {open_row_sink(build->token, build->shape), build->shape.dimensions};
     if (whole) visit_stored_vectors(merge, send_stored_row, &sending);
     visit_delta(merge, true, send_row, &sending);
     close_row_sink(sending.sink);

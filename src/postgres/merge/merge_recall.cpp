@@ -6,7 +6,9 @@
 #include "numeric/hash.h"
 #include "postgres/client/request.h"
 #include "postgres/merge/merge.h"
+#include "postgres/merge/merge_run.h"
 #include "postgres/merge/stored_vectors.h"
+#include "postgres/storage/array_role.h"
 #include "protocol/calibration.h"
 #include "protocol/merge_build.h"
 
@@ -46,12 +48,13 @@ bool is_outdated(const Directory& next)
 }
 
 // What rows are compared by, as the index keeps it; null where it keeps codes alone.
-const StoredArray* kept_rows(const Directory& directory)
+const StoredArray* kept_rows(const MethodDescription& method, const Directory& directory)
 {
-    const StoredArray* codes = find_array(directory, "codes");
-    if (const StoredArray* vectors = find_array(directory, "vectors")) return vectors;
-    if (const StoredArray* half = find_array(directory, "half")) return half;
-    return find_array(directory, "code_scale") != nullptr ? codes : nullptr;
+    for (const ArrayRole role : {ArrayRole::vectors, ArrayRole::half_vectors}) {
+        if (const StoredArray* rows = find_array(directory, method, role)) return rows;
+    }
+    if (find_array(directory, method, ArrayRole::code_scales) == nullptr) return nullptr;
+    return find_array(directory, method, ArrayRole::codes);
 }
 
 bool is_dead(const MergeRun* merge, uint64 row)
@@ -112,11 +115,12 @@ void give_dead(const MergeRun* merge, const EngineBuild* build)
 
 Calibration measure(MergeRun* merge, EngineBuild* build)
 {
-    const StoredArray& kept = *kept_rows(merge->next);
-    const char* const names[] = {"centroids", "half_mean", "half_scale", "list_of_row", "code_scale"};
+    const StoredArray& kept = *kept_rows(*merge->method, merge->next);
+    constexpr ArrayRole roles[] = {ArrayRole::centroids, ArrayRole::half_mean, ArrayRole::half_scale,
+                                   ArrayRole::list_of_row, ArrayRole::code_scales};
     begin_engine_build(build);
-    for (const char* name : names) {
-        const StoredArray* array = find_array(merge->next, name);
+    for (const ArrayRole role : roles) {
+        const StoredArray* array = find_array(merge->next, *merge->method, role);
         if (array != nullptr) give_stored_array(build, merge->index, merge->next, *array, "calibrating");
     }
     give_dead(merge, build);
@@ -137,7 +141,7 @@ uint64 linked_dead_rows(const MergeRun* merge)
 
 bool wants_recall(const MergeRun* merge)
 {
-    return can_calibrate(*merge->directory) && is_outdated(merge->next);
+    return can_calibrate(*merge->method, *merge->directory) && is_outdated(merge->next);
 }
 
 void keep_recall(MergeRun* merge)
@@ -166,9 +170,9 @@ bool recall_has_dropped(const Directory& directory)
     return now == 0 || now > most_effort * built;
 }
 
-bool can_calibrate(const Directory& directory)
+bool can_calibrate(const MethodDescription& method, const Directory& directory)
 {
-    return directory.calibration.count > 0 && kept_rows(directory) != nullptr;
+    return directory.calibration.count > 0 && kept_rows(method, directory) != nullptr;
 }
 
 void calibrate_merged(MergeRun* merge)
@@ -176,7 +180,7 @@ void calibrate_merged(MergeRun* merge)
     Directory* next = &merge->next;
     if (merge->kind != MergeKind::append && merge->kind != MergeKind::compact) return;
     if (merge->method->complete || merge->method->links_rows) return;  // nothing to measure, or done with the links
-    if (!can_calibrate(*next) || !is_outdated(*next) || merge->counts.live() < 2) return;
+    if (!can_calibrate(*merge->method, *next) || !is_outdated(*next) || merge->counts.live() < 2) return;
     // Without the engine the next merge will measure it.
     char* why = nullptr;
     if (!try_open_engine(&why)) return;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "methods/description.h"
 #include "numeric/half.h"
 
 namespace pgwarp
@@ -32,9 +33,9 @@ void decode_halves(Relation index, const Directory& directory, uint32 dimensions
     const uint64 row_bytes = sizeof(uint16) * dimensions;
     auto* mean = static_cast<float*>(palloc(sizeof(float) * dimensions));
     auto* halves = static_cast<uint16*>(MemoryContextAllocHuge(CurrentMemoryContext, row_bytes * count));
-    read_part(index, directory, "half_scale", 0, sizeof(scale), scale);
-    read_part(index, directory, "half_mean", 0, sizeof(float) * dimensions, mean);
-    read_part(index, directory, "half", first * row_bytes, count * row_bytes, halves);
+    read_part(index, directory, array_half_scale, 0, sizeof(scale), scale);
+    read_part(index, directory, array_half_mean, 0, sizeof(float) * dimensions, mean);
+    read_part(index, directory, array_half, first * row_bytes, count * row_bytes, halves);
     for (uint64 i = 0; i < count * dimensions; ++i) out[i] = float_of_half(halves[i]) / scale[0] + mean[i % dimensions];
     pfree(halves);
     pfree(mean);
@@ -44,16 +45,16 @@ void decode_halves(Relation index, const Directory& directory, uint32 dimensions
 
 bool keeps_vectors(const Directory& directory)
 {
-    return find_array(directory, "vectors") != nullptr ||
-           (find_array(directory, "half") != nullptr && find_array(directory, "half_mean") != nullptr &&
-            find_array(directory, "half_scale") != nullptr);
+    return find_array(directory, array_vectors) != nullptr ||
+           (find_array(directory, array_half) != nullptr && find_array(directory, array_half_mean) != nullptr &&
+            find_array(directory, array_half_scale) != nullptr);
 }
 
 float stored_vector_error(Relation index, const Directory& directory)
 {
-    if (find_array(directory, "vectors") != nullptr || find_array(directory, "half_scale") == nullptr) return 0;
+    if (find_array(directory, array_vectors) != nullptr || find_array(directory, array_half_scale) == nullptr) return 0;
     float scale[2];
-    read_part(index, directory, "half_scale", 0, sizeof(scale), scale);
+    read_part(index, directory, array_half_scale, 0, sizeof(scale), scale);
     return scale[1];
 }
 
@@ -81,12 +82,12 @@ void check_range(void* state, const DeltaEntry&, const float* vector)
 bool halves_hold_new_rows(MergeRun* merge)
 {
     const Directory& directory = *merge->directory;
-    if (find_array(directory, "vectors") != nullptr || find_array(directory, "half") == nullptr) return true;
+    if (find_array(directory, array_vectors) != nullptr || find_array(directory, array_half) == nullptr) return true;
     const uint32 dimensions = merge->meta.shape.dimensions;
     float scale[2];
     HalfRange range = {dimensions, static_cast<float*>(palloc(sizeof(float) * dimensions)), 0, true};
-    read_part(merge->index, directory, "half_scale", 0, sizeof(scale), scale);
-    read_part(merge->index, directory, "half_mean", 0, sizeof(float) * dimensions, range.mean);
+    read_part(merge->index, directory, array_half_scale, 0, sizeof(scale), scale);
+    read_part(merge->index, directory, array_half_mean, 0, sizeof(float) * dimensions, range.mean);
     range.farthest = largest_half / scale[0];
     visit_delta(merge, true, check_range, &range);
     pfree(range.mean);
@@ -96,12 +97,12 @@ bool halves_hold_new_rows(MergeRun* merge)
 void read_stored_vectors(Relation index, const Directory& directory, uint32 dimensions, uint64 first, uint64 count,
                          float* out)
 {
-    if (find_array(directory, "vectors") == nullptr) {
+    if (find_array(directory, array_vectors) == nullptr) {
         decode_halves(index, directory, dimensions, first, count, out);
         return;
     }
     const uint64 row_bytes = sizeof(float) * dimensions;
-    read_part(index, directory, "vectors", first * row_bytes, count * row_bytes, out);
+    read_part(index, directory, array_vectors, first * row_bytes, count * row_bytes, out);
 }
 
 void visit_stored_vectors(MergeRun* merge, VectorVisit visit, void* state)

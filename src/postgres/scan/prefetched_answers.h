@@ -26,8 +26,7 @@ struct AnsweredScan {
 // Its query as the engine wants it.
 struct ScanQuery {
     Metric metric;
-    const float* vector;  // [dimensions]
-    uint32 dimensions;
+    RowView row;
 };
 
 // The answers of a k-NN join in one index. They go on with the join; a scan may come back for more of its own.

@@ -47,10 +47,7 @@ void follow_generation(Progress* now, uint64 generation)
 void prepare_search(IndexScanDesc scan, const IndexState& state, SearchRequest* request)
 {
     const Progress& now = state_of(scan)->now;
-    request->query_count = 1;
-    request->dimensions = now.dimensions;
-    request->load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
-    request->fault = static_cast<uint16>(setting_fault);
+    limit_request(request);
     if (now.continuation) {
         // From the front, what was offered comes again.
         const uint64 again = now.cursor.distance == front.distance ? now.returned.count : 0;
@@ -89,7 +86,7 @@ const BatchAnswer* first_answer(IndexScanDesc scan, const ScanQuery& query)
 bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
 {
     Progress& now = state_of(scan)->now;
-    const ScanQuery query = {now.metric, now.sent, now.dimensions};
+    const ScanQuery query = {now.metric, dense_rows(now.sent, 1, now.dimensions)};
     const BatchAnswer* answer = nullptr;
     if (!now.started && !now.continuation) {
         answer = first_answer(scan, query);
@@ -123,7 +120,7 @@ bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     elog(DEBUG1, "searching index \"%s\" for %u rows%s", RelationGetRelationName(index), request->k,
          now.continuation ? ", exactly" : "");
     keep_begun_batch();
-    *found = read_search_reply(engine_search(index, seen, request, now.sent));
+    *found = read_search_reply(engine_search(index, seen, request, dense_rows(now.sent, 1, now.dimensions)));
     // Rebuilt meanwhile: the cursor means nothing.
     return request->key.generation == now.generation || !now.continuation;
 }

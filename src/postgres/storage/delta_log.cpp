@@ -249,12 +249,13 @@ void create_delta_log(Relation index, ForkNumber fork, uint64 segment_id, LogSta
     start->values = {head.values.tail, 0};
 }
 
-DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const char* value, uint32 bytes)
+DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const DeltaValue& value)
 {
-    const DeltaEntry entry = make_entry(tid, 0, value, bytes);
+    DeltaEntry entry = make_entry(tid, 0, value.value, value.bytes);
+    if (is_list(meta.shape.element)) entry.row_bytes = value.row_bytes;
     Buffer head = InvalidBuffer;
     const uint32 log = lock_some_head(index, meta, &head);
-    return {log, append_to_log(index, meta, log, head, entry, value)};
+    return {log, append_to_log(index, meta, log, head, entry, value.value)};
 }
 
 void append_unplaced(Relation index, const MetaPage& meta, ItemPointer tid, bool is_null)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "postgres/storage/delta_pages.h"
+#include "protocol/rows.h"
 
 namespace pgwarp
 {
@@ -16,9 +17,16 @@ struct DeltaPlace {
     uint64 ordinal;
 };
 
-// Appends a row to one of the logs (chosen by process number). `value` is the row's vector followed by its included
-// tuple, if the index has included columns. WAL-logged when the relation needs it. Returns where it is.
-DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const char* value, uint32 bytes);
+// A value of a log: the row, its attributes, and its included tuple, if the index has included columns.
+struct DeltaValue {
+    const char* value;
+    uint32 bytes;
+    uint32 row_bytes;  // of the row itself
+};
+
+// Appends a row to one of the logs (chosen by process number). WAL-logged when the relation needs it. Returns where it
+// is.
+DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const DeltaValue& value);
 
 // Appends an unplaced row (unplaced.h) to the log of these, without a value.
 void append_unplaced(Relation index, const MetaPage& meta, ItemPointer tid, bool is_null);
@@ -42,6 +50,8 @@ LogStart move_log_start(Relation index, const MetaPage& meta, uint32 log, uint64
 struct DeltaReader;
 DeltaReader* begin_delta_read(Relation index, const MetaPage& meta, uint32 log, uint64 first, uint64 end);
 bool next_delta(DeltaReader* reader, DeltaEntry* entry, float* vector);
+// The same for rows of any shape: `row` becomes what the engine gets of it, valid until the next one is read.
+bool next_delta_row(DeltaReader* reader, DeltaEntry* entry, RowView* row);
 // That vector as it lies in the log, stored_value_bytes(): valid until the next one is read.
 const char* delta_stored_value(const DeltaReader* reader);
 // The included tuple that came with the vector read last: valid until the next one is read; null and 0 without one.

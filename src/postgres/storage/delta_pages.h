@@ -11,10 +11,10 @@ struct DeltaEntry {
     uint16 offset;
     uint16 flags;           // delta_dead, delta_null
     uint64 value_position;  // byte position in the value stream
-    uint32 length;          // bytes of the value
+    uint32 length;          // bytes of the value: the row (stored_value.h), its attributes, its included tuple
     uint32 value_crc;       // crc32c of the value's bytes
     uint32 crc;             // crc32c of the entry but itself
-    uint32 reserved;
+    uint32 row_bytes;       // of the value, those of a list; 0 of a dense row, whose shape tells
 };
 static_assert(sizeof(DeltaEntry) == 32);
 inline constexpr uint16 delta_dead = 1;

@@ -29,11 +29,15 @@ struct DeltaReader {
     MetaPage meta;
     uint32 log;
     uint64 segment_id;
-    uint32 vector_bytes;  // every value of this index begins with a vector
-    uint32 most_bytes;    // of a value
-    char* value;          // the last one read, unless it is no more than the vector as the caller wants it
-    const char* stored;   // the last vector read
-    uint32 length;
+    uint32 vector_bytes;     // of every dense row
+    uint32 attribute_bytes;  // behind every row
+    uint32 most_bytes;       // of a value
+    bool has_included;
+    char* value;           // the last one read, unless it is no more than the vector as the caller wants it
+    const char* stored;    // the last row read
+    uint32 fixed;          // bytes of the last value before its included tuple
+    uint32 length;         // of the last value
+    StoredRowSpace space;  // of the last row
     BufferAccessStrategy strategy;
     LogHead head;
     uint64 next;
@@ -87,7 +91,9 @@ DeltaReader* begin_delta_read(Relation index, const MetaPage& meta, uint32 log, 
     reader->result = ReadResult::done;
     reader->segment_id = log_segment_id(meta, log);
     reader->vector_bytes = stored_value_bytes(meta.shape);
-    reader->most_bytes = reader->vector_bytes + (has_included_columns(index) ? max_included_bytes : 0);
+    reader->attribute_bytes = meta.shape.attribute_count * static_cast<uint32>(sizeof(uint64));
+    reader->has_included = has_included_columns(index);
+    reader->most_bytes = most_stored_bytes(meta.shape) + (reader->has_included ? max_included_bytes : 0);
     reader->head = read_log_head(index, meta, log);
     reader->next = first;
     reader->end = Min(end, reader->head.entry_end);
@@ -124,18 +130,17 @@ static bool read_value(DeltaReader* reader, const DeltaEntry& entry, char* out)
     return true;
 }
 
-// Read a value that holds more than the vector as the caller wants it: into memory of the reader, and its vector from
-// there.
-static bool read_other_value(DeltaReader* reader, const DeltaEntry& entry, float* vector)
+// Read a value into memory of the reader.
+static bool read_own_value(DeltaReader* reader, const DeltaEntry& entry)
 {
     if (reader->value == nullptr) reader->value = static_cast<char*>(palloc(reader->most_bytes));
     if (!read_value(reader, entry, reader->value)) return false;
-    decode_stored_value(reader->meta.shape, reader->value, vector);
     reader->stored = reader->value;
     return true;
 }
 
-bool next_delta(DeltaReader* reader, DeltaEntry* entry, float* vector)
+// Read the next entry, without its value.
+static bool next_entry(DeltaReader* reader, DeltaEntry* entry)
 {
     if (reader->next >= reader->end) return false;
     if (!load_page(reader, &reader->entries, static_cast<uint32>(reader->next / entries_per_page))) return false;
@@ -147,17 +152,54 @@ bool next_delta(DeltaReader* reader, DeltaEntry* entry, float* vector)
     check_entry(reader->index, reader->entries.block, *entry);
     reader->next++;
     reader->length = 0;
-    if (vector == nullptr) return true;
-    const bool has_included = reader->most_bytes > reader->vector_bytes;
-    if (entry->length > reader->most_bytes || entry->length < reader->vector_bytes ||
-        (entry->length > reader->vector_bytes) != has_included) {
+    return true;
+}
+
+// The bytes of an entry's row, once the entry's lengths are known to be possible.
+static uint32 check_lengths(DeltaReader* reader, const DeltaEntry& entry)
+{
+    const bool listed = is_list(reader->meta.shape.element);
+    const uint32 row_bytes = listed ? entry.row_bytes : reader->vector_bytes;
+    const bool possible = listed ? is_list_length(reader->meta.shape, row_bytes) : entry.row_bytes == 0;
+    reader->fixed = possible ? row_bytes + reader->attribute_bytes : 0;
+    if (!possible || entry.length > reader->most_bytes || entry.length < reader->fixed ||
+        (entry.length > reader->fixed) != reader->has_included) {
         report_corruption(reader->index, reader->entries.block, "a delta entry has an impossible value");
     }
+    return row_bytes;
+}
+
+bool next_delta(DeltaReader* reader, DeltaEntry* entry, float* vector)
+{
+    if (!next_entry(reader, entry)) return false;
+    if (vector == nullptr) return true;
+    check_lengths(reader, *entry);
     char* const out = reinterpret_cast<char*>(vector);
-    const bool as_wanted = !has_included && reader->meta.shape.element != ElementType::float16;
-    if (!(as_wanted ? read_value(reader, *entry, out) : read_other_value(reader, *entry, vector))) return false;
-    if (as_wanted) reader->stored = out;
+    const bool as_wanted = entry->length == reader->vector_bytes && reader->meta.shape.element != ElementType::float16;
+    if (as_wanted) {
+        if (!read_value(reader, *entry, out)) return false;
+        reader->stored = out;
+    } else {
+        if (!read_own_value(reader, *entry)) return false;
+        decode_stored_value(reader->meta.shape, reader->value, vector);
+    }
     reader->length = entry->length;
+    return true;
+}
+
+bool next_delta_row(DeltaReader* reader, DeltaEntry* entry, RowView* row)
+{
+    if (!next_entry(reader, entry)) return false;
+    const uint32 row_bytes = check_lengths(reader, *entry);
+    const IndexShape& shape = reader->meta.shape;
+    const bool dense = !is_list(shape.element);
+    if (dense && reader->space.vector == nullptr)
+        reader->space.vector = static_cast<float*>(palloc(sizeof(float) * shape.dimensions));
+    if (!read_own_value(reader, *entry)) return false;
+    *row = view_stored_row(shape, reader->value, row_bytes, &reader->space);
+    reader->length = entry->length;
+    const char* fault = dense ? nullptr : lists_fault(*row, shape);
+    if (fault != nullptr) report_corruption(reader->index, reader->entries.block, fault);
     return true;
 }
 
@@ -168,14 +210,15 @@ const char* delta_stored_value(const DeltaReader* reader)
 
 const char* delta_included(const DeltaReader* reader, uint32* length)
 {
-    *length = reader->length > reader->vector_bytes ? reader->length - reader->vector_bytes : 0;
-    return *length > 0 ? reader->value + reader->vector_bytes : nullptr;
+    *length = reader->length > reader->fixed ? reader->length - reader->fixed : 0;
+    return *length > 0 ? reader->value + reader->fixed : nullptr;
 }
 
 ReadResult end_delta_read(DeltaReader* reader)
 {
     const ReadResult result = reader->result;
     if (reader->value != nullptr) pfree(reader->value);
+    if (reader->space.vector != nullptr) pfree(reader->space.vector);
     if (reader->strategy != nullptr) FreeAccessStrategy(reader->strategy);
     pfree(reader);
     return result;

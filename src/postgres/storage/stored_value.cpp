@@ -7,8 +7,48 @@ namespace pgwarp
 
 uint32 stored_value_bytes(const IndexShape& shape)
 {
+    if (is_list(shape.element)) return 0;
     const Size element_bytes = shape.element == ElementType::float16 ? sizeof(half_bits) : sizeof(float);
     return shape.dimensions * static_cast<uint32>(element_bytes);
+}
+
+static uint32 word_bytes(const IndexShape& shape)
+{
+    return shape.element == ElementType::weighted_list ? sizeof(uint32) + sizeof(float) : sizeof(uint32);
+}
+
+uint32 most_stored_bytes(const IndexShape& shape)
+{
+    const uint32 row_bytes = is_list(shape.element) ? max_list_words * word_bytes(shape) : stored_value_bytes(shape);
+    return row_bytes + shape.attribute_count * static_cast<uint32>(sizeof(uint64));
+}
+
+bool is_list_length(const IndexShape& shape, uint32 row_bytes)
+{
+    return row_bytes % word_bytes(shape) == 0 && row_bytes / word_bytes(shape) <= max_list_words;
+}
+
+RowView view_stored_row(const IndexShape& shape, const char* stored, uint32 row_bytes, StoredRowSpace* space)
+{
+    RowView row;
+    if (is_list(shape.element)) {
+        const uint32 words = row_bytes / word_bytes(shape);
+        space->offsets[0] = 0;
+        space->offsets[1] = words;
+        row.count = 1;
+        row.offsets = space->offsets;
+        row.words = reinterpret_cast<const uint32*>(stored);
+        if (shape.element == ElementType::weighted_list)
+            row.weights = reinterpret_cast<const float*>(row.words + words);
+    } else {
+        decode_stored_value(shape, stored, space->vector);
+        row = dense_rows(space->vector, 1, shape.dimensions);
+    }
+    row.attribute_count = shape.attribute_count;
+    if (row.attribute_count == 0) return row;
+    memcpy(space->attributes, stored + row_bytes, sizeof(uint64) * row.attribute_count);
+    row.attributes = space->attributes;
+    return row;
 }
 
 void decode_stored_value(const IndexShape& shape, const char* stored, float* out)

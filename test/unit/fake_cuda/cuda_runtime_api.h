@@ -1,5 +1,5 @@
 // The part of the CUDA runtime that cuda/device calls, on the host: device memory is memory of the process, and each
-// stream is a thread that does its work in order, so that what is freed or read too early is found by sanitizers.
+// stream is a thread that does its work in order, so that sanitizers find memory that is freed or read too early.
 #pragma once
 
 #include <cstddef>

@@ -31,6 +31,22 @@ __device__ void bitonic_sort(std::uint32_t count, const CompareExchange& compare
     }
 }
 
+// The other order of the same exchanges: runs ascend and descend in turn. exchange(low, high, ascending) orders a pair.
+// For keys written before a barrier; ends with one. size: a power of two.
+template <int Threads, class Exchange>
+__device__ void alternating_sort(int size, const Exchange& exchange)
+{
+    for (int span = 2; span <= size; span *= 2) {
+        for (int step = span / 2; step > 0; step /= 2) {
+            for (int i = threadIdx.x; i < size / 2; i += Threads) {
+                const int low = 2 * step * (i / step) + i % step;
+                exchange(low, low + step, (low & span) == 0);
+            }
+            __syncthreads();
+        }
+    }
+}
+
 // Of at most so many keys, and threads, does counting take less time.
 inline constexpr std::uint32_t counted_keys = 512;
 

@@ -1,0 +1,42 @@
+#include "engine/mirror/row_checks.h"
+
+#include <string>
+
+#include "engine/mirror/vectors.h"
+#include "methods/errors.h"
+
+namespace pgwarp
+{
+
+namespace
+{
+
+void check_lists(const IndexShape& shape, const RowView& rows)
+{
+    const char* fault = lists_fault(rows, shape);
+    if (fault != nullptr) throw BadRequest(fault);
+}
+
+}  // namespace
+
+void check_rows(const IndexShape& shape, const RowView& rows)
+{
+    if (rows.layout() != row_layout(shape.element)) throw BadRequest("rows of another kind than the index's");
+    if (rows.attribute_count != shape.attribute_count) throw BadRequest("rows with other attributes than the index's");
+    if (rows.offsets != nullptr) return check_lists(shape, rows);
+    if (rows.count > 0 && rows.width != shape.dimensions) throw BadRequest("rows of another number of dimensions");
+}
+
+void check_query_rows(const IndexShape& shape, const RowView& queries)
+{
+    if (queries.layout() != row_layout(shape.element))
+        throw BadRequest("query of another kind than the rows of the index");
+    if (queries.offsets != nullptr) return check_lists(shape, queries);
+    if (queries.width != shape.dimensions) {
+        throw BadRequest("query of " + std::to_string(queries.width) + " dimensions for an index of " +
+                         std::to_string(shape.dimensions));
+    }
+    check_queries(static_cast<Metric>(shape.metric), queries.dense());
+}
+
+}  // namespace pgwarp

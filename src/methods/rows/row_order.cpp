@@ -1,0 +1,145 @@
+#include "methods/rows/row_order.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace pgwarp
+{
+
+namespace
+{
+
+struct Place {
+    std::uint64_t tid;
+    std::uint32_t source;
+};
+
+// Where the ascending runs begin, and the end: a parallel scan leaves as many as it had batches.
+std::vector<std::size_t> ascending_runs(const std::vector<Place>& places)
+{
+    std::vector<std::size_t> begins = {0};
+    for (std::size_t i = 1; i < places.size(); ++i) {
+        if (places[i].tid < places[i - 1].tid) begins.push_back(i);
+    }
+    begins.push_back(places.size());
+    return begins;
+}
+
+}  // namespace
+
+// Runs are merged in pairs.
+std::vector<std::uint32_t> order_of(std::span<const Tid> tids, ThreadPool& pool)
+{
+    std::vector<Place> places(tids.size());
+    for (std::size_t i = 0; i < tids.size(); ++i) {
+        places[i] = {std::uint64_t{tids[i].block} << 16 | tids[i].offset, static_cast<std::uint32_t>(i)};
+    }
+    std::vector<Place> merged(tids.size());
+    for (std::vector<std::size_t> begins = ascending_runs(places); begins.size() > 2;) {
+        const std::size_t runs = begins.size() - 1;
+        pool.parallel_for((runs + 1) / 2, 1, [&](std::size_t first, std::size_t last) {
+            for (std::size_t pair = first; pair < last; ++pair) {
+                const auto at = [&](std::size_t run) {
+                    return static_cast<std::ptrdiff_t>(begins[std::min(run, runs)]);
+                };
+                const auto from = places.begin();
+                std::merge(from + at(2 * pair), from + at(2 * pair + 1), from + at(2 * pair + 1),
+                           from + at(2 * pair + 2), merged.begin() + at(2 * pair),
+                           [](const Place& a, const Place& b) { return a.tid < b.tid; });
+            }
+        });
+        places.swap(merged);
+        std::vector<std::size_t> next;
+        for (std::size_t run = 0; run < runs; run += 2) next.push_back(begins[run]);
+        next.push_back(begins[runs]);
+        begins = std::move(next);
+    }
+    std::vector<std::uint32_t> order(tids.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = places[i].source;
+    return order;
+}
+
+namespace
+{
+
+// Rows and their tids, to be put in order by following the cycles of the permutation.
+class Permutation
+{
+public:
+    Permutation(Tid* tids, float* vectors, std::size_t width, std::vector<std::uint32_t> source)
+        : tids_(tids), vectors_(vectors), width_(width), source_(std::move(source))
+    {
+    }
+
+    // Cuts the cycles at every `step`-th place: what lies there is kept aside, so that each piece between two cuts can
+    // be followed by a thread of its own. Then, one after the other, what had no cut.
+    void apply(ThreadPool& pool)
+    {
+        cuts_ = (source_.size() + step - 1) / step;
+        kept_tids_.resize(cuts_);
+        kept_.resize(cuts_ * width_);
+        for (std::size_t cut = 0; cut < cuts_; ++cut) keep(cut, cut * step);
+        pool.parallel_for(cuts_, 1, [&](std::size_t first, std::size_t last) {
+            for (std::size_t cut = first; cut < last; ++cut) follow(cut * step);
+        });
+        kept_tids_.resize(1);
+        kept_.resize(width_);
+        for (std::size_t start = 0; start < source_.size(); ++start) {
+            if (source_[start] == start) continue;
+            keep(0, start);
+            start_ = start;
+            follow(start);
+        }
+    }
+
+private:
+    static constexpr std::size_t step = 1024;
+    static constexpr std::size_t none = ~std::size_t{0};
+
+    void keep(std::size_t slot, std::size_t at)
+    {
+        kept_tids_[slot] = tids_[at];
+        std::copy_n(vectors_ + at * width_, width_, kept_.begin() + static_cast<std::ptrdiff_t>(slot * width_));
+    }
+    void put(std::size_t at, Tid tid, const float* row)
+    {
+        tids_[at] = tid;
+        std::copy_n(row, width_, vectors_ + at * width_);
+    }
+    // The slot that keeps the row of this place; none when it lies there still.
+    std::size_t slot_of(std::size_t place) const
+    {
+        if (start_ != none) return place == start_ ? 0 : none;
+        return place % step == 0 ? place / step : none;
+    }
+    void follow(std::size_t at)
+    {
+        if (source_[at] == at) return;
+        while (true) {
+            const std::size_t from = source_[at];
+            source_[at] = static_cast<std::uint32_t>(at);
+            const std::size_t slot = slot_of(from);
+            if (slot != none) return put(at, kept_tids_[slot], kept_.data() + slot * width_);
+            put(at, tids_[from], vectors_ + from * width_);
+            at = from;
+        }
+    }
+
+    Tid* tids_;
+    float* vectors_;
+    std::size_t width_;
+    std::vector<std::uint32_t> source_;  // of each place; the place itself once its row lies there
+    std::size_t cuts_ = 0;
+    std::size_t start_ = none;  // of the cycle without cuts that is followed
+    std::vector<Tid> kept_tids_;
+    std::vector<float> kept_;
+};
+
+}  // namespace
+
+void permute_rows(Tid* tids, float* vectors, std::size_t width, std::vector<std::uint32_t> order, ThreadPool& pool)
+{
+    Permutation(tids, vectors, width, std::move(order)).apply(pool);
+}
+
+}  // namespace pgwarp

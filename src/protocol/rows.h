@@ -1,0 +1,231 @@
+// Rows of any shape, as messages, transfer buffers, builds, delta logs, mirrors and searches carry them. A row is dense
+// (a fixed number of floats, or of words of bits that lie where floats would) or a list of words: u32, ascending, none
+// twice, each with a float32 weight where the element kind has weights. Beside that a row has attributes: a fixed
+// number of u64 columns, given by the index's shape, 0 of an index without.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "protocol/format.h"
+
+namespace pgwarp
+{
+
+enum class RowLayout : std::uint8_t { dense = 0, lists = 1, weighted_lists = 2 };
+
+constexpr RowLayout row_layout(ElementType element)
+{
+    if (element == ElementType::list) return RowLayout::lists;
+    return element == ElementType::weighted_list ? RowLayout::weighted_lists : RowLayout::dense;
+}
+
+// Rows in memory that belongs to somebody else. Slices share the memory: offsets[0] of a slice need not be 0.
+struct RowView {
+    std::size_t count = 0;            // rows
+    std::size_t width = 0;            // dense rows: floats a row
+    std::size_t attribute_count = 0;  // columns
+    const float* values = nullptr;    // dense rows: [count][width]
+    const std::uint64_t* offsets =
+        nullptr;                           // lists: [count + 1], row i is words [offsets[i], offsets[i + 1]); else null
+    const std::uint32_t* words = nullptr;  // lists
+    const float* weights = nullptr;        // weighted lists: of the words; else null
+    const std::uint64_t* attributes = nullptr;  // [count][attribute_count]
+
+    RowLayout layout() const
+    {
+        if (offsets == nullptr) return RowLayout::dense;
+        return weights == nullptr ? RowLayout::lists : RowLayout::weighted_lists;
+    }
+    RowView slice(std::size_t first, std::size_t rows) const
+    {
+        RowView part = *this;
+        part.count = rows;
+        if (values != nullptr) part.values += first * width;
+        if (offsets != nullptr) part.offsets += first;
+        if (attributes != nullptr) part.attributes += first * attribute_count;
+        return part;
+    }
+    RowView row(std::size_t i) const { return slice(i, 1); }
+    std::span<const float> dense() const { return {values, count * width}; }
+    std::uint64_t word_count() const { return offsets == nullptr ? 0 : offsets[count] - offsets[0]; }
+    std::span<const std::uint32_t> list(std::size_t i) const
+    {
+        return {words + offsets[i], static_cast<std::size_t>(offsets[i + 1] - offsets[i])};
+    }
+    std::span<const float> list_weights(std::size_t i) const
+    {
+        return {weights + offsets[i], static_cast<std::size_t>(offsets[i + 1] - offsets[i])};
+    }
+};
+
+inline RowView dense_rows(const float* values, std::size_t count, std::size_t width)
+{
+    RowView rows;
+    rows.count = count;
+    rows.width = width;
+    rows.values = values;
+    return rows;
+}
+
+// Of a message with rows, beside their number and width: zeros of dense rows without attributes.
+struct RowForm {
+    std::uint32_t word_count = 0;  // lists: of all rows
+    std::uint16_t attribute_count = 0;
+    RowLayout layout = RowLayout::dense;
+    std::uint8_t reserved = 0;
+};
+static_assert(sizeof(RowForm) == 8);
+
+// How rows lie in a message or a transfer buffer, from an address that is a multiple of 8: u64
+// attributes[count][attribute_count]; then dense float values[count][width], or lists u64 offsets[count + 1] (the first
+// is 0, the last word_count), u32 words[word_count] and, where they are weighted, float weights[word_count].
+struct RowBlock {
+    RowForm form;
+    std::uint32_t count = 0;
+    std::uint32_t width = 0;  // dense rows; else 0
+
+    std::uint64_t attribute_bytes() const { return std::uint64_t{8} * count * form.attribute_count; }
+    // No overflow for what row_block_fault() lets pass.
+    std::uint64_t bytes() const
+    {
+        if (form.layout == RowLayout::dense) return attribute_bytes() + std::uint64_t{4} * count * width;
+        const std::uint64_t each = form.layout == RowLayout::weighted_lists ? 8 : 4;
+        return attribute_bytes() + 8 * (std::uint64_t{count} + 1) + each * form.word_count;
+    }
+};
+
+// What is wrong with a block's numbers; null when they can be.
+inline const char* row_block_fault(const RowBlock& block)
+{
+    if (block.form.layout > RowLayout::weighted_lists) return "rows of an unknown layout";
+    if (block.form.attribute_count > max_attributes) return "rows with too many attributes";
+    const bool dense = block.form.layout == RowLayout::dense;
+    if (dense ? block.form.word_count != 0 : block.width != 0) return "rows of two layouts";
+    if (dense && block.width > max_dimensions) return "number of dimensions out of range";
+    return nullptr;
+}
+
+// The rows of a block of block.bytes() at `bytes`. Lists are to be checked by offsets_fault() before any is looked at.
+inline RowView view_rows(const RowBlock& block, const std::byte* bytes)
+{
+    RowView rows;
+    rows.count = block.count;
+    rows.width = block.width;
+    rows.attribute_count = block.form.attribute_count;
+    if (rows.attribute_count > 0) rows.attributes = reinterpret_cast<const std::uint64_t*>(bytes);
+    bytes += block.attribute_bytes();
+    if (block.form.layout == RowLayout::dense) {
+        rows.values = reinterpret_cast<const float*>(bytes);
+        return rows;
+    }
+    rows.offsets = reinterpret_cast<const std::uint64_t*>(bytes);
+    bytes += 8 * (std::uint64_t{block.count} + 1);
+    rows.words = reinterpret_cast<const std::uint32_t*>(bytes);
+    if (block.form.layout == RowLayout::weighted_lists)
+        rows.weights = reinterpret_cast<const float*>(bytes + std::uint64_t{4} * block.form.word_count);
+    return rows;
+}
+
+// The block that a view's rows make.
+inline RowBlock block_of(const RowView& rows)
+{
+    RowBlock block;
+    block.form.layout = rows.layout();
+    block.form.attribute_count = static_cast<std::uint16_t>(rows.attribute_count);
+    block.form.word_count = static_cast<std::uint32_t>(rows.word_count());
+    block.count = static_cast<std::uint32_t>(rows.count);
+    block.width = static_cast<std::uint32_t>(rows.width);
+    return block;
+}
+
+// Writes that block: block_of(rows).bytes() from `out` on.
+inline void write_rows(const RowView& rows, std::byte* out)
+{
+    const auto put = [&out](const void* from, std::uint64_t bytes) {
+        if (bytes > 0) std::memcpy(out, from, bytes);
+        out += bytes;
+    };
+    put(rows.attributes, 8 * rows.count * rows.attribute_count);
+    if (rows.offsets == nullptr) return put(rows.values, sizeof(float) * rows.count * rows.width);
+    for (std::size_t i = 0; i <= rows.count; ++i) {
+        const std::uint64_t offset = rows.offsets[i] - rows.offsets[0];
+        put(&offset, sizeof(offset));
+    }
+    put(rows.words + rows.offsets[0], sizeof(std::uint32_t) * rows.word_count());
+    if (rows.weights != nullptr) put(rows.weights + rows.offsets[0], sizeof(float) * rows.word_count());
+}
+
+// How many rows, from the first on, a block of at most so many bytes holds. Dense rows need not be there to be counted.
+inline std::size_t rows_within(const RowView& rows, std::uint64_t bytes)
+{
+    const std::uint64_t attribute_bytes = std::uint64_t{8} * rows.attribute_count;
+    if (rows.offsets == nullptr) {
+        const std::uint64_t row_bytes = attribute_bytes + sizeof(float) * rows.width;
+        return bytes / row_bytes < rows.count ? static_cast<std::size_t>(bytes / row_bytes) : rows.count;
+    }
+    const std::uint64_t word_bytes = rows.weights == nullptr ? 4 : 8;
+    std::uint64_t used = sizeof(std::uint64_t);  // of the first offset
+    for (std::size_t i = 0; i < rows.count; ++i) {
+        used += sizeof(std::uint64_t) + attribute_bytes + word_bytes * (rows.offsets[i + 1] - rows.offsets[i]);
+        if (used > bytes) return i;
+    }
+    return rows.count;
+}
+
+// Whether rows have the layout and the width of an index's.
+inline bool fits_shape(const RowView& rows, const IndexShape& shape)
+{
+    if (rows.layout() != row_layout(shape.element)) return false;
+    return rows.offsets != nullptr || rows.width == shape.dimensions;
+}
+
+// Whether two views hold the same bytes, row for row.
+inline bool same_rows(const RowView& a, const RowView& b)
+{
+    if (a.layout() != b.layout() || a.count != b.count || a.width != b.width) return false;
+    if (a.offsets == nullptr) return std::memcmp(a.values, b.values, sizeof(float) * a.count * a.width) == 0;
+    for (std::size_t i = 0; i < a.count; ++i) {
+        const auto words = a.list(i);
+        if (words.size() != b.list(i).size()) return false;
+        if (std::memcmp(words.data(), b.list(i).data(), words.size_bytes()) != 0) return false;
+        if (a.weights == nullptr) continue;
+        if (std::memcmp(a.list_weights(i).data(), b.list_weights(i).data(), words.size_bytes()) != 0) return false;
+    }
+    return true;
+}
+
+// What is wrong with the offsets of lists of so many words in all; null when every row lies within these.
+inline const char* offsets_fault(const std::uint64_t* offsets, std::size_t count, std::uint64_t word_count)
+{
+    if (offsets[0] != 0 || offsets[count] != word_count) return "lists whose words have another number";
+    for (std::size_t i = 0; i < count; ++i) {
+        if (offsets[i] > offsets[i + 1]) return "lists whose offsets don't ascend";
+        if (offsets[i + 1] > word_count) return "list past the last word";
+    }
+    return nullptr;
+}
+
+// What is wrong with lists as rows of an index of this shape; null when nothing is. Their offsets are checked already.
+inline const char* lists_fault(const RowView& rows, const IndexShape& shape)
+{
+    for (std::size_t i = 0; i < rows.count; ++i) {
+        const std::span<const std::uint32_t> words = rows.list(i);
+        if (words.size() > max_list_words) return "list with too many words";
+        for (std::size_t at = 1; at < words.size(); ++at) {
+            if (words[at - 1] >= words[at]) return "list whose words don't ascend";
+        }
+        if (shape.dimensions != 0 && !words.empty() && words.back() >= shape.dimensions)
+            return "list with a word out of range";
+        if (rows.weights == nullptr) continue;
+        for (const float weight : rows.list_weights(i)) {
+            // Neither infinity nor not-a-number is equal to itself less itself.
+            if (!(weight - weight == 0)) return "list with a weight that is not finite";
+        }
+    }
+    return nullptr;
+}
+
+}  // namespace pgwarp

@@ -53,6 +53,11 @@ like(check('false'), qr/^\d+$/, 'which only a look at the table tells');
 $node->safe_psql('postgres', 'REINDEX INDEX items_v');
 is(check('true'), $node->safe_psql('postgres', 'SELECT count(*) FROM items'), 'REINDEX mends that');
 
+behind_its_back('INSERT INTO items VALUES (5001, NULL)');
+like(check('true'), qr/row \(\d+,\d+\) of table "items" is not in index "items_v"/, 'a NULL that the index lacks');
+$node->safe_psql('postgres', 'REINDEX INDEX items_v');
+is(check('true'), $node->safe_psql('postgres', 'SELECT count(*) FROM items'), 'REINDEX mends that too');
+
 behind_its_back('DELETE FROM items WHERE id > 100; VACUUM (TRUNCATE, FREEZE) items');
 like(check('true'), qr/an entry points past the end of the table/, 'entries past the end of the table');
 $node->safe_psql('postgres', 'REINDEX INDEX items_v');

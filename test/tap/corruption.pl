@@ -111,5 +111,27 @@ for my $kind (sort keys %names)
 	same_rows($node, 'items', 'truncated index: REINDEX mends');
 }
 
+# Rows without a distance, which no engine knows: their array, log and tombstones.
+$node->safe_psql('postgres', 'CREATE TABLE nulls (id int, v vector(3)); INSERT INTO nulls SELECT i FROM generate_series(1, 3000) i');
+for my $kind (3, 5, 7)
+{
+	$node->safe_psql('postgres', 'DROP INDEX IF EXISTS nulls_v; CREATE INDEX nulls_v ON nulls USING exact (v);
+		INSERT INTO nulls SELECT i FROM generate_series(1, 400) i; DELETE FROM nulls WHERE id % 40 = 0');
+	$node->safe_psql('postgres', 'VACUUM (FREEZE, INDEX_CLEANUP ON) nulls');
+	my $path = index_pages($node, 'nulls_v');
+	my $blocks = page_kinds($path)->{$kind};
+	$node->stop;
+	flip_bytes($path, $_ * $page + 24 + 4, 8) for @$blocks;
+	$node->start;
+	for my $statement ("SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM nulls ORDER BY v <-> '[1,2,3]') s", "SELECT pgwarp_check('nulls_v')")
+	{
+		my ($rc, $out, $err) = $node->psql('postgres', $statement);
+		like($err, qr/ERROR:.*(corrupt|checksum)/i, "unplaced rows, $names{$kind}: refused by $statement");
+	}
+	$node->safe_psql('postgres', 'REINDEX INDEX nulls_v');
+	is($node->safe_psql('postgres', "SET enable_seqscan = off; SELECT count(*) FROM (SELECT id FROM nulls ORDER BY v <-> '[1,2,3]') s"),
+		$node->safe_psql('postgres', 'SELECT count(*) FROM nulls'), "unplaced rows, $names{$kind}: REINDEX mends");
+}
+
 $node->stop;
 done_testing();

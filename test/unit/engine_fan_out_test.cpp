@@ -21,7 +21,8 @@ protected:
     {
         std::vector<Found> found;
         const std::vector<float> query = fresh.queries(1);
-        search_delta(*fresh.mirror, *fresh.mirror->snapshot(), DeltaRows::all, query.data(), k, cancel, pool, found);
+        search_delta(*fresh.mirror, *fresh.mirror->snapshot(), DeltaRows::all,
+                     dense_rows(query.data(), 1, query.size()), k, cancel, pool, found);
         return found;
     }
     void expect_same_on_threads(std::size_t k)

@@ -169,7 +169,8 @@ protected:
         FirstRows first(k);
         for (std::uint32_t row = 0; row < rows.size() / width; ++row) {
             const RowResult result{distance(queries.data() + query * width, rows.data() + row * width), row};
-            if (!bit_is_set(dead, row) && comes_before(after, result)) first.offer(result);
+            const bool gone = row / 64 < dead.size() && bit_is_set(dead, row);  // rows beyond the end are alive
+            if (!gone && comes_before(after, result)) first.offer(result);
         }
         return first.take_sorted();
     }

@@ -84,7 +84,7 @@ std::size_t queries_of_chunk(const Mirror& mirror, const SearchShape& shape, std
 bool compares_queries_as_given(const GraphView& view)
 {
     const bool full = view.vectors.full != nullptr || view.vectors.remote.full != nullptr;
-    return full && (view.form == RowForm::bytes || view.form == RowForm::floats);
+    return full && (view.form == TraversalForm::bytes || view.form == TraversalForm::floats);
 }
 
 }  // namespace
@@ -144,7 +144,7 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const Chunk& c
     TraverseJob job;
     job.view = &view;
     job.shape = plan.shape;
-    job.queries = view.form == RowForm::halves ? space.for_rows.moved : queries;
+    job.queries = view.form == TraversalForm::halves ? space.for_rows.moved : queries;
     job.query_copy = space.queries;
     job.given = plan.direct ? chunk.given : nullptr;
     job.query_bits = space.query_bits;

@@ -200,7 +200,7 @@ void Mirror::finish_load()
     if (!(half_scale_[0] > 0) || !std::isfinite(half_scale_[0]) || !(half_scale_[1] >= 0)) {
         throw BadRequest("the scale of half vectors is impossible");
     }
-    if (keeps_bits()) view_.form = RowForm::bits;
+    if (keeps_bits()) view_.form = TraversalForm::bits;
     if (rows_ > 0) {
         change_neighbours();
         check_rows();
@@ -229,7 +229,7 @@ void Mirror::point_view()
     view_.l1_error = half_scale_[1] * std::sqrt(static_cast<double>(dimensions_));
     view_.bits = {bits_.data(), device_projection_.data(), static_cast<std::uint32_t>(options_.bits / 32)};
     view_.bytes = {codes_.data(), code_terms_.data(), metric_ == Metric::l2 ? byte_mean_.data() : nullptr, 0};
-    if (view_.form == RowForm::bytes) {
+    if (view_.form == TraversalForm::bytes) {
         view_.bytes.stride = rows::byte_stride(static_cast<std::uint32_t>(dimensions_));
         view_.bytes.seeds = seed_codes_.data();
         view_.bytes.seed_terms = seed_code_terms_.data();
@@ -258,13 +258,13 @@ std::pair<std::size_t, std::size_t> compared_bytes(const GraphView& view, std::s
 {
     const std::size_t stride = rows::half_stride(static_cast<std::uint32_t>(dimensions));
     switch (view.form) {
-        case RowForm::bits:
+        case TraversalForm::bits:
             return {view.bits.words * sizeof(std::uint32_t), view.bits.words * sizeof(std::uint32_t)};
-        case RowForm::bytes:
+        case TraversalForm::bytes:
             return {view.bytes.stride, byte_query_header + view.bytes.stride};
-        case RowForm::floats:
+        case TraversalForm::floats:
             return {dimensions * sizeof(float), (dimensions + 3) / 4 * 4 * sizeof(float)};
-        case RowForm::halves:
+        case TraversalForm::halves:
             break;
     }
     return {stride * sizeof(__half), stride * sizeof(float)};

@@ -1,5 +1,5 @@
 // A graph index on the device: its stored arrays (methods/graph/graph.h) as searches want them. Rows stay in row order,
-// as bytes or halves padded to whole pieces of 16 bytes, as floats, or as bits (RowForm); the seeds' halves lie
+// as bytes or halves padded to whole pieces of 16 bytes, as floats, or as bits (TraversalForm); the seeds' halves lie
 // together. How much of it is on the device depends on the room there: form.h.
 #pragma once
 
@@ -83,7 +83,7 @@ private:
     std::vector<float> sampled_mean();
     bool has_room_for_bytes() const;
     bool bytes_serve(std::span<const float> mean);
-    RowForm choose_row_form(std::vector<float>& byte_mean);
+    TraversalForm choose_row_form(std::vector<float>& byte_mean);
     void load_vectors();
     void choose_scale(float largest);
     void make_halves();

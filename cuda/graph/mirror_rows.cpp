@@ -134,13 +134,14 @@ bool Mirror::bytes_serve(std::span<const float> mean)
 }
 
 // byte_mean: what rows lose as bytes, where they are chosen, and queries of l2 with them.
-RowForm Mirror::choose_row_form(std::vector<float>& byte_mean)
+TraversalForm Mirror::choose_row_form(std::vector<float>& byte_mean)
 {
-    const RowForm otherwise = vectors_.size() > 0 && metric_ != Metric::l1 ? RowForm::floats : RowForm::halves;
+    const TraversalForm otherwise =
+        vectors_.size() > 0 && metric_ != Metric::l1 ? TraversalForm::floats : TraversalForm::halves;
     if (!may_compare_bytes(metric_, dimensions_)) return otherwise;
     if (keeps_half() && !has_room_for_bytes()) return otherwise;
     byte_mean = keeps_full() && squared() ? half_mean_ : sampled_mean();
-    return bytes_serve(byte_mean) ? RowForm::bytes : otherwise;
+    return bytes_serve(byte_mean) ? TraversalForm::bytes : otherwise;
 }
 
 void Mirror::load_vectors()
@@ -150,7 +151,7 @@ void Mirror::load_vectors()
     std::vector<float> byte_mean;
     view_.form = choose_row_form(byte_mean);
     reserved_ = {};
-    if (keeps_full() && view_.form == RowForm::halves) {
+    if (keeps_full() && view_.form == TraversalForm::halves) {
         take_halves();
         make_halves();
     }
@@ -161,7 +162,7 @@ void Mirror::load_vectors()
     } else {
         make_seeds();
     }
-    if (view_.form != RowForm::bytes) return;
+    if (view_.form != TraversalForm::bytes) return;
     try {
         make_bytes(byte_mean);
     } catch (const std::bad_alloc&) {
@@ -170,7 +171,7 @@ void Mirror::load_vectors()
         codes_ = {};
         code_terms_ = {};
         byte_mean_ = {};
-        view_.form = RowForm::halves;
+        view_.form = TraversalForm::halves;
     }
 }
 

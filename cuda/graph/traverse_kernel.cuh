@@ -73,13 +73,13 @@ inline TraverseArguments arguments_of(const TraverseJob& job, std::uint32_t firs
 inline ScoreKind score_kind(const GraphView& view)
 {
     switch (view.form) {
-        case RowForm::bits:
+        case TraversalForm::bits:
             return ScoreKind::bits;
-        case RowForm::bytes:
+        case TraversalForm::bytes:
             return ScoreKind::bytes;
-        case RowForm::floats:
+        case TraversalForm::floats:
             return ScoreKind::floats;
-        case RowForm::halves:
+        case TraversalForm::halves:
             break;
     }
     return view.metric == Metric::l1 ? ScoreKind::l1 : ScoreKind::dot;
@@ -154,7 +154,7 @@ __device__ inline void stage_query(const Group& group, const TraverseArguments& 
                                    unsigned char* to)
 {
     const GraphView& view = arguments.view;
-    if (view.form == RowForm::bits) {
+    if (view.form == TraversalForm::bits) {
         const std::uint32_t* from = arguments.query_bits + static_cast<std::size_t>(query) * view.bits.words;
         auto* out = reinterpret_cast<std::uint32_t*>(to);
         for (std::uint32_t i = group.rank(); i < view.bits.words; i += group.size()) out[i] = from[i];
@@ -164,8 +164,8 @@ __device__ inline void stage_query(const Group& group, const TraverseArguments& 
     const float* from = (arguments.query_copy != nullptr ? arguments.query_copy : arguments.queries) +
                         static_cast<std::size_t>(query) * dimensions;
     auto* out = reinterpret_cast<float*>(to);
-    if (view.form == RowForm::bytes) return stage_bytes(group, view, from, reinterpret_cast<StagedBytes*>(to));
-    if (view.form == RowForm::floats) {
+    if (view.form == TraversalForm::bytes) return stage_bytes(group, view, from, reinterpret_cast<StagedBytes*>(to));
+    if (view.form == TraversalForm::floats) {
         for (std::uint32_t d = group.rank(); d < dimensions; d += group.size()) out[d] = from[d];
         return;
     }

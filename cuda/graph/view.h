@@ -21,7 +21,7 @@ struct BitView {
 };
 
 // By what a traversal compares rows.
-enum class RowForm : std::uint8_t {
+enum class TraversalForm : std::uint8_t {
     halves,  // where neither of the next two serves
     bytes,  // a quarter of what floats read, as on the CPU: where they tell near rows apart (methods/graph/byte_rows.h)
     floats,  // where bytes don't, and full vectors are on the device
@@ -49,7 +49,7 @@ struct GraphView {
     std::uint32_t seeds = 0;
     const std::uint32_t* neighbours = nullptr;  // [rows][degree]
     const std::uint32_t* seed_rows = nullptr;   // [seeds]
-    RowForm form = RowForm::halves;
+    TraversalForm form = TraversalForm::halves;
     rows::ResidentRows vectors;   // halves, and the form that ranks: nothing where bits are kept
     rows::HalfTable seed_halves;  // nothing where bits are kept
     double l1_error = 0;          // how far a row's half form may be from it by L1

@@ -22,7 +22,7 @@ namespace
 using cuda::graph::Form;
 using cuda::graph::GraphView;
 using cuda::graph::Mirror;
-using cuda::graph::RowForm;
+using cuda::graph::TraversalForm;
 
 constexpr std::int64_t full = 0;
 constexpr std::int64_t half = 1;
@@ -141,7 +141,7 @@ std::unique_ptr<cuda::Context> device_without_vectors(const Index& index)
 void expect_bytes_of_cpu(const Index& index, const Mirror& mirror, const std::string& what)
 {
     const GraphView& view = mirror.view();
-    ASSERT_EQ(view.form, RowForm::bytes) << what;
+    ASSERT_EQ(view.form, TraversalForm::bytes) << what;
     const auto metric = static_cast<Metric>(index.shape.metric);
     const std::size_t dimensions = index.shape.dimensions;
     const std::vector<float> rows = kept_rows(index);
@@ -256,27 +256,27 @@ INSTANTIATE_TEST_SUITE_P(Kinds, MirrorBytes,
 TEST(MirrorForm, IsChosenAsOnTheCpu)
 {
     ThreadPool pool(0);
-    const auto expect_form = [&](const std::vector<float>& rows, const Kind& kind, RowForm expected) {
+    const auto expect_form = [&](const std::vector<float>& rows, const Kind& kind, TraversalForm expected) {
         const std::string what = "metric " + std::to_string(static_cast<int>(kind.metric)) + " vectors " +
                                  std::to_string(kind.vectors) + " dimensions " + std::to_string(kind.dimensions);
         const Index index(Method::graph, kind.metric, kind.dimensions, rows,
                           make_list({{"vectors", kind.vectors}, {"degree", 16}}), pool);
         if (kind.vectors != bits) {
-            EXPECT_EQ(cpu_compares_bytes(index), expected == RowForm::bytes) << what;
+            EXPECT_EQ(cpu_compares_bytes(index), expected == TraversalForm::bytes) << what;
         }
         const auto mirror = load_mirror(index, shared_context());
         const GraphView& view = mirror->view();
         EXPECT_EQ(view.form, expected) << what;
-        EXPECT_EQ(view.bytes.rows != nullptr, expected == RowForm::bytes) << what;
-        EXPECT_EQ(view.bytes.terms != nullptr, expected == RowForm::bytes) << what;
-        EXPECT_EQ(view.vectors.half.rows != nullptr, expected == RowForm::halves || kind.vectors == half) << what;
+        EXPECT_EQ(view.bytes.rows != nullptr, expected == TraversalForm::bytes) << what;
+        EXPECT_EQ(view.bytes.terms != nullptr, expected == TraversalForm::bytes) << what;
+        EXPECT_EQ(view.vectors.half.rows != nullptr, expected == TraversalForm::halves || kind.vectors == half) << what;
         const std::size_t dimensions = kind.dimensions;
-        if (expected == RowForm::floats) {
+        if (expected == TraversalForm::floats) {
             EXPECT_EQ(mirror->ground().row_bytes, dimensions * 4) << what;
             EXPECT_EQ(mirror->ground().query_bytes, (dimensions + 3) / 4 * 16) << what;
             expect_seeds(index, *mirror, what);
         }
-        if (expected == RowForm::halves) {
+        if (expected == TraversalForm::halves) {
             EXPECT_EQ(mirror->ground().row_bytes, (dimensions + 7) / 8 * 16) << what;
             EXPECT_EQ(mirror->ground().query_bytes, (dimensions + 7) / 8 * 32) << what;
         }
@@ -285,16 +285,16 @@ TEST(MirrorForm, IsChosenAsOnTheCpu)
         }
     };
     for (const std::size_t dimensions : {32U, 63U}) {
-        expect_form(long_line(2000, dimensions), {Metric::l2, full, dimensions}, RowForm::floats);
-        expect_form(long_line(2000, dimensions), {Metric::l2, half, dimensions}, RowForm::halves);
-        expect_form(cloud(2000, dimensions, Metric::l2), {Metric::l2, full, dimensions}, RowForm::bytes);
+        expect_form(long_line(2000, dimensions), {Metric::l2, full, dimensions}, TraversalForm::floats);
+        expect_form(long_line(2000, dimensions), {Metric::l2, half, dimensions}, TraversalForm::halves);
+        expect_form(cloud(2000, dimensions, Metric::l2), {Metric::l2, full, dimensions}, TraversalForm::bytes);
     }
-    expect_form(cloud(2000, 31, Metric::l2), {Metric::l2, full, 31}, RowForm::floats);
-    expect_form(cloud(2000, 31, Metric::l2), {Metric::l2, half, 31}, RowForm::halves);
-    expect_form(cloud(2000, 5, Metric::cosine), {Metric::cosine, full, 5}, RowForm::floats);
-    expect_form(cloud(2000, 64, Metric::l1), {Metric::l1, full, 64}, RowForm::halves);
-    expect_form(cloud(2000, 64, Metric::l1), {Metric::l1, half, 64}, RowForm::halves);
-    expect_form(cloud(2000, 64, Metric::l2), {Metric::l2, bits, 64}, RowForm::bits);
+    expect_form(cloud(2000, 31, Metric::l2), {Metric::l2, full, 31}, TraversalForm::floats);
+    expect_form(cloud(2000, 31, Metric::l2), {Metric::l2, half, 31}, TraversalForm::halves);
+    expect_form(cloud(2000, 5, Metric::cosine), {Metric::cosine, full, 5}, TraversalForm::floats);
+    expect_form(cloud(2000, 64, Metric::l1), {Metric::l1, full, 64}, TraversalForm::halves);
+    expect_form(cloud(2000, 64, Metric::l1), {Metric::l1, half, 64}, TraversalForm::halves);
+    expect_form(cloud(2000, 64, Metric::l2), {Metric::l2, bits, 64}, TraversalForm::bits);
 }
 
 // Full vectors in host memory, in rows that are padded there.
@@ -318,7 +318,7 @@ TEST(MirrorForm, IsTheSameWhereVectorsLieOnTheHost)
     const auto context = device_without_vectors(index);
     const auto mirror = load_mirror(index, *context);
     ASSERT_EQ(mirror->form(), Form::ranked);
-    EXPECT_EQ(mirror->view().form, RowForm::halves);
+    EXPECT_EQ(mirror->view().form, TraversalForm::halves);
     EXPECT_NE(mirror->view().vectors.half.rows, nullptr);
     EXPECT_LE(mirror->device_bytes(), most_bytes(index, Form::ranked));
 }
@@ -330,10 +330,10 @@ TEST(MirrorForm, KeepsHalvesAloneWhereMemoryIsShort)
     constexpr std::size_t dimensions = 101;
     const Index index(Method::graph, Metric::l2, dimensions, cloud(20000, dimensions, Metric::l2),
                       make_list({{"vectors", half}, {"degree", 16}}), pool);
-    EXPECT_EQ(load_mirror(index, shared_context())->view().form, RowForm::bytes);
+    EXPECT_EQ(load_mirror(index, shared_context())->view().form, TraversalForm::bytes);
     cuda::Context small(0, most_bytes(index, Form::whole) * 8 / 7 + (std::uint64_t{256} << 10));
     const auto mirror = load_mirror(index, small);
-    EXPECT_EQ(mirror->view().form, RowForm::halves);
+    EXPECT_EQ(mirror->view().form, TraversalForm::halves);
     EXPECT_EQ(mirror->view().bytes.rows, nullptr);
     EXPECT_LE(mirror->device_bytes(), most_bytes(index, Form::whole));
 }

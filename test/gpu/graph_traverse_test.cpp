@@ -117,7 +117,7 @@ protected:
     void read_bytes()
     {
         const GraphView& view = mirror->view();
-        if (view.form != RowForm::bytes) return;
+        if (view.form != TraversalForm::bytes) return;
         byte_rows.resize(row_count * view.bytes.stride);
         byte_terms.resize(row_count);
         cuda::check(cudaMemcpy(byte_rows.data(), view.bytes.rows, byte_rows.size(), cudaMemcpyDeviceToHost), "test");

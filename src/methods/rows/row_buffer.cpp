@@ -20,7 +20,7 @@ namespace
 
 constexpr std::size_t most_rows = (std::size_t{1} << 32) - 2;  // row numbers have 32 bits
 constexpr std::size_t most_bytes = std::size_t{1} << 44;
-constexpr std::size_t most_list_bytes = std::size_t{1} << 42;
+constexpr std::size_t most_list_bytes = std::size_t{1} << 40;  // many builds fit into one address space
 
 IndexShape dense_shape(std::size_t dimensions)
 {

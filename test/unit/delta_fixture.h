@@ -76,7 +76,7 @@ public:
             to.add_delta(log, position, {&tid, 1}, dense_rows(row_at(row), 1, dimensions));
         }
     }
-    // Moves rows from the first on to within so small a share of their distance from it. Before they are appended.
+    // Moves the rows behind `first` to this share of their distance from it. To be called before they are appended.
     void gather(std::size_t first, float share)
     {
         for (std::size_t i = (first + 1) * dimensions; i < vectors_.size(); ++i) {
@@ -85,7 +85,7 @@ public:
         }
         if (metric_ == Metric::cosine) test::normalise_rows(vectors_, dimensions);
     }
-    // All fresh rows, so many steps, a part after each but the last `plain` ones.
+    // Appends all delta rows in `steps` steps, with a part after each step but the last `plain` ones.
     void append_in_parts(Mirror& to, std::size_t steps, std::size_t plain = 0)
     {
         const std::size_t fresh = rows() - indexed_;
@@ -143,7 +143,7 @@ public:
         for (const auto& [distance, row] : all) nearest.push_back(row);
         return nearest;
     }
-    // How many of the nearest these rows are. Of bits, many are as near as the last of them, and as right.
+    // The number of these rows that are among the nearest. With bits, rows as near as the last of these count as right.
     std::size_t hits(const std::set<std::size_t>& rows, const float* query, std::size_t k,
                      const std::set<std::size_t>& dead) const
     {

@@ -166,7 +166,7 @@ SearchGround ground_of(std::size_t shared_bytes)
     return ground;
 }
 
-// What decides the answer must not depend on the batch.
+// Parameters that affect the answer must not depend on the batch.
 TEST(SearchShapes, FindTheSameInEveryBatch)
 {
     for (const std::size_t ef : {1, 10, 31, 64, 200, 1000, 4096}) {
@@ -216,7 +216,7 @@ TEST(SearchShapes, AreWhatADeviceCanDo)
     }
 }
 
-// What is found is the same alone and among many; how it is found is not.
+// The answer is the same for a single query and for a large batch; the launch is not.
 TEST(SearchShapes, OfFewQueriesReadAhead)
 {
     for (const std::size_t ef : {1, 10, 100, 1000}) {
@@ -238,14 +238,14 @@ TEST(SearchShapes, OfFewQueriesReadAhead)
         EXPECT_EQ(many.cluster, 1);
         EXPECT_GE(one.layout().again, one.layout().parents + one.traversal.warps * one.traversal.places() * 4);
     }
-    // More rows than a block ranks by counting, and what a warp or less does, are ranked afterwards.
+    // A separate launch ranks when rows are too many for a block to count, and when a warp or less has a query.
     EXPECT_FALSE(search_shape({}, 1000, 300, 1, ground_of(227 << 10)).ranks);
     ParameterList warp;
     warp.set("lanes", 32);
     EXPECT_FALSE(search_shape(warp, 100, 26, 1, ground_of(227 << 10)).ranks);
 }
 
-// Where blocks can meet, they look at the seeds together: as many as are placed at once.
+// Where blocks form a cluster, those that are resident at once share the seeds.
 TEST(SearchShapes, OfFewQueriesShareSeeds)
 {
     SearchGround ground = ground_of(227 << 10);
@@ -257,7 +257,7 @@ TEST(SearchShapes, OfFewQueriesShareSeeds)
     EXPECT_EQ(one.gathered(), 3 * noted_starts(one.traversal, one.starts));
     EXPECT_GE(one.layout().rows, one.layout().gathered + one.gathered() * 8);
     EXPECT_GE(one.traversal.most_fresh, one.gathered());
-    // So many rows that each of them finds enough alone.
+    // A search that keeps this many rows has one block.
     ground.rows = 60000;
     EXPECT_EQ(search_shape({}, 4000, 26, 1, ground).cluster, 1);
     ground.rows = 1000000;

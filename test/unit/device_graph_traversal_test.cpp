@@ -72,7 +72,7 @@ std::uint32_t most_fresh(std::uint32_t steps)
 }
 
 // The textbook form: a sorted list, all visited rows in a set. The best starts are offered again in the end, some at a
-// time, as long as some of those not met get in.
+// time, as long as starts that the search did not meet enter the list.
 std::vector<std::uint32_t> plain_search(const Graph& graph, float query, const std::vector<std::uint32_t>& starts,
                                         std::uint32_t ef, std::uint32_t most_parents, std::uint32_t again = 0,
                                         std::uint32_t most_early = most_together)
@@ -92,7 +92,7 @@ std::vector<std::uint32_t> plain_search(const Graph& graph, float query, const s
     std::vector<std::uint32_t> noted;
     for (std::size_t i = 0; i < std::min<std::size_t>(again, queue.size()); ++i) noted.push_back(row_of(queue[i]));
     if (queue.size() > kept_starts) queue.resize(kept_starts);
-    // What did not stay may come again.
+    // Rows that left the queue may be offered again.
     visited.clear();
     for (const Entry entry : queue) visited.insert(row_of(entry));
     offer(0);
@@ -219,7 +219,7 @@ private:
     std::barrier<>& all_;
 };
 
-// What a crew of so many groups finds, and how often rows are scored.
+// Searches with `groups` groups of threads together; returns the answer and the number of scored rows.
 Found search_together(const Graph& graph, float query, const TraversalStarts& starts, const Setting& setting,
                       std::uint32_t again, std::uint32_t groups, bool helps)
 {
@@ -256,8 +256,8 @@ class Options : public testing::TestWithParam<Setting>
 {
 };
 
-// Starts that several groups look at lead where they lead one group, and links that they share. The first row is among
-// the starts.
+// Several groups that share the starts, and the links, find the answer of one group. The first row is among the
+// starts.
 TEST_P(Options, FindTheSameTogether)
 {
     const Setting setting = GetParam();
@@ -286,7 +286,7 @@ TEST_P(Options, FindTheSameTogether)
     }
 }
 
-// Whatever is forgotten, and however many threads there are, the answer is that of the plain search.
+// The answer is that of the plain search for any visited table that forgets rows, and for any number of threads.
 TEST_P(Options, FindWhatAPlainSearchFinds)
 {
     const Setting setting = GetParam();
@@ -396,7 +396,7 @@ protected:
     SearchGround ground_;
 };
 
-// From what a session sets to what the kernels are told ...
+// From a session's settings to the kernels' parameters ...
 TEST_P(Choices, ReachTheShape)
 {
     const GraphChoices chosen = GetParam();
@@ -417,7 +417,7 @@ TEST_P(Choices, ReachTheShape)
     }
 }
 
-// ... and on to what is found: with exact tables what a plain search finds, with filters nearly that.
+// ... and from these to the answer: with exact tables that of a plain search, with filters nearly the same.
 TEST_P(Choices, FindWhatAPlainSearchFinds)
 {
     const SearchShape shape = shape_of(GetParam());
@@ -513,7 +513,7 @@ TYPED_TEST(VisitedRows, AreFullWithoutEnd)
         visited.insert(row, lost);
         forgotten += lost ? 1 : 0;
     }
-    // A table of so few words says so of nearly all.
+    // A table of this few words reports nearly all rows as lost.
     EXPECT_TRUE(TypeParam::may_mistake || forgotten >= 5000 - visited_words(bits));
     for (std::uint32_t row = 0; row < 5000; ++row) visited.erase(row);
 }

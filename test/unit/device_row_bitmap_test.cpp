@@ -1,4 +1,4 @@
-// What searchers on a device made of an earlier bitmap of dead rows makes room for its successor.
+// Forms of bitmaps of dead rows on a device: that of an earlier bitmap makes room for its successor.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -71,7 +71,7 @@ TEST_F(FormOfBitmap, StaysWhileItIsRead)
     EXPECT_EQ(taken, 0);
 }
 
-// A search that began before is answered, and keeps nothing that the later version then has no room for.
+// A search that began before is answered, and keeps no form for which the later version then lacks room.
 TEST_F(FormOfBitmap, ThatWasDroppedIsNotKeptAgain)
 {
     get(earlier);

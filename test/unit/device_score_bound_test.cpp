@@ -1,6 +1,6 @@
-// The proof of exact searches on a device: no score that it may give a row is below what lowest_score() says for the
-// row's value. And the bound says something: it lets few rows through that do not belong to an answer, is nearly
-// reached by the worst pairs, and is broken without any of its parts.
+// The proof of exact searches on a device: no possible score of a row is below lowest_score() of the row's value. And
+// the bound is tight: few rows outside an answer pass it, the worst pairs nearly reach it, and it fails without any of
+// its parts.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -89,7 +89,7 @@ void expect_bounded(const Work& work, std::vector<Vector> rows, std::vector<Vect
         if (!query.usable) continue;
         for (std::size_t row = 0; row < model.rows.size(); ++row) {
             const double value = model.value(query, row);
-            // The row is in the answer wherever the last value of that is no smaller.
+            // The row is in an answer whose last value is no smaller.
             for (const double last : {value, value + std::fabs(value) / 8}) {
                 const double lowest = lowest_score(model.bounds, query.bound, last);
                 for (const double score : model.scores(query, row)) broken += score < lowest ? 1 : 0;
@@ -209,7 +209,7 @@ struct WorstPair {
     std::vector<Vector> rows;
 };
 
-// What a bound takes off the score that the row would have without halves and rounding, and what is taken off in fact.
+// The largest error of a score as a share of the bound's margin. ideal: the score without halves and rounding.
 double share_of_bound(const ScoreModel& model, const ScoreModel::Query& query, std::size_t row, double ideal)
 {
     const double lowest = lowest_score(model.bounds, query.bound, model.value(query, row));

@@ -1,4 +1,4 @@
-// Who stays awake, and for how long: the rules, and a live server that keeps to them.
+// Polling of waiting threads: the rules for whether and how long a thread polls, and a live server that follows them.
 #include <gtest/gtest.h>
 #include <time.h>
 
@@ -84,7 +84,7 @@ TEST(RecentNumber, CountsWhatThreadsAddAtOnce)
     EXPECT_EQ(number.value(start), 65535U) << "no more are counted, and none wraps";
 }
 
-// How many connections may ask at once with everybody staying awake.
+// The largest number of connections with requests at which waiting threads poll.
 std::size_t most_awake(std::size_t processors, std::size_t io_threads)
 {
     Attention attention(processors, processors, io_threads);
@@ -194,7 +194,7 @@ EngineOptions with_processors(std::size_t processors)
     return options;
 }
 
-// Asks until a reply says that its receiver should stay awake.
+// Sends requests until a reply tells its receiver to poll.
 bool becomes_awake(EngineClient& client)
 {
     const auto deadline = std::chrono::steady_clock::now() + 20s;
@@ -288,7 +288,7 @@ TEST_F(AwakeQueue, AnswersOneAfterTheOther)
     search_often(client_);
 }
 
-// Workers poll, sleep, and are counted on by several at once: no search may be left lying.
+// Workers poll and sleep while several threads count on them: every search is answered.
 TEST_F(AwakeQueue, AnswersSeveralAtOnce)
 {
     std::vector<std::jthread> threads;

@@ -13,7 +13,7 @@ namespace
 
 constexpr std::size_t words = 3;
 
-// Words that are NaN of either kind, infinities, zeros of either sign and subnormals when taken for floats; and others.
+// Words that as floats are NaN of either kind, infinities, zeros of either sign and subnormals; and others.
 std::vector<float> odd_words(std::size_t count, std::uint32_t seed)
 {
     const std::uint32_t odd[] = {0xffffffff, 0x7f800001, 0x7fc00000, 0x7f800000, 0xff800000, 0, 0x80000000, 1};

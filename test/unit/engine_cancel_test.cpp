@@ -37,7 +37,7 @@ protected:
         state.widest = 0;
         state.searches = 0;
     }
-    // Until the engine has so many requests, and some time to put them into its queue.
+    // Waits until the engine has `count` requests in flight, and then for a moment in which it queues them.
     static void await_requests(TestServer& server, std::uint32_t count)
     {
         ASSERT_TRUE(eventually([&] { return server.engine().in_flight == count; }));
@@ -149,7 +149,7 @@ TEST_F(EngineCancel, ADisconnectEndsABuild)
         const BuildRequest token{begin_build(leaving, index)};
         send_rows(leaving, index, token.token);
         leaving.send(MessageType::build_run, EngineClient::bytes_of(token));
-        // Until the builder itself is at work.
+        // Waits until the builder has begun.
         while (std::string(leaving.receive().as<ProgressReply>().phase) != "testing") {
         }
         EXPECT_EQ(server.engine().builds.count(), 1U);

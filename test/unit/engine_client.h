@@ -45,7 +45,7 @@ struct ClientReply {
     }
 };
 
-// What the engine refuses.
+// A refusal by the engine.
 struct EngineError : std::runtime_error {
     explicit EngineError(const ErrorReply& reply) : std::runtime_error(reply.message), code(reply.code) {}
     ErrorCode code;
@@ -91,7 +91,7 @@ public:
         return std::as_bytes(std::span(values));
     }
 
-    // Of requests from now on.
+    // Whether the following requests want replies.
     void want_replies(bool wants) { wants_replies_ = wants; }
     // Sends a request without waiting; returns its id.
     std::uint64_t send(MessageType type, std::span<const std::byte> front = {}, std::span<const std::byte> middle = {},
@@ -130,7 +130,7 @@ public:
         }
     }
 
-    // The next frame, whatever it is.
+    // The next frame, of any type.
     ClientReply receive(std::uint64_t* request_id = nullptr)
     {
         MessageHeader header{};
@@ -145,7 +145,7 @@ public:
         return reply;
     }
 
-    // What the frame received last says of staying awake.
+    // The polling hint of the last received frame.
     std::uint32_t awake_ns() const { return awake_ns_; }
 
     // The final reply to a request; errors are thrown.
@@ -170,7 +170,7 @@ public:
         return wait(send(type, front, middle, rest));
     }
 
-    // Whether the engine closes the connection within the time; what it still sends is thrown away.
+    // Whether the engine closes the connection within the time; bytes that it still sends are discarded.
     bool is_closed_within(int milliseconds)
     {
         std::array<char, 4096> sink;

@@ -1,4 +1,4 @@
-// Fresh rows in parts: searches answer as if all rows were compared, or as an index built of them would.
+// Delta rows in parts: searches answer as if all rows were compared, or as an index built of them would.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -188,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, GraphParts,
                                          GraphKind{Metric::inner_product, 0}, GraphKind{Metric::l1, 1},
                                          GraphKind{Metric::hamming, 0}, GraphKind{Metric::jaccard, 0}));
 
-// Of an index of bits: who ranks the answer by the rows gets enough of those in parts.
+// An index of bits: the answer holds enough rows of parts for a caller that ranks it by the rows.
 TEST(DeltaParts, AreThereBesideBits)
 {
     Fresh fresh(Method::graph, Metric::l2, 2000, 1000, make_list({{"vectors", 2}, {"bits", 256}}));
@@ -211,7 +211,7 @@ TEST(DeltaParts, AreThereBesideBits)
     EXPECT_LE(missed, wanted / 50);
 }
 
-// Lower bounds of half vectors lie below distances: rows with larger values would push nearer fresh ones out.
+// Lower bounds of half vectors lie below distances: beside exact distances they would displace nearer delta rows.
 TEST(DeltaRows, ComeInTimeBesideLowerBounds)
 {
     Fresh fresh(Method::ivfadc, Metric::l2, 4000, 3000, make_list({{"lists", 48}}));
@@ -220,8 +220,8 @@ TEST(DeltaRows, ComeInTimeBesideLowerBounds)
     EXPECT_GE(fresh.recall(fresh.search(fresh.mirror, queries, 10), queries, 10), 0.999);
 }
 
-// Numbers of differing bits are larger than cosine distances and smaller than these of L1: who ranks the answer by the
-// rows gets both kinds.
+// Numbers of differing bits are larger than cosine distances and smaller than distances of L1: the answer holds rows of
+// both kinds for a caller that ranks it by the rows.
 TEST(DeltaRows, AreThereBesideValuesThatAreNoDistances)
 {
     for (const Metric metric : {Metric::cosine, Metric::l1}) {
@@ -248,7 +248,7 @@ TEST(DeltaParts, KeepTheListsThatRowsHave)
 {
     Fresh fresh(Method::ivfadc, Metric::l2, 2000, 1500, make_list({{"lists", 40}}));
     fresh.append_in_parts(*fresh.mirror, 24);
-    // So many rows that all parts go into one.
+    // Enough rows that all parts go into one.
     const auto before = fresh.mirror->snapshot();
     ASSERT_GE(before->parts.size(), 2U);
     const auto whole = fresh.load();
@@ -343,7 +343,7 @@ TEST(DeltaParts, TellWhatFreshRowsCost)
     fresh.mirror->add_part(fresh.pool, [](std::uint64_t) {});
     EXPECT_LT(fresh.mirror->delta_cost(), 0) << "measured anew";
     EXPECT_EQ(fresh.mirror->status().part_rows, 400U);
-    // What was long ago counts for little.
+    // Old measurements have little weight.
     for (int i = 0; i < 100; ++i) fresh.mirror->count_delta(1000000, 500000, 0);
     for (int i = 0; i < 100; ++i) fresh.mirror->count_delta(1000000, 100000, 0);
     EXPECT_NEAR(fresh.mirror->delta_cost(), 0.1, 0.01);

@@ -1,4 +1,4 @@
-// Searches of one index beside a flood on another, or on the same one; and what the status says of batches.
+// Searches of one index beside a flood on another, or on the same one; and the batches in the status.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -103,7 +103,7 @@ protected:
     std::vector<std::thread> flood_;
 };
 
-// Far below what a wide request takes, and far above what a busy machine adds.
+// Far below the time of a wide request, and far above the delays of a busy machine.
 constexpr double patience_ms = 60;
 
 TEST_F(EngineFairness, SinglesOfAnotherIndexDoNotWaitForAFlood)

@@ -1,4 +1,4 @@
-// One query's fresh rows on several threads: what is found is what one thread finds.
+// One query's delta rows are compared on several threads: the answer is that of one thread.
 #include <gtest/gtest.h>
 
 #include "delta_fixture.h"
@@ -12,7 +12,7 @@ namespace
 using namespace test;
 
 constexpr std::size_t indexed = 200;
-constexpr std::size_t many = 24000;  // fresh rows: enough to read
+constexpr std::size_t many = 24000;  // delta rows: enough for several threads
 
 class FreshOnThreads : public testing::TestWithParam<Metric>
 {

@@ -18,18 +18,18 @@
 namespace pgwarp
 {
 
-// Counts what the test method was given, and slows it down on demand.
+// Counts the test method's calls, and slows it down on demand.
 struct TestMethodState {
     std::atomic<std::uint64_t> bytes_written{0};
     std::atomic<int> searches{0};
     std::atomic<int> searchers{0};
     std::atomic<int> cancelled{0};
-    std::atomic<int> slow_ms{0};           // a search polls its cancel token for so long
-    std::atomic<int> query_us{0};          // and for so long for each query
-    std::atomic<std::uint32_t> long_k{0};  // of so many results, a query takes and costs 1,000 times as much
-    std::atomic<bool> held{false};         // and as long as this is set
-    std::atomic<int> build_ms{0};          // and a build
-    std::atomic<double> cost{1.0};         // what search_cost() says
+    std::atomic<int> slow_ms{0};           // the time for which a search polls its cancel token
+    std::atomic<int> query_us{0};          // and the time added for each query
+    std::atomic<std::uint32_t> long_k{0};  // a query with this k takes and costs 1,000 times as much
+    std::atomic<bool> held{false};         // a search also waits while this is set
+    std::atomic<int> build_ms{0};          // the time of a build
+    std::atomic<double> cost{1.0};         // result of search_cost()
     std::atomic<std::size_t> widest{0};    // queries of the widest batch
 };
 TestMethodState& test_method_state();
@@ -48,7 +48,7 @@ public:
 class TestServer
 {
 public:
-    // device: what serves instead of the test device; outlives the server.
+    // device: serves instead of the test device; outlives the server.
     explicit TestServer(EngineOptions options = {}, Device* device = nullptr);
     ~TestServer();
     const std::string& path() const { return path_; }

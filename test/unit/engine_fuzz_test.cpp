@@ -1,4 +1,4 @@
-// Random and mutated frames, into the parser and into a live server: nothing but the sender suffers. Deterministic.
+// Random and mutated frames, into the parser and into a live server: only their sender is dropped. Deterministic.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -29,7 +29,7 @@ void append(std::vector<std::byte>& bytes, const T& value)
     bytes.insert(bytes.end(), more.begin(), more.end());
 }
 
-// A request that is right, for the mutations to begin with.
+// A valid request, from which mutations start.
 std::vector<std::byte> right_payload(MessageType type, const TestIndex& index, std::uint64_t token)
 {
     std::vector<std::byte> bytes;
@@ -147,7 +147,7 @@ std::vector<std::byte> right_payload(MessageType type, const TestIndex& index, s
     return bytes;
 }
 
-// Numbers at which limits are got wrong.
+// Numbers at which checks of limits tend to fail.
 std::uint64_t awkward(Random& random)
 {
     constexpr std::uint64_t values[] = {0,
@@ -184,7 +184,7 @@ void mutate(std::vector<std::byte>& bytes, Random& random)
     }
 }
 
-// A test build's engine aborts where a request tells it to: that is not to be survived.
+// A test build's engine aborts on a request with that fault, so mutations must not set it.
 void ask_for_no_crash(MessageType type, std::vector<std::byte>& payload)
 {
     if (type != MessageType::search && type != MessageType::search_indexes) return;
@@ -303,7 +303,7 @@ TEST(EngineFuzz, ReaderHoldsItsLimits)
     }
 }
 
-// Serves one right search: the server has suffered nothing.
+// The server still answers a valid search.
 void expect_served(const TestServer& server, const TestIndex& index, const BuiltIndex& built)
 {
     EngineClient client(server.path());

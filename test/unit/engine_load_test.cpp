@@ -1,4 +1,4 @@
-// Who loads a mirror, who waits for it, and what happens when the loader goes away.
+// Loads of mirrors: the loader is chosen, other searches wait, and another client takes over when the loader goes away.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -277,7 +277,7 @@ TEST(EngineLoad, SmallIndexesAreLeftToTheCpu)
     server.device().full_gpu = true;
     load(client, small, small_built);
     load(client, large, large_built);
-    // The GPU had no room for the one that it was asked to take.
+    // The GPU had no room for the index.
     EXPECT_FALSE(server.engine().residency.is_too_large(small.key));
     EXPECT_TRUE(server.engine().residency.is_too_large(large.key));
     EXPECT_EQ(search(client, search_request(small, 3), std::vector<float>(4)).results.size(), 3U);

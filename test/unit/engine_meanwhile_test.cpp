@@ -1,4 +1,4 @@
-// Fresh rows that are compared while a device works: the answers are those of comparing them afterwards.
+// Delta rows are compared while a device works: the answers are those of comparing them afterwards.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -15,7 +15,7 @@ using namespace test;
 
 std::chrono::milliseconds device_time{0};  // of a search
 
-// A searcher of the CPU that does what a device's does while it waits.
+// A searcher of the CPU that runs the given work while it waits, as a device's searcher does.
 class WaitingSearcher : public Searcher
 {
 public:
@@ -35,7 +35,7 @@ public:
         SearchBatch own = batch;
         own.probed = nullptr;
         searcher_->search(own, results, pool);
-        // As those do that search again with other settings.
+        // A second run, as in searchers that search again with other settings.
         if (batch.meanwhile != nullptr) batch.meanwhile->run();
     }
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
@@ -112,7 +112,7 @@ TEST(Meanwhile, IvfadcFindsAsMuch)
     const std::vector<float> queries = fresh.queries(100);
     EXPECT_NEAR(fresh.recall(fresh.search(fresh.mirror, queries, 10, 6), queries, 10),
                 cpu.recall(cpu.search(cpu.mirror, queries, 10, 6), queries, 10), 0.005);
-    // All that there is, from few lists.
+    // All rows, from few lists.
     const SearchAnswer answer = fresh.search(fresh.mirror, queries, 3000, 1);
     for (const std::uint32_t count : answer.counts) EXPECT_EQ(count, 3000U);
 }
@@ -144,7 +144,7 @@ TEST(Meanwhile, CostsWhatADispatchTakesLongerThanWithFewRows)
     count(1, 40000, 10000, 10000);
     EXPECT_EQ(fresh.mirror->delta_cost(), 0);
     EXPECT_FALSE(fresh.mirror->wants_part());
-    // Of a wider batch nothing is known yet.
+    // The time of a wider batch is not known yet.
     count(8, 40000, 20000, 0);
     EXPECT_GT(fresh.mirror->delta_cost(), 0.5);
     count(1, 40000, 10000, 10000);
@@ -185,7 +185,7 @@ TEST(Meanwhile, WhatHeldADispatchUpCountsForLittle)
     for (int i = 0; i < 3; ++i) fresh.mirror->count_with_few(1, 80000000);
     for (int i = 0; i < 10000; ++i) fresh.mirror->count_delta_meanwhile({1, 60000, 20000, 0});
     EXPECT_GT(fresh.mirror->delta_cost(), 0.2);
-    // A device that has become as slow as that is believed in the end.
+    // After enough such searches the new time of a slower device is accepted.
     for (int i = 0; i < 200; ++i) fresh.mirror->count_with_few(1, 60000);
     for (int i = 0; i < 10000; ++i) fresh.mirror->count_delta_meanwhile({1, 60000, 20000, 0});
     EXPECT_LT(fresh.mirror->delta_cost(), 0.02);

@@ -1,4 +1,4 @@
-// Mirrors of indexes that are gone from disk, GPUs that had no room, and what is freed without the table's lock.
+// Mirrors of indexes that are gone from disk, GPUs without room, and mirrors that are freed without the table's lock.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -77,7 +77,7 @@ TEST(RelationFiles, NothingIsKnownWithoutADataDirectory)
     EXPECT_FALSE(RelationFiles("/").is_gone(key_of(1663, 5, 100)));
 }
 
-// The test method's searcher, told what to do when it is searched and freed.
+// The test method's searcher, with functions that it calls when it is searched and freed.
 struct Behaviour {
     std::function<void()> search = [] {};
     std::function<void()> end = [] {};
@@ -210,7 +210,7 @@ TEST_F(MirrorTable, AnEngineLooksForFilesThatAreGone)
     EXPECT_FALSE(server.engine().residency.find_resident(index.key));
 }
 
-// Freeing gigabytes takes a while: nobody may wait for the table meanwhile.
+// Freeing gigabytes takes a while: no request may wait for the table during that time.
 TEST_F(MirrorTable, WhatAConnectionWasLoadingIsFreedWithoutTheLock)
 {
     Residency residency(0);
@@ -260,7 +260,7 @@ TEST(GpuRefusals, WhatWasTooLittleIsTooLittleAgain)
     EXPECT_LT(least_room(), 2400U);
     refusals.note(key, 1000, 2400, start + 61s);
     EXPECT_GT(least_room(), 2400U);
-    // Another index took nearly all.
+    // Another index took nearly all of the memory.
     refusals.forget(key);
     refusals.note(key, 1000, 10, start);
     EXPECT_EQ(least_room(), 1125U);

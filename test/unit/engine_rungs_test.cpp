@@ -32,7 +32,7 @@ protected:
                                        : make_list({{"lists", 80}, {"refine", refine}});
     }
 
-    // The rungs that so many rows need.
+    // Searches the rungs of a scan that wants `wanted` rows.
     static SearchAnswer search(Fresh& fresh, const std::vector<float>& queries, std::uint32_t wanted,
                                const std::int64_t (&efforts)[max_rungs] = Ladder::efforts)
     {
@@ -51,8 +51,8 @@ protected:
         return answer;
     }
 
-    // What a scan makes of the answer for one query. Exact distances and bounds come frozen: their order is that of the
-    // engine. Approximate ones are ranked by the rows, rung by rung.
+    // The rows that a scan returns for one query's answer. Exact distances and bounds keep the engine's order;
+    // approximate values are ranked by the rows, rung by rung.
     static std::vector<std::size_t> sequence(const Fresh& fresh, const SearchAnswer& answer, std::size_t number,
                                              const float* query, std::uint32_t wanted)
     {
@@ -69,7 +69,7 @@ protected:
         std::vector<std::pair<double, std::size_t>> rows;
         double floor = -HUGE_VAL;
         for (std::uint32_t rung = 0; rung < rungs_of(wanted); ++rung) {
-            // What is left of the rung before is ranked once more.
+            // The remaining rows of the rung before are ranked once more.
             for (; at < std::min<std::size_t>(end, first + search_width({answer.kind}, rung_ends[rung])); ++at) {
                 const std::size_t row = row_of(answer.results[at].tid);
                 const double distance = canonical_distance(Metric::l2, query, fresh.row_at(row), dimensions);
@@ -129,11 +129,11 @@ TEST_P(Ladder, IsOneSequence)
     expect_one_sequence(fresh, dead);
 }
 
-// What is asked for is kept in spite of the rows that come too late, also between the ends of rungs.
+// The target recall is reached in spite of the rows that come too late, also between the ends of rungs.
 TEST_P(Ladder, KeepsThePromisesOfTheCalibration)
 {
     if (GetParam().in_parts) GTEST_SKIP() << "of the index alone";
-    // Of fewer rows those held out for the calibration are so large a part of a graph that it promises too much.
+    // Among fewer rows the held-out ones are a large part of the graph, and the calibrated recall would be too high.
     const std::size_t rows = GetParam().method == Method::graph ? 20000 : 5000;
     Fresh fresh(GetParam().method, Metric::l2, rows, 0, options());
     const std::vector<float> queries = fresh.queries(200);

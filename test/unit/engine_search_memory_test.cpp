@@ -1,4 +1,4 @@
-// What the searches of a batch take of memory: so many go together as memory allows, and it is given back.
+// Memory of the searches of a batch: memory bounds the number of searches in a batch, and is given back.
 #include <gtest/gtest.h>
 #include <malloc.h>
 

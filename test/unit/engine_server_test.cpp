@@ -249,7 +249,7 @@ TEST(EngineServer, DeltaAndTombstones)
                 {more.begin() + static_cast<long>(first * 8), more.begin() + static_cast<long>((first + count) * 8)});
         };
         part(0, 100, 0, 0);
-        part(50, 100, 0, 50);  // overlaps: what is there is ignored
+        part(50, 100, 0, 50);  // overlaps: known rows are ignored
         EXPECT_THROW(part(150, 10, 0, 151), EngineError);
         part(150, 250, 2, 1000);
         outcome = search(client, request, query);

@@ -29,7 +29,7 @@ TEST(EngineTombstones, HaveAVersionOfTheirOwn)
     mirror.add_tombstones(2, dead_row(130, 200));
     const std::uint64_t second = mirror.snapshot()->dead->rows_version;
     EXPECT_GT(second, first);
-    // Neither news of what is known nor of a log's entries makes another bitmap.
+    // Known tombstones, and tombstones of a log's entries, make no new bitmap.
     mirror.add_tombstones(3, dead_row(7, 200));
     Tombstones entries;
     entries.log_entries[0] = {5};

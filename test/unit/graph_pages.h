@@ -1,4 +1,4 @@
-// A graph index as pages hold it, and what merges make of it.
+// A graph index as pages hold it, and merges of it, for tests of methods.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ public:
         for (const ArrayShape& shape : index.builder->arrays()) arrays_.push_back({shape, index.contents(shape)});
     }
 
-    // What merges are asked for besides; the curve of recall is returned.
+    // Options of a merge; the merge returns the curve of recall.
     struct Wanted {
         std::vector<bool> dead = {};  // of the rows that there are
         bool leave_out = false;
@@ -132,7 +132,7 @@ public:
     }
 
 private:
-    // As merges copy what the index keeps of live rows.
+    // Copies the rows' arrays of live rows, as merges do.
     void leave_out(const std::vector<bool>& dead)
     {
         for (StoredPages& array : arrays_) {
@@ -150,7 +150,7 @@ private:
         }
     }
 
-    // Arrays of rows, and of changes, grow by what was made; neighbours of all rows are written anew.
+    // Arrays of rows, and of changes, grow by the merge's output; neighbours of all rows are written anew.
     void take(const Builder& merge_builder, const ArrayShape& made, std::size_t new_rows)
     {
         const std::string name = made.name;

@@ -1,4 +1,4 @@
-// What graphs are compared with: all rows with all, and what a search in breadth reaches.
+// References for graphs: nearest rows by comparing all with all, and the rows that a breadth-first search reaches.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace pgwarp::test
 {
 
-// Rows that are `left_out` are near to none and get none.
+// Rows that are `left_out` are no row's neighbours and have none.
 inline NearestRows exact_nearest_rows(const GraphSpace& space, std::size_t width, RowBitmap left_out, ThreadPool& pool)
 {
     std::vector<std::uint32_t> all(space.count());
@@ -29,7 +29,7 @@ inline NearestRows exact_nearest_rows(const GraphSpace& space, std::size_t width
     return nearest;
 }
 
-// How many rows can be reached from this one, itself included.
+// The number of rows that can be reached from this one, itself included.
 inline std::size_t count_reachable(const GraphEdges& edges, std::uint32_t from)
 {
     std::vector<bool> seen(edges.count(), false);

@@ -73,7 +73,7 @@ public:
         for (std::uint32_t i = 0; i < count; ++i) act(i);
     }
 
-    // work(group) in each of so many threads.
+    // Runs work(group) in each of `threads` threads.
     static void run(std::uint32_t threads, const std::function<void(HostGroup)>& work)
     {
         if (threads == 1) return work(HostGroup(0, 1, nullptr));
@@ -90,7 +90,7 @@ private:
     std::barrier<>* barrier_;
 };
 
-// What a traversal keeps (cuda/graph/queue.h).
+// The memory of a traversal (cuda/graph/queue.h).
 class HostMemory
 {
 public:
@@ -117,7 +117,7 @@ public:
     cuda::graph::Entry* gathered() const { return gathered_.data(); }
     cuda::graph::CrewTask* task() const { return &task_; }
 
-    // Whether nobody has written behind rows().
+    // Whether the memory behind rows() is unchanged.
     bool is_intact() const
     {
         return std::all_of(rows_.end() - behind, rows_.end(), [](std::uint32_t word) { return word == untouched; });

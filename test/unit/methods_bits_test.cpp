@@ -1,4 +1,4 @@
-// Rows of bits: exact against counting bit by bit, graph by the recall of what it finds.
+// Rows of bits: exact against counting bit by bit, graph by its recall.
 #include <gtest/gtest.h>
 
 #include "bit_fixture.h"
@@ -44,7 +44,7 @@ void expect_same(const std::vector<RowResult>& found, const std::vector<RowResul
     }
 }
 
-// The share of the k nearest that were found, where what is as near is as right.
+// The share of the k nearest that were found, where equally near rows count as right.
 double recall_of(const std::vector<RowResult>& found, const std::vector<RowResult>& wanted)
 {
     std::size_t hits = 0;
@@ -153,7 +153,7 @@ TEST_P(GraphOfBits, FindsNeighboursAmongClusters)
     }
 }
 
-// What calibration promises holds for queries that the build has not seen, though many rows are as near as others.
+// Calibrated recall holds for queries that the build has not seen, though many rows are equally near.
 TEST_P(GraphOfBits, CalibrationIsKept)
 {
     ThreadPool pool(2);

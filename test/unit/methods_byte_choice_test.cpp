@@ -31,7 +31,7 @@ GraphEdges ring()
     return edges;
 }
 
-// The halves lie apart by so much in each dimension.
+// The two halves of the rows lie `apart` from each other in each dimension.
 std::vector<float> clustered_rows(std::size_t dimensions, float apart)
 {
     std::vector<float> rows = random_rows(count, dimensions, 7, 0.1F);
@@ -122,7 +122,7 @@ TEST(ByteChoice, RowsWithFewNeighboursSayNothingAgainstBytes)
     EXPECT_TRUE(probe.tells_apart());
 }
 
-// The bias is what l2 adds: the squared norm of what the bytes stand for.
+// The bias of l2 is the squared norm of the decoded bytes.
 TEST(ByteChoice, EncodesRowsWithTheirTerms)
 {
     constexpr std::size_t dimensions = 67;

@@ -1,4 +1,4 @@
-// Measuring the recall of an ivfadc index anew, by what it keeps of its rows.
+// Measuring the recall of an ivfadc index anew, by the rows as the index keeps them.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -25,7 +25,7 @@ struct Case {
     const char* kept;
 };
 
-// The arrays in pieces of so many bytes, those of the rows last; of these rows the live ones are searched for.
+// Gives the arrays in pieces of `piece` bytes, those of the rows last; the live rows are searched for.
 struct Given {
     std::vector<std::uint32_t> sample;
     std::size_t piece = 1001;
@@ -179,7 +179,7 @@ double recall_at(const Index& index, const std::vector<float>& rows, RowBitmap d
     return total / static_cast<double>(own.size());
 }
 
-// Of rows that die the neighbours that remain are farther away: what was measured before promises too much.
+// When rows die, the remaining neighbours are farther away: the recall measured before is too high.
 TEST_P(Recalibration, DeadRowsAreNoNeighbours)
 {
     if (GetParam().dimensions < 8) GTEST_SKIP() << "too few dimensions to probe in part";
@@ -214,13 +214,14 @@ TEST(RecalibrationInput, RefusesWhatDoesNotFit)
     const Index index(Method::ivfadc, Metric::l2, 8, rows, make_list({{"codes", 1}}), pool);
     const ParameterList options = index.builder->effective_options();
     const auto make = find_method(Method::ivfadc)->make_calibrator;
-    // Codes alone tell nothing.
+    // Codes alone can't measure recall.
     EXPECT_THROW(make(index.shape, make_list({{"codes", 0}, {"refine", 0}})), BadRequest);
     const std::vector<ArrayShape> arrays = index.builder->arrays();
     const ArrayShape& half = *find_array(arrays, "half");
     const ArrayShape& lists = *find_array(arrays, "list_of_row");
     const std::vector<std::byte> bytes = index.contents(half);
-    // Rows before what they are compared by; of lists that don't exist; not in order; not whole.
+    // Rows before the arrays that they are compared by; rows of lists that don't exist; pieces out of order; rows cut
+    // short.
     EXPECT_THROW(make(index.shape, options)->give(half, 0, bytes), BadRequest);
     const auto prepared = [&](std::vector<std::byte> list_bytes) {
         auto calibrator = make(index.shape, options);

@@ -1,4 +1,4 @@
-// Descriptions say the truth: what builds make and searchers promise is what is described.
+// Descriptions of methods against their builders and searchers: both agree.
 #include "methods/description.h"
 
 #include <gtest/gtest.h>
@@ -123,7 +123,7 @@ TEST(Descriptions, HaveNamesOfTheirOwn)
     EXPECT_EQ(find_description(static_cast<Method>(3)), nullptr);
 }
 
-// What code elsewhere concludes from a capability.
+// Conclusions that other code draws from a capability.
 TEST(Descriptions, HaveWhatTheirCapabilitiesTake)
 {
     for (const MethodDescription* method : method_descriptions()) {
@@ -161,7 +161,7 @@ TEST(Descriptions, RefuseOptionsOutOfRange)
     }
 }
 
-// Rounding leaves out less than a bound that comes from halves.
+// Rounding gives a narrower bound than halves do.
 TEST(Descriptions, PromisesSayHowManyResultsAreAskedFor)
 {
     EXPECT_EQ(search_width(promise_of_vectors(false), 80), 80U);

@@ -1,4 +1,4 @@
-// Drift of an ivfadc index: what new rows are compared with, and when they count as unlike the old ones.
+// Drift of an ivfadc index: the comparison of new rows with old ones, and the threshold at which they are unlike.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -69,7 +69,7 @@ protected:
         for (ArrayShape shape : index_.builder->arrays()) {
             std::vector<std::byte> bytes = index_.contents(shape);
             if (has_rows(shape)) {
-                // Every so many-th row.
+                // Every (row_count / sample_count)-th row.
                 const std::size_t width = bytes.size() / row_count;
                 std::vector<std::byte> sampled;
                 for (std::size_t i = 0; i < sample_count; ++i) {
@@ -126,7 +126,7 @@ TEST_P(Drift, FarRowsHaveDrifted)
     EXPECT_GT(report.new_centroid, 2.5 * report.old_centroid);
 }
 
-// As near to the centroids as the old ones, but in directions that no codeword stands for.
+// As near to the centroids as the old ones, but in directions that no codeword represents.
 TEST_P(Drift, CodesSeeWhatCentroidsDoNot)
 {
     const DriftReport report = compare(rows_around(sample_count, 2, 7, 8, 16));

@@ -27,7 +27,7 @@ struct Case {
 class GraphGrowth : public testing::TestWithParam<Case>
 {
 protected:
-    // One cloud, so that what is found is a matter of edges alone, not of where searches begin.
+    // One cloud, so that recall depends on edges alone, not on the seeds.
     void make(std::size_t count)
     {
         const Case given = GetParam();
@@ -89,7 +89,7 @@ TEST_P(GraphGrowth, FindsAsMuchAsAnIndexOfAllRows)
         changed.insert(pages.find("edge_changes") != nullptr);
     }
     ASSERT_EQ(at, 3000U);
-    // Some merges left changes, and some were so many that all was written.
+    // Some merges left changes; others had so many changes that they wrote all edges.
     EXPECT_EQ(changed.size(), 2U);
     EXPECT_GE(recall_of(*pages.load(pool), at, k), recall_of(*fresh.searcher, at, k) - 0.015);
 }
@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, GraphGrowth,
                                          Case{Metric::cosine, 2, 24}, Case{Metric::l1, 0, 12},
                                          Case{Metric::l1, 1, 12}));
 
-// What is made all at once is what is made one by one.
+// Rows added all at once give the same edges as rows added one by one.
 TEST(EdgeChanges, LastOnesWin)
 {
     std::mt19937 generator(3);

@@ -1,4 +1,4 @@
-// What the calibration of a graph promises, and what searches that the build never saw find.
+// The calibrated recall of a graph against the recall of queries that the build never saw.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -63,12 +63,12 @@ TEST_P(GraphPromises, AreKept)
     for (const std::uint32_t k : {1, 10, 11, 16, 20, 50, 100}) {
         for (const double wanted : {0.9, 0.95, 0.99}) {
             const EffortChoice choice = choose_effort(calibration, k, wanted);
-            // Estimates may be too coarse; then as much as was measured is the promise.
+            // Estimates may be too coarse to reach the target; then the expected recall is the measured one.
             const double promised = GetParam().vectors == bits ? std::min<double>(wanted, choice.attained) : wanted;
             if (GetParam().vectors != bits) {
                 EXPECT_TRUE(choice.reached) << "k " << k << ", " << wanted;
             }
-            // Of bounds and estimates more candidates are asked for.
+            // Where values are bounds or estimates, the search asks for more candidates.
             const std::uint32_t width = GetParam().vectors == bits   ? std::max(4 * k, 64U)
                                         : GetParam().vectors == half ? k + k / 8 + 3
                                                                      : k;

@@ -215,8 +215,8 @@ TEST_F(GraphRepair, LeavesOutWhatDied)
     }
 }
 
-// All rows replaced some times over, merge by merge; what recall merges measure on the way is that of rows that never
-// were in the index.
+// All rows are replaced some times over, merge by merge. The recall that merges measure agrees with the recall of rows
+// that never were in the index.
 TEST_F(GraphRepair, RowsThatComeAndGo)
 {
     constexpr std::size_t size = 2000;

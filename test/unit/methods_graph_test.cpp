@@ -1,4 +1,4 @@
-// graph: what is found against brute force in float64, and what a build promises of its edges.
+// graph: answers against brute force in float64, and the invariants of a build's edges.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -266,7 +266,7 @@ TEST(Graph, PassesThroughDeadRows)
     EXPECT_TRUE(index.search(query, 10, pool, {}, all)[0].empty());
 }
 
-// The rows that count allow for dead ones; when these go, so do the ones beyond, also those that were to be expanded.
+// The queue is longer for dead rows; when these leave it, so do the rows beyond its limit, also those not yet expanded.
 TEST(Graph, ForgetsWhatLiesBehindTheLastRowKept)
 {
     BestRows best;
@@ -323,7 +323,7 @@ TEST(Graph, AnswersAloneAsInABatch)
 
 TEST(Graph, BuildsTheSameOnAnyNumberOfThreads)
 {
-    // So many that not all are compared with all.
+    // Enough rows that a build does not compare all with all.
     const std::vector<float> rows = random_rows(9000, 20, 7);
     ThreadPool one(1);
     ThreadPool three(3);

@@ -1,4 +1,4 @@
-// codes = int8 of ivfadc: the codes themselves, and what is found by them against brute force in float64.
+// codes = int8 of ivfadc: the codes themselves, and answers against brute force in float64.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -114,7 +114,7 @@ TEST_P(Int8Recall, IsNearlyThatOfTheVectors)
         const double found = mean_recall(index, metric, rows, queries, dimensions, 10, 10, pool);
         EXPECT_GE(found, refine == 0 ? 0.93 : 0.99) << refine;
         RecordProperty("recall_refine_" + std::to_string(refine), std::to_string(found));
-        // What the backend ranks by the rows themselves holds all: the calibration counts on it.
+        // The candidates that the backend ranks hold all neighbours: the calibration depends on it.
         if (refine == 0) {
             EXPECT_GE(mean_recall(index, metric, rows, queries, dimensions, 10, 64, pool), 0.999);
         }
@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Int8Recall,
                                          Case{Metric::cosine, 127}, Case{Metric::cosine, 1536},
                                          Case{Metric::inner_product, 3}, Case{Metric::inner_product, 128}));
 
-// The scan is the one over bytes that are derived from vectors: what it finds does not depend on the codes kept.
+// The scan is the one over bytes derived from vectors: its answer does not depend on the stored codes.
 TEST(Int8, FindsWhatDerivedBytesFind)
 {
     ThreadPool pool(2);

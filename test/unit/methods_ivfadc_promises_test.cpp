@@ -1,4 +1,4 @@
-// What the calibration of an ivfadc index promises, and what searches that the build never saw find.
+// The calibrated recall of an ivfadc index against the recall of queries that the build never saw.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace pgwarp::test
 namespace
 {
 
-// Clusters of ever fewer rows that lie so many times as far apart as they are wide, ever narrower along the dimensions.
+// Clusters of ever fewer rows, `apart` times as far apart as they are wide, ever narrower along the dimensions.
 std::vector<float> clustered_rows(std::size_t count, std::size_t dimensions, float apart, unsigned seed)
 {
     std::mt19937 random(seed);
@@ -44,7 +44,7 @@ class IvfadcPromises : public testing::TestWithParam<Promise>
 {
 };
 
-// Queries that the builds never saw find what was asked for but 0.01, and one standard error of their own.
+// Queries that the builds never saw reach the target recall less 0.01 and one standard error of their own.
 TEST_P(IvfadcPromises, AreKept)
 {
     constexpr std::size_t dimensions = 48;
@@ -66,7 +66,7 @@ TEST_P(IvfadcPromises, AreKept)
             for (const double wanted : {0.9, 0.95, 0.99}) {
                 const EffortChoice choice = choose_effort(index.builder->calibration(), k, wanted);
                 EXPECT_TRUE(choice.reached) << "k " << k << ", " << wanted;
-                // Of bounds more candidates are asked for.
+                // Where values are bounds, the search asks for more candidates.
                 const std::uint32_t width = index.searcher->result_kind() == ResultKind::exact ? k : k + k / 8 + 3;
                 const auto found = index.search(queries, width, pool, {}, {}, choice.effort);
                 double total = 0;
@@ -112,7 +112,7 @@ TEST(Ivfadc, TellsRowsOfTightClustersApart)
     }
 }
 
-// A hundred queries that found their nearest row say no more than that 97 of a hundred do.
+// A hundred queries that all found their nearest row prove a recall of .97 only.
 TEST(Ivfadc, PromisesNoMoreThanAFewQueriesTell)
 {
     RecallCurve curve(100, true);
@@ -122,7 +122,7 @@ TEST(Ivfadc, PromisesNoMoreThanAFewQueriesTell)
     const Calibration calibration = curve.calibration();
     EXPECT_NEAR(calibration.points[0].recall[0], 0.97, 0.01);
     EXPECT_LE(calibration.points[0].recall[1], 0.5);
-    // Ten neighbours each tell more.
+    // Ten neighbours for each query narrow the interval.
     EXPECT_NEAR(calibration.points[1].recall[1], 0.997, 0.001);
     EXPECT_EQ(calibration.points[1].recall[0], calibration.points[1].recall[1]);
     EXPECT_EQ(calibration.points[2].recall[0], 1);

@@ -39,7 +39,7 @@ protected:
     std::vector<float> queries;
 };
 
-// With every list probed only the stored precision limits what is found, and values keep their promise.
+// With every list probed only the stored precision limits recall, and values stay within their bounds.
 TEST_P(IvfadcAnswers, FindAllWhereAllListsAreProbed)
 {
     const auto [metric, codes, refine, dimensions] = GetParam();
@@ -81,7 +81,7 @@ TEST_P(IvfadcAnswers, FindAllWhereAllListsAreProbed)
     EXPECT_GE(total / static_cast<double>(found.size()), 0.9);
 }
 
-// What the build made of its rows, an extension of the same index makes of them again.
+// A merge of the same index encodes the build's rows as the build did.
 TEST_P(IvfadcAnswers, AreEncodedAlikeWhenAdded)
 {
     const auto [metric, codes, refine, dimensions] = GetParam();
@@ -142,7 +142,7 @@ TEST_P(IvfadcAnswers, KeepWhatTheCalibrationPromises)
     for (std::size_t i = 0; i < 200; ++i)
         own.insert(own.end(), rows.begin() + static_cast<std::ptrdiff_t>(i * 29 * dimensions),
                    rows.begin() + static_cast<std::ptrdiff_t>((i * 29 + 1) * dimensions));
-    // As many as the backend ranks by the heap's rows, and the row itself.
+    // The number of rows that the backend ranks by the heap's rows, and the row itself.
     const std::uint32_t width = search_width({index.searcher->result_kind()}, 10) + 1;
     const auto found = index.search(own, width, pool, {}, {}, point.effort);
     double total = 0;

@@ -1,4 +1,4 @@
-// Recall measured by searches, whatever searcher answers them.
+// Recall measured by searches, with a searcher whose answers are predictable.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -13,7 +13,7 @@ namespace
 
 constexpr std::size_t query_count = 60;
 
-// Row r lies at distance r from every query; of each ten rows a search finds as many as the effort says, less `lost`.
+// Row r lies at distance r from every query. Of each ten rows a search finds as many as its effort, less `lost`.
 class TenthsSearcher : public Searcher
 {
 public:
@@ -63,7 +63,7 @@ TEST(Recall, IsTheShareOfTheNeighboursThatAreFound)
     const auto truth = first_rows(5000);
     const RecallInput input{.searcher = searcher, .rows = 5000, .queries = queries, .truth = truth};
     const Calibration curve = measure_recall(input, {.efforts = {1, 5, 10, 11}}, quiet, pool);
-    // What finds all is the last that is measured.
+    // The first effort that finds all rows is the last one measured.
     ASSERT_EQ(curve.count, 3U);
     EXPECT_EQ(curve.sample, query_count);
     const double expected[] = {0.1, 0.5, 1};
@@ -73,7 +73,7 @@ TEST(Recall, IsTheShareOfTheNeighboursThatAreFound)
     }
 }
 
-// A query that is a row of the index finds itself, which counts for nothing.
+// A query that is a row of the index finds itself, which does not count.
 TEST(Recall, OwnRowsDoNotCount)
 {
     ThreadPool pool(1);

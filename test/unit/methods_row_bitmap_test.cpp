@@ -1,4 +1,4 @@
-// What searchers make of a bitmap of dead rows is kept by the bitmap's version, and by nothing else.
+// The forms that searchers make of a bitmap of dead rows are kept by the bitmap's version alone.
 #include "methods/row_bitmap.h"
 
 #include <gtest/gtest.h>

@@ -45,7 +45,7 @@ struct Rows {
     std::vector<std::uint64_t> attributes;
 };
 
-// Whether row `i` of a view is what Rows makes of `number`.
+// Whether row `i` of a view equals the row that Rows makes of `number`.
 void expect_row(const RowView& rows, std::size_t i, std::size_t number, bool with_attributes = true)
 {
     ASSERT_EQ(rows.list(i).size(), number % 5);
@@ -95,7 +95,7 @@ TEST(RowShapes, BlocksOfDenseRowsAreTheFloatsAlone)
     EXPECT_EQ(form.word_count + form.attribute_count + form.reserved, 0U);
 }
 
-// As many rows as are counted fit, and one more doesn't.
+// The counted rows fit, and one more doesn't.
 TEST(RowShapes, AsManyRowsAsABlockHoldsAreCounted)
 {
     const Rows rows(0, 40);

@@ -1,5 +1,5 @@
-// Several rungs searched at once: each finds what a search of its own finds, whatever rungs follow and however many
-// queries come together.
+// Several rungs searched at once: each has the answer of a search of its own, for any following rungs and any number
+// of queries in the batch.
 #include "protocol/rungs.h"
 
 #include <gtest/gtest.h>

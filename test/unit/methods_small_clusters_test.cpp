@@ -1,5 +1,5 @@
-// What calibrations promise where clusters hold fewer rows than k: farther neighbours lie in other clusters, and recall
-// falls where a search finds no way there.
+// Calibrated recall where clusters hold fewer rows than k: farther neighbours lie in other clusters, and recall falls
+// where a search does not reach those clusters.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -73,7 +73,7 @@ TEST_P(SmallClusters, PromisesAreKept)
             const double error = std::sqrt(std::max(0.0, squares - total * total) / query_count);
             EXPECT_GE(total, promised - 0.01 - error)
                 << "k " << k << ", asked " << wanted << ", effort " << choice.effort;
-            // More is asked for, more is found: more effort reaches it.
+            // A higher target gives a higher recall by more effort.
             EXPECT_TRUE(choice.reached || method != Method::graph || vectors == 2) << "k " << k << ", " << wanted;
         }
     }

@@ -152,7 +152,7 @@ TEST(Half, ConversionsTouchNothingBeyondTheirRange)
     });
 }
 
-// Distances of a row to what was stored for it: as decode() returns it, and before that rounds to floats.
+// Distances of a row to its stored form: as decode() returns it, and before decode() rounds it to floats.
 struct StoredError {
     double decoded = 0;
     double exact = 0;
@@ -173,7 +173,7 @@ StoredError stored_error(const HalfCodec& codec, const float* row, const std::ve
     return {static_cast<double>(std::sqrt(decoded_sum)), static_cast<double>(std::sqrt(exact_sum))};
 }
 
-// Train on rows and check what must hold for all of them.
+// Train on rows and check the bounds of all of them.
 void expect_sound(const std::string& name, const std::vector<float>& rows, std::size_t dimensions)
 {
     SCOPED_TRACE(name);

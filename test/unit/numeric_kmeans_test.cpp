@@ -226,7 +226,7 @@ TEST(KMeans, BalancingEvensOut)
         options.balanced = true;
         const Quality balanced = quality_of(rows, dimensions, options);
         EXPECT_LT(balanced.imbalance, plain.imbalance) << dimensions;
-        // Even lists cost what the sparse rows lose.
+        // Even lists increase the error of the sparse rows.
         EXPECT_LT(balanced.objective, plain.objective * 1.3) << dimensions;
     }
 }

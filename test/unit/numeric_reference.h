@@ -1,4 +1,4 @@
-// What the numeric tests share: every instruction set in turn, random data that ends where its memory ends, and
+// Helpers of the numeric tests: every instruction set in turn, random data that ends where its memory ends, and
 // distances in float64.
 #pragma once
 

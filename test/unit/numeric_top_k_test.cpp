@@ -25,7 +25,7 @@ Pairs pairs(const std::vector<Candidate>& candidates)
     return result;
 }
 
-// The k smallest pairs of scores and rows, by sorting all; what is not below infinity never enters.
+// The k smallest pairs of scores and rows, by sorting all; scores that are not below infinity never enter.
 Pairs sorted_reference(const std::vector<float>& scores, std::size_t k)
 {
     Pairs all;
@@ -126,7 +126,7 @@ TEST(TopK, ThresholdIsInfiniteUntilKWereSeenAndNeverTooLow)
                 ASSERT_GE(top.threshold(), seen[k - 1]);
             }
         }
-        // After so many it must have come close to the true one.
+        // After this number of scores the threshold must be close to the true one.
         EXPECT_LE(top.threshold(), seen[2 * k + 64]);
     }
 }

@@ -1,5 +1,5 @@
-// The scores of exact searches on a device, modelled on the CPU: what is stored of rows and queries, and sums of
-// products in every order and precision that a device may sum in, up to the worst that the bound allows for.
+// The scores of exact searches on a device, modelled on the CPU: the stored forms of rows and queries, and sums of
+// products in every order and precision that a device may sum in, up to the worst that the bound allows.
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,7 @@ inline double scale_for(double largest)
     return std::ldexp(1.0, 12 - exponent);
 }
 
-// (vector - mean) * scale as halves, and what is lost by them.
+// (vector - mean) * scale as halves, and their rounding errors.
 struct StoredHalves {
     Vector halves;  // their values
     double residual = 0;
@@ -87,7 +87,7 @@ inline float sum_in_pairs(Vector products)
     }
     return products.empty() ? 0 : products[0];
 }
-// Each addition cuts off what is below its last bit: the worst of any order.
+// Each addition truncates below its last bit: the largest error of any order.
 inline float sum_cut_each(const Vector& products)
 {
     double sum = 0;
@@ -99,8 +99,7 @@ inline float sum_cut_each(const Vector& products)
     }
     return static_cast<float>(sum);
 }
-// As a tensor core that aligns 16 products and the sum so far to the largest of them and cuts off what is below its
-// last bit.
+// A tensor core that aligns 16 products and the sum so far to the largest of them and truncates below its last bit.
 inline float sum_cut_off(const Vector& products)
 {
     double sum = 0;
@@ -206,7 +205,7 @@ public:
         all.push_back(static_cast<float>(exact + error));
         return all;
     }
-    // Of what is stored, without any rounding; half kinds.
+    // The score of the stored forms, without any rounding; half kinds.
     double exact_score(const Query& query, std::size_t row) const
     {
         double product = 0;
@@ -217,7 +216,7 @@ public:
         }
         return product * query.factor - (bounds.kind == cuda::ScoreKind::half_l2 ? square / 2 : 0);
     }
-    // As exact searches emit it.
+    // The value that exact searches emit.
     double value(const Query& query, std::size_t row) const
     {
         const double distance = canonical_distance(bounds.metric, query.own.data(), rows[row].data(), query.own.size());

@@ -1,5 +1,5 @@
 // Lists that are none: offsets that descend or lead out of the message, words out of order, weights that are no
-// numbers. What can't be drops the sender, what no index holds is refused, and the engine goes on.
+// numbers. Impossible blocks drop the sender, rows that no index holds are refused, and the engine goes on.
 #include <gtest/gtest.h>
 
 #include "engine/server/decode.h"
@@ -96,7 +96,7 @@ protected:
         load(client_, index_, build_lists(client_, index_, numbered_tids(0, 40), rows_.view()));
     }
 
-    // Whether the engine takes, refuses or drops the request. `front`: what comes before the rows.
+    // Whether the engine takes, refuses or drops the request. `front`: the bytes before the rows.
     Outcome outcome_of(MessageType type, std::span<const std::byte> front, std::span<const std::byte> middle,
                        const Block& block)
     {
@@ -122,7 +122,7 @@ protected:
         const SearchOutcome found = search_lists(client_, list_request(index_, query, 3), query);
         ASSERT_EQ(found.results.size(), 3U);
     }
-    // Of a case. The number of words is what it should be, unless the case has spoilt it.
+    // The words of a case. Their number is right, unless the case has spoilt it.
     static Block spoilt(const Case& one)
     {
         Block block;
@@ -213,7 +213,7 @@ TEST_F(HostileLists, AsRowsOfABuild)
     }
 }
 
-// Rows in a transfer buffer, which their sender can change while they are read: what can't be is refused.
+// Rows in a transfer buffer, which their sender can change while they are read: impossible rows are refused.
 TEST_F(HostileLists, InATransferBuffer)
 {
     const ClientReply leased =
@@ -224,7 +224,7 @@ TEST_F(HostileLists, InATransferBuffer)
     ASSERT_NE(map, MAP_FAILED);
     constexpr std::uint64_t rows_at = 64;
     for (const Case& one : cases) {
-        // What the request itself says is known to be malformed before anything is read.
+        // A malformed field of the request itself is found before any row is read.
         const Block block = spoilt(one);
         const bool too_long = block.form.word_count == 0xffffffffU;
         const bool impossible = block.form.layout > RowLayout::weighted_lists || block.form.attribute_count == 33;
@@ -307,7 +307,7 @@ TEST_F(HostileLists, ForAnIndexOfDenseRows)
     EXPECT_THROW(begin_build(client_, lists), EngineError);
 }
 
-// Blocks with random changes: a decoder throws, or what it lets pass can be read from end to end.
+// Blocks with random changes: a decoder throws, or the accepted rows can be read from end to end.
 TEST(HostileBlocks, LetPassCanBeRead)
 {
     std::mt19937_64 random(5);

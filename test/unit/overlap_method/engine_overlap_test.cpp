@@ -1,5 +1,5 @@
 // The life of an index of lists, through the engine's protocol and mirrors: build, insert, delete, search, continue,
-// merge, crash. What the engine answers is compared with a plain scan of the rows that the test knows.
+// merge, crash. The engine's answers are compared with a plain scan of the test's rows.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -43,7 +43,7 @@ public:
         for (std::size_t row = indexed + first; row < indexed + last; ++row)
             logs[row / 40 % delta_log_count].push_back(row);
     }
-    // What the mirror lacks of the logs.
+    // Sends the entries of the logs that the mirror lacks.
     void push(EngineClient& client, std::size_t step)
     {
         for (std::uint32_t log = 0; log < delta_log_count; ++log) {
@@ -187,7 +187,7 @@ void expect_results(const SearchOutcome& outcome, std::size_t query, std::size_t
     }
 }
 
-// Searches for some lists, in one batch, gives what the plain scan does.
+// Searches for some lists, in one batch, and expects the answers of the plain scan.
 void expect_truth(EngineClient& client, const ListTable& table, std::uint32_t k, unsigned seed = 11)
 {
     const bool weighted = table.index.shape.element == ElementType::weighted_list;
@@ -404,7 +404,7 @@ TEST_P(OverlapMethod, OutlivesTheEngine)
         server.kill();
         EXPECT_THROW(expect_truth(client, table, 30), ConnectionLost);
     }
-    // Another engine knows nothing: all comes from pages again.
+    // Another engine has no mirror: everything is loaded from pages again.
     ServerProcess server;
     EngineClient client(server.path());
     const OwnedRows query = random_lists(1, 20, range, GetParam(), 5);

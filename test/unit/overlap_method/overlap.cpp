@@ -88,7 +88,7 @@ private:
         double weight;
     };
 
-    // Of each row, what it has in common with a query.
+    // For each row, the number of words in common with a query, or the sum of the products of their weights.
     std::vector<double> count_common(const RowView& query) const
     {
         std::vector<double> common(lists_.rows().count, 0.0);

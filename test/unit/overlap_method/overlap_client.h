@@ -73,7 +73,7 @@ inline void send_built_rows(EngineClient& client, std::uint64_t token, std::span
     client.call(MessageType::build_rows, EngineClient::bytes_of(request), std::as_bytes(tids), block_bytes(rows));
 }
 
-// Builds with rows that arrive in pieces, the last first: what is built does not depend on it.
+// Builds with rows that arrive in pieces, the last first: the built index does not depend on the order.
 inline BuiltIndex build_lists(EngineClient& client, const TestIndex& index, const std::vector<Tid>& tids,
                               const RowView& rows, BuildKind kind = BuildKind::whole)
 {

@@ -1,4 +1,4 @@
-// What the tests of clustering and of builds share: a device, made-up rows, and measures in float64.
+// Helpers of the tests of clustering and of builds: a device, made-up rows, and measures in float64.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ inline std::vector<float> normal_values(std::size_t count, unsigned seed)
     return values;
 }
 
-// Rows around `blobs` centres, so that there is something to find.
+// Rows around `blobs` centres, so that they have clusters.
 inline std::vector<float> blob_values(std::size_t count, std::size_t dimensions, std::size_t blobs, unsigned seed)
 {
     const std::vector<float> centres = normal_values(blobs * dimensions, seed + 1000);
@@ -85,7 +85,7 @@ inline void expect_nearest(Metric metric, const std::vector<float>& rows, std::s
     }
 }
 
-// Squared error of what codes give back.
+// Squared error of the decoded rows.
 inline double loss(const ProductQuantizer& quantizer, const std::vector<std::uint8_t>& codes,
                    const std::vector<float>& rows)
 {

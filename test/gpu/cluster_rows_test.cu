@@ -1,4 +1,4 @@
-// What is made of rows (product codes, rotated rows, halves) and true neighbours, against the CPU's own code.
+// Forms of rows (product codes, rotated rows, halves) and true neighbours, against the CPU's own code.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Fresh rows in parts on the device: answers as those of the CPU, and as if all rows were compared.
+// Delta rows in parts on the device: the answers are those of the CPU, and those of comparing all rows.
 #include <memory>
 
 #include "delta_fixture.h"
@@ -95,7 +95,7 @@ TEST_F(DeviceParts, FindAtLeastWhatTheCpuFinds)
     }
 }
 
-// Parts do not widen their search: what is short is compared.
+// Parts do not widen their search: for missing results the rows are compared.
 TEST_F(DeviceParts, RunOutOfNoRows)
 {
     Fresh fresh(Method::ivfadc, Metric::l2, 300, 400, make_list({{"lists", 48}}), device(Method::ivfadc));

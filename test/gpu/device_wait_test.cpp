@@ -1,5 +1,5 @@
-// Waits for a device that hangs are overdue after their deadline, whether they wait for a stream, an event, answers or
-// what is read back.
+// Waits for a device that hangs are overdue after their deadline: waits for a stream, an event, answers, or copies into
+// host memory.
 #include "methods/device_wait.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(DeviceThatHangs, IsOverdueAfterItsDeadline)
     EXPECT_EQ(patience_left(), DeviceClock::duration::max());
 }
 
-// Into memory that is not page-locked: the copy itself waits for what is before it.
+// Into memory that is not page-locked: the copy itself waits for the work before it.
 void read_behind_work(cuda::Context& context, std::size_t count)
 {
     constexpr int byte = 7;

@@ -122,7 +122,7 @@ TEST(ExactSearch, BestOfEachBlock)
                 }
             }
         }
-        // All that is near lies in one block.
+        // All near rows lie in one block.
         Data clustered = random_data(50000, 4, 24);
         for (std::size_t i = 0; i < 400; ++i) {
             const std::size_t query = i % 4 * 24;
@@ -269,7 +269,7 @@ TEST(ExactSearch, MoreEqualRowsThanProposals)
     }
 }
 
-// So many slabs that the host waits in between.
+// Enough slabs that the host waits in between.
 TEST(ExactSearch, ManyQueriesNearMoreEqualRowsThanProposals)
 {
     check_copies(Metric::l2, 20000, 5000, 10);
@@ -293,7 +293,7 @@ TEST(ExactSearch, NothingButEqualRows)
     }
 }
 
-// Where memory is short, searches take less at a time, and what idle ones keep is given back.
+// Where memory is short, searches take fewer queries at a time, and the workspaces of idle ones are freed.
 TEST(ExactSearch, AnswersInPiecesWhereMemoryIsShort)
 {
     const Data data = random_data(50000, 3000, 64);

@@ -1,4 +1,4 @@
-// The device's build of a graph: each step against the CPU's, and what the whole promises.
+// The device's build of a graph: each step against the CPU's, and the recall of the whole.
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -293,7 +293,7 @@ TEST_P(DeviceGraphBuilds, AreSoundAndTheSameAgain)
 INSTANTIATE_TEST_SUITE_P(Metrics, DeviceGraphBuilds,
                          testing::Values(Metric::l2, Metric::inner_product, Metric::cosine, Metric::l1));
 
-// Little of everything, for checkers under which kernels take long.
+// Small cases of every step, for checkers under which kernels take long.
 TEST(DeviceGraphSmall, RunsEveryKernel)
 {
     constexpr std::size_t dimensions = 20;

@@ -1,4 +1,4 @@
-// What a graph's mirror compares rows by: the choice that the CPU makes of the same index, and the CPU's bytes.
+// The form by which a graph's mirror compares rows: the CPU's choice for the same index, and the CPU's bytes.
 #include "graph/mirror.h"
 
 #include <cuda_fp16.h>
@@ -173,7 +173,7 @@ void expect_bytes_of_cpu(const Index& index, const Mirror& mirror, const std::st
     EXPECT_EQ(wrong_terms, 0U) << what;
 }
 
-// Seeds stay halves, whatever rows are compared as.
+// Seeds stay halves for every form of the rows.
 void expect_seeds(const Index& index, const Mirror& mirror, const std::string& what)
 {
     const GraphView& view = mirror.view();

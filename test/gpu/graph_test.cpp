@@ -39,7 +39,7 @@ protected:
     void make(std::size_t count, std::size_t asked)
     {
         const Case given = GetParam();
-        shared_context();  // outlives what is kept here
+        shared_context();  // outlives the fixtures kept here
         static std::map<std::array<std::int64_t, 5>, std::shared_ptr<Made>> all;
         auto& made = all[{static_cast<std::int64_t>(given.metric), given.vectors,
                           static_cast<std::int64_t>(given.dimensions), given.degree, static_cast<std::int64_t>(count)}];
@@ -126,7 +126,7 @@ TEST_P(DeviceGraph, FindsTheNearest)
     EXPECT_GE(sum / static_cast<double>(found.size()), 0.97);
 }
 
-// However the work is laid out: the same rows with the same values.
+// Every layout of the work gives the same rows with the same values.
 TEST_P(DeviceGraph, FindsTheSameInEveryShape)
 {
     make(12000, 300);
@@ -177,7 +177,7 @@ TEST_P(DeviceGraph, FindsTheSameInEveryShape)
     }
 }
 
-// SONG's choices that do not change what is found, and those that may take a row for another.
+// SONG's choices that keep the answer, and filters, which may take a row for another.
 TEST_P(DeviceGraph, KnowsTheOptionsOfSong)
 {
     make(12000, 300);
@@ -216,11 +216,11 @@ TEST_P(DeviceGraph, LeavesDeadRowsOut)
             EXPECT_GE(compare(expected, found).share, 0.985);
         }
     }
-    // Three rows live: all of them are found, whatever is kept.
+    // Three rows live: all of them are found with every number of kept rows.
     std::fill(dead.begin(), dead.end(), ~std::uint64_t{0});
     for (const std::size_t row : {5, 700, 5999}) dead[row / 64] &= ~(std::uint64_t{1} << (row % 64));
     EXPECT_EQ(on_device(first(1), 10, make_list({{"ef_search", 10}}), dead)[0].size(), 3U);
-    // A shorter bitmap: what it does not name lives.
+    // A shorter bitmap: rows beyond its end are alive.
     const std::vector<std::uint64_t> some(10, ~std::uint64_t{0});
     const Results others = on_device(first(1), 10, make_list({{"ef_search", 50}}), some);
     for (const RowResult& one : others[0]) EXPECT_GE(one.row, 640U);

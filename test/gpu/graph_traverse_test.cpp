@@ -1,5 +1,5 @@
 // The kernels that go through a graph against the same traversal on the CPU. Rows and queries are small integers, whose
-// scores come out exact whatever the order of additions: so what is found must be the same, row by row.
+// scores are exact in any order of additions: so the answers must be the same, row by row.
 #include "graph/traverse.h"
 
 #include <cuda_fp16.h>
@@ -113,7 +113,7 @@ protected:
         read_bytes();
     }
 
-    // What the mirror has made of the rows, and what the CPU makes of the queries.
+    // The mirror's forms of the rows, and the CPU's forms of the queries.
     void read_bytes()
     {
         const GraphView& view = mirror->view();
@@ -208,7 +208,7 @@ protected:
         const auto stream = shared_context().lease(cuda::Priority::search);
         SearchShape shape = search_shape(settings, ef, 25, query_count, mirror->ground());
         shape.launch_queries = 16;  // several launches
-        shape.ranks = false;        // what was found is looked at, in the order of scores
+        shape.ranks = false;        // the test reads the found rows, in the order of scores
         const std::vector<std::uint64_t> dead(with_dead ? (row_count + 63) / 64 : 0, 0x00ff0f0f33335555ULL);
         const auto floats = copy_in(std::span<const float>(queries), stream);
         const auto bits = copy_in(std::span<const std::uint32_t>(query_bits), stream);
@@ -323,7 +323,7 @@ TEST_P(Traversed, BeginsAtTheNearestSeeds)
     const SearchShape shape =
         search_shape(make_list({{"starts", 9}, {"routes", 1}}), 40, 10, query_count, mirror->ground());
     const auto asked = copy_in(std::span<const float>(queries), stream);
-    // What prepare_queries() of cuda/ivfadc makes of integers: exact halves times a power of two.
+    // As prepare_queries() of cuda/ivfadc converts integers: exact halves times a power of two.
     const std::uint32_t stride = mirror->view().vectors.stride;
     std::vector<__half> halves(query_count * stride, __float2half(0));
     for (std::uint32_t q = 0; q < query_count; ++q) {

@@ -232,7 +232,7 @@ TEST_P(DeviceIvfadc, LeavesDeadRowsOut)
         }
         EXPECT_GE(compare(expected, found, tolerance()).share, 0.99);
     }
-    // Three rows live: all of them are found, whatever is probed.
+    // Three rows live: all of them are found with every number of probes.
     std::fill(dead.begin(), dead.end(), ~std::uint64_t{0});
     for (const std::size_t row : {5, 700, 5999}) dead[row / 64] &= ~(std::uint64_t{1} << (row % 64));
     const std::vector<float> one(queries.begin(), queries.begin() + static_cast<std::ptrdiff_t>(GetParam().dimensions));
@@ -337,7 +337,7 @@ TEST(DeviceIvfadcShapes, ContinuesThroughTies)
     EXPECT_EQ(offered, 5000U);
 }
 
-// Ties everywhere: limits let everything pass, and the dense way takes over.
+// Ties everywhere: all rows pass the limits, and the dense form takes over.
 TEST(DeviceIvfadcShapes, ManyDuplicates)
 {
     ThreadPool pool(0);

@@ -1,5 +1,5 @@
-// Device memory: budgets, relief and placement, with several contexts on one device; and an engine on the device whose
-// budget is too small for what it is asked, which no client may notice.
+// Device memory: budgets, relief and placement, with several contexts on one device; and an engine whose budget on the
+// device is too small for its requests, which it answers all the same.
 #include <gtest/gtest.h>
 
 #include "cluster/staging.h"
@@ -57,7 +57,7 @@ TEST(DeviceMemory, IsFilledOnEveryDevice)
     if (devices < 2) GTEST_SKIP() << "one device only";
     ThreadPool pool(2);
     const std::vector<std::byte> sent(20 << 20, std::byte{7});
-    // In turns: what is kept of one copy for the next is of the right device.
+    // In turns: the memory kept from one copy for the next is of the right device.
     for (int turn = 0; turn < 4; ++turn) {
         Context context(turn % devices, 0);
         const Context::Lease stream = context.lease(cuda::Priority::build);
@@ -200,7 +200,7 @@ MirrorStatus status_of(EngineClient& client, const TestIndex& index, StatusReply
     return {};
 }
 
-// Asks as a backend does: loads what is not there, and asks again.
+// Searches as a backend does: loads an index that is not resident, and searches again.
 SearchOutcome answer(EngineClient& client, const TestIndex& index, const BuiltIndex& built, std::uint32_t k,
                      std::size_t count, const std::vector<float>& queries)
 {
@@ -233,7 +233,7 @@ class SmallBudget : public testing::TestWithParam<std::tuple<Method, std::uint64
 {
 };
 
-// From next to nothing to enough for all: builds and searches answer, on whatever device.
+// From next to nothing to enough for all: builds and searches answer, on the device or on the CPU.
 TEST_P(SmallBudget, NobodyNotices)
 {
     const auto [method, budget] = GetParam();

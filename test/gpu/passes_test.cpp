@@ -75,7 +75,7 @@ bool is_busy(cudaStream_t stream)
     return busy;
 }
 
-// The first step and what has room beside it leave the host alone; then it waits for the device.
+// The host does not wait for the first step and the steps that fit beside it; then it waits for the device.
 TEST(Pace, WaitsBetweenStepsOfMuchWork)
 {
     const auto stream = device().lease(Priority::search);

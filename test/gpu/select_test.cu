@@ -215,7 +215,7 @@ TEST_F(SelectTest, ManyRows)
         }
 }
 
-// Rows made against the sample: what it reads is far below, or far above, all else.
+// Rows made against the sample: its values are far below, or far above, all others.
 TEST_F(SelectTest, MisleadingSamples)
 {
     for (const std::uint32_t parts : {256u, 512u, 1024u, 2048u})

@@ -32,7 +32,7 @@ void fail(bool exit_first)
     std::_Exit(0);
 }
 
-// The context is lost, and the call that hears of it gives a code that says nothing about that.
+// The context is lost, and the call that reports it gives a code that does not say so.
 void fail_with_another_code()
 {
     cuda::Context context(0, 0);

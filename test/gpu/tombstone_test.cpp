@@ -42,7 +42,7 @@ protected:
         searcher = on_device(index, GetParam(), pool);
     }
 
-    // The nearest rows of row `asked`, alone or in a batch of so many: of the first.
+    // The nearest rows of row `asked`: the first query alone or in a batch.
     std::vector<RowResult> ask(std::size_t asked, const Bits& dead, std::uint64_t version, std::size_t count = 1) const
     {
         std::vector<float> queries;
@@ -108,7 +108,7 @@ TEST_P(Tombstones, ChangeFromSearchToSearch)
         EXPECT_FALSE(finds(100, two, second, count));
         EXPECT_FALSE(finds(101, two, second, count));
         EXPECT_FALSE(finds(2999, two, second, count));
-        // A search that began earlier still has what it had.
+        // A search that began earlier still has its bitmap.
         EXPECT_TRUE(finds(101, one, first, count));
         EXPECT_FALSE(finds(101, two, second, count));
         EXPECT_TRUE(finds(101, none, 0, count));
@@ -145,7 +145,7 @@ TEST_P(Tombstones, WithoutAVersionAreThoseGiven)
     EXPECT_FALSE(finds(101, killing({101}), 0));
 }
 
-// Bitmaps that end before the last row: what lies beyond is alive.
+// Bitmaps that end before the last row: rows beyond the end are alive.
 TEST_P(Tombstones, MayBeShorterThanTheIndex)
 {
     const Bits bits = {std::uint64_t{1} << 5};

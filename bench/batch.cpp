@@ -141,7 +141,7 @@ const BatchWork* peer_of(const std::vector<BatchWork>& works, const BatchWork& w
     return best;
 }
 
-// What the machine takes for the least that a prepared statement can be, for comparing machines: microseconds.
+// The time of the shortest prepared statement, for comparing machines: microseconds.
 double look_up_us(const Options& options, const Dataset& data, const std::vector<Method>& methods)
 {
     for (const Method& method : methods) {
@@ -197,7 +197,7 @@ std::optional<Point> batch_point(const Options& options, const Dataset& data, co
     Options one_target = options;
     one_target.targets.resize(1);
     const std::vector<Point> points = tune(one_target, data, method);
-    // The fastest comes first; where none reaches the target, only what the method makes of it.
+    // The fastest comes first; where none reaches the target, only the method's own choice for the target.
     if (points.empty() || (points[0].target > 0 && points[0].recall < points[0].target)) return std::nullopt;
     return points[0];
 }

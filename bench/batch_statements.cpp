@@ -1,4 +1,4 @@
-// What is one statement: joins, knn_search and knn_graph.
+// Work of one statement: joins, knn_search and knn_graph.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

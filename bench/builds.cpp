@@ -18,7 +18,7 @@ double seconds_since(std::chrono::steady_clock::time_point start)
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The process id of an engine that holds nothing: a small build starts it, and what others have loaded is released.
+// The process id of an engine without indexes: a small build starts it, and resident indexes are released.
 int empty_engine(Database& database)
 {
     database.run("CREATE TEMP TABLE small AS SELECT '[1]'::vector(1) AS v");

@@ -29,7 +29,7 @@ struct EngineCounters {
     double searches = 0;
 };
 
-// What the engine has spent on an index so far.
+// The engine's times for an index so far.
 EngineCounters engine_counters(const Options& options, const Method& method)
 {
     if (method.server != Server::pgwarp || !method.indexed()) return {};

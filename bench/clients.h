@@ -12,7 +12,7 @@ struct Measurement {
     double queries_per_second = 0;
     double median_us = 0;
     double p99_us = 0;
-    double engine_us = 0;  // mean of what the engine reports for itself; 0 when it had no part
+    double engine_us = 0;  // mean of the engine's own times; 0 when it took no part
 };
 
 const std::string& connection_of(const Options& options, Server server);
@@ -25,7 +25,7 @@ Database open_for(const Options& options, const Dataset& data, const Method& met
 // Search for the first options.queries queries once, with one client, and give the mean recall back.
 double measure_recall(const Options& options, const Dataset& data, const Method& method, const Settings& settings);
 
-// Search with so many clients for options.seconds.
+// Searches with this many clients for options.seconds.
 Measurement measure_clients(const Options& options, const Dataset& data, const Method& method, const Settings& settings,
                             int clients);
 

@@ -8,10 +8,11 @@
 //   search      one setting: recall@k, queries/s and milliseconds a batch. One query at a time runs on one thread, and
 //               counts as long as the fastest of the rounds in which it was asked, whatever else the machine does
 //               meanwhile; batches run on all threads, and the fastest round counts
-//   calibrated  recall@k over all queries of what a search does that asks for a recall
+//   calibrated  recall@k over all queries of a search with a target recall
 //
-// Recall is what a search through SQL has: of bounds and estimates as many more candidates are asked for as the backend
-// asks for, and found counts what is among them, since it ranks them by the rows. That ranking is not in the times.
+// Recall is that of a search through SQL: for bounds and estimates the bench asks for the backend's number of
+// candidates, and counts neighbours among them, since the backend ranks them by the rows. That ranking is not in the
+// times.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -61,7 +62,7 @@ double milliseconds_since(Clock::time_point start)
 }
 
 struct Index {
-    std::string label;  // the method, and what it keeps of rows
+    std::string label;  // the method, and its form of rows
     const MethodDescription* method = nullptr;
     ParameterList options;
     Calibration calibration{};

@@ -14,7 +14,7 @@ struct CurveSource {
     std::vector<std::string> base;  // files, one after the other (see matrix.h); none = generated
     std::string query;
     std::string generated = "clustered";  // or embedding
-    std::size_t dimensions = 128;         // of raw bytes and of what is generated
+    std::size_t dimensions = 128;         // of raw bytes and of generated rows
     std::size_t rows = 0;                 // 0 = all
     std::size_t queries = 1000;
     bool turned = false;  // by a fixed random orthogonal matrix: the same distances, without small integers

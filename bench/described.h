@@ -1,4 +1,4 @@
-// Access methods that benchmarks choose by what they are.
+// Access methods that benchmarks choose by their descriptions.
 #pragma once
 
 #include <stdexcept>

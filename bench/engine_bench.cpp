@@ -269,7 +269,7 @@ void read_rows(const Options& options, Metric metric, RowBuffer& rows)
     }
 }
 
-// Searches with fresh rows. The rest of the base is those.
+// Searches with delta rows, which are the rest of the base.
 void run_delta(const Options& options, const IndexShape& shape, const ParameterList& parameters, const Vectors& queries,
                ThreadPool& pool)
 {

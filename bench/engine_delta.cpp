@@ -21,7 +21,7 @@ namespace
 
 constexpr std::size_t news = 64;  // rows that come at once
 constexpr int rounds = 5;
-constexpr std::size_t part_steps = 16;  // times that what came is put into a part
+constexpr std::size_t part_steps = 16;  // times that new rows are put into a part
 
 Tid tid_of(std::size_t row)
 {
@@ -59,7 +59,7 @@ std::shared_ptr<Mirror> load(const DeltaRun& run, const Builder& index, std::siz
     return mirror;
 }
 
-// The k nearest rows of each query, fresh ones after the others.
+// The k nearest rows of each query; delta rows have the numbers after the index's.
 std::vector<std::vector<std::size_t>> find_truth(const DeltaRun& run, std::span<const float> rows,
                                                  std::span<const float> fresh, ThreadPool& pool)
 {
@@ -84,7 +84,7 @@ std::vector<std::vector<std::size_t>> find_truth(const DeltaRun& run, std::span<
     return truth;
 }
 
-// Appends rows [begin, end) of the fresh ones, to one log after the other.
+// Appends delta rows [begin, end), to one log after the other.
 void append(Mirror& mirror, const DeltaRun& run, std::size_t begin, std::size_t end)
 {
     const std::size_t dimensions = run.shape.dimensions;
@@ -108,7 +108,7 @@ void measure(const DeltaRun& run, const std::shared_ptr<Mirror>& mirror, std::in
     settings.k = run.k;
     settings.effort = effort;
     SearchAnswer answer;
-    // Of each call the best of some rounds: what else the machine does is no cost of the delta.
+    // Of each call the best of some rounds: other work of the machine is no cost of the delta.
     std::vector<double> times((truth.size() + run.batch - 1) / run.batch, HUGE_VAL);
     double found = 0;
     for (int round = 0; round < rounds; ++round) {

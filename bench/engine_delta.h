@@ -1,4 +1,4 @@
-// How a search is slowed down by fresh rows, before they are merged: the engine's own search over a mirror with a
+// The time that delta rows add to a search before they are merged: the engine's own search over a mirror with a
 // delta, without a database.
 #pragma once
 
@@ -19,11 +19,11 @@ struct DeltaRun {
     double recall = 0.95;     // asked of the index
     std::span<const float> queries;
     std::span<const float> rows;      // of the index
-    std::span<const float> fresh;     // as many as the largest percentage needs
+    std::span<const float> fresh;     // enough for the largest percentage
     std::vector<double> percentages;  // of the index's rows
 };
 
-// Prints a line for each percentage with the fresh rows compared one by one, and one with them in parts.
+// Prints a line for each percentage with the delta rows compared one by one, and one with them in parts.
 void measure_delta(const DeltaRun& run, const Builder& index, ThreadPool& pool);
 
 }  // namespace pgwarp::bench

@@ -14,7 +14,7 @@ struct AnnFile {
     Matrix<std::int32_t> neighbours;  // no rows when the file has none
 };
 
-// Read at most so many rows and queries (0 = all).
+// Reads at most this many rows and queries (0 = all).
 AnnFile read_ann_file(const std::string& path, std::size_t rows, std::size_t queries);
 
 }  // namespace pgwarp::bench

@@ -39,7 +39,7 @@ public:
         thread_ = std::jthread([this](std::stop_token stop) { work(stop); });
     }
     std::size_t inserted() const { return inserted_; }
-    // Rethrows what went wrong.
+    // Rethrows the error of the inserting thread.
     void finish()
     {
         thread_.request_stop();

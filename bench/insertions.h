@@ -1,4 +1,4 @@
-// What a client that searches notices of rows that others insert, and of the merges that follow.
+// Latencies of a searching client while other clients insert rows, and during the merges that follow.
 #pragma once
 
 #include "clients.h"
@@ -8,7 +8,7 @@ namespace pgwarp::bench
 
 // For each of pgwarp's index methods: search with one client while nothing else happens for options.seconds, then while
 // options.inserts_per_second rows a second are inserted for options.insert_seconds, each a transaction of its own;
-// autovacuum and the merge worker do what they do. Prints latencies of the first, of each tenth of the second and of
+// autovacuum and the merge worker run as usual. Prints latencies of the first, of each tenth of the second and of
 // all of it, with the rows that waited in the delta logs, and the ratio of the 99th percentiles.
 void measure_insertions(const Options& options, const Dataset& data);
 

@@ -46,7 +46,7 @@ public:
     {
         thread_ = std::jthread([this](std::stop_token stop) { work(stop); });
     }
-    // The time of each build, in seconds; rethrows what went wrong.
+    // The time of each build, in seconds; rethrows the error of a failed build.
     std::vector<double> finish()
     {
         thread_.request_stop();

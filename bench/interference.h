@@ -1,4 +1,4 @@
-// What a client of one table notices of index builds on another.
+// Latencies of a client of one table during index builds on another.
 #pragma once
 
 #include "clients.h"

@@ -38,7 +38,7 @@ std::vector<double> load_tables(const Options& options, const Dataset& data, con
     return seconds;
 }
 
-// Measure all points in turn, round after round, so that what else the machine does falls on all alike.
+// Measures all points in turn, round after round, so that other work of the machine slows all alike.
 std::vector<Result> measure_points(const Options& options, const Dataset& data, const std::vector<Point>& points)
 {
     std::vector<Result> results;

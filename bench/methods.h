@@ -1,4 +1,4 @@
-// What is measured: ways to find the nearest rows, in pgwarp's database or in pgvector's.
+// The measured methods: ways to find the nearest rows, in pgwarp's database or in pgvector's.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace pgwarp::bench
 namespace
 {
 
-// What depends on the kind of run.
+// Sets the defaults that depend on the kind of run.
 void set_defaults(Options& options)
 {
     const bool batch = !options.batch_parts.empty();

@@ -29,7 +29,7 @@ struct Options {
     int repeats = 0;
     int build_repeats = 3;
     double seconds = 2;
-    int kills = 0;                  // > 0: instead of searches, measure what follows the death of the engine
+    int kills = 0;                  // > 0: instead of searches, measure the recovery from the engine's death
     double settle_seconds = 11;     // of life before each kill
     bool while_building = false;    // instead: one client while an index on another table is built
     double inserts_per_second = 0;  // > 0: instead: one client while rows are inserted

@@ -12,7 +12,8 @@ namespace pgwarp::bench
 class MemorySampler
 {
 public:
-    // Which memory of a process counts: all that is resident, or what it alone has (a backend maps the shared buffers).
+    // The memory of a process that counts: all resident memory, or the private part (a backend maps the shared
+    // buffers).
     enum class Kind { resident, anonymous };
     struct Process {
         int id;

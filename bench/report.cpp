@@ -61,7 +61,7 @@ void write_look_up(std::FILE* file, const Report& report, const char* database, 
                  measured.p99_us, report.options.repeats);
 }
 
-// What is compared: searches for the same target by the same number of clients.
+// Comparable results: searches for the same target by the same number of clients.
 bool same_task(const Result& a, const Result& b)
 {
     return a.clients == b.clients && a.point->target == b.point->target;
@@ -108,7 +108,7 @@ void print_builds(const Report& report)
     }
 }
 
-// The client's median without the engine's own time and what any look-up costs.
+// The client's median without the engine's own time and the time of any look-up.
 void print_overhead(const Report& report, const Result& result)
 {
     if (result.clients != 1 || result.measured.engine_us == 0 || report.look_up_pgwarp.median_us == 0) {

@@ -29,7 +29,7 @@ struct Restart {
     double serving_ms;   // of that, until the next engine served
 };
 
-// What a search should find: its query's recall before anything was killed.
+// The expected answer of a search: its query's recall before any process was killed.
 class Checked
 {
 public:
@@ -109,7 +109,7 @@ void measure(const Options& options, const Dataset& data, const Method& method)
     Checked checked(options, data, database);
     std::vector<Restart> restarts;
     for (int i = 0; i < options.kills; ++i) {
-        // An engine that lives shortly is started again with growing pauses: those are not measured here.
+        // A short-lived engine is started again with growing pauses, which are not measured here.
         std::this_thread::sleep_for(std::chrono::duration<double>(options.settle_seconds));
         const std::size_t q = static_cast<std::size_t>(i) % data.queries.rows;
         restarts.push_back(restart_once(status, checked, q));

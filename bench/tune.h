@@ -18,8 +18,8 @@ struct Point {
     bool forced;  // the planner had to be told to use the index
 };
 
-// The points to measure of a method: for each target the fastest settings that reach it on these queries (none when no
-// setting does; that is told), and what the method makes of the target itself where it takes one.
+// The points to measure of a method: for each target the fastest settings that reach it on these queries (none, with a
+// message, when no setting does), and the method's own choice for the target where it takes one.
 std::vector<Point> tune(const Options& options, const Dataset& data, const Method& method);
 
 }  // namespace pgwarp::bench

@@ -24,7 +24,7 @@ public:
     EventTimer(const EventTimer&) = delete;
     EventTimer& operator=(const EventTimer&) = delete;
 
-    // Waits for what work() has put into the stream. Milliseconds.
+    // Waits for the work that work() has put into the stream. Milliseconds.
     template <class Work>
     double time(Work&& work)
     {

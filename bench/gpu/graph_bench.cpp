@@ -17,12 +17,12 @@
 //   song     the choices of the SONG paper: visited structures, selected insertion, deletion, queries a warp, steps
 //   batches  batch sizes 1 to all queries; threads and blocks of one query
 //
-// --budget is what an index may take of the device once it is built, as on a smaller one: what has no room is read from
-// page-locked host memory ("host" in the CSV).
+// --budget is the device memory that an index may take once it is built, as on a smaller device: arrays without room
+// are read from page-locked host memory ("host" in the CSV).
 //
-// --batch above the number of queries asks some of them several times. Recall is what a search through SQL has: of bits
-// and halves as many more candidates are asked for as the backend asks for, and what is among them counts, since the
-// backend ranks them by the rows. The CSV is what bench/plot draws.
+// --batch above the number of queries repeats some of them. Recall is that of a search through SQL: for bits and halves
+// the bench asks for the backend's number of candidates, and neighbours among them count, since the backend ranks them
+// by the rows. bench/plot draws the CSV.
 //
 //   custom   --settings, one row for each set of them, at each ef_search
 //
@@ -96,7 +96,7 @@ std::string label(const GraphOptions& options)
     return options.vectors == GraphVectors::half ? "graph half" : "graph full";
 }
 
-// What tables are made from.
+// The inputs of tables.
 struct Bench {
     const Arguments& arguments;
     const Data& data;

@@ -1,4 +1,4 @@
-// What the benchmarks of the CUDA module share: arguments, clocks, rows of a CSV file.
+// Helpers of the benchmarks of the CUDA module: arguments, clocks, rows of a CSV file.
 #pragma once
 
 #include <algorithm>

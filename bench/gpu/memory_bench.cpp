@@ -1,4 +1,4 @@
-// What it costs when an ivfadc index does not fit on the device: time to load, page-lock and search it in each form of
+// The cost of an ivfadc index that does not fit on the device: time to load, page-lock and search it in each form of
 // cuda/ivfadc/form.h, and how fast host memory is page-locked. Rows are a Gaussian mixture times a random rotation.
 //
 //   memory_bench [rows] [dimensions] [lists] [pinned GiB]

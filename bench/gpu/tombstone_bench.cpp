@@ -1,5 +1,5 @@
-// What dead rows cost a search on the device: one query at a time, from and to host memory, with no dead row and with
-// one, in turns, and the first search after the dead rows have changed. By the host's clock.
+// The cost of dead rows for a search on the device: one query at a time, from and to host memory, with no dead row and
+// with one, in turns, and the first search after the dead rows have changed. By the host's clock.
 //
 //   tombstone_bench [--rows N] [--dimensions D] [--methods NAME,...] [--searches N] [--k K]
 //                   [--probes P] [--ef E] [--queries N]

@@ -1,4 +1,4 @@
-# A database with an index of every kind, and whether it answers right: for tests of what happens to whole databases.
+# A database with an index of every kind, and checks of its answers: for tests that copy, move or crash whole databases.
 package PgwarpDatabase;
 
 use strict;
@@ -54,8 +54,8 @@ sub fill_database
 	return;
 }
 
-# What the searches for eight rows find, each with $limit rows: a line for each index that is named. Of bits, of which many
-# rows are equally far, the distances; a graph of them is searched whole.
+# The answers to searches for eight rows, each with $limit rows: a line for each named index. For bits, of which many
+# rows are equally far, the line has the distances; a graph of bits is searched whole.
 sub found
 {
 	my ($node, $db, $limit, $settings, @indexes) = @_;
@@ -71,8 +71,8 @@ sub found
 	return join("\n", @lines);
 }
 
-# What all indexes answer when searched whole. Two databases with the same bytes have the same; with less effort it
-# depends on whether the engine has indexed fresh rows yet, which it does in the background.
+# The answers of all indexes when searched whole. Two databases with the same bytes have the same answers. With less
+# effort they would depend on whether the engine has indexed the delta rows yet, which it does in the background.
 sub answers
 {
 	my ($node, $db) = @_;

@@ -2,7 +2,7 @@
 #   PGWARP_DESTDIR             staging folder of `make install DESTDIR=...` (unset: installed in the system)
 #   PGWARP_DEVICE              the engine's device (unset: auto)
 #   PGWARP_WAL_CONSISTENCY=1   every cluster runs with wal_consistency_checking = all
-#   PGWARP_SEED                what chance begins with (unset: 1, and another one each time with PGWARP_TORTURE=full)
+#   PGWARP_SEED                seed of random choices (unset: 1, and another one each time with PGWARP_TORTURE=full)
 package PgwarpTest;
 
 use strict;
@@ -20,7 +20,7 @@ my $seed = $ENV{PGWARP_SEED} // ($full ? time : 1);
 srand($seed);
 diag("PGWARP_SEED=$seed") if $full;
 
-# Append what every pgwarp cluster needs to the node's configuration.
+# Append the settings of every pgwarp cluster to the node's configuration.
 sub configure
 {
 	my ($node, %settings) = @_;
@@ -29,7 +29,8 @@ sub configure
 	$node->append_conf('postgresql.conf', "pgwarp.device = $ENV{PGWARP_DEVICE}") if $ENV{PGWARP_DEVICE};
 	# A custom setting of a library that isn't loaded yet is kept as a placeholder and takes effect with the library.
 	$node->append_conf('postgresql.conf', "pgwarp.verify_results = on");
-	# What a test counts must not change behind its back: autovacuum, and the merge worker with it, run where they are asked for.
+	# Counts of a test must not change by other processes: autovacuum, and the merge worker with it, run only where a
+	# test starts them.
 	$node->append_conf('postgresql.conf', 'autovacuum = off') if !grep { /^autovacuum/ } keys %settings;
 	$node->append_conf('postgresql.conf', "$_ = $settings{$_}") for sort keys %settings;
 	return;

@@ -1,5 +1,5 @@
-# A load of writers, searches and upkeep for tests that crash something under it. What each writer has committed is
-# known: it runs transactions made ahead and notes each one that has ended, so that the table's rows must be those after
+# A load of writers, searches and upkeep for tests that crash something under it. The committed rows of each writer are
+# known: it runs transactions made ahead and notes each one that has ended. So the table's rows must be those after
 # the last transaction noted or, where the connection was lost, after the next one.
 # The table: items (client, id, version, v), v a function of id and version. Rows with negative ids are never committed.
 package TortureLoad;
@@ -22,7 +22,7 @@ my @indexes = ('items_exact', 'items_half', 'items_graph', 'items_bits');
 my $own_order = "SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off; SET pgwarp.iterative = relaxed;";
 my $row_list = "md5(coalesce(string_agg(client || '.' || id || '.' || version, ' ' ORDER BY client, id), ''))";
 my $table_order = "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off;";
-# What a client may hear of an engine that is gone; no other error is allowed.
+# The errors that a client may get when the engine is gone; no other error is allowed.
 my $engine_errors = qr/pgwarp-engine ended during a request of this session|pgwarp-engine ended twice during a search of index|pgwarp-engine ended repeatedly while index|pgwarp-engine did not answer within|pgwarp-engine is not running and cannot be started|no such build: its session is gone, or the engine was restarted|is still being loaded/;
 my $lost_connection = qr/server closed the connection|connection to server|could not (?:send|receive) data|terminating connection|postmaster exited|the database system is|no connection to the server/;
 
@@ -63,7 +63,7 @@ sub pick_row
 	return (sort { $a <=> $b } keys %$rows)[0];
 }
 
-# One change of a transaction as SQL; what it makes of a row goes into `changes`.
+# One change of a transaction as SQL; the changed row goes into `changes`.
 sub make_change
 {
 	my ($writer, $rows, $changes) = @_;
@@ -205,7 +205,7 @@ sub start_load
 		upkeep => [ map { start_client($node, $_, $upkeep{$_}) } sort keys %upkeep ] };
 }
 
-# Compare what searches returned with what scans of the table in the same snapshot did.
+# Compare the rows of searches with the rows of table scans in the same snapshot.
 sub compare_answers
 {
 	my ($client, $name) = @_;
@@ -236,8 +236,8 @@ sub unexpected_errors
 	return join "\n", @errors;
 }
 
-# Lets the load go on for so many microseconds. What clients write is read meanwhile: one that waits for its reader holds
-# its locks, and soon all others wait for it.
+# Lets the load go on for this many microseconds. Meanwhile it reads the clients' output: a client that waits for its
+# reader holds its locks, and soon all others wait for it.
 sub run_load
 {
 	my ($load, $microseconds) = @_;
@@ -264,7 +264,7 @@ sub cut_load
 	return;
 }
 
-# Await the clients, whose connections are lost or ended, and look at what they saw.
+# Await the clients, whose connections are lost or ended, and check their output.
 sub end_load
 {
 	my ($load, $name) = @_;
@@ -358,7 +358,7 @@ sub check_indexes
 	return;
 }
 
-# Remove what interrupted builds left behind.
+# Remove the invalid indexes of interrupted builds.
 sub drop_leftovers
 {
 	my ($node) = @_;

@@ -1,5 +1,5 @@
-# A session that asks so often that engine and backend wait awake for each other: what interrupts a wait does so there as
-# well, the engine may be killed, and whoever isn't asked any more sleeps.
+# A session with so frequent searches that engine and backend poll for each other: cancels and timeouts end a polling
+# wait as well, the engine may be killed, and both sleep when no more searches come.
 # Needs an engine built with PGWARP_FAULTS (fault 2 = a search that sleeps).
 use strict;
 use warnings FATAL => 'all';
@@ -68,7 +68,7 @@ for my $how ('pg_cancel_backend', 'pg_terminate_backend')
 }
 is(engine_pid($node), $engine, 'it was one engine all the time');
 
-# Whoever polls for an engine sees that it is gone.
+# A backend that polls for a reply notices that the engine is gone.
 {
 	my ($handle, $pid, $stdout, $stderr) = start_asking('killed', 20000);
 	kill 'KILL', $engine;

@@ -1,4 +1,4 @@
-# Searches of many sessions as batches, what pgwarp_status says of them, and who waits for whom.
+# Searches of many sessions as batches, their figures in pgwarp_status, and the waits between sessions.
 use strict;
 use warnings FATAL => 'all';
 
@@ -35,7 +35,7 @@ is(status('items_v', 'max_batch_width BETWEEN 2 AND 16 AND mean_batch_width > 1 
 is(status('items_v', 'abs(mean_batch_width * batches - searches) < 0.01 AND mean_search_ms < mean_device_ms'), 't', 'widths add up');
 is(status('items_v', 'mean_answer_ms >= mean_device_ms AND mean_answer_ms >= mean_queue_ms'), 't', 'an answer takes as long as its batch, and the queue');
 
-# the same by other methods and of halfvec: what is found in a batch is what was found alone
+# the same by other methods and of halfvec: the answers in a batch are those of single searches
 $node->safe_psql('postgres', 'ALTER DATABASE postgres SET pgwarp.ivfadc_probes = 40; ALTER DATABASE postgres SET pgwarp.graph_ef_search = 400');
 for my $kind ([ 'ivfadc', 'vector' ], [ 'graph', 'vector' ], [ 'exact', 'halfvec' ], [ 'ivfadc', 'halfvec' ], [ 'graph', 'halfvec' ])
 {

@@ -1,4 +1,4 @@
-# CREATE INDEX: in parallel the same as alone, with progress for who watches, and an engine that is killed meanwhile.
+# CREATE INDEX: a parallel build gives the same index as a serial one, reports progress, and survives a killed engine.
 use strict;
 use warnings FATAL => 'all';
 

@@ -1,5 +1,5 @@
-# Large arrays of a build are written by several processes, past the shared buffers: the same bytes whoever wrote them,
-# on disk, on a standby, after crashes and in tables that are logged in other ways.
+# Large arrays of a build are written by several processes, past the shared buffers: the bytes are the same for any
+# number of processes, on disk, on a standby, after crashes and in tables that are logged in other ways.
 use strict;
 use warnings FATAL => 'all';
 
@@ -32,8 +32,8 @@ sub fill
 			FROM generate_series(1, 10000) i;};
 }
 
-# What the pages hold, without what a page's place in the log and the build's random numbers change: LSN and checksum in
-# front, generation and segment at the end, and the first and last page.
+# The content of the pages, without the bytes that differ by the page's place in the log and the build's random numbers:
+# LSN and checksum in front, generation and segment at the end, and the first and last page.
 sub arrays_of
 {
 	my ($server, $path) = @_;

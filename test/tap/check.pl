@@ -1,4 +1,4 @@
-# pgwarp_check finds what is wrong between an index and its table, in lists that no search reads, and in links.
+# pgwarp_check finds faults between an index and its table, in lists that no search reads, and in links.
 use strict;
 use warnings FATAL => 'all';
 
@@ -12,7 +12,7 @@ use Test::More;
 my $page = 8192;
 my $node = new_cluster('check', 'autovacuum' => 'off', 'allow_system_table_mods' => 'on');
 
-# What pgwarp_check says.
+# The result of pgwarp_check, or its error.
 sub check
 {
 	my ($heap) = @_;
@@ -88,7 +88,7 @@ like(check('false'), qr/corrupted at block $included/, 'an included column that 
 $node->safe_psql('postgres', 'REINDEX INDEX items_v');
 is(check('false'), $node->safe_psql('postgres', 'SELECT count(*) FROM items'), 'REINDEX mends that as well');
 
-# Links of a graph that lead nowhere, with all checksums right. What pgwarp_check says of each.
+# Links of a graph that lead nowhere, with all checksums right, and the error of pgwarp_check for each.
 my $dead_row = $node->safe_psql('postgres', 'SELECT count(*) - 1 FROM items');
 my %faults = (
 	'exists' => [ 'neighbours', 0, sub { 999_999 }, qr/a row has a neighbour that does not exist/ ],

@@ -1,6 +1,6 @@
-# A day's worth of inserts, updates and deletes in little time, with nobody but autovacuum and the merge worker to look
-# after the indexes: every row is replaced three times, and an empty table is filled. Afterwards the indexes are as small
-# and as fast as fresh ones, and find as much.
+# A day's worth of inserts, updates and deletes in little time, while only autovacuum and the merge worker maintain the
+# indexes: every row is replaced three times, and an empty table is filled. Afterwards the indexes are as small
+# and as fast as new ones, and have the same recall.
 #   PGWARP_CHURN=full   100,000 rows of 128 dimensions; else a tenth, of 32 dimensions
 use strict;
 use warnings FATAL => 'all';
@@ -17,7 +17,8 @@ use Time::HiRes qw(sleep time);
 
 my $full = ($ENV{PGWARP_CHURN} // '') eq 'full';
 my ($rows, $dimensions) = $full ? (100_000, 128) : (8_000, 32);
-# Transactions of twenty rows that come in a second; fewer where the machine has other things to do, and merges can't keep up.
+# Transactions of twenty rows that come in a second; fewer where the machine has other things to do, and merges can't
+# keep up.
 my @rates = $full ? (150) : (120, 40, 15);
 my $queries = 400;
 my $node = new_cluster('churn', 'autovacuum' => 'on', 'autovacuum_naptime' => '1s', 'jit' => 'off', 'shared_buffers' => '512MB',
@@ -46,8 +47,8 @@ sub start_load
 	return IPC::Run::start(\@command, '>', $output, '2>&1');
 }
 
-# What there is to see of an index while it is loaded: rows in its logs and bytes. Searches it on the way, whatever other
-# indexes the table has: searches and inserts ask for merges.
+# Rows in the logs and bytes of an index under load. Also searches this index, whichever other indexes the table has,
+# because searches and inserts start merges.
 sub look
 {
 	my ($index) = @_;
@@ -55,7 +56,7 @@ sub look
 	return split /\|/, info($index, 'delta_rows, bytes');
 }
 
-# Watch indexes until the load ends: for each index what was seen.
+# Watch indexes until the load ends: returns the figures of each index.
 sub watch
 {
 	my ($load, @indexes) = @_;
@@ -81,7 +82,7 @@ sub log_limit
 	return max(1000, sql("SELECT CASE method WHEN 'exact' THEN rows / 4 WHEN 'graph' THEN rows / 32 ELSE ((options->>'lists')::int + rows * 0.025) / 4 END::bigint FROM pgwarp_index_info('$index')"));
 }
 
-# Where the engine has measured what fresh rows cost, that decides: they may cost next to nothing, and are not merged then.
+# Where the engine has measured the cost of delta rows, that decides: cheap ones are not merged.
 sub costs_little
 {
 	my ($index) = @_;
@@ -90,7 +91,7 @@ sub costs_little
 
 sub worker_runs { return sql("SELECT count(*) FROM pg_stat_activity WHERE backend_type IN ('autovacuum worker', 'pgwarp merge') AND state = 'active'") }
 
-# Whether autovacuum has little to do in a table, and nobody is at work there.
+# Whether autovacuum has little to do in a table, and no process works there.
 sub is_tidy
 {
 	my ($table) = @_;
@@ -124,9 +125,9 @@ sub recall
 		LEFT JOIN knn_search('$index', (SELECT array_agg(v ORDER BY id) FROM queries), 10) a USING (query, tid)");
 }
 
-# The same with one effort for all indexes, whatever their calibrations choose: a part of the lists, and of the rows. Of few
-# lists a larger part: there, what one training has by luck over another weighs more. In a graph, rows of the index that are
-# dead in the table have places among a search's candidates until VACUUM tells the index.
+# The same with one effort for all indexes in place of their calibrations: a part of the lists, and of the rows. Of few
+# lists it is a larger part: there, differences by chance between trainings weigh more. In a graph, rows that are dead in
+# the table take places among a search's candidates until VACUUM marks them in the index.
 sub recall_by_effort
 {
 	my ($index, $exact) = @_;
@@ -140,7 +141,8 @@ sub recall_by_effort
 	return recall($index, $exact, "SET pgwarp.ivfadc_probes = $probes; SET pgwarp.refine_factor = 4;");
 }
 
-# Milliseconds of one search, the best of some rounds, for each index; they take turns, so that others on the machine slow both.
+# Milliseconds of one search, the best of some rounds, for each index; they take turns, so that others on the machine
+# slow both.
 sub search_times
 {
 	my %best;
@@ -176,7 +178,7 @@ sub compare_with_fresh
 	{
 		($time, $fresh_time) = search_times($index, $fresh);
 		last if $time <= $most_time * $fresh_time;
-		# Fresh rows that are too few for a merge, and dead ones that autovacuum leaves until they are a fifth, weigh more in
+		# Delta rows that are too few for a merge, and dead ones that autovacuum leaves until they are a fifth, weigh more in
 		# a small table: some tens of microseconds in each search.
 		note sprintf '%s: %.2f times the time of a fresh one, %s dead rows wait', $index, $time / $fresh_time,
 			sql("SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = '$table'");
@@ -200,7 +202,7 @@ sub is_whole
 	return;
 }
 
-# No more autovacuum: what is measured must hold still.
+# No more autovacuum: the table must not change during the measurements.
 sub quiet
 {
 	my ($on) = @_;

@@ -16,7 +16,7 @@ my $primary = new_cluster('original', 'autovacuum' => 'off', 'jit' => 'off', 'wa
 fill_database($primary, 'postgres');
 whole($primary, 'postgres', 'original');
 
-# Inserts, deletes, VACUUM and merges in the background. What pgbench prints.
+# Inserts, deletes, VACUUM and merges in the background, by pgbench.
 my $load = $primary->basedir . '/load.sql';
 append_to_file($load, q{\set n random(10000, 2000000000)
 INSERT INTO items SELECT :n, 'load', array_agg(random() * 10)::real[]::vector, (random() * 2000000000)::int::bit(32) FROM generate_series(1, 16) ON CONFLICT DO NOTHING;
@@ -93,7 +93,7 @@ same_answers_as(answers($primary, 'postgres'), $standby, 'postgres', 'old primar
 is($standby->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname = 'lost'"), 0, 'an index made since is gone');
 
 # Databases made from a template have the same generations in their indexes, and go their own ways.
-# What a database on the standby has is what the primary's has.
+# A database on the standby has the rows of the primary's.
 sub on_both
 {
 	my ($db, $name, $expected) = @_;
@@ -108,7 +108,7 @@ on_both('origin', 'template');
 my $expected = answers($primary, 'origin');
 for my $strategy ('wal_log', 'file_copy')
 {
-	# What is in the logs and not yet in the engine is copied too.
+	# Rows in the logs that are not yet in the engine are copied too.
 	sql('origin', 'INSERT INTO items', row_values($strategy eq 'wal_log' ? (2201, 2220) : (2221, 2240)));
 	sql('postgres', "CREATE DATABASE $strategy TEMPLATE origin STRATEGY $strategy");
 	$expected = answers($primary, $strategy);

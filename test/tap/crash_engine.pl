@@ -1,5 +1,5 @@
-# The engine killed again and again under a mixed load: statements go on or fail with an error that says so, and no answer
-# is ever wrong. PGWARP_TORTURE=full: 50 times.
+# The engine killed again and again under a mixed load: statements go on or fail with an error that says so, and no
+# answer is ever wrong. PGWARP_TORTURE=full: 50 times.
 use strict;
 use warnings FATAL => 'all';
 

@@ -1,5 +1,5 @@
-# The server crashes at random moments under a mixed load: after each restart the indexes are whole, what was committed
-# is found, and what was not is not. PGWARP_TORTURE=full: 20 crashes.
+# The server crashes at random moments under a mixed load: after each restart the indexes are whole, and searches find
+# all committed rows and no others. PGWARP_TORTURE=full: 20 crashes.
 use strict;
 use warnings FATAL => 'all';
 

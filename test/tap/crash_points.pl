@@ -133,7 +133,7 @@ crash_at_points('unplaced_v', 'merge of unplaced rows alone', sub { sql("CALL pg
 crash_at_points('unplaced_v', 'bulkdelete of unplaced rows', sub { sql("INSERT INTO unplaced SELECT i FROM generate_series(1, 50) i; CALL pgwarp_merge('unplaced_v'); $nulls; DELETE FROM unplaced WHERE id % 5 = 0") },
 	'VACUUM (INDEX_CLEANUP ON, PARALLEL 0) unplaced');
 cmp_ok($passed{'merge: unplaced rows written'} // 0, '>=', 2, 'they are written');
-# What an update of every row leaves behind is worth another merge, to the front of the file.
+# An update of every row leaves so many free pages that another merge follows, to the front of the file.
 sql('CREATE TABLE streamed (id int, v vector(1500)); ALTER TABLE streamed ALTER v SET STORAGE EXTERNAL;
 	INSERT INTO streamed SELECT i, array_fill(i, ARRAY[1500])::vector FROM generate_series(1, 1600) i; CREATE INDEX streamed_v ON streamed USING exact (v)');
 crash_at_points('streamed_v', 'merge to the front', sub { sql('REINDEX INDEX streamed_v; UPDATE streamed SET v = array_fill(random()::real, ARRAY[1500])::vector') }, 'VACUUM (INDEX_CLEANUP ON, PARALLEL 0) streamed');
@@ -199,7 +199,7 @@ talk_at_points(@$_) for @talks;
 is(sql('SELECT pg_postmaster_start_time()'), $started, 'the server never restarted');
 note "$told steps of conversations, " . scalar(keys %types) . " kinds; the engine died $deaths times, $refused statements were refused";
 
-# The session killed instead: the engine forgets what it had begun.
+# The session is killed instead: the engine drops its unfinished request.
 my $sessions = 0;
 for my $talk ($talks[0], $talks[9])
 {

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# The least number that a server takes: extensions may have a third of it, less what the server itself keeps.
+# The least number that a server takes: extensions may have a third of it, less the server's own descriptors.
 my $node = new_cluster('descriptors', 'max_files_per_process' => 64, 'max_connections' => 60);
 plan skip_all => 'dblink is not installed' if $node->psql('postgres', 'CREATE EXTENSION dblink') != 0;
 

@@ -1,5 +1,5 @@
-# Quantizers are trained again when rows have become unlike those that they were trained on: all at once or bit by bit, in
-# what centroids stand for or in what codes make of the rest; and not when rows are like them.
+# Quantizers are trained again when rows have become unlike the rows of the training, all at once or bit by bit, by the
+# error of centroids or by that of codes; and not when rows are like them.
 use strict;
 use warnings FATAL => 'all';
 
@@ -14,7 +14,7 @@ my $node = new_cluster('drift', 'autovacuum' => 'off', 'jit' => 'off');
 
 sub sql { return $node->safe_psql('postgres', @_) }
 
-# What a merge did.
+# The work that a merge reports.
 sub merged
 {
 	my ($index) = @_;

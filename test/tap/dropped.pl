@@ -1,5 +1,5 @@
 # Indexes that are dropped leave the engine's memory, whichever way they go: DROP, TRUNCATE, REINDEX, DROP DATABASE, a
-# tablespace, a temporary table. And what is gone never keeps another index from being loaded.
+# tablespace, a temporary table. And a dropped index never keeps another one from being loaded.
 use strict;
 use warnings FATAL => 'all';
 

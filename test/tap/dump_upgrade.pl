@@ -13,7 +13,7 @@ use Test::More;
 use Cwd;
 
 my $old = PostgreSQL::Test::Cluster->new('old', install_path => $ENV{PGWARP_OLD_INSTALL});
-# Checksums are what newer servers begin with.
+# Newer servers have checksums by default.
 $old->init(allows_streaming => 1, extra => ['--data-checksums']);
 configure($old, 'autovacuum' => 'off', 'jit' => 'off');
 $old->start;

@@ -46,7 +46,7 @@ my @got = split /\n/, $session->query_safe($query);
 is(scalar(grep { $expected{$_} } @got), 10, 'delta and tombstones are loaded again');
 $session->quit;
 
-# While sessions search and load: nobody is told, but by a longer wait.
+# Killed while sessions search and load: the sessions only wait longer.
 my $script = $node->basedir . '/search.sql';
 append_to_file($script, "SET enable_seqscan = off;\nSET pgwarp.engine_timeout = '60s';\n"
 	. "\\set i random(1, 20000)\nSELECT id FROM items ORDER BY v <-> (SELECT v FROM items WHERE id = 3 * :i / 3 + 1 OR id = 1 LIMIT 1) LIMIT 5;\n");

@@ -141,7 +141,7 @@ unlink $node->data_dir . '/postmaster.pid', $node->host . '/.s.PGSQL.' . $node->
 $node->{_pid} = undef;
 $node->start;
 
-# No worker slot: plans do without the index, what needs no engine works.
+# No worker slot: plans do without the index, and statements that need no engine work.
 $node->append_conf('postgresql.conf', 'max_worker_processes = 0');
 $node->restart;
 is($node->safe_psql('postgres', $query), 7, 'without a worker slot the plan is another');

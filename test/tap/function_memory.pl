@@ -1,5 +1,5 @@
-# Memory of sessions: pgwarp_recall, long scans and pgwarp_check stay within work_mem and maintenance_work_mem. And what a
-# session learns of indexes in other databases, which is nothing.
+# Memory of sessions: pgwarp_recall, long scans and pgwarp_check stay within work_mem and maintenance_work_mem. Views
+# show a session no indexes of other databases.
 use strict;
 use warnings FATAL => 'all';
 
@@ -12,7 +12,7 @@ use Test::More;
 
 my $node = new_cluster('function_memory', 'shared_buffers' => '16MB', 'log_temp_files' => '0', 'client_min_messages' => 'warning');
 
-# How far the memory of a session rises above what it has, in MB, while it runs a statement.
+# The rise of a session's memory, in MB, while it runs a statement.
 sub rise
 {
 	my ($session, $sql) = @_;

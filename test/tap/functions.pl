@@ -1,4 +1,4 @@
-# knn_search, knn_graph and kmeans beside other sessions: what a snapshot doesn't see, cancels, bounded memory, an
+# knn_search, knn_graph and kmeans beside other sessions: rows that a snapshot doesn't see, cancels, bounded memory, an
 # engine that dies, and a standby.
 use strict;
 use warnings FATAL => 'all';

@@ -61,7 +61,7 @@ sub search_times
 }
 
 my %merges;
-# What merges did, by their debug messages.
+# The work of merges, by their debug messages.
 sub maintain
 {
 	my ($command) = @_;

@@ -90,7 +90,7 @@ sub session
 	return $session;
 }
 
-# What a session prints for a statement that waits for another's transaction, which ends meanwhile.
+# The output of a statement that waits for another session's transaction, which ends during the wait.
 sub after_wait
 {
 	my ($session, $statement, $end) = @_;
@@ -190,7 +190,7 @@ for my $name (sort keys %statements)
 	$session->quit;
 }
 
-# Two transactions that each miss what the other inserts: one must fail with 40001.
+# Two transactions that each miss the other's inserted rows: one must fail with 40001.
 for my $name (sort keys %statements)
 {
 	my @sessions = map { session("$forced; BEGIN ISOLATION LEVEL SERIALIZABLE; \\set VERBOSITY verbose\n$statements{$name} \\g /dev/null\n") } 1, 2;

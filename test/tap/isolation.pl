@@ -1,5 +1,5 @@
-# Sixteen sessions that insert, delete, update, search, vacuum and merge at the same time; then what transactions promise:
-# serializability, savepoints, prepared transactions, with merges in between.
+# Sixteen sessions that insert, delete, update, search, vacuum and merge at the same time; then the guarantees of
+# transactions: serializability, savepoints, prepared transactions, with merges in between.
 #   PGWARP_ISOLATION_SECONDS   how long the sessions run (12)
 use strict;
 use warnings FATAL => 'all';
@@ -95,7 +95,7 @@ my @scripts = (
 		SELECT count(*) FROM (SELECT draw(i) v FROM generate_series(1, 30) i OFFSET 0) q, LATERAL (SELECT id FROM items ORDER BY items.v <-> q.v LIMIT 5) n;
 		SELECT count(*) FROM knn_search('items_ivfadc', (SELECT array_agg(draw(i)) FROM generate_series(1, 10) i), 5);
 	} ],
-	# What a snapshot sees is the same by every way, and stays so.
+	# Every form of search returns the same rows under one snapshot, also later.
 	[ 'snapshot', 15, q{
 		BEGIN ISOLATION LEVEL REPEATABLE READ;
 		SELECT set_config('seen.query', draw(1)::text, false);

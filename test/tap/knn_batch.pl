@@ -40,7 +40,7 @@ push @setup, q{
 	ANALYZE;
 };
 
-# What random statements are made of.
+# The pieces of random statements.
 push @setup, q{
 	CREATE FUNCTION pick(VARIADIC choices text[]) RETURNS text LANGUAGE sql VOLATILE AS
 		'SELECT choices[1 + floor(random() * cardinality(choices))::int]';
@@ -432,7 +432,7 @@ is($session->query_safe(sprintf($join, 60000)), '300000', 'a join over 60,000 ro
 cmp_ok($private_kb->() - $before, '<', 4 * 1024, 'the backend did not grow');
 $session->quit;
 
-# Two transactions that each read what the other writes: one of them must fail.
+# Two transactions that each read the rows that the other writes: one of them must fail.
 my @sessions = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
 for my $i (0, 1)
 {

@@ -1,4 +1,4 @@
-# Rows change while a scan behind a filter waits for them: what is locked is what passes, in its new version.
+# Rows change while a scan behind a filter waits for them: it locks the rows whose new version passes.
 use strict;
 use warnings FATAL => 'all';
 
@@ -20,7 +20,7 @@ sql(q{
 	VACUUM ANALYZE items;
 });
 
-# What a session with FOR UPDATE locks that waits for another one's changes: by its index, or without.
+# The rows that a session with FOR UPDATE locks after it has waited for another's changes: by its index, or without.
 sub rows_after_waiting
 {
 	my ($method) = @_;

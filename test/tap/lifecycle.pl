@@ -1,4 +1,4 @@
-# What happens to an index over its life: every kind of table, DDL in and out of transactions, crash, dump and restore.
+# The life of an index: every kind of table, DDL in and out of transactions, crash, dump and restore.
 use strict;
 use warnings FATAL => 'all';
 
@@ -30,7 +30,7 @@ for my $method (methods($node))
 	my $dead = sql("SELECT dead_rows > 0 FROM pgwarp_index_info('${t}_v')");
 	is($dead, 't', "$method: vacuum marked rows dead");
 
-	# A crash keeps what was committed.
+	# A crash keeps committed rows.
 	my $before = sql("SET enable_seqscan = off; SELECT id FROM $t ORDER BY v <-> (SELECT v FROM $t WHERE id = 1) LIMIT 20");
 	$node->stop('immediate');
 	$node->start;

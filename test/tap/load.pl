@@ -1,4 +1,4 @@
-# Large indexes are loaded by a background worker: what the query asked for arrives though the query is gone.
+# Large indexes are loaded by a background worker: the load goes on though its query is gone.
 use strict;
 use warnings FATAL => 'all';
 
@@ -41,7 +41,7 @@ $node->command_like([ 'pgbench', '-n', '-c', 16, '-t', 1, '-f', $script, $node->
 	qr{number of transactions actually processed: 16/16}, 'all are answered');
 is($node->safe_psql('postgres', $resident), 't', 'and it is resident once');
 
-# Rows that are inserted one by one arrive before anybody searches for them, where somebody searches; many do not.
+# Where an index is searched, rows that are inserted one by one reach the engine before a search; many at once do not.
 {
 	my $arrived = "SELECT delta_rows FROM pgwarp_status WHERE index = 'items_v'::regclass";
 	my $writer = $node->background_psql('postgres');
@@ -54,7 +54,7 @@ is($node->safe_psql('postgres', $resident), 't', 'and it is resident once');
 	ok($node->poll_query_until('postgres', "$arrived", '36'), 'of many the first');
 	is($node->safe_psql('postgres', "SET enable_seqscan = off; $search"), $truth, 'and a search brings the rest');
 	is($node->safe_psql('postgres', $arrived), 104, 'all of them');
-	# An engine that does not answer keeps nobody from inserting, whether connected to it or not.
+	# An engine that does not answer delays no insert, with or without a connection to it.
 	my $engine = engine_pid($node);
 	kill 'STOP', $engine;
 	my $began = time;
@@ -68,13 +68,13 @@ is($node->safe_psql('postgres', $resident), 't', 'and it is resident once');
 	$node->safe_psql('postgres', "DELETE FROM items WHERE id > 5000");
 }
 
-# What others can't see is loaded by the session itself.
+# A session itself loads an index that no other process can read.
 is($node->safe_psql('postgres', "SET enable_seqscan = off; BEGIN; CREATE INDEX other ON items USING exact (v); DROP INDEX items_v; $search; ROLLBACK"),
 	$truth, 'an index of this transaction');
 is($node->safe_psql('postgres', "SET enable_seqscan = off; CREATE TEMP TABLE items (id int, v vector(1000)); INSERT INTO items $rows;
 	CREATE INDEX ON items USING exact (v); $search"), $truth, 'an index of a temporary table');
 
-# A lock that somebody waits for does not keep the load from the one who needs it.
+# A load goes on while another session waits for a lock on the table.
 {
 	$node->safe_psql('postgres', "SELECT pgwarp_release('items_v')");
 	my $reader = $node->background_psql('postgres');

@@ -82,7 +82,7 @@ for my $round (1 .. 4)
 	is("$out$err", $truth, "round $round: the engine is killed during the load");
 }
 
-# What is broken is told by the one who asks, whoever met it.
+# The searching session reports a damaged page, also when a helper has found it.
 {
 	$node->safe_psql('postgres', $release);
 	my $pages = index_pages($node, 'items_v');
@@ -97,7 +97,7 @@ for my $round (1 .. 4)
 	is(answer(), $truth, 'and mended, it is none');
 }
 
-# After its death the engine loads what it had before anybody asks.
+# After a restart the engine loads its former indexes before the first search.
 kill_and_wait();
 ok($node->poll_query_until('postgres', $resident), 'loaded without a search');
 is(answer(), $truth, 'and answers');
@@ -115,14 +115,14 @@ $node->append_conf('postgresql.conf', 'pgwarp.load_at_start = on');
 $node->reload;
 is(answer(), $truth, 'it answers then, too');
 
-# What is gone is forgotten.
+# Dropped indexes and databases are forgotten.
 $node->safe_psql('postgres', 'CREATE DATABASE other');
 $node->safe_psql('other', "CREATE EXTENSION pgwarp; $table; SET enable_seqscan = off; $search");
 $node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type LIKE 'pgwarp load%'");
 $node->safe_psql('postgres', 'DROP INDEX items_v; DROP DATABASE other');
 $log = -s $node->logfile;
 kill_and_wait() for 1 .. 4;
-# What the processes that were started find is not written at once.
+# The started processes write their errors a little later.
 for my $try (1 .. 100) { last if (() = slurp_file($node->logfile, $log) =~ /FATAL/g) >= 2; usleep(100_000) }
 ok(!logged(qr/ERROR|PANIC/), 'an index and a database that were dropped are no errors');
 is(() = slurp_file($node->logfile, $log) =~ /FATAL/g, 2, 'but two attempts to find the database');

@@ -1,4 +1,4 @@
-# A crash that loses an asynchronous commit: whatever the old engine saw, answers come from what recovery kept.
+# A crash that loses an asynchronous commit: answers come from the rows that recovery kept, not from the old engine's.
 use strict;
 use warnings FATAL => 'all';
 
@@ -43,7 +43,7 @@ for my $round (1 .. 5)
 }
 cmp_ok($lost, '>', 0, "$lost of 5 commits were lost");
 
-# Lost are the marks of dead rows, and merges, too: the old engine has seen what never was.
+# The crash also loses marks of dead rows, and merges, that the old engine has seen.
 my $everything = "SELECT md5(string_agg(id::text, ' ' ORDER BY id)) FROM (SELECT id FROM items";
 # Searches of all rows return those found late as well.
 my $in_order = 'SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off; SET pgwarp.iterative = relaxed;';

@@ -20,7 +20,7 @@ my $node = new_cluster('memory', 'jit' => 'off', 'autovacuum' => 'off');
 
 sub sql { return $node->safe_psql('postgres', @_) }
 
-# Tables with rows that came after their indexes: so that fresh rows are searched too.
+# Tables with rows that came after their indexes: so that delta rows are searched too.
 for my $method (methods($node))
 {
 	load_grid($node, "items_$method", 4000);

@@ -66,7 +66,7 @@ for my $round (1 .. 5)
 	healthy($standby, "standby, round $round");
 	is($standby->safe_psql('postgres', $nearest), sql($nearest), "standby, round $round: the primary's answers");
 }
-# What the engine has, it has of the next generation too before a search asks for it.
+# A resident index is resident in its next generation too, before a search needs it.
 for my $index (@indexes)
 {
 	sql("SELECT pgwarp_prewarm('$index')");
@@ -117,7 +117,7 @@ ok($_->finish, 'side by side') for @running;
 unlike("$written$maintained$searched", qr/ERROR/, 'side by side: no error') or diag "$written$maintained$searched";
 healthy($primary, 'side by side');
 
-# Cancelled at some moment; what is left over is found again.
+# Cancelled at some moment; the unused pages are found again.
 my $cancelled = 0;
 for my $round (1 .. 12)
 {
@@ -201,7 +201,7 @@ for my $index ('drifting_half', 'drifting_full', 'drifting_none')
 	is(sql("SELECT live_rows FROM pgwarp_check('$index', true)"), 13400, "$index: whole");
 }
 
-# What a stream of rows leaves behind it: the index goes back before the pages of its logs.
+# After a stream of rows: the index moves before the free pages of its logs.
 sql('CREATE TABLE streamed (id int, v vector(128)); INSERT INTO streamed SELECT i, ARRAY(SELECT random() FROM generate_series(1, 128) WHERE i IS NOT NULL)::real[]::vector FROM generate_series(1, 30000) i');
 sql('CREATE INDEX streamed_v ON streamed USING ivfadc (v)');
 my $built = sql("SELECT pg_relation_size('streamed_v')");

@@ -1,5 +1,5 @@
-# How merges get on with others: what they did stays when they are cancelled, a worker gives way to whoever waits for its
-# table, no snapshot is held meanwhile, and a burst of inserts is merged though it has ended.
+# Merges beside other sessions: finished steps stay when a merge is cancelled, a worker gives way to a session that waits
+# for its table, a merge holds no snapshot, and a burst of inserts is merged though it has ended.
 use strict;
 use warnings FATAL => 'all';
 
@@ -35,7 +35,7 @@ sub insert
 	return;
 }
 
-# A search of the index of this method. It is what calls for a worker when nobody inserts.
+# A search of the index of this method. It starts a worker where no session inserts.
 sub search
 {
 	my ($table, $database) = @_;
@@ -71,7 +71,7 @@ for my $try (1 .. 8) { search('unwatched'); sleep 1; }
 is(in_logs('unwatched_v'), 3000, 'a table without autovacuum is left alone');
 sql('DROP TABLE unwatched');
 
-# A merge that is cancelled has done what it has done.
+# The finished steps of a cancelled merge stay.
 sql('CREATE INDEX items_ivfadc ON items USING ivfadc (v)');
 configure_server('pgwarp.merge_worker' => 'off');
 insert('items', 4000);
@@ -101,7 +101,7 @@ cmp_ok(sql("SELECT pgwarp_recall('items_ivfadc', 10, 200)"), '>', 0.9, 'recall a
 sql('DROP INDEX items_ivfadc');
 same_rows($node, 'items', 'exact answers');
 
-# Nobody's VACUUM waits for a merge to let go of a snapshot; and it can be watched.
+# No VACUUM waits for the snapshot of a merge; and the progress of a merge can be watched.
 insert('items', 1500);
 my $session = $node->background_psql('postgres');
 $session->query_safe("SET vacuum_cost_delay = '60ms'; SET vacuum_cost_limit = 1; SET application_name = 'caller'");
@@ -143,7 +143,7 @@ worker_gone();
 isnt(in_logs('items_v'), 0, 'the merge is left for later');
 configure_server(%fast);
 # Workers rest between two merges.
-# On a GPU many fresh rows may cost next to nothing: then they are left where they are.
+# On a GPU many delta rows may cost next to nothing: then they are not merged.
 my $costs_little = ($ENV{PGWARP_DEVICE} // '') ne 'cuda' ? 'false'
 	: q{(SELECT coalesce(bool_or(delta_cost <= 0.25), false) FROM pgwarp_status WHERE index = 'items_v'::regclass)};
 my $is_settled = "SELECT delta_rows = 0 OR $costs_little FROM pgwarp_index_info('items_v')";

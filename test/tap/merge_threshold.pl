@@ -1,5 +1,5 @@
-# VACUUM merges when fresh rows add a quarter to the cost of searches, as searches were measured; where nobody searches, as if
-# fresh rows were compared one by one.
+# VACUUM merges when delta rows add a quarter to the cost of searches. Searches measure that cost; without searches it is
+# the cost of comparing delta rows one by one.
 use strict;
 use warnings FATAL => 'all';
 
@@ -17,7 +17,7 @@ sub in_logs { return sql("SELECT delta_rows FROM pgwarp_index_info('items_v')") 
 my $row = 'ARRAY(SELECT random() FROM generate_series(1, 32) WHERE i IS NOT NULL)::real[]::vector(32)';
 sub insert { my ($from, $to) = @_; return sql("SELECT setseed($from / 1e6); INSERT INTO items SELECT i, $row FROM generate_series($from, $to) i") }
 
-# Searches with so many probes; what fresh rows added to them, and how many of these the engine has indexed.
+# Searches with $probes probes; returns the cost of delta rows, their number, and the number that the engine has indexed.
 sub search
 {
 	my ($searches, $probes) = @_;
@@ -31,7 +31,7 @@ insert(1, 60000);
 sql('CREATE INDEX items_v ON items USING ivfadc (v) WITH (lists = 20)');
 insert(60001, 61100);
 # In a search of all lists two in a hundred rows are next to nothing, many as they are for one that probes a few lists;
-# but a GPU may be through with all lists before the fresh rows are compared.
+# but a GPU may be through with all lists before the delta rows are compared.
 my ($cost, $rows, $indexed) = split /\|/, search(300, 65536);
 my $gpu = ($ENV{PGWARP_DEVICE} // '') eq 'cuda';
 cmp_ok($cost, '<', $gpu ? 2 : 0.25, "fresh rows cost $cost of a search");
@@ -39,12 +39,12 @@ is($rows, 1100, 'fresh rows');
 sql('VACUUM items');
 is(in_logs(), $cost > 0.25 ? 0 : 1100, 'they are merged or not by that');
 
-# Many more of them, and nobody has searched: nobody knows what they cost.
+# Many more of them, without a search since: their cost was not measured.
 insert(70001, 74000);
 sql('VACUUM items');
 is(in_logs(), 0, 'many more are merged');
 
-# Three times as many as there are rows.
+# Three times as many delta rows as rows of the build.
 sql('TRUNCATE items');
 insert(1, 3000);
 sql('REINDEX INDEX items_v');

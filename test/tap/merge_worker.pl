@@ -16,7 +16,7 @@ sub sql { return $node->safe_psql('postgres', @_) }
 # Rows in the logs of an index.
 sub in_logs { my ($index) = @_; return sql("SELECT delta_rows FROM pgwarp_index_info('$index')") }
 
-# Insert so many rows, in statements of 100, by four sessions.
+# Insert this many rows, in statements of 100, by four sessions.
 sub insert
 {
 	my ($rows) = @_;

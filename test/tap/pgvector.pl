@@ -54,7 +54,7 @@ sub fill
 	return;
 }
 
-# What sessions do in which the libraries were loaded in this order.
+# Statements of sessions in which the libraries were loaded in this order.
 sub check_session
 {
 	my ($database, $name, @libraries) = @_;

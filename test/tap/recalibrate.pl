@@ -1,5 +1,5 @@
-# Recall is measured anew by merges when many rows have come or gone: what was measured with other rows promises too much
-# when there are fewer, and takes too much time when there are more.
+# Recall is measured anew by merges when many rows have come or gone: an old calibration gives too low a recall when
+# there are fewer rows, and takes too much time when there are more.
 use strict;
 use warnings FATAL => 'all';
 
@@ -52,7 +52,7 @@ for my $index (@measured)
 	my $now = effort($index);
 	cmp_ok($now, '>', $effort{$index}, "$index: more lists are probed than the $effort{$index} of before: $now");
 	my ($before, $after) = (recall($index, "SET pgwarp.ivfadc_probes = $effort{$index}"), recall($index));
-	# Where bytes propose, so many rows are asked for that a search looks beyond the lists.
+	# Where bytes propose, a search asks for so many rows that it reads beyond the probed lists.
 	cmp_ok($before, '<', 0.93, "$index: the recall would be $before") if $index ne 'items_int8';
 	cmp_ok($after, '>=', 0.94, "$index: it is $after");
 }

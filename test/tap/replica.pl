@@ -33,7 +33,7 @@ $standby->init_from_backup($primary, 'base', has_streaming => 1);
 $standby->append_conf('postgresql.conf', "primary_slot_name = 'standby'");
 $standby->start;
 
-# Files with what sessions do.
+# Files with the scripts of sessions.
 my $folder = $primary->basedir;
 sub script { my ($name, $text) = @_; append_to_file("$folder/$name.sql", $text); return "$folder/$name.sql" }
 my $write = script('write', "\\set n random(10000, 2000000000)
@@ -58,7 +58,8 @@ DROP INDEX another;
 REINDEX INDEX items_ivfadc;
 SELECT pg_sleep(0.2);
 ");
-# An index's answer beside that of a plan without it, in one snapshot: whether they are the same; how many of ten are found;
+# An index's answer beside that of a plan without it, in one snapshot: whether they are the same; how many of ten are
+# found;
 # and whether a row of a transaction that is always rolled back was seen.
 my $search = script('search', "SET enable_seqscan = off;\n" . "SELECT 'exact', a = b, seen, CASE WHEN a <> b THEN a || ' instead of ' || b || pg_current_snapshot() || clock_timestamp() END FROM (
 	SELECT (SELECT string_agg(id || ' ' || d, ', ') FROM (SELECT id, i.v <-> q.v AS d FROM items i ORDER BY i.v <-> q.v LIMIT 20) s) AS a,
@@ -68,7 +69,7 @@ SELECT 'recall', cardinality(ARRAY((SELECT id FROM items i ORDER BY i.v <=> q.v 
 	(SELECT id FROM items i ORDER BY (i.v <=> q.v) + 0 LIMIT 10))) FROM (SELECT $random OFFSET 0) q (v);
 SELECT 'recall', cardinality(ARRAY((SELECT id FROM items i ORDER BY i.v <+> q.v LIMIT 10) INTERSECT
 	(SELECT id FROM items i ORDER BY (i.v <+> q.v) + 0 LIMIT 10))) FROM (SELECT $random OFFSET 0) q (v);\n" x 20);
-# Who looks twice with one snapshot sees the same, and holds replay up.
+# A session that searches twice under one snapshot gets the same rows, and delays replay.
 my $look = "SELECT md5(string_agg(ids, ' ' ORDER BY id)) AS %s FROM (SELECT p.id, (SELECT string_agg(id::text, ' ') FROM (SELECT i.id FROM items i ORDER BY i.v <-> p.v LIMIT 10) s) AS ids FROM probes p) a \\gset\n";
 my $look_twice = script('look_twice', "SET enable_seqscan = off;\nBEGIN ISOLATION LEVEL REPEATABLE READ;\n" . sprintf($look, 'first') . "SELECT pg_sleep(0.3);\n" . sprintf($look, 'second') .
 	"SELECT 'exact', :'first' = :'second', false, '';\nCOMMIT;\n");
@@ -100,7 +101,7 @@ sub stop_searching
 	my @found = $out =~ /^recall\|(\d+)$/mg;
 	my $found = 0;
 	$found += $_ for @found;
-	# Who is cancelled between two statements of a transaction is disconnected, and psql tells that as well.
+	# A session that is cancelled between two statements of a transaction is disconnected, and psql reports that as well.
 	my $disconnected = () = $err =~ /FATAL: .*conflict with recovery/g;
 	my @errors = grep { /ERROR|FATAL|error:/ && !/conflict with recovery/ && !($allowed && /$allowed/) && !(/connection to server was lost/ && $disconnected-- > 0) } split /\n/, $err;
 	my $conflicts = () = $err =~ /(?:ERROR|FATAL): .*conflict with recovery/g;
@@ -111,7 +112,7 @@ sub stop_searching
 	is(join("\n", @errors[0 .. ($#errors < 4 ? $#errors : 4)]), '', "$name: no error but recovery conflicts");
 	return $conflicts;
 }
-# Run scripts on a node for so many seconds: how often each ran. None may fail.
+# Run scripts on a node for this many seconds; returns the number of runs of each. None may fail.
 sub run_load
 {
 	my ($node, $name, $how_long, %clients) = @_;
@@ -139,7 +140,7 @@ sub upkeep
 	return;
 }
 
-# Both nodes have the same rows: their answers, and recall. What is compared must hold still.
+# Both nodes have the same rows: compare their answers, and recall. The tables must not change meanwhile.
 sub same_answers
 {
 	my ($name) = @_;
@@ -160,7 +161,7 @@ sub whole
 	return;
 }
 
-# Who holds replay up is cancelled soon, and indexes come and go.
+# Sessions that delay replay are cancelled soon, and indexes come and go.
 same_answers('at first');
 my @searching = start_searching($standby, $search, $search, $look_twice);
 # On a slow machine little happens in a while.
@@ -222,7 +223,8 @@ is(stop_searching('promotion', undef, @searching), 0, 'promotion: no search fail
 is(engine_pid($standby), $engine, 'promotion: the same engine');
 run_load($standby, 'promoted, indexes made', $seconds, $write => 1, $define => 1);
 whole($standby, 'promoted');
-# Recall is promised to searches that are like the rows: by now these are random ones, and the probes are of their own kind.
+# Recall is promised to searches that are like the rows: by now these are random ones, and the probes are of their own
+# kind.
 $standby->safe_psql('postgres', "TRUNCATE probes; INSERT INTO probes SELECT i, (SELECT $random WHERE i > 0) FROM generate_series(1, 100) i");
 cmp_ok(show($standby, $recall), '>=', 0.9, 'promoted: recall');
 unlike(slurp_file($_->logfile), qr/inconsistent page|PANIC|TRAP|is corrupted|wrong distance/, $_->name . ': log') for $primary, $standby;

@@ -1,4 +1,5 @@
-# Tables rewritten, emptied, moved between logged and unlogged, and prepared transactions: indexes answer for what is there.
+# Tables rewritten, emptied, moved between logged and unlogged, and prepared transactions: indexes return the present
+# rows.
 use strict;
 use warnings FATAL => 'all';
 
@@ -23,7 +24,7 @@ for my $statement ('VACUUM FULL items', 'CLUSTER items USING items_pkey', 'REIND
 	sql("DELETE FROM items WHERE id > 3000 OR id % 37 = 3; INSERT INTO items", row_values(3001, 3020));
 	sql($statement);
 	whole($node, 'postgres', $statement);
-	# Rolled back: the transaction sees what it made, then all is as before.
+	# Rolled back: the transaction sees its own changes, then all is as before.
 	next if $statement =~ /CONCURRENTLY|VACUUM/;
 	my $before = answers($node, 'postgres');
 	is(sql("BEGIN; $statement; DELETE FROM items WHERE id = 1; SET enable_seqscan = off;

@@ -18,7 +18,7 @@ if ($ENV{PGWARP_DESTDIR})
 $node->safe_psql('postgres', "CREATE TABLE items (v vector(2)); INSERT INTO items SELECT ARRAY[i, -i]::vector FROM generate_series(1, 200) i; CREATE INDEX items_v ON items USING graph (v)");
 my $search = "SET enable_seqscan = off; SELECT count(*) FROM (SELECT v FROM items ORDER BY v <-> '[1,1]' LIMIT 3) s";
 
-# What a fresh session makes of a statement: its output or its error.
+# A statement in a new session: its output or its error.
 sub fresh
 {
 	my ($sql) = @_;

@@ -15,7 +15,7 @@ $node->safe_psql('postgres', q{CREATE INDEX items_v ON items USING exact (v);
 	CREATE FUNCTION same_rows(a float8[], b float8[]) RETURNS boolean LANGUAGE plpgsql AS
 		$$BEGIN IF a IS DISTINCT FROM b THEN RAISE EXCEPTION 'rows are left out: % instead of %', a, b; END IF; RETURN true; END$$});
 
-# One row in twenty passes, so every scan goes on after its first search, and each asks for as many rows.
+# One row in twenty passes, so every scan goes on after its first search, and all ask for the same number of rows.
 my $search = $node->basedir . '/search.sql';
 append_to_file($search, q{\set q random(1, 3000)
 SET enable_seqscan = off;

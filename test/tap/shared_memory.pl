@@ -1,4 +1,4 @@
-# Sessions that share nothing: what they share has a name of its own in each build, and where the server has no shared
+# Sessions without common shared memory: it has a name of its own in each build, and where the server has no shared
 # memory left, searches, INSERT and merges go on, with one engine for all. The second part needs a build with
 # PGWARP_FAULTS.
 use strict;

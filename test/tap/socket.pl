@@ -1,4 +1,4 @@
-# The engine's socket: another uid is refused, and what is malformed costs its sender alone.
+# The engine's socket: another uid is refused, and a malformed message ends its sender's connection alone.
 use strict;
 use warnings FATAL => 'all';
 

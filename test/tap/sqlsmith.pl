@@ -110,8 +110,9 @@ $writer->finish;
 cmp_ok($queries, '>', 50, "$queries statements");
 cmp_ok($written, '>', scalar @writes, "$written statements beside them, each kind of them");
 is(join("\n", grep { !/deadlock/ } $refused =~ /^.*(?:ERROR|FATAL):.*$/mg), '', 'none of those met an error but a deadlock');
-# The parser and functions of PostgreSQL have internal errors for what no statement of use gives them. Those of pgwarp's own
-# files, and of the planner, the executor, access methods and memory, to which its hooks and plans give something, count.
+# The parser and functions of PostgreSQL raise internal errors for nonsensical input. Errors count that come from
+# pgwarp's own files, or from the planner, the executor, access methods and memory, with which its hooks and plans
+# interact.
 my $ours = qr/[\w.]+\.cpp|(?:setrefs|createplan|planner|planmain|subselect|prep\w+|pathnode|pathkeys|costsize|relnode|joinrels|joinpath|allpaths|indxpath|equivclass|initsplan|plancat|exec\w+|node\w+|heapam\w*|index\w*|genam|tableam|relcache|plancache|snapmgr|resowner|mcxt|aset|bufmgr)\.c/;
 
 # The crashes and the internal errors that a log tells. It is read by lines: of hours it is longer than a match can be.

@@ -1,5 +1,5 @@
-# Rows that are removed between the search and the fetch, and others that get their addresses: a cursor never returns
-# what its snapshot doesn't see, nor a row with another's distance. On the primary and on a standby.
+# Rows that are removed between the search and the fetch, and others that get their addresses: a cursor never returns a
+# row that its snapshot doesn't see, nor a row with another's distance. On the primary and on a standby.
 use strict;
 use warnings FATAL => 'all';
 
@@ -42,8 +42,8 @@ sub prepare
 
 my $scan = "SELECT id, left(note, 8), round((v <-> '[0.1,0,0,0]')::numeric, 5) FROM items ORDER BY v <-> '[0.1,0,0,0]'";
 
-# What becomes of the rows while the cursor is open. Rows that its snapshot sees are changed too, but not where it is a
-# standby's: the primary doesn't know of that, and removes them.
+# Changes of the rows while the cursor is open. They include rows that its snapshot sees, except for a cursor of a
+# standby: the primary doesn't know of its snapshot, and removes them.
 my $insert = 'INSERT INTO items SELECT i, %s, ARRAY[i %% 500 + %g, 0.2, 0, 0]::real[]::vector FROM generate_series(%d, %d) i';
 my $vacuum = 'VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) items';
 my %meanwhile = (
@@ -67,7 +67,7 @@ my %meanwhile = (
 		sql(sprintf $insert, "'newer'", 0.7, 20001, 20400);
 	});
 
-# Addresses in use that were somebody else's.
+# Addresses in use that belonged to other rows before.
 sub reused_addresses
 {
 	return sql("SELECT count(*) FROM items WHERE id > 10000 AND ctid < (SELECT max(ctid) FROM items WHERE note = 'late')");

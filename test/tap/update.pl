@@ -1,5 +1,5 @@
-# A database whose catalogs are those of version 0.1.0 works with the library, and ALTER EXTENSION UPDATE makes them those
-# of a new one.
+# A database whose catalogs are those of version 0.1.0 works with the library, and ALTER EXTENSION UPDATE makes them
+# those of a new one.
 use strict;
 use warnings FATAL => 'all';
 
@@ -47,7 +47,7 @@ is($session->query_safe("SELECT count(*) FROM pgwarp_status_indexes WHERE index:
 $session->quit;
 old("INSERT INTO items SELECT i, ARRAY[i, 0, -i]::vector, ARRAY[i, 0, -i]::halfvec, i::bit(16) FROM generate_series(301, 320) i; REINDEX TABLE items; SELECT pgwarp_check('items_h', true)");
 
-# The members of the extension, their definitions and rights, and what operator families are made of.
+# The members of the extension, their definitions and rights, and the members of operator families.
 my $members = q{SELECT m FROM (
 	SELECT concat_ws(' ', pg_describe_object(d.classid, d.objid, 0), pg_get_functiondef(p.oid), p.proacl, obj_description(p.oid, 'pg_proc')) AS m
 		FROM pg_depend d LEFT JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid AND p.prokind <> 'a'

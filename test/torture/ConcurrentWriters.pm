@@ -23,7 +23,7 @@ sub random_write
 		"BEGIN; $insert[1]; SAVEPOINT s; DELETE FROM $target; ROLLBACK TO s; COMMIT", "BEGIN; $insert[1]; ROLLBACK");
 }
 
-# What the first writer does instead now and then.
+# Statements that the first writer runs instead now and then.
 sub random_upkeep
 {
 	my ($table) = @_;
@@ -54,10 +54,10 @@ sub start
 	return $self;
 }
 
-# What the writers say is read now and then: they wait for their reader.
+# Read the writers' output now and then: they wait for their reader.
 sub pump { my ($self) = @_; for my $writer (@{ $self->{writers} }) { $writer->{handle}->pump_nb if $writer->{handle}->pumpable } return }
 
-# End them: (statements done, error text of what should not be).
+# End the writers: (statements done, text of unexpected errors).
 sub stop
 {
 	my ($self, $session) = @_;

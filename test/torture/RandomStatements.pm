@@ -32,7 +32,7 @@ sub new_statement
 	return { round => $round, params => [], sql => '' };
 }
 
-# What a search is for: a constant, a parameter, or columns of `asked` where that is an outer row.
+# The query of a search: a constant, a parameter, or columns of `asked` where that is an outer row.
 sub operand
 {
 	my ($statement, $table, $outer) = @_;
@@ -65,8 +65,8 @@ sub condition
 	return join pick(' AND ', ' AND ', ' OR '), map { '(' . pick(@conditions) . ')' } 1 .. pick(1, 1, 2);
 }
 
-# A search: columns d, uid, kind, n. Of tables with ties, what they don't determine is null: rows without a distance are
-# equal too.
+# A search: columns d, uid, kind, n. For tables with ties, columns that ties leave undetermined are null: rows without a
+# distance are equal too.
 sub search
 {
 	my ($statement, %about) = @_;

@@ -182,7 +182,7 @@ sub policy_expression
 		"v $table->{operator} '$table->{policy_operand}' < @{[ $table->{type} eq 'bit' ? pick(0.5, 10) : pick(0, 0.9) ]}");
 }
 
-# What a vector of the table's is compared with, as text.
+# A random operand for comparisons with the table's vectors, as text.
 sub random_operand
 {
 	my ($table) = @_;
@@ -190,7 +190,7 @@ sub random_operand
 	return number_list($table->{dims}, $table->{ties});
 }
 
-# The same, often what the table's policy compares with.
+# The same, often the operand of the table's policy.
 sub operand_text { my ($table) = @_; return $table->{policy_operand} && chance(0.5) ? $table->{policy_operand} : random_operand($table) }
 
 # Copy rows of schema plain that a condition picks, those of inheritance into the same child.
@@ -234,7 +234,7 @@ sub round_ddl
 		'GRANT SELECT ON asked TO knn_reader', 'ANALYZE asked', map { twin_ddl($_) } @{ $round->{tables} });
 }
 
-# What is made once in a database.
+# The objects that are made once in a database.
 sub database_ddl { return (@functions, 'CREATE SEQUENCE uids START 100000', q{DO $$BEGIN CREATE ROLE knn_reader; EXCEPTION WHEN duplicate_object THEN NULL; END$$}) }
 
 1;

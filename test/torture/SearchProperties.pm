@@ -1,6 +1,6 @@
-# What must hold of searches without knowing their answers: TLP (a predicate, its negation and its being null divide the
-# rows), NoREC (a filter keeps as many rows as it is true for), what approximate answers owe, that pages are parts of one
-# sequence, and whose rows are seen.
+# Properties of searches that hold without knowing their answers: TLP (a predicate, its negation and its being null
+# divide the rows), NoREC (a filter keeps the rows for which it is true), the limits of approximate answers, pages as
+# parts of one sequence, and row security.
 package SearchProperties;
 
 use strict;
@@ -32,8 +32,8 @@ sub random_filter
 	my $statement = RandomStatements::new_statement($round);
 	my $table = pick(@{ $round->{tables} });
 	my $distance = "s.v $table->{operator} '" . RandomTables::random_operand($table) . "'";
-	# What differs from one evaluation to the next divides nothing. Rows within a distance are those that an approximate
-	# search finds.
+	# A predicate that differs between evaluations does not divide the rows. Rows within a distance are those that an
+	# approximate search finds.
 	my ($predicate, $unfit);
 	do
 	{
@@ -103,7 +103,7 @@ sub by_group
 	return \%groups;
 }
 
-# What is wrong with one approximate answer, where @$passing is every row that passes in order.
+# The faults of one approximate answer, where @$passing is every row that passes in order.
 sub judge_answer
 {
 	my ($answer, $passing, $k, $offset, $within) = @_;
@@ -124,7 +124,7 @@ sub judge_answer
 	return '';
 }
 
-# In order, no row twice, as many rows as pass or as were asked for, and true distances.
+# The answer is in order, has no row twice, all passing rows or the wanted number, and true distances.
 sub check_approximate
 {
 	my ($ground) = @_;

@@ -32,7 +32,7 @@ my $exhaustive = 'SET LOCAL pgwarp.graph_ef_search = 20000; SET LOCAL pgwarp.ivf
 
 sub variant_names { return sort keys %variants }
 
-# StatementOracle->new(session => ..., locker => ..., counts => {}, begin => what begins a transaction,
+# StatementOracle->new(session => ..., locker => ..., counts => {}, begin => SQL that begins a transaction,
 #     truth => settings under which no index of pgwarp is used, settings => more of them, concurrent => whether others write)
 sub new { my ($class, %self) = @_; return bless {%self}, $class }
 
@@ -47,7 +47,7 @@ sub run_prepared
 	my $execute = 'EXECUTE one' . ($values eq '' ? '' : "($values)");
 	my ($rows, $errors) = $self->{session}->run('PREPARE one' . ($types eq '' ? '' : " ($types)") . ' AS ' . RandomStatements::render($statement, 1));
 	($rows, $errors) = $self->{session}->run($execute) if $errors eq '';
-	# What was written is not there for a second time.
+	# A statement that writes runs once: a second run would find other rows.
 	($rows, $errors) = $self->{session}->run($execute) if $errors eq '' && !$statement->{writes};
 	return ($rows, $errors);
 }
@@ -139,7 +139,7 @@ sub difference
 # Is an error one of pgwarp's own faults, however it came about?
 sub is_fault { my ($errors) = @_; return $errors =~ /XX00\d|wrong distance|wrong included|the connection ended|PANIC|TRAP|WARNING/ }
 
-# Run a statement in several ways and compare: descriptions of what is wrong.
+# Run a statement in several ways and compare: returns descriptions of differences.
 sub compare
 {
 	my ($self, $statement, $most) = @_;

@@ -13,8 +13,8 @@ use SearchProperties;
 use StatementOracle;
 use Time::HiRes 'time';
 
-# StatementTorture->new(connection => ..., log => file handle, report => function that is called with what is wrong,
-#     statements => of a round, variants => of a statement, ignore => what a failure of no interest says,
+# StatementTorture->new(connection => ..., log => file handle, report => function that is called with each failure,
+#     statements => of a round, variants => of a statement, ignore => pattern of failures without interest,
 #     writers => sessions that change the tables meanwhile, all_pages => whether pages of approximate answers are checked,
 #     settings => SQL that is run before each statement)
 sub new
@@ -30,7 +30,7 @@ sub new
 
 sub close { my ($self) = @_; $_->close for @$self{qw(session locker)}; return }
 
-# What is wrong, with all that is needed to see it again.
+# Report a failure, with all that is needed to reproduce it.
 sub fail
 {
 	my ($self, $seed, @wrong) = @_;
@@ -61,7 +61,7 @@ sub ground
 	return \%ground;
 }
 
-# One comparison of the kind that the round is for: what is wrong.
+# One comparison of the round's kind: returns the failures.
 sub compare_once
 {
 	my ($self, $kind, $round) = @_;
@@ -106,7 +106,7 @@ sub round
 	return;
 }
 
-# Rounds until the time is up: what was done and found, by name.
+# Rounds until the time is up: returns counts of the work and the failures, by name.
 sub run
 {
 	my ($self, $seed, $seconds) = @_;

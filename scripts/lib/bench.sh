@@ -1,4 +1,4 @@
-# What the measuring scripts share: pgvector beside pgwarp, and the folder of real data. Sourced after cluster.sh; wants
+# Helpers of the measuring scripts: pgvector beside pgwarp, and the folder of real data. Sourced after cluster.sh; needs
 # $data, $pgvector and $cache.
 
 # The checkout stays as it is: a copy is built.

@@ -1,5 +1,5 @@
-# What the docs name is there: check_links.pl ROOT. Links of Markdown files lead to files and headings; headers that a folder's README lists, and
-# files with a path, exist. Prints a line for each that does not, and fails then.
+# Checks the names in the docs: check_links.pl ROOT. Links of Markdown files lead to files and headings; headers that a
+# folder's README lists, and files with a path, exist. Prints a line for each name that does not, and fails then.
 use strict;
 use warnings;
 use File::Basename qw(dirname);

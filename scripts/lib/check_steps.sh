@@ -111,7 +111,7 @@ run_unit_programs()
     done
 }
 
-# Count what gtest prints: check_unit_programs NAME PROGRAM...
+# Run programs and count the results that gtest prints: check_unit_programs NAME PROGRAM...
 check_unit_programs()
 {
     local name=$1 good bad
@@ -147,7 +147,7 @@ check_unit()
 # The kernels' tests, one a line.
 list_gpu_tests() { "$(gpu_tests)" --gtest_list_tests | awk '/^[^ ]/ { suite = $1 } /^ / { print suite $1 }'; }
 
-# One test under a tool, with what it printed and how it ended: sanitize_test TOOL TEST
+# Run one test under a tool, and keep its output and exit status: sanitize_test TOOL TEST
 sanitize_test()
 {
     local log=$work/$1.${2//[^A-Za-z0-9]/-} rc=0 options=(--tool "$1" --print-limit 20 --error-exitcode 86)
@@ -221,7 +221,7 @@ stage_tests()
     mkdir -p "$work/regress" "$work/tests" && cp -a "$root_dir"/{sql,expected,test} "$work/tests/" && chmod -R a+rX "$work/tests"
 }
 
-# What `make installcheck` runs, but with all output in the work folder: run_regress [TEST...]
+# Run the tests of `make installcheck` with all output in the work folder: run_regress [TEST...]
 run_regress()
 {
     local tests=("$work"/tests/sql/*.sql)

@@ -116,7 +116,7 @@ need_packages()
     if [ "$bundle" = yes ]; then prepare_bundle; return; fi
     for group in "$@"; do
         while read -r _ package; do
-            # What a prefix brings along comes from no package.
+            # A server in a prefix of its own comes from no package.
             if [ -n "${PG_PREFIX:-}" ] && [[ $package == *@PG@ ]]; then continue; fi
             package=${package/@PG@/$PG_MAJOR}
             dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' || missing+=("$package")
@@ -131,7 +131,7 @@ need_packages()
     step "packages (${#missing[@]} missing)" install_packages "${missing[@]}" || die "could not install: ${missing[*]}"
 }
 
-# What PostgreSQL expects of a system: an account other than root, time zones.
+# PostgreSQL expects an account other than root, and time zones.
 prepare_bundle()
 {
     chmod a+rX "$root_dir"

@@ -58,9 +58,8 @@ DROP INDEX another;
 REINDEX INDEX items_ivfadc;
 SELECT pg_sleep(0.2);
 ");
-# An index's answer beside that of a plan without it, in one snapshot: whether they are the same; how many of ten are
-# found;
-# and whether a row of a transaction that is always rolled back was seen.
+# Compares an index's answer with that of a plan without it, in one snapshot: whether they are the same, how many of ten
+# are found, and whether a row of a transaction that is always rolled back was seen.
 my $search = script('search', "SET enable_seqscan = off;\n" . "SELECT 'exact', a = b, seen, CASE WHEN a <> b THEN a || ' instead of ' || b || pg_current_snapshot() || clock_timestamp() END FROM (
 	SELECT (SELECT string_agg(id || ' ' || d, ', ') FROM (SELECT id, i.v <-> q.v AS d FROM items i ORDER BY i.v <-> q.v LIMIT 20) s) AS a,
 	(SELECT string_agg(id || ' ' || d, ', ') FROM (SELECT id, i.v <-> q.v AS d FROM items i ORDER BY (i.v <-> q.v) + 0 LIMIT 20) s) AS b,

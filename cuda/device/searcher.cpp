@@ -36,12 +36,12 @@ void send_queries(const float* from, std::size_t elements, float* staged, float*
 }
 
 // Runs the batch's work beside the search, if there is any. The work may turn to another device.
-void run_meanwhile(Meanwhile* meanwhile)
+void run_overlapped(OverlappedWork* overlapped_work)
 {
-    if (meanwhile == nullptr || meanwhile->begun()) return;
+    if (overlapped_work == nullptr || overlapped_work->begun()) return;
     int device = 0;
     check(cudaGetDevice(&device), "asking for the device");
-    meanwhile->run();
+    overlapped_work->run();
     check(cudaSetDevice(device), "choosing the device");
 }
 
@@ -267,7 +267,7 @@ void DeviceSearcher::finish_chunk(const ChunkPlan& plan, const Chunk& chunk, con
             hand_out(plan, chunk.arrived, batch.k, round, first, begin + from, begin + to, results);
         });
     };
-    run_meanwhile(batch.meanwhile);
+    run_overlapped(batch.overlapped_work);
     if (plan.answers_on_device) return receive_answers(plan, chunk, workspace, receive);
     if (plan.watched.count() > 0) {
         wait_for_answers(chunk.arrived.found, plan.count, plan.watched, chunk.stream);

@@ -52,7 +52,7 @@ enum class MessageType : std::uint16_t {
 // The id of a request that the engine is not to answer.
 inline constexpr std::uint64_t unanswered = 0;
 
-// What a receiver makes of MessageHeader::awake_ns at most: to poll for longer never pays.
+// What a receiver makes of MessageHeader::poll_hint_ns at most: to poll for longer never pays.
 inline constexpr std::uint32_t longest_awake_ns = 200000;
 
 struct MessageHeader {
@@ -62,7 +62,7 @@ struct MessageHeader {
     std::uint32_t payload_bytes;
     // Of a final reply: how long its receiver may poll for the reply to its next request before it blocks. 0: it blocks
     // at once. In all other frames 0, as in those of an engine that doesn't know the field.
-    std::uint32_t awake_ns;
+    std::uint32_t poll_hint_ns;
     std::uint64_t request_id;
 };
 static_assert(sizeof(MessageHeader) == 24);

@@ -133,8 +133,8 @@ int64 monotonic_ns()
 // are served; the latch, and what is to be done when the postmaster is gone, are left to the wait.
 ssize_t receive_awake(EngineSocket* socket, bool take_descriptor)
 {
-    const uint32 patience = socket->awake_ns;
-    socket->awake_ns = 0;
+    const uint32 patience = socket->poll_hint_ns;
+    socket->poll_hint_ns = 0;
     errno = EAGAIN;
     if (patience == 0) return -1;
     const int64 end = monotonic_ns() + patience;
@@ -204,7 +204,7 @@ ConnectResult connect_socket(EngineSocket* socket)
         return errno == EMFILE || errno == ENFILE ? ConnectResult::no_descriptors : ConnectResult::nobody;
     ReserveExternalFD();
     socket->descriptor = descriptor;
-    socket->filled = socket->given = socket->awake_ns = 0;
+    socket->filled = socket->given = socket->poll_hint_ns = 0;
     PG_TRY();
     {
         make_event_set(socket);
@@ -242,7 +242,7 @@ void close_socket(EngineSocket* socket)
     }
     socket->descriptor = PGINVALID_SOCKET;
     close_passed_descriptor(socket);
-    socket->filled = socket->given = socket->awake_ns = 0;
+    socket->filled = socket->given = socket->poll_hint_ns = 0;
 }
 
 SendResult send_frame(EngineSocket* socket, const MessageHeader& header, const RequestPiece* pieces, int piece_count)
@@ -303,7 +303,7 @@ bool receive_frame(EngineSocket* socket, MessageHeader* header, TimestampTz dead
     const uint32 bytes = static_cast<uint32>(sizeof(MessageHeader)) + header->payload_bytes;
     if (!receive_bytes(socket, bytes, deadline, take_descriptor)) return false;
     socket->given = bytes;
-    socket->awake_ns = Min(header->awake_ns, longest_awake_ns);
+    socket->poll_hint_ns = Min(header->poll_hint_ns, longest_awake_ns);
     return true;
 }
 

@@ -22,8 +22,8 @@ struct EngineSocket {
     char* received;         // the frame given out last, then the bytes after it
     uint32 capacity;
     uint32 filled;
-    uint32 given;     // bytes of the frame given out last
-    uint32 awake_ns;  // how long the next wait for bytes polls before it blocks
+    uint32 given;         // bytes of the frame given out last
+    uint32 poll_hint_ns;  // how long the next wait for bytes polls before it blocks
 };
 
 enum class SendResult { sent, nothing_sent, lost };

@@ -1,4 +1,4 @@
-// aminsert: a new row goes to a delta log; neither the engine nor the method takes part.
+// aminsert: appends a new row to a delta log. Neither the engine nor the method takes part.
 #pragma once
 
 #include "postgres/postgres_headers.h"

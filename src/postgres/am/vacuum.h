@@ -1,4 +1,4 @@
-// ambulkdelete and amvacuumcleanup: dead rows become tombstones.
+// ambulkdelete and amvacuumcleanup: mark dead rows by tombstones, then merge.
 #pragma once
 
 #include "postgres/postgres_headers.h"

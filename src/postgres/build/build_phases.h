@@ -1,4 +1,4 @@
-// Phases of a build as pg_stat_progress_create_index shows them: one number holds the phase and its percentage.
+// Progress of a build in pg_stat_progress_create_index: one number encodes the phase and its percentage.
 #pragma once
 
 #include "postgres/postgres_headers.h"

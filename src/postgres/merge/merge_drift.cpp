@@ -15,7 +15,7 @@ namespace
 
 constexpr uint32 sample_rows = 128;
 constexpr uint64 fewest_new_rows = 48;  // fewer prove little
-constexpr uint64 new_part = 16;         // share of the rows that must have come since the last training
+constexpr uint64 new_part = 16;         // one part in 16 of the rows must be new since the last training
 constexpr uint64 rows_for_a_word = 32;  // with fewer rows per codeword the codebook overfits
 
 // The sampled row of each stride, at a pseudo-random place in it, since rows may have a period of their own.

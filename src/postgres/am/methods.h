@@ -25,6 +25,7 @@ void estimate_method_cost(const MethodDescription& method, PlannerInfo* root, In
                           Cost* startup_cost, Cost* total_cost, Selectivity* selectivity, double* correlation,
                           double* pages);
 
+// The description of a method. Raises an error when this library does not have it.
 const MethodDescription& access_method(Method method);
 // The access method of an index. Raises an error when the index is partitioned or of another access method.
 const MethodDescription& access_method_of(Relation index);

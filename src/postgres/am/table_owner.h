@@ -18,6 +18,7 @@ struct OwnerScope {
 // Switches to the owner as VACUUM and amcheck do: in a security-restricted operation, and with a nest level of settings
 // that ends with it. After an error the end of the (sub)transaction restores the user and the settings.
 OwnerScope enter_owner(Oid owner);
+// Returns to the user of the scope. Does nothing when the scope was not entered.
 void leave_owner(const OwnerScope& scope);
 
 }  // namespace pgwarp

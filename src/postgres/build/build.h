@@ -22,11 +22,14 @@ struct RowCollector {
     double indexed;  // number of rows with a place
 };
 
+// An empty collector, allocated in the current memory context. close_collector sends the last rows to the engine and
+// frees the collector, but neither the build nor the sorts.
 RowCollector* open_collector(EngineBuild* build, UnplacedSort* unplaced);
 void close_collector(RowCollector* collector);
 // An IndexBuildCallback whose state is a RowCollector.
 void collect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bool alive, void* state);
 
+// The rows of the heap, counted and collected. end_collected_rows() frees it.
 struct CollectedRows {
     double heap_tuples;
     double placed;

@@ -17,6 +17,7 @@ struct EngineBuild {
     uint64 epoch;  // of the connection: when the connection closes, the engine frees the build
 };
 
+// Begins the build in the engine, which gives it a token. Raises an error when the engine cannot be reached.
 void begin_engine_build(EngineBuild* build);
 // Trains and encodes, with progress. Returns a palloc'ed copy of the reply, followed by its array shapes.
 BuildRunReply* run_engine_build(const EngineBuild* build);
@@ -34,6 +35,7 @@ void store_built_arrays(const EngineBuild* build, const BuildRunReply* result, c
                         IndexWriter* writer);
 // Sends a piece of an array of the index, at most 1 MiB, before the run of a build that extends an index.
 void give_array(const EngineBuild* build, const ArrayShape& shape, uint64 offset, const void* bytes, uint64 length);
+// Frees the finished build in the engine.
 void end_engine_build(EngineBuild* build);
 // Frees the build after an error, if the engine still has it. Raises no errors.
 void abandon_engine_build(EngineBuild* build);

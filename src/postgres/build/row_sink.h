@@ -23,6 +23,7 @@ struct RowSink {
     uint64 sent;
 };
 
+// A sink for rows of this shape, sent to the build `token`.
 RowSink* open_row_sink(uint64 token, const IndexShape& shape);
 // Returns the place of the next row's vector, [dimensions]. Sends the batch first when it is full.
 float* next_row(RowSink* sink);
@@ -30,6 +31,7 @@ float* next_row(RowSink* sink);
 void add_row(RowSink* sink, ItemPointer tid);
 // Adds a copy of a row of any shape.
 void add_row(RowSink* sink, Tid tid, const RowView& row);
+// Sends the batch, which is empty afterwards.
 void flush_rows(RowSink* sink);
 // Sends the last batch and frees the sink.
 void close_row_sink(RowSink* sink);

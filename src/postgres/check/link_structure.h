@@ -6,6 +6,7 @@
 namespace pgwarp
 {
 
+// A fault of the links, and the block in which it was found.
 struct LinkFault {
     const char* what;  // description of the fault; null: none
     BlockNumber block;

@@ -30,7 +30,8 @@ const char* compared_for_drift(const MethodDescription& method, const Directory&
 // Whether merges can train the quantizers again when they detect drift, that is, whether the index keeps vectors.
 bool keeps_vectors(const Directory& directory);
 
-// Whether merges can measure the recall of the index again: it keeps vectors, or codes that can stand for them.
+// Whether merges can measure the recall of the index again: it has a calibration, and it keeps vectors or codes with
+// scales.
 bool can_calibrate(const MethodDescription& method, const Directory& directory);
 
 }  // namespace pgwarp

@@ -10,6 +10,7 @@
 namespace pgwarp
 {
 
+// One merge, or one step of it. Allocated in the merge's memory context.
 struct MergeRun {
     Relation index;
     MergeReason reason;
@@ -38,6 +39,7 @@ struct MergeRun {
 
 // Sleeps as VACUUM's cost delay demands, and releases the catalog snapshot.
 void merge_delay_point();
+// Shows `done` of `total` units of a phase of the merge.
 void report_merge(const char* phase, uint64 done, uint64 total);
 
 // merge_plan.cpp: counts rows and chooses the kind of the merge, for the logs up to `goal` or, when these hold many

@@ -28,6 +28,7 @@ struct HeapReader {
     MemoryContext row_context;
 };
 
+// Allocates the reader in the current memory context. `index` gives the expressions and the predicate.
 HeapReader* open_heap_reader(Relation heap, Relation index, Snapshot snapshot);
 void close_heap_reader(HeapReader* reader);
 

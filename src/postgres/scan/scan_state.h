@@ -29,6 +29,7 @@ struct Candidate {
 };
 inline constexpr uint64 no_place = UINT64_MAX;
 
+// Rows in a growing array.
 struct CandidateList {
     Candidate* items;
     uint32 count;
@@ -42,7 +43,7 @@ struct Progress {
     bool started;
     bool null_query;
     bool arbitrary;      // every order is right: NULL queries, zero vectors under cosine
-    bool continuation;   // the next search is an exact one that goes on from `cursor`
+    bool continuation;   // the next search goes on from `cursor`, past the method's own search
     bool exhausted;      // every placed row was offered
     bool unplaced;       // all placed rows were offered, now those without a place are (unplaced_rows.h)
     bool null_distance;  // of the last row offered
@@ -76,6 +77,7 @@ struct Progress {
 struct IncludedReturn;
 struct UnplacedRows;
 
+// The state behind IndexScanDesc::opaque.
 struct ScanState {
     MemoryContext scan_context;  // of the whole scan
     MemoryContext context;       // reset by every rescan
@@ -110,8 +112,11 @@ void take_results(IndexScanDesc scan, const SearchResults& found);
 void choose_ready(IndexScanDesc scan, ResultKind kind, bool by_codes);
 // Raises an error unless the candidate's distance is that of its heap row.
 void verify_candidate(IndexScanDesc scan, const Candidate& candidate);
+// The reader of the scan's table, opened with the first call.
 HeapReader* scan_heap(IndexScanDesc scan);
+// Appends to the list, whose memory is in `context`.
 void push_candidate(CandidateList* list, const Candidate& candidate, MemoryContext context);
+// Sorts by value, ties by heap address.
 void sort_candidates(CandidateList* list);
 // The next row in order of distance; null when the scan needs another batch, or at the end. When bounds overlap, heap
 // rows decide the order. The executor could do that (xs_recheckorderby), but many releases of PostgreSQL, 17.11 and

@@ -6,6 +6,7 @@
 namespace pgwarp
 {
 
+// The results of a search with one query.
 struct SearchResults {
     SearchReply header;
     uint32 count;

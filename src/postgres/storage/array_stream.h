@@ -8,11 +8,13 @@ namespace pgwarp
 
 // Writes one array, from its first row or from the end of an existing array. Allocated in the current memory context.
 struct ArrayWriter;
+// Begins an array of this shape. Its pages get this kind and segment_id.
 ArrayWriter* begin_array(PageSource* source, PageKind kind, uint64 segment_id, const ArrayShape& shape);
 // Goes on at the end of `old`, for more_rows more rows. Fills the last page of `old` in place, as one WAL record:
 // readers of `old` see no change.
 ArrayWriter* begin_append(PageSource* source, PageKind kind, uint64 segment_id, const StoredArray& old,
                           uint64 more_rows);
+// Appends bytes to the array.
 void write_array(ArrayWriter* writer, const void* bytes, uint64 length);
 // Ends the array and returns its stored form. Raises an error unless exactly shape.bytes() were written. Frees the
 // writer.

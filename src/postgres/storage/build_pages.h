@@ -15,12 +15,14 @@ struct IndexWriter;
 IndexWriter* begin_index(Relation index, ForkNumber fork, const IndexShape& shape);
 // Adds an array, in load order. Each is begun, written and ended before the next.
 void add_index_array(IndexWriter* writer, const ArrayShape& shape);
+// Appends bytes to the array that was added last.
 void write_index_array(IndexWriter* writer, const void* bytes, uint64 length);
 
 // For arrays whose pages other processes write: reserves room for all their pages, once and before any other array, and
 // returns the first block. finish_index does not log these pages; their writers do.
 BlockNumber place_index_pages(IndexWriter* writer, uint64 pages);
 uint64 index_segment_id(const IndexWriter* writer);
+// Adds an array that is in pages already, in load order with the others.
 void add_written_array(IndexWriter* writer, const StoredArray& array);
 
 // The target for the included tuples, which are written after the arrays.

@@ -6,6 +6,7 @@
 namespace pgwarp
 {
 
+// An entry of a log: the heap address of a row, and the position of its value.
 struct DeltaEntry {
     uint32 block;
     uint16 offset;

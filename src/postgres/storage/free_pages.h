@@ -25,6 +25,7 @@ struct FreeList {
 // Creates the empty list's page at build, and returns its block. log_identity is the metapage's.
 BlockNumber create_free_list(Relation index, ForkNumber fork, uint64 log_identity);
 
+// Copies the list out of its page. Raises ERRCODE_INDEX_CORRUPTED when the page is altered.
 void read_free_list(Relation index, const MetaPage& meta, FreeList* list);
 
 // The number of pages in the list.

@@ -20,6 +20,7 @@ struct StreamStart {
     uint32 ordinal;
 };
 
+// The first pages of a log that are still needed.
 struct LogStart {
     BlockNumber head;  // log_head page
     uint32 reserved;

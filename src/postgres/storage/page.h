@@ -100,6 +100,7 @@ Buffer extend_index(Relation index, ForkNumber fork);
 // A random 64-bit number for generations and segments, never 0.
 uint64 random_number64();
 
+// Raises ERRCODE_INDEX_CORRUPTED with the block, the detail and a REINDEX hint.
 [[noreturn]] void report_corruption(Relation index, BlockNumber block, const char* detail);
 
 }  // namespace pgwarp

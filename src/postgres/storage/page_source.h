@@ -7,6 +7,7 @@
 namespace pgwarp
 {
 
+// The pages of a stream that is being written.
 struct PageSource {
     Relation index;
     ForkNumber fork;
@@ -14,6 +15,7 @@ struct PageSource {
     Extent taken;          // unused pages taken off the free list
 };
 
+// For a build: extends the fork. The build logs its pages at its end.
 PageSource build_pages(Relation index, ForkNumber fork);
 // For a merge: uses free pages first, then extends the relation, and logs each page.
 PageSource merge_pages(Relation index, const MetaPage* meta);

@@ -30,6 +30,7 @@ BlockNumber reserve_pages(Relation index, ForkNumber fork, uint64 count);
 
 // Forms and writes pages. Each process has its own writer, in its current memory context.
 struct PlacedPageWriter;
+// A writer of pages with this kind and segment_id. `logged`: the pages need WAL.
 PlacedPageWriter* open_page_writer(Relation index, ForkNumber fork, PageKind kind, uint64 segment_id, bool logged);
 // Writes `length` bytes of content, at least one, to the pages from `block` on. `ordinal` is the number of the first
 // page in its stream. Every page but the last is filled.

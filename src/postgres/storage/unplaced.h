@@ -16,6 +16,7 @@ namespace pgwarp
 // `coordinate`: null for one process alone (see tuplesort.h).
 struct UnplacedSort;
 UnplacedSort* begin_unplaced_sort(int memory_kb, SortCoordinate coordinate);
+// Adds the key of a row.
 void add_unplaced(UnplacedSort* sort, const UnplacedRow& row);
 // The number of rows that this process added.
 uint64 count_unplaced(const UnplacedSort* sort);

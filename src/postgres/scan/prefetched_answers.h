@@ -29,8 +29,8 @@ struct ScanQuery {
     RowView row;
 };
 
-// The answers of a k-NN join in one index. They change when the join goes on to another row. A scan may take deeper
-// answers from them.
+// The answers of a k-NN join in one index. The current answer changes when the join goes on to another row. A scan may
+// take deeper answers from them.
 struct JoinAnswers {
     uint32 taken;  // rows that the current scan has returned; the scan counts them
 };

@@ -196,7 +196,7 @@ void take_results(IndexScanDesc scan, const SearchResults& found)
     }
     sort_candidates(&now.batch);
     make_ready(&now, merges ? 0 : now.batch.count);
-    for (uint32 i = 0; i < now.held.count; ++i) now.held.items[i].place = no_place;  // the number is of another answer
+    for (uint32 i = 0; i < now.held.count; ++i) now.held.items[i].place = no_place;  // valid in an earlier answer only
     mark_unsettled(&now);
 }
 

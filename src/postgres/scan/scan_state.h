@@ -25,7 +25,7 @@ struct Candidate {
     bool unsettled;    // its bounds overlap those of other rows, or may do
     bool looked;       // the visibility map was read for its page
     bool all_visible;  // its page was all-visible at a time when the index still had every row of the answer
-    uint64 place;      // row number in the index, from the engine's reply; no_place when unknown
+    uint64 place;      // in the arrays or a log (place_source_shift), by the engine; no_place when unknown
 };
 inline constexpr uint64 no_place = UINT64_MAX;
 

@@ -11,7 +11,7 @@ struct SearchResults {
     SearchReply header;
     uint32 count;
     const Result* results;
-    const uint64* places;  // row numbers of the results, or null
+    const uint64* places;  // of the results (place_source_shift), or null
     uint32 dropped;        // results left out because they don't pass the scan's filter
 };
 // Parses a reply to a search with one query. The results are a palloc'ed copy. Raises an error for a malformed reply.

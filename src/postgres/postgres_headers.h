@@ -1,5 +1,5 @@
-// PostgreSQL's headers as C++ sees them. Include first, before anything of the standard library that might be affected
-// by its macros.
+// PostgreSQL's headers for C++. Include this first, because PostgreSQL's macros must not change the standard library's
+// headers.
 #pragma once
 
 // PostgreSQL 15 leaves this empty outside Windows; we compile with hidden visibility, so the module's magic needs it.

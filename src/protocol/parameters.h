@@ -1,5 +1,6 @@
-// Named integers: how options of an index and settings of a search travel between backend, pages and engine without
-// any of them knowing a method. A POD list of fixed size, so that it can live in backends, pages and messages.
+// Named integers: options of an index and settings of a search, in one form for backend, pages and engine, so that
+// shared code does not depend on a method. A POD list of fixed size, so that it can live in backends, pages and
+// messages.
 #pragma once
 
 #include <cstdint>

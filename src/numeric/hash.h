@@ -1,4 +1,4 @@
-// A deterministic mixing function: samples and seeds are drawn by it, never from a clock. Also for device code.
+// A deterministic mixing function, also for device code. Samples and seeds derive from it, never from a clock.
 #pragma once
 
 #include <cstdint>

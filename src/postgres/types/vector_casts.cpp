@@ -99,7 +99,7 @@ PGWARP_VECTOR_FUNCTION(pgwarp_vector, pgwarp_halfvec, to_same_type)
 PGWARP_VECTOR_FUNCTION(pgwarp_array_to_vector, pgwarp_array_to_halfvec, from_array)
 PGWARP_VECTOR_FUNCTION(pgwarp_vector_to_float4, pgwarp_halfvec_to_float4, to_array)
 
-// Round to halves.
+// Converts by rounding to halves.
 PGWARP_FUNCTION(pgwarp_vector_to_halfvec)
 {
     const Vector* value = PG_GETARG_VECTOR(0);
@@ -109,7 +109,7 @@ PGWARP_FUNCTION(pgwarp_vector_to_halfvec)
     PG_RETURN_VECTOR(result);
 }
 
-// Every half is a float.
+// The conversion is exact: every half is a float.
 PGWARP_FUNCTION(pgwarp_halfvec_to_vector)
 {
     const HalfVector* value = datum_get_vector<half_bits>(PG_GETARG_DATUM(0));

@@ -1,4 +1,4 @@
-// Order and hash of vectors and halfvecs: element by element, then the shorter first.
+// Order and hash of vectors and halfvecs: element by element; if one is a prefix of the other, the shorter is first.
 #include "postgres/fmgr_cpp.h"
 #include "postgres/types/vector.h"
 
@@ -98,7 +98,7 @@ bool has_negative_zero(const VectorOf<Element>* vector)
     return found;
 }
 
-// Hash the bytes of argument 0 with `hash`, -0 taken as 0 since both are equal.
+// Hash the bytes of argument 0 with `hash`; -0 is hashed as 0, because both are equal.
 template <class Element, class Hash>
 Datum hash_argument(FunctionCallInfo fcinfo, Hash hash)
 {

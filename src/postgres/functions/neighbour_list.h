@@ -1,4 +1,4 @@
-// The nearest rows of one query as they are collected: a max-heap of at most k.
+// The nearest rows of one query while they are collected: a max-heap of at most k.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct NeighbourList {
     uint32 count;
 
     bool is_full() const { return count == k; }
-    // Of a full list: the distance that a row has to beat.
+    // For a full list: a further row must be nearer than this.
     double farthest() const { return items[0].distance; }
     void offer(const Neighbour& row)
     {

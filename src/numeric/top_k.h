@@ -33,7 +33,7 @@ public:
     }
     // Pushes scores[i] with row first_row + i; the comparison with the threshold is vectorised.
     void push_block(const float* scores, std::size_t count, std::uint32_t first_row);
-    // Adds the candidates of another selection with the same k.
+    // Adds the candidates of another selection, whose k must not be smaller.
     void merge(const TopK& other);
 
     // Returns the k smallest (fewer if fewer were pushed), sorted by (score, row). The object must not be used

@@ -36,7 +36,7 @@ HWY_INLINE void take_better(hn::Vec<Floats> score, hn::Vec<Indices> index, hn::V
     best_index = hn::IfThenElse(hn::RebindMask(Indices(), better), index, best_index);
 }
 
-// Score kStep centroids (columns `column` on of one block) against kRows rows.
+// Score kStep centroids of one block, from `values` on, against kRows rows.
 HWY_INLINE void score_step(const float* values, const float* half_norms, std::size_t dimensions,
                            const float* const* rows, std::uint32_t first, Best& best)
 {

@@ -2,7 +2,8 @@
 // headers.
 #pragma once
 
-// PostgreSQL 15 leaves this empty outside Windows; we compile with hidden visibility, so the module's magic needs it.
+// PostgreSQL 15 leaves this empty outside Windows; pgwarp is compiled with hidden visibility, so the module's magic
+// function needs it.
 #ifndef PGDLLEXPORT
 #define PGDLLEXPORT __attribute__((visibility("default")))
 #endif

@@ -26,7 +26,7 @@ namespace
 {
 
 // Open the index, locked without waiting: a session that waits for this load may hold the lock. Null: locked, dropped,
-// or not an index of ours.
+// or not a pgwarp index.
 Relation open_if_free(Oid oid)
 {
     if (!ConditionalLockRelationOid(oid, AccessShareLock)) return nullptr;

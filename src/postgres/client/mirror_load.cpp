@@ -24,7 +24,7 @@ namespace
 constexpr uint64 inline_limit = 256 * 1024;  // arrays that together are smaller need no transfer buffer
 
 constexpr long watch_ms = 200;  // between checks of the worker
-// Wait for the engine to revoke this session's load, and for another session that takes it over.
+// Least wait of the second attempt: the engine has to revoke the first load, or another session has taken it over.
 constexpr uint32 patience_ms = 5000;
 
 // The memory that pieces are sent in: a transfer buffer, or palloc'ed memory whose bytes follow in the request itself.

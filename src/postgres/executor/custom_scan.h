@@ -1,4 +1,4 @@
-// Makes the nodes of our custom scans: each has one child, and its expressions refer to the child's columns.
+// Makes the nodes of pgwarp's custom scans: each has one child, and its expressions refer to the child's columns.
 #pragma once
 
 #include "postgres/postgres_headers.h"

@@ -1,4 +1,4 @@
-// KnnFilter: the custom scan above an index scan of ours whose rows are filtered by conditions that the index cannot
+// KnnFilter: the custom scan above a scan of a pgwarp index whose rows are filtered by conditions that the index cannot
 // evaluate,
 //   WHERE kind = 3 AND v <-> q < r ORDER BY v <-> q LIMIT k
 // It evaluates all conditions of the relation, in PostgreSQL's order, so none moves before another. It tells the scan

@@ -1,4 +1,4 @@
-// KnnPartitions: the custom scan above a Merge Append over index scans of ours, as in ORDER BY ... LIMIT over a
+// KnnPartitions: the custom scan above a Merge Append over scans of pgwarp indexes, as in ORDER BY ... LIMIT over a
 // partitioned table. The first scan to begin sends one request for all scans; each then takes its own answer, and a
 // scan whose answer is too far never begins (partition_merge.h). PostgreSQL executes the scans, filters, pruning and
 // visibility checks. A UNION ALL and inheritance work in the same way.

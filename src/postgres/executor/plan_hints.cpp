@@ -207,7 +207,7 @@ bool visit_node(PlanState* node, void* state)
 #endif
 }
 
-// Find the index scans of ours, and give them hints about the plan above them.
+// Find the scans of pgwarp indexes, and give them hints about the plan above them.
 void start_executor(QueryDesc* query, int flags)
 {
     if (previous_executor_start != nullptr) {

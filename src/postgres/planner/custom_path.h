@@ -1,4 +1,5 @@
-// Makes the paths and plans of our custom scans: each has one child, and its expressions refer to the child's columns.
+// Makes the paths and plans of pgwarp's custom scans: each has one child, and its expressions refer to the child's
+// columns.
 #pragma once
 
 #include "postgres/postgres_headers.h"

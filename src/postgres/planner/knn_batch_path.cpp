@@ -1,4 +1,4 @@
-// The planner's side of KnnBatch: recognises a lateral k-NN subquery over an index of ours and adds, besides the plain
+// The planner's side of KnnBatch: recognises a lateral k-NN subquery over a pgwarp index and adds, besides the plain
 // nested loop, one that reads its outer side in batches.
 #include "postgres/planner/knn_batch_path.h"
 
@@ -36,7 +36,7 @@ constexpr double batched_share = 0.2;
 
 set_join_pathlist_hook_type previous_hook = nullptr;
 
-// A recognised subquery: a LIMIT over index scans of ours that share one query expression.
+// A recognised subquery: a LIMIT over scans of pgwarp indexes that share one query expression.
 struct KnnSubquery {
     bool limited;
     bool filtered;

@@ -1,4 +1,4 @@
-// The planner's side of KnnPartitions: puts it above each ordered union of index scans of ours.
+// The planner's side of KnnPartitions: puts it above each ordered union of scans of pgwarp indexes.
 #include "postgres/planner/knn_partitions_path.h"
 
 #include "postgres/am/methods.h"

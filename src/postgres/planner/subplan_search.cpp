@@ -16,7 +16,7 @@ namespace pgwarp
 namespace
 {
 
-// A sub-plan with index scans of ours under a LIMIT; its query expression contains parameters.
+// A sub-plan with scans of pgwarp indexes under a LIMIT; its query expression contains parameters.
 struct SearchingSubplan {
     Expr* query;
     Node* limit;

@@ -1,5 +1,5 @@
-// Sub-plans that search: index scans of ours under a LIMIT whose query vector comes from the row for which the sub-plan
-// is evaluated.
+// Sub-plans that search: scans of pgwarp indexes under a LIMIT whose query vector comes from the row for which the
+// sub-plan is evaluated.
 #pragma once
 
 #include "postgres/executor/knn_batch_plan.h"

@@ -77,7 +77,6 @@ Datum is_greater(FunctionCallInfo fcinfo)
     PG_RETURN_BOOL(compare_arguments<Element>(fcinfo) > 0);
 }
 
-// Compare for a btree.
 template <class Element>
 Datum compare_for_btree(FunctionCallInfo fcinfo)
 {
@@ -117,7 +116,6 @@ Datum hash_argument(FunctionCallInfo fcinfo, Hash hash)
     return result;
 }
 
-// Hash to 32 bits.
 template <class Element>
 Datum hash_to_32(FunctionCallInfo fcinfo)
 {
@@ -125,7 +123,6 @@ Datum hash_to_32(FunctionCallInfo fcinfo)
                                   [](const unsigned char* bytes, int length) { return hash_any(bytes, length); });
 }
 
-// Hash to 64 bits with a seed.
 template <class Element>
 Datum hash_to_64(FunctionCallInfo fcinfo)
 {

@@ -179,7 +179,6 @@ using pgwarp::VectorOf;
 namespace
 {
 
-// Convert text to a vector.
 template <class Element>
 Datum read_text(FunctionCallInfo fcinfo)
 {
@@ -214,7 +213,6 @@ Datum write_text(FunctionCallInfo fcinfo)
     PG_RETURN_CSTRING(text);
 }
 
-// Convert a type modifier.
 template <class Element>
 Datum read_typmod(FunctionCallInfo fcinfo)
 {
@@ -254,7 +252,6 @@ void send_element(StringInfo buffer, half_bits element)
     pq_sendint16(buffer, element);
 }
 
-// Convert the external binary form to a vector.
 template <class Element>
 Datum read_binary(FunctionCallInfo fcinfo)
 {
@@ -275,7 +272,6 @@ Datum read_binary(FunctionCallInfo fcinfo)
     PG_RETURN_VECTOR(result);
 }
 
-// Convert a vector to the external binary form.
 template <class Element>
 Datum write_binary(FunctionCallInfo fcinfo)
 {

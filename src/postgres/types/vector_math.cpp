@@ -111,7 +111,6 @@ double norm_of(const VectorOf<Element>* vector)
     return canonical_norm(vector->x, static_cast<std::size_t>(vector->dim));
 }
 
-// Get the L2 norm.
 template <class Element>
 Datum norm_of_argument(FunctionCallInfo fcinfo)
 {
@@ -196,7 +195,6 @@ Datum multiply(FunctionCallInfo fcinfo)
     PG_RETURN_VECTOR(result);
 }
 
-// Concatenate the two arguments.
 template <class Element>
 Datum concatenate(FunctionCallInfo fcinfo)
 {

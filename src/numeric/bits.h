@@ -16,6 +16,7 @@ namespace pgwarp
 
 inline constexpr std::size_t bits_of_word = 32;
 
+// Returns the number of words that hold a row of `bits` bits.
 inline constexpr std::size_t words_of_bits(std::size_t bits)
 {
     return (bits + bits_of_word - 1) / bits_of_word;

@@ -15,6 +15,7 @@
 namespace pgwarp
 {
 
+// Returns the score of one row.
 float score(Metric metric, const float* a, const float* b, std::size_t dimensions);
 
 // out[i] = score(query, rows + i * dimensions), i < count.
@@ -47,6 +48,7 @@ void score_tile_gather(Metric metric, const float* queries, std::size_t query_co
 // single-precision paths, any order of summation). For l1 the norms are L1 norms.
 float score_error_bound(Metric metric, std::size_t dimensions, float query_norm, float row_norm);
 
+// Squared L2 norms in single precision; squared_norms() is for rows [count][dimensions].
 float squared_norm(const float* a, std::size_t dimensions);
 void squared_norms(const float* rows, std::size_t count, std::size_t dimensions, float* out);
 

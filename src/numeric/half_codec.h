@@ -11,6 +11,7 @@
 namespace pgwarp
 {
 
+// The mean and the scale of an index's halves, with conversions of rows of mean.size() floats.
 struct HalfCodec {
     std::vector<float> mean;  // [dimensions]
     float scale = 1.0F;       // power of two; stored = fp16((x - mean) * scale), finite for the training rows

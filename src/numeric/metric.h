@@ -34,6 +34,7 @@ double canonical_distance(Metric metric, const float* a, const float* b, std::si
 double canonical_l2_squared(const float* a, const float* b, std::size_t dimensions);
 double canonical_dot(const float* a, const float* b, std::size_t dimensions);
 double canonical_l1(const float* a, const float* b, std::size_t dimensions);
+// The L2 norm.
 double canonical_norm(const float* a, std::size_t dimensions);
 
 // For halves: the same bits as for their values as floats.

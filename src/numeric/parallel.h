@@ -31,6 +31,7 @@ private:
     std::atomic<bool> flag_{false};
 };
 
+// The threads start with the object and end with it.
 class ThreadPool
 {
 public:

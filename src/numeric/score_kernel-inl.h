@@ -31,6 +31,7 @@ using Vector = hn::Vec<Floats>;
 using Words = hn::Rebind<half_bits, Floats>;
 constexpr std::size_t lane_count = hn::MaxLanes(Floats());
 
+// Operations of the metrics: add() adds the term of one or more dimensions, finish() turns the sum into the score.
 struct SquaredDifference {
     static HWY_INLINE Vector add(Vector sum, Vector query, Vector row)
     {

@@ -9,6 +9,7 @@
 namespace pgwarp
 {
 
+// A row with its score, ordered by (score, row).
 struct Candidate {
     float score;
     std::uint32_t row;

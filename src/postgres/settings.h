@@ -7,6 +7,7 @@
 namespace pgwarp
 {
 
+// Values of pgwarp.device and pgwarp.iterative.
 enum class DeviceSetting : int { automatic = 0, cuda = 1, cpu = 2 };
 enum class IterativeSetting : int { strict = 0, relaxed = 1 };
 

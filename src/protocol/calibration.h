@@ -28,6 +28,7 @@ inline std::uint32_t search_width(ResultPromise promise, std::uint32_t k)
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(width, max_k));
 }
 
+// An effort, and the recall that the calibration gives for it.
 struct EffortChoice {
     std::int64_t effort;
     float attained;  // recall of the curve at that effort; negative when the index has no calibration

@@ -10,6 +10,7 @@ namespace pgwarp
 {
 
 #define PGWARP_METHOD_NUMBER(name, number, on_device) name = number,
+// Numbers of the index methods (protocol/methods.h).
 enum class Method : std::uint8_t { PGWARP_METHODS(PGWARP_METHOD_NUMBER) };
 #undef PGWARP_METHOD_NUMBER
 
@@ -57,6 +58,7 @@ struct ArrayShape {
 };
 static_assert(sizeof(ArrayShape) == 40);
 
+// Returns the shape of an array; a name is cut to 15 bytes.
 inline ArrayShape make_array_shape(const char* name, ArrayType type, std::uint64_t rows, std::uint64_t width)
 {
     ArrayShape shape{};
@@ -111,6 +113,7 @@ struct CalibrationPoint {
     std::int64_t effort;  // position on the method's schedule; the method derives its settings from it
     float recall[4];      // lower confidence bound of recall@{1,10,100,1000}; negative = not measured
 };
+// A curve of points with ascending effort.
 struct Calibration {
     static constexpr std::uint32_t capacity = 40;
     static constexpr std::uint32_t ks[4] = {1, 10, 100, 1000};
@@ -146,6 +149,7 @@ constexpr ResultPromise promise_of_vectors(bool is_cosine)
     return is_cosine ? ResultPromise{ResultKind::lower_bound, true} : ResultPromise{ResultKind::exact};
 }
 
+// One result of a search, as it is in a reply.
 struct Result {
     Tid tid;
     double distance;

@@ -100,6 +100,7 @@ struct MirrorKey {
 };
 static_assert(sizeof(MirrorKey) == 32);
 
+// The kind of a search.
 enum class SearchMode : std::uint8_t {
     normal = 0,        // the method's own search with `effort` and `settings`
     continuation = 1,  // exact order, rows after the cursor; one query
@@ -115,6 +116,7 @@ enum class Fault : std::uint16_t {
     hang = 4,  // the device, for a minute
 };
 
+// A position in the exact order of rows, by (distance, ordinal).
 struct SearchCursor {
     double distance;        // -infinity = from the first row
     std::uint64_t ordinal;  // source << 48 | number; source 0 = row of the index, 1 + i = delta log i
@@ -140,6 +142,7 @@ struct SearchRequest {
     ParameterList settings;
 };
 
+// The outcome of a search. The sender supplies missing data and repeats the request.
 enum class SearchStatus : std::uint8_t {
     answered = 0,
     need_load = 1,        // no mirror: the sender is asked to load it (load_begin picks the loader)
@@ -182,6 +185,7 @@ struct SearchIndexesRequest {
     ParameterList settings;
 };
 
+// One index of a SearchIndexesRequest.
 struct IndexTarget {
     MirrorKey key;
     std::uint64_t delta_end[delta_log_count];  // as in SearchRequest
@@ -206,6 +210,7 @@ struct SearchIndexesReply {
     ParameterList resolved;  // settings used for the first answered index
 };
 
+// The outcome for one index; its counts and results follow in the reply.
 struct IndexAnswer {
     SearchCursor last;  // of the last result, if there is one query
     double bound_width;
@@ -241,6 +246,7 @@ struct LoadBeginRequest {
     std::uint8_t reserved[7];
 };
 
+// The engine's decision on a load_begin.
 enum class LoadGrant : std::uint8_t {
     granted = 0,
     already_loaded = 1,
@@ -253,6 +259,7 @@ struct LoadBeginReply {
     std::uint8_t reserved[7];
 };
 
+// Bytes [offset, offset + length) of an array, inline or in a leased buffer.
 struct LoadChunkRequest {
     MirrorKey key;
     std::uint32_t array;   // index into the shapes of load_begin
@@ -304,6 +311,7 @@ struct BuildRequest {
     std::uint64_t token;
 };
 
+// Rows for a build, inline or in a leased buffer.
 struct BuildRowsRequest {
     std::uint64_t token;
     std::uint32_t count;
@@ -313,6 +321,7 @@ struct BuildRowsRequest {
     RowForm form = {};
 };
 
+// Progress of a build, for the server's progress view.
 struct ProgressReply {
     char phase[32];
     std::uint64_t done;
@@ -328,6 +337,7 @@ struct BuildRunReply {
     std::uint32_t reserved;
 };
 
+// Asks for bytes [offset, offset + length) of a finished build's array.
 struct BuildReadRequest {
     std::uint64_t token;
     std::uint32_t array;
@@ -363,6 +373,7 @@ struct ReturnBufferRequest {
     std::uint32_t reserved;
 };
 
+// The state of one mirror.
 struct MirrorStatus {
     MirrorKey key;
     Method method;
@@ -401,6 +412,7 @@ struct StatusReply {
     std::uint32_t builds;
 };
 
+// Error classes, from which backends derive SQLSTATEs.
 enum class ErrorCode : std::uint32_t {
     bad_request = 1,  // the request itself is invalid
     internal = 2,
@@ -413,6 +425,7 @@ enum class ErrorCode : std::uint32_t {
     out_of_device_memory = 9,
 };
 
+// Texts are zero-terminated; an empty hint means none.
 struct ErrorReply {
     ErrorCode code;
     char message[256];

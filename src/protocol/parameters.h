@@ -9,11 +9,13 @@
 namespace pgwarp
 {
 
+// One named integer.
 struct Parameter {
     char name[24];  // zero-terminated, padded with zeros
     std::int64_t value;
 };
 
+// A list in order of insertion, without duplicate names.
 struct ParameterList {
     static constexpr std::uint32_t capacity = 16;
     std::uint32_t count = 0;
@@ -35,6 +37,7 @@ struct ParameterList {
         items[count++].value = value;
         return true;
     }
+    // Returns the value of a name, or `fallback` if it is absent.
     std::int64_t get(const char* name, std::int64_t fallback) const
     {
         for (std::uint32_t i = 0; i < count; ++i) {

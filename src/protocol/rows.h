@@ -61,6 +61,7 @@ struct RowView {
     }
 };
 
+// Returns a view of dense rows [count][width] without attributes.
 inline RowView dense_rows(const float* values, std::size_t count, std::size_t width)
 {
     RowView rows;

@@ -48,6 +48,7 @@ struct BatchAnswer {
 // request names.
 using PrepareSearch = void (*)(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
 
+// The form of a search: the routine that prepares its requests, and the wanted parts of its results.
 struct SearchStyle {
     PrepareSearch prepare;
     bool with_places;  // results tell their places where the index has included columns

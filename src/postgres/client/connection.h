@@ -29,7 +29,9 @@ bool try_open_engine(char** why);
 // Connects to the running engine if one answers at once; never starts an engine. After a failure it makes no attempt
 // for a while. Returns whether the connection is open.
 bool join_engine();
+// Whether the connection is open, without a test of the peer.
 bool engine_is_open();
+// Closes the connection; without one it has no effect.
 void close_engine();
 
 // Number of times that this backend's connection was opened. When it changes, the engine has dropped the state of the

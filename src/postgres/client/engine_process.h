@@ -12,6 +12,7 @@ extern "C" {
 namespace pgwarp
 {
 
+// The state of one engine process; the launcher owns it.
 struct EngineProcess {
     pid_t pid;        // 0 = none
     int log_pipe;     // read end of its stderr; -1 = none
@@ -31,6 +32,7 @@ struct EngineArguments {
 // The path of this library; empty when dladdr() does not find it. Valid as long as the library is loaded.
 const char* library_path();
 
+// Fills the arguments from the present settings.
 void collect_engine_arguments(EngineArguments* arguments);
 
 // Starts the engine in a process session of its own; of the launcher's descriptors it keeps only the log pipe. Returns

@@ -13,6 +13,7 @@ extern "C" {
 namespace pgwarp
 {
 
+// A connection's socket and receive buffer. The buffer lies in TopMemoryContext and is kept when the socket closes.
 struct EngineSocket {
     pgsocket descriptor;    // PGINVALID_SOCKET = closed
     int passed_descriptor;  // received with bytes and not taken yet; -1 = none

@@ -8,6 +8,7 @@
 namespace pgwarp
 {
 
+// The search of one index; the caller fills `index` and `wanted`.
 struct IndexSearch {
     Relation index;
     uint32 wanted;         // rows for each query

@@ -8,6 +8,7 @@
 namespace pgwarp
 {
 
+// Returns the key of the index's present mirror: on the CPU device while the index is quarantined.
 MirrorKey mirror_key(Relation index, const MetaPage& meta);
 
 // The directory is cached in rd_amcache by generation.
@@ -16,6 +17,7 @@ struct IndexState {
     uint64 delta_end[delta_log_count];
     Directory* directory;  // lives as long as the relcache entry's cache context; copy it to keep it longer
 };
+// Reads the state; the directory is of the metapage's generation.
 IndexState read_index_state(Relation index);
 // Returns the cached directory; null when the index has another generation by now.
 const Directory* directory_of_generation(Relation index, uint64 generation);

@@ -44,6 +44,7 @@ bool wait_for_piece(LoadTeam* team, uint64 most, LoadPiece* piece);
 // For all members: takes the next piece of at most `most` bytes; false when the open array has none left. Call
 // finish_piece() for each.
 bool take_piece(LoadTeam* team, uint64 most, LoadPiece* piece);
+// Counts a taken piece as loaded.
 void finish_piece(LoadTeam* team, const LoadPiece& piece);
 
 }  // namespace pgwarp

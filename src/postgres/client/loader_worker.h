@@ -36,6 +36,7 @@ bool start_load_helper(Relation index, uint64 generation, dsm_handle team);
 // Starts a worker that loads the remembered indexes of the database.
 bool start_remembered_loader(Oid database);
 
+// Whether the worker has ended, or the postmaster has died.
 bool loader_worker_ended(BackgroundWorkerHandle* worker);
 
 }  // namespace pgwarp

@@ -7,6 +7,7 @@
 namespace pgwarp
 {
 
+// The outcome of a request about a mirror. The engine's other errors are raised.
 enum class LoadOutcome {
     done,
     again,          // the index or its mirror changed meanwhile: read the state again

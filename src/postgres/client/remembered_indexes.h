@@ -11,6 +11,7 @@ namespace pgwarp
 void remember_index(Relation index);
 // Notes that the index was searched; cheap enough for every search.
 void note_index_use(Relation index);
+// Removes the index from the remembered ones; no effect if it is absent.
 void forget_index(Oid database, Oid index);
 
 // For the launcher: starts a worker for each database with remembered indexes; the workers wait for the engine and load

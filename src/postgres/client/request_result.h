@@ -30,6 +30,7 @@ enum class RequestOutcome {
     lost,     // the connection ended while the engine had the request
 };
 
+// `reply` is set on `replied` and `refused`.
 struct RequestResult {
     RequestOutcome outcome;
     EngineReply reply;

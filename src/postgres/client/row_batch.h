@@ -28,6 +28,7 @@ RowBatch* make_row_batch(const IndexShape& shape, uint32 most_rows, uint64 most_
 bool has_room(const RowBatch* batch, const RowView& row);
 // Copies a row into the batch; has_room() must be true.
 void add_row(RowBatch* batch, Tid tid, const RowView& row);
+// Empties the batch and keeps its memory.
 void clear_row_batch(RowBatch* batch);
 void free_row_batch(RowBatch* batch);
 

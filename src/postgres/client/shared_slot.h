@@ -13,6 +13,7 @@ extern "C" {
 namespace pgwarp
 {
 
+// An index whose searches ended the engine twice (quarantine.h).
 struct QuarantineEntry {
     MirrorKey key;
     TimestampTz until;
@@ -70,6 +71,7 @@ struct DeltaProgressNotes {
     int next;  // position to overwrite when all are in use
 };
 
+// The mutex protects every write to a field that changes.
 struct SharedSlot {
     slock_t mutex;
     uint64 incarnation;  // random, made with the shared memory
@@ -103,7 +105,9 @@ bool has_private_slot();
 // Forgets an attachment to shared memory that no longer exists.
 void detach_shared_slot();
 
+// Whether a launcher runs, or with a private slot whether an engine answers.
 bool launcher_is_running();
+// Number of engines that launchers have started since the shared memory was made.
 uint32 engine_start_count();
 
 // The server's incarnation: a random number, made with the shared memory.
@@ -111,6 +115,7 @@ uint64 server_incarnation();
 
 // Takes the turn to repeat a request. False when another session has it.
 bool claim_retry_turn();
+// Gives up the turn; no effect if it is another session's.
 void release_retry_turn();
 
 }  // namespace pgwarp

@@ -73,6 +73,7 @@ struct AnswerCache : JoinAnswers {
 
 // Lets the scans of the cache's query use it, until it is unregistered or the query's memory is freed.
 void register_answer_cache(AnswerCache* cache);
+// Ends that; the cache itself stays.
 void unregister_answer_cache(AnswerCache* cache);
 
 // Forgets the batch, and derives from it the number of rows to request for the next one.

@@ -14,8 +14,10 @@ struct AnswerFilter;
 // Makes the filter of a scan, in the memory of its statement. Null when it must not be evaluated ahead, or when two
 // bits for each row of the table exceed work_mem.
 AnswerFilter* make_answer_filter(const AnsweredScan& scan);
+// Whether the filter was made for this scan's node and the scan has a heap; null: false.
 bool filters_for(const AnswerFilter* filter, const AnsweredScan& scan);
 
+// Numbers for EXPLAIN ANALYZE.
 struct FilteredCounts {
     uint64 looked_up;  // rows whose filter was evaluated
     uint64 dropped;    // of them: invisible rows, and rows that the filter drops

@@ -12,6 +12,7 @@ extern "C" {
 namespace pgwarp
 {
 
+// One held row; its tuple lies in HeldRows::context.
 struct HeldRow {
     MinimalTuple tuple;
     ItemPointerData address;  // of the tuple

@@ -22,6 +22,7 @@ struct KnnBatchPlan {
     bool alone = false;
 };
 
+// The parts of the plan node from its content, and the reverse.
 List* knn_batch_expressions(const KnnBatchPlan& plan);
 List* knn_batch_private(const KnnBatchPlan& plan);
 KnnBatchPlan read_knn_batch_plan(const CustomScan* scan);

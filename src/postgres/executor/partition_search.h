@@ -19,6 +19,7 @@ struct PartitionScan {
     const BatchAnswer* answer;
 };
 
+// The shared search of one Merge Append.
 struct PartitionSearch {
     const EState* executor;
     MergeAppendState* merge;

@@ -8,6 +8,7 @@
 namespace pgwarp
 {
 
+// The order of distance; equal distances are ordered by tid.
 inline bool is_nearer(const Neighbour& a, const Neighbour& b)
 {
     return a.distance != b.distance ? a.distance < b.distance : a.tid < b.tid;

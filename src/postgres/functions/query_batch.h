@@ -7,6 +7,7 @@
 namespace pgwarp
 {
 
+// A row of an answer.
 struct Neighbour {
     Tid tid;  // of the visible tuple
     double distance;
@@ -41,6 +42,7 @@ struct QueryBatch {
 
 // Makes an empty batch in the current memory context. rows: queries are rows of the table.
 QueryBatch* make_query_batch(const SearchTarget* target, uint32 k, bool rows);
+// Empties the batch; its capacity adapts to the spare rows of the target.
 void clear_query_batch(const SearchTarget* target, QueryBatch* batch);
 
 // Adds a query; the batch must not be full. The caller has checked the vector's dimensions.

@@ -10,6 +10,7 @@ namespace pgwarp
 // Rows beyond which exact continuations cost less than deeper searches.
 inline constexpr uint32 continue_after = 1024;
 
+// Some queries of a batch that one request searches for.
 struct Round {
     SearchTarget* target;
     QueryBatch* batch;

@@ -20,6 +20,7 @@ struct AnyVector {
     const void* x;
     void* copy;  // palloc'ed copy to free, or null
 };
+// Reads a value whose type has this element type.
 AnyVector read_any_vector(ElementType element, Datum value);
 void free_any_vector(const AnyVector& vector);
 

@@ -32,6 +32,7 @@ inline constexpr const char* vector_type_name = "vector";
 template <>
 inline constexpr const char* vector_type_name<half_bits> = "halfvec";
 
+// Returns the exact value of an element.
 inline float element_value(float element)
 {
     return element;
@@ -55,6 +56,7 @@ inline half_bits make_element<half_bits>(float value)
     return half_of_float(value);
 }
 
+// Returns the bytes of a vector with its header.
 template <class Element = float>
 Size vector_size(int dim)
 {

@@ -36,7 +36,7 @@ TEST(TypicalWait, IsPolledForTwiceAsLongAsItTakes)
     for (int i = 0; i < 200; ++i) wait.add(60us);
     EXPECT_NEAR(static_cast<double>(wait.patience().count()), 120e3, 2e3);
     for (int i = 0; i < 200; ++i) wait.add(150us);
-    EXPECT_EQ(wait.patience().count(), longest_awake_ns);
+    EXPECT_EQ(wait.patience().count(), longest_poll_hint_ns);
 }
 
 TEST(TypicalWait, IsNotPolledForWhenItIsLong)
@@ -211,7 +211,7 @@ TEST(AwakeServer, TellsWhoAsksOften)
     EngineClient client(server.path());
     EXPECT_EQ(client.poll_hint_ns(), 0U) << "nothing is known yet";
     ASSERT_TRUE(becomes_awake(client));
-    EXPECT_LE(client.poll_hint_ns(), longest_awake_ns);
+    EXPECT_LE(client.poll_hint_ns(), longest_poll_hint_ns);
 }
 
 TEST(AwakeServer, TellsNobodyWithoutAProcessorForIt)

@@ -15,7 +15,7 @@ namespace
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds least_patience = std::chrono::microseconds(50);
-constexpr nanoseconds most_patience{longest_awake_ns};
+constexpr nanoseconds most_patience{longest_poll_hint_ns};
 constexpr int weight = 8;  // of what was known, beside a new wait of 1: a dozen short waits begin the polling
 constexpr auto period = std::chrono::milliseconds(10);
 constexpr std::uint64_t most_counted_number = 0xffff;

@@ -261,7 +261,7 @@ void DeviceSearcher::finish_chunk(const ChunkPlan& plan, const Chunk& chunk, con
                                   ThreadPool& pool) const
 {
     // Queries of one task: giving it to a thread takes little time beside reading their answers.
-    const std::size_t grain = std::clamp<std::size_t>(20000 / plan.k, 16, 256);
+    const std::size_t grain = std::clamp<std::size_t>(20000 / plan.k, 16, 64);
     const auto receive = [&](std::size_t begin, std::size_t end) {
         pool.parallel_for(end - begin, grain, [&](std::size_t from, std::size_t to) {
             hand_out(plan, chunk.arrived, batch.k, round, first, begin + from, begin + to, results);

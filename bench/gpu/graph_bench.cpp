@@ -86,7 +86,7 @@ struct Measured {
     double turns = 0;  // of a query: turns of the loop, rows expanded, rows scored
     double expanded = 0;
     double scored = 0;
-    cuda::graph::SearchShape shape;
+    cuda::graph::LaunchConfig shape;
 };
 
 // graph full, graph bits=128
@@ -209,7 +209,7 @@ void Bench::row(const std::string& what, const ParameterList& settings, std::siz
                 what.c_str(), ef, count, k, measured.recall, measured.milliseconds, rate, measured.turns,
                 measured.expanded, measured.scored, measured.shape.lanes, measured.shape.cluster, measured.shape.team,
                 measured.shape.visited_bits, measured.shape.shared_bytes,
-                measured.scored * (static_cast<double>(mirror.ground().row_bytes) + 4) +
+                measured.scored * (static_cast<double>(mirror.limits().row_bytes) + 4) +
                     measured.expanded * 4 * static_cast<double>(mirror.options().degree));
     std::fflush(stdout);
     if (!csv.is_open()) return;
@@ -306,7 +306,7 @@ void Bench::few_of(const ParameterList& settings, std::size_t ef, std::size_t co
     }
     std::sort(times.begin(), times.end());
     const double typical = times[times.size() / 2];
-    const auto shape = cuda::graph::search_shape(settings, ef, 19, count, mirror.ground());
+    const auto shape = cuda::graph::launch_config(settings, ef, 19, count, mirror.limits());
     std::printf("%5zu %6zu  %.4f %10.1f %10.1f %11.0f  %5u %7u %4s %5u\n", ef, count,
                 recall_of(truth_of_rows, rows.data(), truth_of_rows.size(), 10, 10), typical,
                 times[times.size() * 99 / 100], static_cast<double>(count) / typical * 1e6, shape.lanes, shape.cluster,

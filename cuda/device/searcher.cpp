@@ -36,12 +36,12 @@ void send_queries(const float* from, std::size_t elements, float* staged, float*
 }
 
 // Runs the batch's work beside the search, if there is any. The work may turn to another device.
-void run_meanwhile(Meanwhile* meanwhile)
+void run_overlapped(OverlappedWork* overlapped_work)
 {
-    if (meanwhile == nullptr || meanwhile->begun()) return;
+    if (overlapped_work == nullptr || overlapped_work->begun()) return;
     int device = 0;
     check(cudaGetDevice(&device), "asking for the device");
-    meanwhile->run();
+    overlapped_work->run();
     check(cudaSetDevice(device), "choosing the device");
 }
 
@@ -261,13 +261,13 @@ void DeviceSearcher::finish_chunk(const ChunkPlan& plan, const Chunk& chunk, con
                                   ThreadPool& pool) const
 {
     // Queries of one task: giving it to a thread takes little time beside reading their answers.
-    const std::size_t grain = std::clamp<std::size_t>(20000 / plan.k, 16, 256);
+    const std::size_t grain = std::clamp<std::size_t>(20000 / plan.k, 16, 64);
     const auto receive = [&](std::size_t begin, std::size_t end) {
         pool.parallel_for(end - begin, grain, [&](std::size_t from, std::size_t to) {
             hand_out(plan, chunk.arrived, batch.k, round, first, begin + from, begin + to, results);
         });
     };
-    run_meanwhile(batch.meanwhile);
+    run_overlapped(batch.overlapped_work);
     if (plan.answers_on_device) return receive_answers(plan, chunk, workspace, receive);
     if (plan.watched.count() > 0) {
         wait_for_answers(chunk.arrived.found, plan.count, plan.watched, chunk.stream);

@@ -79,7 +79,7 @@ struct Unfinished {
 // Whether the work beside the search has begun: it is done once, so a search in which it begins cannot be tried again.
 inline bool meanwhile_begun(const SearchBatch& batch)
 {
-    return batch.meanwhile != nullptr && batch.meanwhile->begun();
+    return batch.overlapped_work != nullptr && batch.overlapped_work->begun();
 }
 
 class DeviceSearcher : public Searcher

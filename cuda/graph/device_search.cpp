@@ -72,7 +72,7 @@ Continuation carve_continuation(Carver& carver, const Mirror& mirror)
 }
 
 // So many queries at a time that neither their scores take much memory nor comparing the seeds takes long.
-std::size_t queries_of_chunk(const Mirror& mirror, const SearchShape& shape, std::size_t count, std::size_t room)
+std::size_t queries_of_chunk(const Mirror& mirror, const LaunchConfig& shape, std::size_t count, std::size_t room)
 {
     if (shape.offered == 0) return std::min(count, most_queries);
     const std::size_t scores = std::min(most_scores, std::max<std::size_t>(room / 16, 1)) / seed_stride(shape);
@@ -92,10 +92,10 @@ bool compares_queries_as_given(const GraphView& view)
 SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std::size_t ef, std::size_t k,
                        std::size_t count, std::size_t room)
 {
-    const SearchGround ground = mirror.ground();
+    const DeviceLimits limits = mirror.limits();
     SearchPlan plan;
     // Scores of bytes and halves swap rows that are about as near: more than k are ranked by their values.
-    plan.shape = search_shape(settings, ef, k + k / 4 + 14, count, ground);
+    plan.shape = launch_config(settings, ef, k + k / 4 + 14, count, limits);
     plan.count = static_cast<std::uint32_t>(queries_of_chunk(mirror, plan.shape, count, room));
     plan.k = static_cast<std::uint32_t>(std::min<std::size_t>(k, plan.shape.wanted));
     plan.chained = count <= rows::chained_queries;

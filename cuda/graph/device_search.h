@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "device/searcher.h"
+#include "graph/launch_config.h"
 #include "graph/mirror.h"
-#include "graph/search_shape.h"
 #include "rows/ordered_rows.h"
 
 namespace pgwarp::cuda::graph
@@ -17,7 +17,7 @@ namespace pgwarp::cuda::graph
 
 // k is at most shape.wanted.
 struct SearchPlan : ChunkPlan {
-    SearchShape shape;
+    LaunchConfig shape;
     bool chained = false;            // so few queries that launches overlap
     bool direct = false;             // the traversal reads the queries once, and copies them for the ranking
     std::uint32_t rank_queries = 0;  // of a launch that ranks: reading over the bus takes long

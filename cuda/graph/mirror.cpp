@@ -272,18 +272,18 @@ std::pair<std::size_t, std::size_t> compared_bytes(const GraphView& view, std::s
 
 }  // namespace
 
-SearchGround Mirror::ground() const
+DeviceLimits Mirror::limits() const
 {
-    SearchGround ground;
-    ground.rows = rows_;
-    ground.degree = options_.degree;
-    ground.seeds = seeds_;
-    std::tie(ground.row_bytes, ground.query_bytes) = compared_bytes(view_, dimensions_);
-    ground.multiprocessors = static_cast<std::size_t>(context_->multiprocessors());
-    ground.shared_bytes = context_->shared_bytes_per_block();
-    ground.clusters = context_->has_warp_group_matrix();
-    ground.bits = keeps_bits();
-    return ground;
+    DeviceLimits limits;
+    limits.rows = rows_;
+    limits.degree = options_.degree;
+    limits.seeds = seeds_;
+    std::tie(limits.row_bytes, limits.query_bytes) = compared_bytes(view_, dimensions_);
+    limits.multiprocessors = static_cast<std::size_t>(context_->multiprocessors());
+    limits.shared_bytes = context_->shared_bytes_per_block();
+    limits.clusters = context_->has_warp_group_matrix();
+    limits.bits = keeps_bits();
+    return limits;
 }
 
 std::uint64_t Mirror::device_bytes() const

@@ -15,7 +15,7 @@
 #include "device/context.h"
 #include "device/error.h"
 #include "graph/form.h"
-#include "graph/search_shape.h"
+#include "graph/launch_config.h"
 #include "graph/view.h"
 #include "methods/graph/edge_changes.h"
 #include "methods/method.h"
@@ -41,7 +41,7 @@ public:
 
     // Valid after finish_load().
     const GraphView& view() const { return view_; }
-    SearchGround ground() const;
+    DeviceLimits limits() const;
 
     Context& context() const { return *context_; }
     Metric metric() const { return metric_; }

@@ -9,8 +9,8 @@
 
 #include "graph/device_group.cuh"
 #include "graph/entry.h"
+#include "graph/launch_config.h"
 #include "graph/queue.h"
-#include "graph/search_shape.h"
 #include "graph/view.h"
 
 namespace pgwarp::cuda::graph

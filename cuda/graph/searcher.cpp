@@ -115,8 +115,8 @@ private:
 bool GraphSearcher::may_traverse(const SearchBatch& batch, std::size_t ef) const
 {
     if (ef > most_ef) return false;
-    const SearchGround ground = mirror_.ground();
-    return search_shape(batch.settings, ef, batch.k, batch.count, ground).shared_bytes <= ground.shared_bytes;
+    const DeviceLimits limits = mirror_.limits();
+    return launch_config(batch.settings, ef, batch.k, batch.count, limits).shared_bytes <= limits.shared_bytes;
 }
 
 // Queries that found too few, as rows are dead, keep more rows; in the end all rows are gone through.

@@ -15,7 +15,7 @@ namespace
 
 constexpr unsigned threads = 256;
 
-SelectShape select_shape(const SearchShape& shape, std::uint32_t count)
+SelectShape select_shape(const LaunchConfig& shape, std::uint32_t count)
 {
     return {count, static_cast<std::int64_t>(shape.seeds), static_cast<std::int64_t>(seed_stride(shape)),
             static_cast<std::int64_t>(shape.offered)};
@@ -50,18 +50,19 @@ __global__ __launch_bounds__(threads) void project_kernel(BitView bits, const fl
 
 }  // namespace
 
-std::size_t seed_stride(const SearchShape& shape)
+std::size_t seed_stride(const LaunchConfig& shape)
 {
     return rows::whole_groups(shape.seeds);
 }
 
-std::size_t select_bytes(const SearchShape& shape, std::uint32_t count)
+std::size_t select_bytes(const LaunchConfig& shape, std::uint32_t count)
 {
     return select_workspace_bytes(select_shape(shape, count));
 }
 
-void choose_starts(const GraphView& view, const SearchShape& shape, const rows::QueryView& queries, std::uint32_t count,
-                   const SeedSpace& space, std::uint32_t shared_bytes, std::uint32_t* starts, cudaStream_t stream)
+void choose_starts(const GraphView& view, const LaunchConfig& shape, const rows::QueryView& queries,
+                   std::uint32_t count, const SeedSpace& space, std::uint32_t shared_bytes, std::uint32_t* starts,
+                   cudaStream_t stream)
 {
     if (count == 0) return;
     const std::size_t stride = seed_stride(shape);

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "graph/search_shape.h"
+#include "graph/launch_config.h"
 #include "graph/view.h"
 
 namespace pgwarp::cuda::graph
@@ -20,13 +20,14 @@ struct SeedSpace {
     std::byte* select = nullptr;  // select_bytes()
 };
 
-std::size_t seed_stride(const SearchShape& shape);
-std::size_t select_bytes(const SearchShape& shape, std::uint32_t count);
+std::size_t seed_stride(const LaunchConfig& shape);
+std::size_t select_bytes(const LaunchConfig& shape, std::uint32_t count);
 
 // starts [count][shape.offered]: row numbers of the nearest seeds, or no_row_here. `queries` are prepared for
 // the seeds. Not for bits.
-void choose_starts(const GraphView& view, const SearchShape& shape, const rows::QueryView& queries, std::uint32_t count,
-                   const SeedSpace& space, std::uint32_t shared_bytes, std::uint32_t* starts, cudaStream_t stream);
+void choose_starts(const GraphView& view, const LaunchConfig& shape, const rows::QueryView& queries,
+                   std::uint32_t count, const SeedSpace& space, std::uint32_t shared_bytes, std::uint32_t* starts,
+                   cudaStream_t stream);
 
 // out [count][words]: the bits of queries, or of rows, [count][dimensions]: those of project_row()
 // (methods/graph/stored_rows.h).

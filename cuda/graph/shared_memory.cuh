@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "graph/crew.h"
-#include "graph/search_shape.h"
+#include "graph/block_cluster.h"
+#include "graph/launch_config.h"
 
 namespace pgwarp::cuda::graph
 {
@@ -17,7 +17,7 @@ public:
     __device__ Entry* entries(std::uint32_t side) const { return at<Entry>(layout_.entries) + side * layout_.length; }
     __device__ Entry* kept() const { return at<Entry>(layout_.kept); }
     __device__ Entry* gathered() const { return at<Entry>(layout_.gathered); }
-    __device__ CrewTask* task() const { return at<CrewTask>(layout_.task); }
+    __device__ ClusterTask* task() const { return at<ClusterTask>(layout_.task); }
     // Behind the queue.
     __device__ Entry* first() const { return entries(2); }
     __device__ std::uint32_t* counters() const { return at<std::uint32_t>(layout_.counters); }

@@ -19,10 +19,10 @@
 
 #include <cstdint>
 
-#include "graph/beginning.h"
-#include "graph/crew.h"
-#include "graph/intake.h"
+#include "graph/block_cluster.h"
+#include "graph/candidate_batch.h"
 #include "graph/queue.h"
+#include "graph/seed_stage.h"
 #include "graph/traversal_shape.h"
 #include "graph/visited.h"
 
@@ -34,7 +34,7 @@ namespace pgwarp::cuda::graph
 // or last. Scores may have more: seeds(rows, begin, count, take), the same of starts[begin, ...) that are all seeds;
 // prefetch(row) for what scoring it will read, prefetch_vector(row, piece) of vector_pieces() for what ranking it will.
 // All that is given has to outlive the traversal. `wide`: a turn may have more rows than are expanded together, and a
-// crew may help; without that there is less to keep.
+// block cluster may help; without that there is less to keep.
 template <class Group, class Memory, class Visited, class Scores, bool wide = true>
 class Traversal
 {
@@ -45,7 +45,7 @@ public:
         : group_(group),
           shape_(shape),
           memory_(memory),
-          intake_(group, shape, memory, neighbours),
+          candidate_batch_(group, shape, memory, neighbours),
           queue_(group, memory, shape.length),
           visited_(visited),
           scores_(scores)
@@ -55,45 +55,45 @@ public:
     }
 
     // The visited rows have been cleared. Afterwards found() and counts() of the first group are the answer, for all
-    // its threads to see. Where the crew helps, that group has arrived once more than it waited: its memory stays until
-    // it has.
-    template <class Crew = NoCrew>
-    PGWARP_HOST_DEVICE void run(const TraversalStarts& starts, const Crew& crew = {})
+    // its threads to see. Where the block cluster helps, that group has arrived once more than it waited: its memory
+    // stays until it has.
+    template <class BlockCluster = NoBlockCluster>
+    PGWARP_HOST_DEVICE void run(const TraversalStarts& starts, const BlockCluster& block_cluster = {})
     {
-        intake_.clear();
-        if (Beginning(group_, shape_, memory_, scores_, intake_).begin(queue_, starts, crew)) {
-            lead(starts, crew);
-            if constexpr (Crew::shares) {
-                if (helped_by(crew)) dismiss(crew);
+        candidate_batch_.clear();
+        if (SeedStage(group_, shape_, memory_, scores_, candidate_batch_).begin(queue_, starts, block_cluster)) {
+            lead(starts, block_cluster);
+            if constexpr (BlockCluster::shares) {
+                if (helped_by(block_cluster)) dismiss(block_cluster);
             }
-        } else if constexpr (Crew::shares) {
-            if (helped_by(crew)) help(crew);
+        } else if constexpr (BlockCluster::shares) {
+            if (helped_by(block_cluster)) help(block_cluster);
         }
     }
 
     // The queue's `length` entries.
     PGWARP_HOST_DEVICE const Entry* found() const { return queue_.entries(); }
-    PGWARP_HOST_DEVICE TraversalCounts counts() const { return intake_.counts(); }
+    PGWARP_HOST_DEVICE TraversalCounts counts() const { return candidate_batch_.counts(); }
 
 private:
     // From where the first group begins to where all is expanded.
-    template <class Crew>
-    PGWARP_HOST_DEVICE void lead(const TraversalStarts& starts, const Crew& crew)
+    template <class BlockCluster>
+    PGWARP_HOST_DEVICE void lead(const TraversalStarts& starts, const BlockCluster& block_cluster)
     {
         std::uint32_t first = 0;    // entries before it are expanded
         std::uint32_t offered = 0;  // starts that were offered again
         bool offering = false;      // what is admitted next are some of them
-        const bool has_first = Crew::shares && starts.all_rows;
+        const bool has_first = BlockCluster::shares && starts.all_rows;
         for (bool begun = false;; begun = true) {
             if (begun || !has_first) {
                 // The first row may be among the starts.
-                const std::uint32_t lowest = admit(!begun || !finds_repeats_, crew);
+                const std::uint32_t lowest = admit(!begun || !finds_repeats_, block_cluster);
                 // Those that follow are farther still.
                 if (offering && lowest >= shape_.ef) return;
                 first = smaller(first, lowest);
             }
             if (!begun) remember_queue();
-            offering = !locate_neighbours(first, crew);
+            offering = !locate_neighbours(first, block_cluster);
             if (!offering) continue;
             if (offered == 0) prefetch_vectors();
             if (!locate_starts(offered)) return;
@@ -101,25 +101,25 @@ private:
     }
 
     // The links of the rows that are next: false where all rows are expanded. `first` moves behind them.
-    template <class Crew>
-    PGWARP_HOST_DEVICE bool locate_neighbours(std::uint32_t& first, const Crew& crew)
+    template <class BlockCluster>
+    PGWARP_HOST_DEVICE bool locate_neighbours(std::uint32_t& first, const BlockCluster& block_cluster)
     {
         if constexpr (wide) {
-            return locate_wide(first, crew);
+            return locate_wide(first, block_cluster);
         } else {
             return locate_turn(first);
         }
     }
 
-    // Some rows of a turn, or all by the crew.
-    template <class Crew>
-    PGWARP_HOST_DEVICE bool locate_wide(std::uint32_t& first, const Crew& crew)
+    // Some rows of a turn, or all by the block cluster.
+    template <class BlockCluster>
+    PGWARP_HOST_DEVICE bool locate_wide(std::uint32_t& first, const BlockCluster& block_cluster)
     {
         const std::uint32_t begin = first;
         if (next_parent_ == parents_ && !choose_wide(first)) return false;
         const std::uint32_t* rows = memory_.parents(group_.warp()) + next_parent_;
-        if (helped_by(crew)) {
-            if constexpr (Crew::shares) locate_together(rows, crew);
+        if (helped_by(block_cluster)) {
+            if constexpr (BlockCluster::shares) locate_together(rows, block_cluster);
         } else {
             const std::uint32_t some = smaller(parents_ - next_parent_, shape_.together());
             const std::uint32_t ahead = smaller(waiting_ - next_parent_, some + shape_.ahead);
@@ -170,8 +170,8 @@ private:
     PGWARP_HOST_DEVICE std::uint32_t begin_turn(std::uint32_t parents, std::uint32_t& first) const
     {
         first = memory_.parents(group_.warp())[parents - 1] + 1;
-        intake_.count(turns_counter, 1);
-        intake_.count(expanded_counter, parents);
+        candidate_batch_.count(turns_counter, 1);
+        candidate_batch_.count(expanded_counter, parents);
         return parents;
     }
 
@@ -181,42 +181,42 @@ private:
     {
         const std::uint32_t parent = quotient(i, shape_.degree_inverse);
         const std::uint32_t row = row_of_parent(parent);
-        return intake_.neighbours_of(row)[i - parent * shape_.degree];
+        return candidate_batch_.neighbours_of(row)[i - parent * shape_.degree];
     }
 
-    template <class Crew>
-    PGWARP_HOST_DEVICE static bool helped_by(const Crew& crew)
+    template <class BlockCluster>
+    PGWARP_HOST_DEVICE static bool helped_by(const BlockCluster& block_cluster)
     {
-        return wide && crew.helps();
+        return wide && block_cluster.helps();
     }
 
-    // All rows of a turn, by all groups of the crew.
-    template <class Crew>
-    PGWARP_HOST_DEVICE void locate_together(const std::uint32_t* parents, const Crew& crew)
+    // All rows of a turn, by all groups of the block cluster.
+    template <class BlockCluster>
+    PGWARP_HOST_DEVICE void locate_together(const std::uint32_t* parents, const BlockCluster& block_cluster)
     {
-        CrewTask& task = *memory_.task();
+        ClusterTask& task = *memory_.task();
         if (group_.warp() == 0) group_.by_warp(parents_, [&](std::uint32_t i) { task.rows[i] = parents[i]; });
-        tell(parents_, crew);
-        const Part part = part_of(crew, parents_ * shape_.degree);
+        tell(parents_, block_cluster);
+        const Part part = part_of(block_cluster, parents_ * shape_.degree);
         bring_links(part, parents);
-        intake_.set_located(part.size());
-        crew.wait();
+        candidate_batch_.set_located(part.size());
+        block_cluster.wait();
         group_.sync();
         next_parent_ = parents_;
         together_ = true;
     }
-    template <class Crew>
-    PGWARP_HOST_DEVICE void tell(std::uint32_t parents, const Crew& crew)
+    template <class BlockCluster>
+    PGWARP_HOST_DEVICE void tell(std::uint32_t parents, const BlockCluster& block_cluster)
     {
         if (group_.rank() == 0) memory_.task()->parents = parents;
-        crew.arrive();
+        block_cluster.arrive();
     }
-    template <class Crew>
-    PGWARP_HOST_DEVICE void dismiss(const Crew& crew)
+    template <class BlockCluster>
+    PGWARP_HOST_DEVICE void dismiss(const BlockCluster& block_cluster)
     {
-        tell(0, crew);
-        crew.wait();
-        crew.arrive();
+        tell(0, block_cluster);
+        block_cluster.wait();
+        block_cluster.arrive();
     }
 
     // A part of the links of some rows are what is scored next. A barrier has to follow.
@@ -230,23 +230,23 @@ private:
     }
 
     // By a group that is not the first: its part of each turn.
-    template <class Crew>
-    PGWARP_HOST_DEVICE void help(const Crew& crew)
+    template <class BlockCluster>
+    PGWARP_HOST_DEVICE void help(const BlockCluster& block_cluster)
     {
-        const auto& leader = crew.leader();
+        const auto& leader = block_cluster.leader();
         for (;;) {
-            meet(crew);
-            const CrewTask& task = *leader.task();
+            meet(block_cluster);
+            const ClusterTask& task = *leader.task();
             const std::uint32_t parents = task.parents;
-            if (parents == 0) return meet(crew);
-            const Part part = part_of(crew, parents * shape_.degree);
+            if (parents == 0) return meet(block_cluster);
+            const Part part = part_of(block_cluster, parents * shape_.degree);
             bring_links(part, task.rows);
             group_.sync();
             Entry* to = leader.gathered() + part.begin;
             scores_(memory_.rows(), part.size(), [to](std::uint32_t i, Entry entry) {
                 if (i != nowhere) to[i] = entry;
             });
-            meet(crew);
+            meet(block_cluster);
         }
     }
 
@@ -257,7 +257,7 @@ private:
             const std::uint32_t begin = offered;
             offered += smaller(shape_.early() * shape_.degree, shape_.again - begin);
             locate(offered - begin, offered - begin, [&](std::uint32_t i) { return memory_.again()[begin + i]; });
-            if (intake_.located() > 0) return true;
+            if (candidate_batch_.located() > 0) return true;
             group_.sync();  // before the next is counted
         }
         return false;
@@ -278,7 +278,7 @@ private:
                 if (row != no_row_here) scores_.prefetch(row);
             }
         }
-        intake_.add_rows_if(count, row_of_number, is_new);
+        candidate_batch_.add_rows_if(count, row_of_number, is_new);
     }
 
     // Whether the row was not known.
@@ -286,7 +286,7 @@ private:
     {
         bool lost = false;
         const bool inserted = visited_.insert(row, lost);
-        if (lost) intake_.set_lost();
+        if (lost) candidate_batch_.set_lost();
         return inserted;
     }
 
@@ -303,12 +303,12 @@ private:
     }
 
     // What was located comes into the queue: the least place that one of it gets.
-    template <class Crew>
-    PGWARP_HOST_DEVICE std::uint32_t admit(bool repeats, const Crew& crew)
+    template <class BlockCluster>
+    PGWARP_HOST_DEVICE std::uint32_t admit(bool repeats, const BlockCluster& block_cluster)
     {
-        std::uint32_t located = intake_.located();
-        bool lost = intake_.lost();
-        const bool together = wide && Crew::shares && together_;
+        std::uint32_t located = candidate_batch_.located();
+        bool lost = candidate_batch_.lost();
+        const bool together = wide && BlockCluster::shares && together_;
         scores_(memory_.rows(), located, [&](std::uint32_t i, Entry entry) {
             if (!together) {
                 queue_.offer(entry);
@@ -316,10 +316,10 @@ private:
                 memory_.gathered()[i] = entry;
             }
         });
-        if constexpr (Crew::shares) {
+        if constexpr (BlockCluster::shares) {
             if (together) {
                 located = parents_ * shape_.degree;
-                lost = offer_together(located, crew);
+                lost = offer_together(located, block_cluster);
             }
         }
         const auto entered = [&](std::uint32_t row) {
@@ -328,23 +328,23 @@ private:
         const auto left = [&](std::uint32_t row) {
             if (shape_.deletes) visited_.erase(row);
         };
-        const Taken taken = intake_.take_scored(queue_, located, repeats || lost, entered, left);
+        const Taken taken = candidate_batch_.take_scored(queue_, located, repeats || lost, entered, left);
         remembered_ += remembered_late_ || together ? taken.entries : located;
         if (!shape_.deletes && remembered_ + most_located() > visited_.capacity()) forget();
         return taken.lowest;
     }
 
-    // What the crew has found is offered to the queue, where it is not known. Whether it may come twice.
-    template <class Crew>
-    PGWARP_HOST_DEVICE bool offer_together(std::uint32_t count, const Crew& crew)
+    // What the block cluster has found is offered to the queue, where it is not known. Whether it may come twice.
+    template <class BlockCluster>
+    PGWARP_HOST_DEVICE bool offer_together(std::uint32_t count, const BlockCluster& block_cluster)
     {
-        meet(crew);
-        intake_.take_gathered(count, [this](Entry entry) {
+        meet(block_cluster);
+        candidate_batch_.take_gathered(count, [this](Entry entry) {
             queue_.offer(lies_before(entry, queue_.end()) && remember(row_of(entry)) ? entry : no_entry);
         });
         group_.sync();
         together_ = false;
-        return intake_.lost();
+        return candidate_batch_.lost();
     }
 
     // The structure is full: only what is in the queue stays. Where even that is too much, it stays as it is.
@@ -372,7 +372,7 @@ private:
     const Group& group_;
     const TraversalShape& shape_;
     const Memory& memory_;
-    Intake<Group, Memory> intake_;
+    CandidateBatch<Group, Memory> candidate_batch_;
     Queue<Group, Memory> queue_;
     Visited visited_;
     const Scores& scores_;
@@ -382,7 +382,7 @@ private:
     std::uint32_t parents_ = 0;      // rows of this turn,
     std::uint32_t next_parent_ = 0;  // the first of them that is not expanded,
     std::uint32_t waiting_ = 0;      // and with the rows that will be next
-    bool together_ = false;          // what is located is this group's part of the crew's
+    bool together_ = false;          // what is located is this group's part of the block cluster's
 };
 
 }  // namespace pgwarp::cuda::graph

@@ -52,7 +52,7 @@ __global__ __launch_bounds__(512,
 template <ScoreKind kind, bool alone, bool wide>
 void launch_blocks(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
 {
-    const SearchShape& shape = job.shape;
+    const LaunchConfig& shape = job.shape;
     allow_shared_memory(traverse_kernel<kind, alone, wide>, SharedMemoryUse::before_caches);
     Given<alone> given;
     if constexpr (alone) given = given_to(job);

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "device/answers.h"
-#include "graph/search_shape.h"
+#include "graph/launch_config.h"
 #include "graph/view.h"
 
 namespace pgwarp::cuda::graph
@@ -13,7 +13,7 @@ namespace pgwarp::cuda::graph
 // All on the device.
 struct TraverseJob {
     const GraphView* view = nullptr;
-    SearchShape shape;
+    LaunchConfig shape;
     // [count][dimensions]: as asked; where the rows are halves: rows::QueryView::moved.
     const float* queries = nullptr;
     float* query_copy = nullptr;                // [count][dimensions], or none: where queries, read once, are put

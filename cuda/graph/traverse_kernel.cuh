@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "device/chained_launch.cuh"
-#include "graph/cluster_crew.cuh"
+#include "graph/cluster_blocks.cuh"
 #include "graph/rank_rows.cuh"
 #include "graph/row_scores.cuh"
 #include "graph/shared_memory.cuh"
@@ -18,7 +18,7 @@ namespace pgwarp::cuda::graph
 // A TraverseJob as kernels take it.
 struct TraverseArguments {
     GraphView view;
-    SearchShape shape;
+    LaunchConfig shape;
     SharedLayout layout;
     const float* queries;  // as asked for bytes and floats, moved for halves
     float* query_copy;
@@ -210,7 +210,7 @@ __device__ inline auto scores_of(const Group& group, const Teams& teams, const T
 
 __device__ inline TraversalStarts starts_of(const TraverseArguments& arguments, std::uint32_t query)
 {
-    const SearchShape& shape = arguments.shape;
+    const LaunchConfig& shape = arguments.shape;
     const std::uint32_t* seeds = arguments.view.seed_rows;
     if (arguments.starts == nullptr) return {seeds, shape.seeds, shape.starts, seeds[0], false, true};
     return {arguments.starts + static_cast<std::size_t>(query) * shape.offered,
@@ -232,7 +232,7 @@ __device__ inline std::uint32_t choose_found(const Group& group, const TraverseA
         return entries[i] != no_entry &&
                (arguments.dead == nullptr || ((arguments.dead[row / 32] >> row % 32) & 1U) == 0);
     };
-    const SearchShape& shape = arguments.shape;
+    const LaunchConfig& shape = arguments.shape;
     const std::uint32_t found = group.first_matches(0, shape.traversal.ef, shape.wanted, lives, rows);
     if (group.rank() == 0 && arguments.work != nullptr) arguments.work[query] = work;
     for (std::uint32_t i = group.rank(); i < found; i += group.warp_size()) rows[i] = row_of(entries[rows[i]]);
@@ -273,7 +273,7 @@ template <ScoreKind kind, template <class> class Visited, bool wide = true, clas
 __device__ inline void traverse_query(const TraverseArguments& arguments, const Group& group, unsigned char* shared,
                                       std::uint32_t query, const GivenQuery* given = nullptr)
 {
-    const SearchShape& shape = arguments.shape;
+    const LaunchConfig& shape = arguments.shape;
     const SharedMemory memory(shared, arguments.layout);
     bring_query(group, arguments, query, given);
     Visited<Group> visited(group, reinterpret_cast<std::uint32_t*>(shared + arguments.layout.visited),
@@ -286,16 +286,16 @@ __device__ inline void traverse_query(const TraverseArguments& arguments, const 
         group, shape.traversal, memory, visited, scores, arguments.view.neighbours);
     const TraversalStarts starts = starts_of(arguments, query);
     if constexpr (Group::alone) {
-        const ClusterCrew crew(shape.cluster, wide && shape.helps, shared, arguments.layout);
-        traversal.run(starts, crew);
-        if (crew.own() > 0) return;
+        const ClusterBlocks block_cluster(shape.cluster, wide && shape.helps, shared, arguments.layout);
+        traversal.run(starts, block_cluster);
+        if (block_cluster.own() > 0) return;
         const TraversalCounts work = traversal.counts();
         if (shape.ranks) {
             rank_in_place(group, arguments, memory, traversal.found(), query, work);
         } else {
             write_found(group, arguments, traversal.found(), query, work);
         }
-        if (wide && shape.helps) crew.wait();
+        if (wide && shape.helps) block_cluster.wait();
         return;
     }
     traversal.run(starts);

@@ -34,7 +34,7 @@ __global__ __launch_bounds__(512) void traverse_options_kernel(const __grid_cons
 template <ScoreKind kind>
 void launch(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
 {
-    const SearchShape& shape = job.shape;
+    const LaunchConfig& shape = job.shape;
     allow_shared_memory(traverse_options_kernel<kind>, SharedMemoryUse::before_caches);
     const std::uint32_t blocks = (count + shape.groups - 1) / shape.groups;
     traverse_options_kernel<kind>

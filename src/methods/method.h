@@ -68,10 +68,10 @@ public:
 };
 
 // Work that somebody has to do beside a search, once: by a searcher that waits for a device, or else by who gave it.
-class Meanwhile
+class OverlappedWork
 {
 public:
-    explicit Meanwhile(std::function<void()> work) : work_(std::move(work)) {}
+    explicit OverlappedWork(std::function<void()> work) : work_(std::move(work)) {}
     bool begun() const { return begun_; }
     void run()
     {
@@ -103,7 +103,7 @@ struct SearchBatch {
     // of an index have its lists.
     std::vector<std::vector<Candidate>>* probed = nullptr;
     // What searchers that wait for a device do first; it may throw. Null: nothing.
-    Meanwhile* meanwhile = nullptr;
+    OverlappedWork* overlapped_work = nullptr;
     const CancelToken* cancel = nullptr;
 };
 

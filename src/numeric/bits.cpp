@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-// Of processors that count the ones of whole vectors.
+// For processors with instructions that count the ones of whole vectors.
 #define HWY_WANT_AVX3_DL 1
-// Sizeless vectors can't be kept in arrays; NEON serves these processors too.
+// Sizeless vectors cannot be array elements; processors with SVE run the NEON target.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "numeric/bits.cpp"
@@ -46,7 +46,7 @@ HWY_INLINE Vector load(const std::uint8_t* bytes)
 {
     return hn::BitCast(Counts(), hn::LoadU(Bytes(), bytes));
 }
-// Fewer than a whole vector.
+// Load fewer bytes than a whole vector has; the rest is 0.
 HWY_INLINE Vector load_rest(const std::uint8_t* bytes, std::size_t count)
 {
 #if HWY_CAP_GE512
@@ -115,7 +115,7 @@ HWY_INLINE void compare_gathered(const std::uint8_t* query, const std::uint8_t* 
 {
     constexpr std::size_t ahead = 8;
     constexpr std::size_t line = 64;
-    const std::size_t fetched = std::min<std::size_t>(bytes, 4 * line);  // the processor itself sees what follows
+    const std::size_t fetched = std::min<std::size_t>(bytes, 4 * line);  // the hardware prefetcher loads the rest
     const auto fetch = [=](std::size_t i) HWY_ATTR {
         for (std::size_t at = 0; at < fetched; at += line) hwy::Prefetch(rows + std::size_t{ids[i]} * bytes + at);
     };
@@ -126,7 +126,7 @@ HWY_INLINE void compare_gathered(const std::uint8_t* query, const std::uint8_t* 
     }
 }
 
-// The entry points of a target; dispatch needs plain functions.
+// Entry points of one target: dispatch needs functions that are no templates.
 double compare_two(Metric metric, const std::uint8_t* a, const std::uint8_t* b, std::size_t bytes)
 {
     return metric == Metric::hamming ? compare<Hamming>(a, b, bytes) : compare<Jaccard>(a, b, bytes);

@@ -1,11 +1,12 @@
-// Canonical distances: eight float64 accumulators, element i always into accumulator i % 8, summed pairwise at the end.
-// Every target keeps that structure and none uses fused multiply-add, so all give the same bits.
+// Canonical distances: eight float64 accumulators, element i always goes into accumulator i % 8, and the accumulators
+// are summed pairwise at the end. Every target keeps this structure and none uses fused multiply-add, so all targets
+// give the same bits.
 #include <cmath>
 
 #include "numeric/bits.h"
 #include "numeric/metric.h"
 
-// Sizeless vectors can't be kept in arrays; NEON serves these processors too.
+// Sizeless vectors cannot be array elements; processors with SVE run the NEON target.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "numeric/canonical.cpp"
@@ -89,7 +90,7 @@ struct Sum {
         for (auto& sum : sums) sum = hn::Zero(Doubles());
     }
 
-    // Add the terms of kAccumulators elements.
+    // Add the terms of the next kAccumulators elements.
     template <class A, class B>
     HWY_INLINE void add(const A* a, const B* b)
     {
@@ -119,7 +120,7 @@ double accumulate(const A* a, const B* b, std::size_t dimensions)
     return sum.total(a + i, b + i, dimensions - i);
 }
 
-// What a cosine needs, in one pass: a.b, a.a and b.b, each with the bits that dot() gives.
+// The three dot products of a cosine in one pass: a.b, a.a and b.b, each with the same bits as dot().
 template <class A, class B>
 void dots(const A* a, const B* b, std::size_t dimensions, double* result)
 {
@@ -152,7 +153,7 @@ HWY_INLINE double sum(SumKind kind, const A* a, const B* b, std::size_t dimensio
     return 0;
 }
 
-// The entry points of a target; dispatch needs plain functions.
+// Entry points of one target: dispatch needs functions that are no templates.
 double sum_floats(SumKind kind, const float* a, const float* b, std::size_t dimensions)
 {
     return sum(kind, a, b, dimensions);
@@ -220,7 +221,7 @@ void dots(const float* a, const half_bits* b, std::size_t dimensions, double* re
     HWY_DYNAMIC_DISPATCH(dots_mixed)(a, b, dimensions, result);
 }
 
-// Clamp the cosine into [-1, 1], as rounding may leave it just outside.
+// The cosine is clamped into [-1, 1], because rounding may put it just outside.
 template <class A, class B>
 double cosine_distance(const A* a, const B* b, std::size_t dimensions)
 {

@@ -1,10 +1,10 @@
-// Single-precision scores of one query against many rows, and conversions to and from binary16, by run-time dispatch.
+// Single-precision scores of one query against many rows, and conversions to and from binary16, with run-time dispatch.
 #include "numeric/distance.h"
 
 #include <cmath>
 #include <limits>
 
-// Sizeless vectors can't be kept in arrays; NEON serves these processors too.
+// Sizeless vectors cannot be array elements; processors with SVE run the NEON target.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "numeric/distance.cpp"
@@ -23,7 +23,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 namespace
 {
 
-// Choose the operation of the metric.
+// Select the operation of the metric.
 template <class Element, bool gathered, class RowAt>
 HWY_INLINE void score_by_metric(Metric metric, const float* query, std::size_t count, std::size_t dimensions,
                                 float* out, RowAt row_at)
@@ -38,11 +38,11 @@ HWY_INLINE void score_by_metric(Metric metric, const float* query, std::size_t c
             return score_rows<AbsoluteDifference, Element, gathered>(query, count, dimensions, out, row_at);
         case Metric::hamming:
         case Metric::jaccard:
-            return;  // not in floats
+            return;  // bits.cpp compares bits
     }
 }
 
-// Score rows that lie one after the other.
+// Score consecutive rows.
 template <class Element>
 HWY_INLINE void score_dense(Metric metric, const float* query, const Element* rows, std::size_t count,
                             std::size_t dimensions, float* out)
@@ -60,7 +60,7 @@ HWY_INLINE void score_gathered(Metric metric, const float* query, const Element*
                                    [=](std::size_t i) HWY_ATTR { return rows + std::size_t{ids[i]} * dimensions; });
 }
 
-// The entry points of a target; dispatch needs plain functions.
+// Entry points of one target: dispatch needs functions that are no templates.
 void scores_float(Metric metric, const float* query, const float* rows, std::size_t count, std::size_t dimensions,
                   float* out)
 {
@@ -190,23 +190,22 @@ const char* simd_target()
     return HWY_DYNAMIC_DISPATCH(target_name)();
 }
 
-// Notation: u = 2^-24, gamma(m) = m u / (1 - m u); n dimensions; q and r the norms. A value that goes through m
-// roundings is off by a factor within 1 +- gamma(m) (Higham, Accuracy and Stability of Numerical Algorithms,
-// lemma 3.1). In a sum of n terms, whatever the order, each term goes through at most n - 1 additions; fused products
-// only round less.
+// Notation: u = 2^-24, gamma(m) = m u / (1 - m u); n dimensions; q and r the norms. After m roundings a value is off by
+// a factor within 1 +- gamma(m) (Higham, Accuracy and Stability of Numerical Algorithms, lemma 3.1). In a sum of n
+// terms each term takes part in at most n - 1 additions, in any order; fused products only save roundings.
 //   dot     product 1 + additions n-1:                gamma(n)   sum |q_i r_i|      <= gamma(n) q r
 //   l2      difference twice (it is squared) + n:     gamma(n+2) sum (q_i - r_i)^2  <= gamma(n+2) (q + r)^2
 //   l1      difference 1 + additions n-1:             gamma(n)   sum |q_i - r_i|    <= gamma(n) (q + r)
 //   l2 tile |r|^2 with n roundings, the product with n, and one more for their difference; doubling is exact:
 //           gamma(n+1) (r^2 + 2 q r) <= gamma(n+1) (q + r)^2. The bound is relative to norms, not to the result: near
 //           duplicates cancel and lose every digit of their distance.
-// Four roundings more than needed leave room for callers' own norms to be a rounding too low. Underflow loses less than
-// 2^-126 an operation, even where results flush to zero, and there are at most 5 n of them. What may overflow has no
-// bound: infinity.
+// The code adds four roundings, because the caller's norms may themselves be rounded down. Underflow loses less than
+// 2^-126 an operation, even where results flush to zero, and there are at most 5 n operations. Where an operation may
+// overflow, the bound is infinity.
 float score_error_bound(Metric metric, std::size_t dimensions, float query_norm, float row_norm)
 {
     constexpr float unbounded = std::numeric_limits<float>::infinity();
-    if (is_of_bits(metric)) return 0x1p-24F;  // half a rounding of what is at most 1; whole numbers are exact
+    if (is_of_bits(metric)) return 0x1p-24F;  // half a unit in the last place of a value up to 1; integers are exact
     const double roundings = (static_cast<double>(dimensions) + 6) * 0x1p-24;
     if (!(roundings < 0.5)) return unbounded;
     const double gamma = roundings / (1 - roundings);

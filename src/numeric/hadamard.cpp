@@ -8,7 +8,7 @@ namespace pgwarp
 namespace
 {
 
-// Unscaled.
+// Walsh-Hadamard transform in place, unscaled.
 void transform(float* values, int width)
 {
     for (int step = 1; step < width; step *= 2) {
@@ -41,7 +41,7 @@ void hadamard_rotate(std::span<const std::uint8_t> signs, float* row)
         const std::uint8_t* changes = signs.data() + static_cast<std::size_t>(round) * plan.dimensions;
         const int first = plan.first(round);
         for (int d = 0; d < plan.dimensions; ++d) row[d] = changes[d] != 0 ? -row[d] : row[d];
-        // Before the sums, which so stay in range.
+        // Scaling comes first, so that the sums stay in range.
         for (int d = 0; d < plan.width; ++d) row[first + d] *= plan.scale;
         transform(row + first, plan.width);
         float* partner = row + plan.partner();

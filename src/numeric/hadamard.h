@@ -1,7 +1,8 @@
-// A random orthogonal rotation that costs d log d operations and d random signs a round: rounds of a random change of
-// signs, a Walsh-Hadamard transform, and, where the transform does not cover all dimensions, a rotation of the first
-// half against the second by 45 degrees (a step of Kac's walk; Ailon and Chazelle, The fast Johnson-Lindenstrauss
-// transform, has the first two). It evens out what single dimensions carry.
+// A random orthogonal rotation that costs d log d operations and d random signs a round. A round consists of random
+// sign changes, a Walsh-Hadamard transform, and, where the transform does not cover all dimensions, a rotation of the
+// first half against the second by 45 degrees. The first two steps are from Ailon and Chazelle, The fast
+// Johnson-Lindenstrauss transform; the third is a step of Kac's walk. The rotation spreads variance evenly over the
+// dimensions.
 #pragma once
 
 #include <bit>
@@ -13,12 +14,12 @@
 namespace pgwarp
 {
 
-// The schedule, for every device. Transforms have the largest length that is a power of two; even rounds transform the
-// first dimensions, odd ones the last. Sums and differences are taken in order of their distance, each rounded to fp32,
-// so that devices agree to the bit.
+// The schedule of rounds, the same on every device. A transform has the largest power of two as its length; even rounds
+// transform the first dimensions, odd rounds the last. Sums and differences are computed in the order of their step,
+// each rounded to fp32, so that all devices give the same bits.
 struct HadamardPlan {
     static constexpr int rounds = 4;
-    static constexpr float half_turn = 0.70710678118654752F;  // of 45 degrees: its sine and cosine
+    static constexpr float half_turn = 0.70710678118654752F;  // sine and cosine of 45 degrees
 
     int dimensions;
     int width;    // of a transform
@@ -33,13 +34,13 @@ struct HadamardPlan {
         if (levels % 2 != 0) scale *= half_turn;
     }
     constexpr int first(int round) const { return round % 2 == 0 ? 0 : dimensions - width; }
-    // Dimension i < pairs() turns against i + partner(). A whole transform mixes the halves already; another such step
-    // would undo that.
+    // Dimension i < pairs() is rotated against i + partner(). If the transform covers all dimensions it mixes the
+    // halves already, and this step would undo that.
     constexpr int pairs() const { return width == dimensions ? 0 : dimensions / 2; }
     constexpr int partner() const { return (dimensions + 1) / 2; }
 };
 
-// [HadamardPlan::rounds][dimensions], 1 where the sign changes.
+// Draws random signs [HadamardPlan::rounds][dimensions]; 1 changes the sign.
 std::vector<std::uint8_t> draw_signs(std::size_t dimensions, std::uint64_t seed);
 
 // Rotates a row of signs.size() / rounds dimensions in place.

@@ -1,4 +1,5 @@
-// Conversions between vectors of float and of binary16, with the same bits on every target. Included once a target.
+// Conversions between vectors of float and of binary16 with the same bits on every target. Included once for each
+// target.
 #if defined(PGWARP_NUMERIC_HALF_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PGWARP_NUMERIC_HALF_INL_H_
 #undef PGWARP_NUMERIC_HALF_INL_H_
@@ -8,7 +9,7 @@
 
 #include <hwy/highway.h>
 
-// Where the processor has no conversion, Highway's own truncates and knows no infinities; those targets take ours.
+// Without native conversion Highway's emulation truncates and has no infinities; those targets use the code below.
 #undef PGWARP_NATIVE_HALF
 #if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || HWY_TARGET == HWY_NEON
 #define PGWARP_NATIVE_HALF 1
@@ -23,7 +24,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 namespace
 {
 
-// Convert the bits of halves to floats: exact.
+// Convert the bits of halves to floats; the conversion is exact.
 template <class D>
 HWY_INLINE hn::Vec<D> half_to_float(D floats, hn::Vec<hn::Rebind<std::uint16_t, D>> bits)
 {
@@ -42,7 +43,7 @@ HWY_INLINE hn::Vec<D> half_to_float(D floats, hn::Vec<hn::Rebind<std::uint16_t, 
 #endif
 }
 
-// Convert floats to the bits of the nearest halves, ties to even; too large becomes infinity.
+// Convert floats to the bits of the nearest halves, ties to even; values that are too large become infinity.
 template <class D>
 HWY_INLINE hn::Vec<hn::Rebind<std::uint16_t, D>> float_to_half(D floats, hn::Vec<D> value)
 {

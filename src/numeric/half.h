@@ -1,4 +1,4 @@
-// IEEE binary16 values: their bits, and conversions to and from float that give the same bits everywhere.
+// IEEE binary16 values: their bits, and conversions to and from float that give the same bits on all processors.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@ namespace pgwarp
 
 using half_bits = std::uint16_t;
 
-// The value of a half: exact. Free of branches, so that compilers vectorise loops of it.
+// Returns the exact value of a half. Free of branches, so that compilers vectorise loops over it.
 inline float float_of_half(half_bits half)
 {
     const std::uint32_t magnitude = half & 0x7FFFU;
@@ -21,7 +21,7 @@ inline float float_of_half(half_bits half)
     return std::bit_cast<float>((magnitude > 0x7BFFU ? special : std::bit_cast<std::uint32_t>(value)) | sign);
 }
 
-// The nearest half, ties to even; too large becomes infinity, too small zero.
+// Returns the nearest half, ties to even; values that are too large become infinity, too small ones zero.
 inline half_bits half_of_float(float value)
 {
     const auto bits = std::bit_cast<std::uint32_t>(value);

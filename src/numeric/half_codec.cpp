@@ -10,10 +10,10 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t block = 256;  // values converted at a time, in a buffer on the stack
+constexpr std::size_t block = 256;  // values converted at a time, in buffers on the stack
 constexpr float largest_half = 65504.0F;
 constexpr float largest_float = std::numeric_limits<float>::max();
-// Trained rows are stored up to 2^14, so that rows four times as far from the mean still fit.
+// Rows of the training set are stored up to 2^14, so that rows four times as far from the mean still fit.
 constexpr int stored_exponent = 14;
 // The scale and its inverse must be normal floats.
 constexpr int largest_exponent = 126;
@@ -39,7 +39,7 @@ struct Columns {
     }
 };
 
-// The largest power of two, within limits, that keeps `deviation` at or below 2^stored_exponent.
+// Returns the largest power of two, within limits, that keeps `deviation` at or below 2^stored_exponent.
 float scale_for(double deviation)
 {
     if (!(deviation > 0)) return 1.0F;
@@ -48,8 +48,9 @@ float scale_for(double deviation)
     return std::ldexp(1.0F, std::clamp(stored_exponent - exponent, -largest_exponent, largest_exponent));
 }
 
-// (x - mean) * scale for up to `block` values, saturated to what a half holds. A small scale goes first, as the
-// difference of two huge values may overflow; a large one goes last, as it may overflow on its own.
+// (x - mean) * scale for up to `block` values, clamped to the range of halves. A scale below 1 is applied first,
+// because the difference of two huge values may overflow; a scale above 1 is applied last, because a scaled value may
+// overflow alone.
 void scale_block(const float* row, const float* mean, float scale, std::size_t count, float* out)
 {
     const float before = std::min(scale, 1.0F);
@@ -61,7 +62,8 @@ void scale_block(const float* row, const float* mean, float scale, std::size_t c
     }
 }
 
-// stored / scale + mean, kept finite. The product is exact, so this rounds once, except where it underflows.
+// stored / scale + mean, clamped to finite values. The product is exact, so the result is rounded once, except on
+// underflow.
 void unscale_block(const float* stored, const float* mean, float scale, std::size_t count, float* out)
 {
     const float inverse = 1.0F / scale;
@@ -112,8 +114,8 @@ void HalfCodec::decode(const half_bits* row, float* out) const
     }
 }
 
-// The larger of the errors of two points: what decode() returns, and the one before it is rounded to floats, which
-// distances in the stored space see. For rows far from zero either may be exact while the other is not.
+// Returns the larger of two errors: that of decode()'s result, and that of the same point before it is rounded to
+// floats, which distances in the stored space use. For rows far from zero either error may be 0 while the other is not.
 float HalfCodec::error(const float* row) const
 {
     float stored[block];
@@ -139,7 +141,7 @@ float HalfCodec::error(const float* row) const
             from_stored += stored_error * stored_error;
         }
     }
-    // The margins cover the roundings of the sums (a few thousand of 2^-53 each) and of the differences.
+    // The margins cover the roundings of the sums (a few thousand, each 2^-53) and of the differences.
     const double bound =
         std::sqrt(std::max(from_decoded, from_stored)) * (1 + 0x1p-32) + std::sqrt(from_mean) * 0x1p-50;
     if (bound == 0) return 0;

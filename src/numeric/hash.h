@@ -1,4 +1,4 @@
-// A deterministic mixing function: samples and seeds are drawn by it, never from a clock. Also for device code.
+// A deterministic mixing function, also for device code. Samples and seeds derive from it, never from a clock.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 namespace pgwarp
 {
 
+// The finaliser of splitmix64: a bijection of 64-bit numbers.
 PGWARP_HOST_DEVICE inline std::uint64_t mix_hash(std::uint64_t value)
 {
     value += 0x9e3779b97f4a7c15ULL;

@@ -16,10 +16,10 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t tile_rows = 240;  // rows assigned at a time; a multiple of what the kernel takes at once
-constexpr float largest = 1e15F;        // squares and their sums stay finite
+constexpr std::size_t tile_rows = 240;  // rows assigned at a time; a multiple of the kernel's group of rows
+constexpr float largest = 1e15F;        // magnitude to which values are scaled down: squares and their sums stay finite
 
-// A space in which assignment is precise: moved so that the centroids surround the origin, scaled down if huge.
+// A space in which assignment is precise: translated so that the centroids surround the origin, scaled down if huge.
 struct Frame {
     std::vector<float> origin;
     float scale = 1.0F;
@@ -76,7 +76,7 @@ void assign_l2(std::span<const float> rows, std::size_t dimensions, std::span<co
     });
 }
 
-// Assign by largest inner product: the same search over centroids that claim to have no norm.
+// Assign by largest inner product: the same search with the centroids' norms set to 0.
 void assign_dot(Metric metric, std::span<const float> rows, std::size_t dimensions, std::span<const float> centroids,
                 std::span<std::uint32_t> assignment, std::span<float> out_scores, ThreadPool& pool,
                 const CancelToken* cancel)
@@ -96,7 +96,7 @@ void assign_dot(Metric metric, std::span<const float> rows, std::size_t dimensio
     });
 }
 
-// One training run: rows, the centroids as they move, and who belongs to whom.
+// One training run: rows, moving centroids, and the assignment of rows to clusters.
 class Trainer
 {
 public:
@@ -164,7 +164,7 @@ private:
         return changed * 1000 < count_ && !moved_;
     }
 
-    // Sort rows by cluster, in row order within one.
+    // Sort rows by cluster, and by row number within a cluster.
     void group()
     {
         begin_.assign(options_.clusters + 1, 0);
@@ -177,7 +177,7 @@ private:
 
     std::size_t size(std::size_t c) const { return begin_[c + 1] - begin_[c]; }
 
-    // Sums run in row order within a cluster: the same bits for any number of threads.
+    // Sums run in row order within a cluster, so that any number of threads gives the same bits.
     void update()
     {
         pool_.parallel_for(options_.clusters, 16, [&](std::size_t first, std::size_t last) {
@@ -195,7 +195,8 @@ private:
         });
     }
 
-    // Empty clusters (and, when balancing, small ones before the last iteration) move to where the largest are.
+    // Empty clusters move next to the largest ones; so do small clusters when balancing, except before the last
+    // iteration.
     void fill_small(bool last)
     {
         moved_ = false;
@@ -240,7 +241,7 @@ private:
         return false;
     }
 
-    // To a row of the donor where the cluster was empty, else to half of the donor.
+    // An empty cluster moves to a row of the donor; any other cluster takes half of the donor.
     void move(std::size_t c, std::size_t place, std::size_t from)
     {
         const float* picked = row(members_[begin_[from] + pick_member(options_.seed, from, place, size(from))]);

@@ -10,14 +10,14 @@ namespace pgwarp
 namespace
 {
 
-// A shuffle of [0, count) of which only the displaced places are kept.
+// A shuffle of [0, count) that stores only the displaced places.
 class Shuffle
 {
 public:
     Shuffle(std::size_t count, std::uint64_t seed) : count_(count), seed_(seed) {}
 
     std::size_t drawn() const { return drawn_; }
-    // The next `wanted` numbers, fewer at the end.
+    // Returns the next `wanted` numbers, or fewer at the end.
     std::vector<std::uint32_t> draw(std::size_t wanted)
     {
         std::vector<std::uint32_t> numbers(std::min(wanted, count_ - drawn_));
@@ -61,7 +61,7 @@ std::vector<std::uint32_t> choose_first_rows(std::size_t count, std::size_t clus
         const std::size_t most = std::min(count, 16 * clusters);
         std::unordered_set<std::uint64_t> seen;
         while (chosen.size() < clusters && shuffle.drawn() < most) {
-            // As many again as there were.
+            // Each step doubles the number of drawn rows.
             const std::size_t wanted = shuffle.drawn() == 0 ? clusters : shuffle.drawn();
             const std::vector<std::uint32_t> numbers = shuffle.draw(std::min(wanted, most - shuffle.drawn()));
             const std::vector<std::uint64_t> found = hashes(numbers);

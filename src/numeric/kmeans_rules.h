@@ -1,6 +1,6 @@
-// What k-means decides alike on every device: the rows that it starts from, and how small clusters move to where the
-// largest are: an empty one to a row of a large one, any other to half of it. No CUDA in here, but device code may call
-// what is marked.
+// Decisions of k-means that are the same on every device: the first rows, and the moves of small clusters. An empty
+// cluster moves to a row of a large one; any other small cluster takes half of a large one. This file needs no CUDA,
+// but device code may call the functions marked PGWARP_HOST_DEVICE.
 #pragma once
 
 #include <cmath>
@@ -15,59 +15,61 @@
 namespace pgwarp
 {
 
-// The first `wanted` <= count numbers of a shuffle of [0, count).
+// Returns the first `wanted` <= count numbers of a shuffle of [0, count).
 std::vector<std::uint32_t> draw_rows(std::size_t count, std::size_t wanted, std::uint64_t seed);
 
-// Hashes of these rows: equal for equal rows. Called a few times, each time for rows not asked for before.
+// Returns hashes of these rows, equal for equal rows. Called a few times, each time for other rows.
 using RowHasher = std::function<std::vector<std::uint64_t>(std::span<const std::uint32_t> rows)>;
 
-// Rows to start from, [clusters]: the first of draw_rows() that differ from each other. Where those are fewer, because
-// rows repeat, they are repeated; no more than 16 draws a cluster are looked at. count > 0.
+// Returns the first rows [clusters]: the first of draw_rows() that differ from each other. If rows repeat and too few
+// differ, the chosen rows are repeated; at most 16 draws per cluster are examined. count > 0.
 std::vector<std::uint32_t> choose_first_rows(std::size_t count, std::size_t clusters, std::uint64_t seed,
                                              const RowHasher& hashes);
 
-// A row's hash is the sum of these over its columns; bits: those of the value + 0.0F, so that zeros are equal.
+// A row's hash is the sum of these terms over its columns. bits: those of the value + 0.0F, so that -0 and 0 hash
+// alike.
 PGWARP_HOST_DEVICE inline std::uint64_t row_hash_term(std::uint32_t bits, std::size_t column)
 {
     return mix_hash(bits + (std::uint64_t{column} << 32));
 }
 
-// Clusters of at most this many rows get a new place between iterations: the quarter of a common size. Where most rows
-// are in a few clusters that can't be split (equal rows), the median says what is common.
+// Clusters of at most this many rows move between iterations: a quarter of a typical size. If most rows are in a few
+// clusters that cannot be split (equal rows), the median is the typical size, else the average.
 PGWARP_HOST_DEVICE inline std::size_t small_cluster(std::size_t average, std::size_t median)
 {
     return (average < median ? average : median) / 4;
 }
 
-// The so many largest clusters may be split.
+// Number of the largest clusters that may be split.
 PGWARP_HOST_DEVICE inline std::size_t donor_places(std::size_t clusters)
 {
     return (clusters + 3) / 4;
 }
 
-// A large cluster, a donor, gives to so many others between two iterations.
+// Largest number of clusters that one large cluster, the donor, gives rows to between two iterations.
 inline constexpr std::size_t most_gifts = 3;
 
-// Which of the donor's rows says in what direction it is split; `place`: the moving cluster's in the order of sizes.
+// Picks the donor's row that gives the direction of the split. `place`: the moving cluster's rank in the order of
+// sizes.
 PGWARP_HOST_DEVICE inline std::size_t pick_member(std::uint64_t seed, std::size_t donor, std::size_t place,
                                                   std::size_t donor_size)
 {
     return static_cast<std::size_t>(mix_hash(seed + donor * 31ULL + place) % donor_size);
 }
 
-// How many of a cluster's rows, spread evenly, tell whether it holds different ones.
+// Number of a cluster's rows, evenly spread, that are checked for differences.
 inline constexpr std::size_t probed_members = 8;
 
-// A cluster can be split where a row of it differs from the centroid by more than the mean's rounding; both as the
-// largest magnitude of all columns.
+// A cluster can be split if one of its rows differs from the centroid by more than the rounding of the mean. Both
+// arguments are the largest magnitude over all columns.
 PGWARP_HOST_DEVICE inline bool differs_from_mean(float largest_difference, float largest_mean)
 {
     return largest_difference > 1e-5F * largest_mean;
 }
 
-// A column of the two centroids that a split leaves: one a step toward the picked row, one away from it, so that the
-// plane between them goes through the old centroid. (At the row itself the new centroid would be, in many dimensions,
-// farther from all other rows than the old one, and stay alone.)
+// A column of the two centroids that a split leaves: one a step toward the picked row, one a step away from it, so that
+// the plane between them goes through the old centroid. (In many dimensions a new centroid at the row itself would be
+// farther from all other rows than the old one, and its cluster would keep one row.)
 struct SplitValue {
     float toward;
     float away;

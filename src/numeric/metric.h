@@ -19,24 +19,25 @@ enum class Metric : std::uint8_t {
     jaccard = 6,        // operator <%>, of bits
 };
 
-// Whether rows are bits, packed into words that lie where others have floats (numeric/bits.h).
+// Whether rows are bits, packed into words that take the place of floats (numeric/bits.h).
 inline constexpr bool is_of_bits(Metric metric)
 {
     return metric == Metric::hamming || metric == Metric::jaccard;
 }
 
-// The distance the SQL operator returns, accumulated in float64 in an order that depends on `dimensions` alone,
-// so that every device, batch width and instruction set gives the same bits. Smaller is nearer for every metric.
-// cosine of a zero vector is NaN, as in pgvector.
+// Returns the distance that the SQL operator returns, accumulated in float64 in an order that depends on `dimensions`
+// alone, so that every device, batch width and instruction set gives the same bits. Smaller is nearer for every metric.
+// The cosine distance of a zero vector is NaN, as in pgvector.
 double canonical_distance(Metric metric, const float* a, const float* b, std::size_t dimensions);
 
-// The same pieces for callers that need them alone.
+// The parts of canonical distances, for callers that need one alone.
 double canonical_l2_squared(const float* a, const float* b, std::size_t dimensions);
 double canonical_dot(const float* a, const float* b, std::size_t dimensions);
 double canonical_l1(const float* a, const float* b, std::size_t dimensions);
+// The L2 norm.
 double canonical_norm(const float* a, std::size_t dimensions);
 
-// Of halves: the bits that their values as floats give.
+// For halves: the same bits as for their values as floats.
 double canonical_distance(Metric metric, const half_bits* a, const half_bits* b, std::size_t dimensions);
 double canonical_distance(Metric metric, const float* a, const half_bits* b, std::size_t dimensions);
 double canonical_l2_squared(const half_bits* a, const half_bits* b, std::size_t dimensions);

@@ -27,7 +27,7 @@ struct Best {
     hn::Vec<Indices> index[kRows];
 };
 
-// Take the centroids of one vector that are strictly better.
+// Keep the centroids of one vector whose score is strictly smaller.
 HWY_INLINE void take_better(hn::Vec<Floats> score, hn::Vec<Indices> index, hn::Vec<Floats>& best,
                             hn::Vec<Indices>& best_index)
 {
@@ -36,7 +36,7 @@ HWY_INLINE void take_better(hn::Vec<Floats> score, hn::Vec<Indices> index, hn::V
     best_index = hn::IfThenElse(hn::RebindMask(Indices(), better), index, best_index);
 }
 
-// Score kStep centroids (columns `column` on of one block) against kRows rows.
+// Score kStep centroids of one block, from `values` on, against kRows rows.
 HWY_INLINE void score_step(const float* values, const float* half_norms, std::size_t dimensions,
                            const float* const* rows, std::uint32_t first, Best& best)
 {
@@ -64,7 +64,7 @@ HWY_INLINE void score_step(const float* values, const float* half_norms, std::si
     }
 }
 
-// Reduce the lanes of one row and merge them into its result.
+// Reduce the lanes of one row and merge the best into its result.
 HWY_INLINE void reduce_row(hn::Vec<Floats> score, hn::Vec<Indices> index, std::uint32_t& result, float& result_score)
 {
     HWY_ALIGN float lane_score[kLanes];
@@ -84,7 +84,7 @@ void nearest(const PackedCentroids& centroids, const float* rows, std::size_t co
              std::uint32_t* index, float* scores)
 {
     const std::size_t dimensions = centroids.dimensions();
-    // As many blocks at a time as the second-level cache holds beside the rows.
+    // The number of blocks that the second-level cache holds together with the rows.
     const std::size_t chunk = std::max<std::size_t>(1, (std::size_t{256} << 10) / (dimensions * 128));
     std::fill_n(index, count, 0U);
     std::fill_n(scores, count, std::numeric_limits<float>::infinity());

@@ -1,4 +1,4 @@
-// The nearest of many centroids for each row: a matrix product fused with the selection, nothing written in between.
+// The nearest of many centroids for each row: a matrix product fused with the selection, so no scores go to memory.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 namespace pgwarp
 {
 
-// Centroids laid out for the kernel: blocks of 32, dimension by dimension, with half their squared norms.
+// Centroids in the kernel's layout: blocks of 32, dimension by dimension, with half their squared norms.
 class PackedCentroids
 {
 public:
@@ -28,15 +28,15 @@ private:
     std::size_t count_;
     std::size_t dimensions_;
     std::vector<float> values_;      // [blocks][dimensions][block]
-    std::vector<float> half_norms_;  // [blocks][block], infinite where there is no centroid
+    std::vector<float> half_norms_;  // [blocks][block], infinite in unused places
 };
 
-// index[i] = the centroid of smallest |c|^2 / 2 - c.row for row i at rows + i * stride; ties to the lower index.
-// scores[i] = that value (scores may be null). On the caller's thread.
+// index[i] = the centroid with the smallest |c|^2 / 2 - c.row for row i at rows + i * stride; ties go to the lower
+// index. scores[i] = that value (scores may be null). Runs on the caller's thread.
 void find_nearest(const PackedCentroids& centroids, const float* rows, std::size_t count, std::size_t stride,
                   std::uint32_t* index, float* scores);
 
-// table[c] = (norms ? norms[c] : 0) - sum over d of values[d][c] * row[d] for the 256 codewords of one part, which lie
+// table[c] = (norms ? norms[c] : 0) - sum over d of values[d][c] * row[d] for the 256 codewords of one part, stored
 // dimension by dimension: values [dimensions][256].
 void codeword_table(const float* values, const float* norms, std::size_t dimensions, const float* row, float* table);
 

@@ -1,5 +1,5 @@
-// Data-parallel loops: callers queue jobs that live on their stacks, idle threads join the first job with pieces left.
-// Whoever waits, spins for a moment and then sleeps: pieces are often shorter than it takes to wake a thread.
+// Data-parallel loops: callers queue jobs that live on their stacks; idle threads join the first job with pieces left.
+// A waiting thread spins for a moment and then sleeps, because waking a thread often takes longer than a piece.
 #include "numeric/parallel.h"
 
 #include <hwy/cache_control.h>
@@ -23,7 +23,7 @@ namespace
 
 constexpr std::chrono::microseconds spin_time{20};
 
-// Spin until ready() or until spin_time is over; return what ready() said last.
+// Spin until ready() or until spin_time is over; return the last value of ready().
 template <class Ready>
 bool spin(Ready ready)
 {
@@ -38,7 +38,7 @@ bool spin(Ready ready)
     return ready();
 }
 
-// One parallel_for. It lives on its caller's stack, so a helper must not touch it after leaving.
+// One parallel_for. It lives on its caller's stack, so a helper must not access it after leaving.
 struct Job {
     const std::function<void(std::size_t, std::size_t)>& body;
     const std::size_t count;
@@ -46,11 +46,11 @@ struct Job {
     std::atomic<std::size_t> next{0};     // first piece not yet taken
     std::atomic<std::size_t> helpers{0};  // pool threads inside; enters under the pool's mutex
     std::atomic<bool> failed{false};
-    std::exception_ptr error{};  // written by whoever set `failed`
+    std::exception_ptr error{};  // written by the thread that set `failed`
 
     bool has_pieces() const { return next.load(std::memory_order_relaxed) < count; }
 
-    // Pieces not yet taken, except the one that whoever asks is about to take.
+    // Number of pieces not yet taken, less the one that the calling thread is about to take.
     std::size_t spare_pieces() const
     {
         const std::size_t begin = next.load(std::memory_order_relaxed);
@@ -120,7 +120,8 @@ struct ThreadPool::State {
         for (std::thread& thread : threads) thread.join();
     }
 
-    // Wake up to two sleepers; each wakes two more when it enters, so many wake fast and few for little work.
+    // Wake up to two sleepers; each wakes two more when it enters: a long loop wakes all quickly, a short one wakes
+    // few.
     void wake_helpers(const Job& job)
     {
         constexpr std::size_t at_once = 2;
@@ -128,7 +129,7 @@ struct ThreadPool::State {
         for (std::size_t i = 0; i < useful; ++i) wake.notify_one();
     }
 
-    // Enter the first job with pieces left; null when there is none. Call with the mutex held.
+    // Enter the first job with pieces left; null when there is none. The caller holds the mutex.
     Job* enter_job()
     {
         while (!jobs.empty() && !jobs.front()->has_pieces()) jobs.pop_front();
@@ -162,7 +163,7 @@ struct ThreadPool::State {
         }
     }
 
-    // Leave a job. Its caller may return as soon as the counter is zero, hence only the pool's members after that.
+    // Leave a job. Its caller may return once the counter is zero, so only the pool's members are accessed after that.
     void leave(Job& job)
     {
         if (job.helpers.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
@@ -187,7 +188,7 @@ struct ThreadPool::State {
         wake_helpers(job);
     }
 
-    // Take the job out of the queue, so that nobody enters any more, and wait for those inside.
+    // Remove the job from the queue, so that no thread enters it any more, and wait for the threads inside.
     void withdraw(Job& job)
     {
         {

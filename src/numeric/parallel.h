@@ -11,7 +11,7 @@
 namespace pgwarp
 {
 
-// Thrown inside the engine when the request that asked for the work was cancelled or its client went away.
+// Thrown inside the engine when the request for the work was cancelled or its client disconnected.
 struct Cancelled : std::runtime_error {
     Cancelled() : std::runtime_error("cancelled") {}
 };
@@ -31,19 +31,20 @@ private:
     std::atomic<bool> flag_{false};
 };
 
+// The threads start with the object and end with it.
 class ThreadPool
 {
 public:
-    explicit ThreadPool(std::size_t threads);  // 0 = usable_processors(); 1 = everything runs on the caller
+    explicit ThreadPool(std::size_t threads);  // 0 = usable_processors(); 1 = all loops run on the caller's thread
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
 
     std::size_t threads() const;
 
-    // Runs body(begin, end) over [0, count) in pieces of `grain`; the caller takes part and returns when all is
-    // done. Pieces are handed out in order. The first exception is rethrown. Nested calls run on the caller alone.
-    // Safe to call from several threads at once.
+    // Runs body(begin, end) over [0, count) in pieces of `grain`; the caller takes part and returns when all pieces are
+    // done. Pieces start in order. The first exception is rethrown. Nested calls run on the caller's thread alone. Safe
+    // to call from several threads at once.
     void parallel_for(std::size_t count, std::size_t grain, const std::function<void(std::size_t, std::size_t)>& body);
 
 private:
@@ -51,10 +52,10 @@ private:
     std::unique_ptr<State> state_;
 };
 
-// A pool of one thread, for loops that take less than waking others does.
+// A pool of one thread, for loops that are shorter than waking a thread.
 ThreadPool& caller_alone();
 
-// How many items of so many bytes a thread reads at a time: handing them out is nothing beside that.
+// Number of items of item_bytes in a piece: large enough that distributing pieces costs next to nothing.
 constexpr std::size_t items_at_a_time(std::size_t item_bytes)
 {
     constexpr std::size_t bytes = std::size_t{128} << 10;

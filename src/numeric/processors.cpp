@@ -25,7 +25,7 @@ std::size_t allowed_processors()
     return static_cast<std::size_t>(CPU_COUNT_S(CPU_ALLOC_SIZE(most), set.get()));
 }
 
-// The quota of the control group, in processors; where there is none, no limit.
+// The quota of the control group, in processors; the largest number where there is none.
 std::size_t quota_processors()
 {
     std::ifstream file("/sys/fs/cgroup/cpu.max");

@@ -1,4 +1,4 @@
-// How many processors there are, and how many of them for this process.
+// The number of processors, of the system and of this process.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,12 @@
 namespace pgwarp
 {
 
-// Those that the system may run it on (affinity, cpuset), and no more than its control group has time of (cpu.max). At
-// least 1. More threads than that wait for each other while one of them isn't let run.
+// Returns the number of processors that the system may run this process on (affinity, cpuset), limited by the control
+// group's quota (cpu.max). At least 1. More threads than this would wait for each other while one of them is
+// descheduled.
 std::size_t usable_processors();
 
-// Those of the whole system, whoever may use them. At least 1.
+// Returns the number of processors of the whole system, also those that this process may not use. At least 1.
 std::size_t system_processors();
 
 }  // namespace pgwarp

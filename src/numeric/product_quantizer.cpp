@@ -22,7 +22,7 @@ ProductQuantizer::ProductQuantizer(std::size_t dimensions, std::size_t subquanti
     if (subquantizers < 1 || subquantizers > dimensions) throw std::invalid_argument("subquantizers out of range");
 }
 
-// The first parts are one wider when the width does not divide evenly.
+// If the width does not divide evenly, the first parts are wider by one.
 std::size_t ProductQuantizer::part_begin(std::size_t part) const
 {
     const std::size_t width = dimensions_ / subquantizers_;

@@ -1,5 +1,6 @@
-// Product quantizer of 8-bit codes (Faiss paper, section 2.1; Jégou et al.). A vector is split into `subquantizers`
-// parts of nearly equal width: part widths differ by at most one when subquantizers does not divide dimensions.
+// Product quantizer with 8-bit codes (Jégou et al., Product Quantization for Nearest Neighbor Search; the Faiss paper,
+// section 2.1). A vector is split into `subquantizers` parts, whose widths differ by at most one when subquantizers
+// does not divide dimensions.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +18,17 @@ class ProductQuantizer
 public:
     static constexpr std::size_t codewords = 256;
 
-    // 1 <= subquantizers <= dimensions.
+    // Requires 1 <= subquantizers <= dimensions; otherwise throws std::invalid_argument.
     ProductQuantizer(std::size_t dimensions, std::size_t subquantizers);
 
-    // Trains on residuals [count][dimensions]; fewer than 256 rows repeat codewords.
+    // Trains on residuals [count][dimensions]; with fewer than 256 rows codewords repeat. Throws Cancelled.
     void train(std::span<const float> rows, std::uint64_t seed, ThreadPool& pool, const CancelToken* cancel = nullptr);
 
     std::size_t dimensions() const { return dimensions_; }
     std::size_t subquantizers() const { return subquantizers_; }
     std::size_t part_begin(std::size_t part) const;  // first dimension of the part; part_begin(m) == dimensions
 
-    // Flat codebooks: for part p, [256][width(p)] floats, parts after each other: 256 * dimensions floats in all.
+    // Flat codebooks: for part p, [256][width(p)] floats, one part after the other: 256 * dimensions floats in total.
     std::span<const float> codebooks() const { return codebooks_; }
     std::span<float> codebooks() { return codebooks_; }
     const float* codebook(std::size_t part) const { return codebooks_.data() + part_begin(part) * codewords; }
@@ -42,8 +43,8 @@ private:
     std::vector<float> codebooks_;
 };
 
-// An orthogonal rotation learnt so that the product quantizer loses less (OPQ, parametric initialisation followed by
-// alternating Procrustes steps). [dimensions][dimensions] row-major; rotated = R * x.
+// Learns an orthogonal rotation that lowers the product quantizer's error (OPQ: parametric initialisation followed by
+// alternating Procrustes steps). Returns [dimensions][dimensions], row-major; rotated = R * x. Throws Cancelled.
 std::vector<float> train_rotation(std::span<const float> rows, std::size_t dimensions, std::size_t subquantizers,
                                   std::uint64_t seed, ThreadPool& pool, const CancelToken* cancel = nullptr);
 void rotate_rows(std::span<const float> rotation, std::size_t dimensions, std::span<const float> rows,

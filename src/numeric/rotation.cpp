@@ -33,7 +33,7 @@ Matrix covariance(const View& rows)
     return sum;
 }
 
-// Deal the principal directions out to the parts so that the products of their variances come out even.
+// Assign the principal directions to the parts so that the products of their variances become nearly equal.
 Matrix parametric_rotation(const Matrix& covariance_matrix, const ProductQuantizer& quantizer)
 {
     const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(covariance_matrix.cast<double>());
@@ -63,9 +63,9 @@ std::size_t alternations(std::size_t dimensions)
     return dimensions <= 1024 ? 1 : 0;
 }
 
-// The orthogonal factor U V^T of matrix = U S V^T, as matrix (matrix^T matrix)^(-1/2): a symmetric eigenproblem, which
-// the parametric start needs anyhow, instead of a singular value decomposition. False for a matrix too near to
-// singular.
+// The orthogonal factor U V^T of matrix = U S V^T, computed as matrix (matrix^T matrix)^(-1/2): a symmetric
+// eigenproblem, whose solver the parametric start needs too, instead of a singular value decomposition. Returns false
+// for a nearly singular matrix.
 bool nearest_rotation(const Eigen::MatrixXf& matrix, Matrix& rotation)
 {
     const Eigen::MatrixXd wide = matrix.cast<double>();
@@ -102,7 +102,7 @@ std::vector<float> train_rotation(std::span<const float> rows, std::size_t dimen
             for (Eigen::Index i = 0; i < count; ++i)
                 quantizer.decode(codes.data() + static_cast<std::size_t>(i) * subquantizers,
                                  decoded.data() + static_cast<std::size_t>(i) * dimensions);
-            // The rotation nearest to mapping each row onto what is stored of it.
+            // The rotation that maps the rows most closely onto their decoded codes.
             const Eigen::MatrixXf cross = View(decoded.data(), count, size).transpose() * view;
             if (!nearest_rotation(cross, rotation)) break;
         }
@@ -114,7 +114,7 @@ void rotate_rows(std::span<const float> rotation, std::size_t dimensions, std::s
                  std::span<float> out, ThreadPool& pool)
 {
     pool.parallel_for(rows.size() / dimensions, 256, [&](std::size_t first, std::size_t last) {
-        // -(row . rotation row) by the tile kernel, then the sign back.
+        // The tile kernel gives -(row . rotation row); the loop restores the sign.
         float* target = out.data() + first * dimensions;
         score_tile(Metric::inner_product, rows.data() + first * dimensions, last - first, rotation.data(), nullptr,
                    dimensions, dimensions, target);

@@ -1,5 +1,5 @@
-// The orthogonal rotation in front of a product quantizer: learnt (OPQ) as a matrix up to 2,048 dimensions, beyond,
-// where a matrix would cost more than all the rest, random (hadamard.h).
+// The orthogonal rotation before a product quantizer: up to 2,048 dimensions a learnt matrix (OPQ); above, where a
+// matrix would cost more than the rest of the search, a random rotation (hadamard.h).
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,11 @@ public:
     static constexpr std::size_t most_learnt = 2048;
     static constexpr bool learnt(std::size_t dimensions) { return dimensions <= most_learnt; }
 
-    // None.
+    // No rotation.
     Rotation() = default;
-    // One that is yet to be loaded: matrix() or signs() has its size, the other is empty.
+    // A rotation to be loaded: matrix() or signs() has its final size, the other is empty.
     explicit Rotation(std::size_t dimensions);
-    // For rows [count][dimensions] that `subquantizers` parts will store.
+    // Trains on rows [count][dimensions] for a quantizer of `subquantizers` parts. Throws Cancelled.
     Rotation(std::span<const float> rows, std::size_t dimensions, std::size_t subquantizers, std::uint64_t seed,
              ThreadPool& pool, const CancelToken* cancel = nullptr);
 
@@ -33,15 +33,15 @@ public:
     std::span<const std::uint8_t> signs() const { return signs_; }
     std::size_t bytes() const { return matrix_.size() * sizeof(float) + signs_.size(); }
 
-    // out = the rotated rows; out and rows don't overlap.
+    // out = the rotated rows; out and rows must not overlap.
     void apply(std::span<const float> rows, std::span<float> out, ThreadPool& pool) const;
-    // One row.
+    // The same for one row.
     void apply(const float* row, float* out) const;
 
 private:
     std::size_t dimensions_ = 0;
     std::vector<float> matrix_;        // [dimensions][dimensions]
-    std::vector<std::uint8_t> signs_;  // of hadamard.h
+    std::vector<std::uint8_t> signs_;  // [HadamardPlan::rounds][dimensions]
 };
 
 }  // namespace pgwarp

@@ -16,7 +16,8 @@ std::vector<std::uint32_t> sample_rows(std::size_t count, std::size_t wanted, st
         std::iota(rows.begin(), rows.end(), 0U);
         return rows;
     }
-    // Selection sampling (Knuth, volume 2, algorithm S): each row is taken with the probability still owed.
+    // Selection sampling (Knuth, volume 2, algorithm S): each row is taken with probability (rows still wanted) / (rows
+    // left).
     rows.reserve(wanted);
     for (std::size_t i = 0; i < count && rows.size() < wanted; ++i) {
         const double draw = static_cast<double>(mix_hash(seed * 0x100000001b3ULL + i) >> 11) * 0x1p-53;

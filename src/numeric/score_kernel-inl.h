@@ -1,7 +1,7 @@
-// The kernel of all one-query scores: a few rows against one query. Included once a target.
+// The kernel of all one-query scores: up to four rows against one query. Included once for each target.
 //
-// Each row has two accumulators and one order of additions, whatever its place in a batch: the score of a row does not
-// depend on how a caller cuts its work. Four rows at a time hide the latency of the additions.
+// Each row has two accumulators and one order of additions, independent of its place in a batch: so a row's score does
+// not depend on the caller's division of the work. Four rows at a time hide the latency of the additions.
 #if defined(PGWARP_NUMERIC_SCORE_KERNEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PGWARP_NUMERIC_SCORE_KERNEL_INL_H_
 #undef PGWARP_NUMERIC_SCORE_KERNEL_INL_H_
@@ -31,6 +31,7 @@ using Vector = hn::Vec<Floats>;
 using Words = hn::Rebind<half_bits, Floats>;
 constexpr std::size_t lane_count = hn::MaxLanes(Floats());
 
+// Operations of the metrics: add() adds the term of one or more dimensions, finish() turns the sum into the score.
 struct SquaredDifference {
     static HWY_INLINE Vector add(Vector sum, Vector query, Vector row)
     {
@@ -56,7 +57,7 @@ struct AbsoluteDifference {
     static HWY_INLINE float finish(float sum) { return sum; }
 };
 
-// The row with itself; the query is not looked at.
+// The squared norm of the row; the query is not used.
 struct SquaredValue {
     static HWY_INLINE Vector add(Vector sum, Vector, Vector row) { return hn::MulAdd(row, row, sum); }
     static HWY_INLINE float add(float sum, float, float row) { return sum + row * row; }
@@ -72,7 +73,7 @@ HWY_INLINE Vector load(const half_bits* values)
     return half_to_float(Floats(), hn::LoadU(Words(), values));
 }
 
-// Load `count` < lane_count values and zeros; reads nothing beyond them. Only for targets with masked loads.
+// Load `count` < lane_count values and fill with zeros; reads nothing beyond them. Only for targets with masked loads.
 HWY_INLINE Vector load_part(const float* values, std::size_t count)
 {
     return hn::MaskedLoad(hn::FirstN(Floats(), count), Floats(), values);
@@ -94,7 +95,7 @@ HWY_INLINE float load_one(const half_bits* value)
 
 #if HWY_TARGET == HWY_SCALAR
 
-// Write the sums of the lanes of four vectors.
+// Write the sum of the lanes of each of four vectors.
 HWY_INLINE void sum_four(Vector sum0, Vector sum1, Vector sum2, Vector sum3, float out[4])
 {
     out[0] = hn::GetLane(sum0);
@@ -117,7 +118,7 @@ HWY_INLINE auto sum_of_blocks(D, hn::Vec<D> v)
     }
 }
 
-// Write the sums of the lanes of four vectors.
+// Write the sum of the lanes of each of four vectors.
 HWY_INLINE void sum_four(Vector sum0, Vector sum1, Vector sum2, Vector sum3, float out[4])
 {
     const Floats floats;
@@ -174,7 +175,7 @@ HWY_INLINE void score_group(const float* query, const Element* const (&rows)[row
     for (int r = 0; r < row_count; ++r) out[r] = Operation::finish(sums[r]);
 }
 
-// Ask for the start of a row that will be scored soon; the hardware sees the rest of a long one coming.
+// Prefetch the start of a row that will be scored soon; the hardware prefetcher loads the rest of a long row.
 template <class Element>
 HWY_INLINE void prefetch_row(const Element* row, std::size_t dimensions)
 {

@@ -1,14 +1,14 @@
-// Tiles of scores by a blocked matrix product: rows are transposed into a panel that stays in the first cache, queries
-// are packed so that a step reads them from consecutive places, and a group of queries times a panel is kept in
-// registers. Every sum runs over the dimensions in order, so a score does not depend on the tile's shape except for few
-// queries, which are scored row by row.
+// Tiles of scores by a blocked matrix product. Rows are transposed into a panel that stays in the first-level cache;
+// queries are packed so that a step reads consecutive values; the sums of a group of queries times a panel stay in
+// registers. Every sum runs over the dimensions in order, so a score does not depend on the tile's shape, except with
+// few queries, which are scored row by row.
 #include <algorithm>
 #include <cstring>
 #include <memory>
 
 #include "numeric/distance.h"
 
-// Sizeless vectors can't be kept in arrays; NEON serves these processors too.
+// Sizeless vectors cannot be array elements; processors with SVE run the NEON target.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "numeric/score_tile.cpp"
@@ -21,12 +21,12 @@
 namespace pgwarp::tile
 {
 
-// What a tile computes from a product p: factor * p, plus the row's norm if there are norms.
+// The product that a tile computes: factor * query.row, plus the row's norm if there are norms.
 struct Product {
     const float* queries;
     std::size_t query_count;
     const float* rows;
-    const std::uint32_t* ids;  // which of them; null: the first row_count
+    const std::uint32_t* ids;  // numbers of the rows; null: the first row_count
     const float* row_norms;    // null: none
     std::size_t row_count;
     std::size_t dimensions;
@@ -35,14 +35,14 @@ struct Product {
 };
 
 constexpr std::size_t depth = 256;        // dimensions a panel holds
-constexpr std::size_t query_block = 192;  // queries packed at once: with `depth`, a part of the second cache
+constexpr std::size_t query_block = 192;  // queries packed at once: with `depth`, a part of the second-level cache
 constexpr std::size_t most_group = 12;    // queries in registers at once, at most
 constexpr std::size_t most_panel = 32;    // rows in a panel, at most
 
 struct Buffers {
     alignas(64) float queries[(query_block + most_group) * depth];
     alignas(64) float panel[most_panel * depth];
-    alignas(64) float spill[most_group * most_panel];  // results of a panel with fewer rows than lanes
+    alignas(64) float spill[most_group * most_panel];  // results of a panel with fewer rows than panel_rows
 };
 
 }  // namespace pgwarp::tile
@@ -61,11 +61,11 @@ using Floats = hn::ScalableTag<float>;
 using Vector = hn::Vec<Floats>;
 constexpr std::size_t lane_count = hn::MaxLanes(Floats());
 constexpr std::size_t panel_rows = 2 * lane_count;
-// Two vectors a query, two of rows and one to broadcast must fit in 32 or 16 registers.
+// Two vectors of sums per query, two of rows and one broadcast value must fit in 32 or 16 registers.
 constexpr std::size_t group_queries = HWY_CAP_GE512 || HWY_TARGET == HWY_NEON ? 12 : 6;
 static_assert(group_queries <= tile::most_group && panel_rows <= tile::most_panel);
 
-// The block of dimensions at hand.
+// The present block of dimensions.
 struct Slice {
     std::size_t begin;
     std::size_t count;
@@ -84,7 +84,7 @@ HWY_INLINE void transpose(D, const float* const* rows, std::size_t i, float* out
 #else
 using Block = hn::CappedTag<float, 4>;
 constexpr std::size_t square = 4;
-// Four dimensions, from i on, of every fourth row.
+// Load four dimensions, from i on, of every fourth row.
 template <class D>
 HWY_INLINE hn::Vec<D> load_blocks(D floats, const float* const* rows, std::size_t i)
 {
@@ -96,7 +96,7 @@ HWY_INLINE hn::Vec<D> load_blocks(D floats, const float* const* rows, std::size_
     }
 }
 
-// Transpose four dimensions, from i on, of as many rows as a vector has lanes: lines of `out`, so far apart.
+// Transpose four dimensions, from i on, of one row per lane, into lines of `out` that are `stride` floats apart.
 template <class D>
 HWY_INLINE void transpose(D floats, const float* const* rows, std::size_t i, float* out, std::size_t stride)
 {
@@ -116,7 +116,7 @@ HWY_INLINE void transpose(D floats, const float* const* rows, std::size_t i, flo
 }
 #endif
 
-// Transpose `count` dimensions of as many rows as a vector of this kind has lanes.
+// Transpose `count` dimensions of one row per lane.
 template <class D>
 HWY_INLINE void transpose_rows(D floats, const float* const* rows, std::size_t count, float* out, std::size_t stride)
 {
@@ -141,7 +141,8 @@ void pack_panel(const Product& product, std::size_t first_row, const Slice& slic
         transpose_rows(Floats(), rows + r, slice.count, panel + r, panel_rows);
 }
 
-// Multiply `group` packed queries with the panel; out has one line of panel_rows results (or partial sums) a query.
+// Multiply `group` packed queries with the panel; out has one line of panel_rows results (or partial sums) for each
+// query.
 template <std::size_t group>
 void multiply(const float* HWY_RESTRICT queries, const float* HWY_RESTRICT panel, const float* norms, float factor,
               const Slice& slice, float* out, std::size_t out_stride)
@@ -179,7 +180,7 @@ void multiply(const float* HWY_RESTRICT queries, const float* HWY_RESTRICT panel
     }
 }
 
-// The largest of the compiled group sizes that fits.
+// Returns the largest of the compiled group sizes that is at most `queries`.
 HWY_INLINE std::size_t group_size(std::size_t queries)
 {
     for (const std::size_t size : {std::size_t{12}, std::size_t{6}, std::size_t{4}, std::size_t{2}}) {
@@ -207,7 +208,7 @@ HWY_INLINE void multiply_group(std::size_t group, const float* queries, const fl
     }
 }
 
-// Interleave a slice of the queries, a group at a time, in the order multiply() reads them.
+// Interleave a slice of the queries, a group at a time, in the order in which multiply() reads it.
 void pack_queries(const Product& product, std::size_t first, std::size_t count, const Slice& slice, float* packed)
 {
     for (std::size_t q = 0; q < count;) {
@@ -225,7 +226,7 @@ void pack_queries(const Product& product, std::size_t first, std::size_t count, 
     }
 }
 
-// Multiply packed queries with a panel of fewer than panel_rows rows, by way of a full-width buffer.
+// Multiply packed queries with a panel of fewer than panel_rows rows, through a full-width buffer.
 void multiply_narrow(const Product& product, std::size_t group, const float* queries, std::size_t first_row,
                      const Slice& slice, float* out, Buffers& buffers)
 {
@@ -241,8 +242,8 @@ void multiply_narrow(const Product& product, std::size_t group, const float* que
     }
 }
 
-// Bring near the rows of the panel that begins at `first_row`, where each lies somewhere else: the part that falls to
-// `group` of the queries, so that it goes on while they are multiplied.
+// Prefetch rows of the panel that begins at `first_row`, if rows are gathered. Each group of queries prefetches its
+// share of the rows, so that prefetching overlaps with the multiplication.
 HWY_INLINE void prefetch_panel(const Product& product, std::size_t first_row, std::size_t query, std::size_t group,
                                std::size_t query_count, const Slice& slice)
 {
@@ -306,10 +307,10 @@ HWY_EXPORT(multiply_tile);
 namespace
 {
 
-// Below this many queries transposing rows costs more than it saves.
+// With fewer queries, transposing rows costs more than it saves.
 constexpr std::size_t fewest_queries = 6;
 
-// Score rows one query at a time, in blocks of rows that the first cache keeps for the next query.
+// Score rows one query at a time, in blocks of rows that stay in the first-level cache for the next query.
 void score_by_query(Metric metric, const float* queries, std::size_t query_count, const float* rows,
                     std::size_t row_count, std::size_t dimensions, float* out)
 {

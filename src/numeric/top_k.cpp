@@ -1,10 +1,10 @@
-// Selection of the k smallest by a buffer that is cut back now and then.
+// Selection of the k smallest with a buffer that is cut back to k when it is full.
 #include "numeric/top_k.h"
 
 #include <algorithm>
 #include <cstring>
 
-// Sizeless vectors can't be kept in arrays; NEON serves these processors too.
+// Sizeless vectors cannot be array elements; processors with SVE run the NEON target.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "numeric/top_k.cpp"
@@ -17,7 +17,7 @@
 namespace pgwarp::selection
 {
 
-// How far a scan for scores below a threshold came.
+// Progress of a scan for scores below a threshold.
 struct Progress {
     std::size_t scanned;
     std::size_t found;
@@ -39,7 +39,7 @@ using Floats = hn::ScalableTag<float>;
 using Words = hn::RebindToUnsigned<Floats>;
 constexpr std::size_t lane_count = hn::MaxLanes(Floats());
 
-// Append the candidates of one vector of scores to `found`; return how many.
+// Append the candidates of one vector of scores to `found`; return their number.
 HWY_INLINE std::size_t append_below(hn::Vec<Floats> scores, hn::Mask<Floats> below, std::uint32_t row, Candidate* found)
 {
     HWY_ALIGN float values[lane_count];
@@ -50,7 +50,7 @@ HWY_INLINE std::size_t append_below(hn::Vec<Floats> scores, hn::Mask<Floats> bel
     return count;
 }
 
-// Collect scores below the threshold until the end or until a batch is nearly full.
+// Collect scores below the threshold until the end of the scores or until a batch is nearly full.
 selection::Progress scan_below(const float* scores, std::size_t count, float threshold, std::uint32_t first_row,
                                Candidate* found)
 {
@@ -101,7 +101,7 @@ TopK::TopK(std::size_t k) : k_(k)
     if (k == 0) threshold_ = -std::numeric_limits<float>::infinity();
 }
 
-// Cut when k were seen for the first time, so that there is a threshold early, and then each time the buffer is full.
+// Cut as soon as there are k candidates, to get a threshold early, and then each time the buffer is full.
 void TopK::insert(Candidate candidate)
 {
     buffer_.push_back(candidate);
@@ -133,7 +133,8 @@ void TopK::push_block(const float* scores, std::size_t count, std::uint32_t firs
     }
 }
 
-// Candidates equal to the threshold compete by row here, so that the result does not depend on who merges whom.
+// Candidates with a score equal to the threshold are kept and compete by row, so the result does not depend on the
+// order of merges.
 void TopK::merge(const TopK& other)
 {
     for (const Candidate& candidate : other.buffer_) {

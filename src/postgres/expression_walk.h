@@ -1,4 +1,4 @@
-// expression_tree_walker() and expression_tree_mutator() as all versions of PostgreSQL take them.
+// expression_tree_walker() and expression_tree_mutator() with one signature for all supported versions of PostgreSQL.
 #pragma once
 
 #include "postgres/postgres_headers.h"

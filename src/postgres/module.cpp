@@ -19,7 +19,7 @@ PG_MODULE_MAGIC;
 PGDLLEXPORT void _PG_init(void);
 }
 
-// Define settings, hook into the executor, and start the launcher with the server when preloaded.
+// Define settings, install the planner's and executor's hooks, and with shared_preload_libraries register the launcher.
 void _PG_init(void)
 {
     pgwarp::define_fault_settings();
@@ -32,6 +32,6 @@ void _PG_init(void)
     pgwarp::init_subplan_batch();
     pgwarp::init_ordered_path();
     pgwarp::init_index_only_path();
-    pgwarp::init_knn_filter();  // after those that add index paths
+    pgwarp::init_knn_filter();  // runs after the hooks that add index paths
     pgwarp::init_knn_partitions();
 }

@@ -1,5 +1,5 @@
-// The C names that the catalogs of version 0.1.0 know. Other libraries have functions of the same names, so newer
-// scripts use names with the prefix pgwarp_; these stay for databases that were not updated.
+// The C names in the catalogs of version 0.1.0. Other libraries have functions with the same names, so newer scripts
+// use names with the prefix pgwarp_; the old names stay for databases that were not updated.
 #include "postgres/fmgr_cpp.h"
 
 // Declare pgwarp_NAME and define NAME, which calls it.

@@ -1,8 +1,9 @@
-// PostgreSQL's headers as C++ sees them. Include first, before anything of the standard library that might be affected
-// by its macros.
+// PostgreSQL's headers for C++. Include this first, because PostgreSQL's macros must not change the standard library's
+// headers.
 #pragma once
 
-// PostgreSQL 15 leaves this empty outside Windows; we compile with hidden visibility, so the module's magic needs it.
+// PostgreSQL 15 leaves this empty outside Windows; pgwarp is compiled with hidden visibility, so the module's magic
+// function needs it.
 #ifndef PGDLLEXPORT
 #define PGDLLEXPORT __attribute__((visibility("default")))
 #endif

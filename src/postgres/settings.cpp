@@ -36,7 +36,7 @@ static const config_enum_entry iterative_choices[] = {{"strict", static_cast<int
 
 constexpr int most_gpu_digits = 4;
 
-// Whether a text is empty or a list of numbers, separated by commas and blanks.
+// Whether a text is empty or a list of numbers separated by commas and blanks.
 static bool is_number_list(const char* text)
 {
     if (*text == '\0') return true;
@@ -57,7 +57,7 @@ static bool check_gpus(char** value, void**, GucSource)
     return false;
 }
 
-// Define what the engine process is started with; a reload restarts it.
+// Define the settings that become arguments of the engine; a reload with other values restarts it.
 static void define_engine_settings()
 {
     DefineCustomEnumVariable("pgwarp.device", "Device that answers searches.",

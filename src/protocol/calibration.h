@@ -1,5 +1,5 @@
-// Choosing an effort from a stored calibration: used by backends (planning, EXPLAIN) and the engine alike; and how one
-// is measured anew.
+// The choice of an effort from a stored calibration, which backends (planning, EXPLAIN) and the engine share; and the
+// arrays that a calibrating build needs.
 #pragma once
 
 #include <algorithm>
@@ -9,18 +9,17 @@
 namespace pgwarp
 {
 
-// What a calibrating build is given besides arrays of its index (src/methods/METHOD/calibrator.h): live rows that are
-// searched for, "calib_row" u32 [count][1], ascending and evenly spread over all rows, and what the index keeps of
-// them, "calib_query" u8 [count][bytes of a row]; and which rows are dead, bit i of word i / 64 for row i, "calib_dead"
-// u64
-// [(rows + 63) / 64][1], which may be left out: then none is.
+// A calibrating build gets these arrays besides those of its index (src/methods/METHOD/calibrator.h). "calib_row" u32
+// [count][1]: live rows that serve as queries, ascending and evenly spread over all rows. "calib_query" u8
+// [count][bytes of a row]: those rows as the index stores them. "calib_dead" u64 [(rows + 63) / 64][1]: bit i of word i
+// / 64 is set for a dead row i; without this array no row is dead.
 inline constexpr char array_calib_row[] = "calib_row";
 inline constexpr char array_calib_query[] = "calib_query";
 inline constexpr char array_calib_dead[] = "calib_dead";
 inline constexpr std::uint32_t most_calibration_queries = 500;
 
-// How many results a search for `k` rows asks the engine for. Where results have bounds, the last few may be out of
-// order; where they are approximate, the backend ranks them by the heap's rows.
+// Returns the number of results that a search for `k` rows requests from the engine. Where results have bounds, the
+// last few may be out of order; where they are approximate, the backend ranks them by the heap's rows.
 inline std::uint32_t search_width(ResultPromise promise, std::uint32_t k)
 {
     std::uint64_t width = k;
@@ -29,14 +28,15 @@ inline std::uint32_t search_width(ResultPromise promise, std::uint32_t k)
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(width, max_k));
 }
 
+// An effort, and the recall that the calibration gives for it.
 struct EffortChoice {
     std::int64_t effort;
     float attained;  // recall of the curve at that effort; negative when the index has no calibration
     bool reached;    // attained >= asked
 };
 
-// The smallest measured effort whose recall at k reaches `recall`, or comes nearest to it when none does. For k between
-// two measured ones the larger is used (recall falls with k at equal effort).
+// Returns the smallest measured effort whose recall at k reaches `recall`; if none does, the one with the highest
+// recall. For k between two measured ones the larger is used (recall falls with k at equal effort).
 inline EffortChoice choose_effort(const Calibration& calibration, std::uint32_t k, double recall)
 {
     EffortChoice choice{0, -1.0F, false};

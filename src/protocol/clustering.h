@@ -1,5 +1,5 @@
-// k-means alone, as a build whose result is read and never stored: options "clusters", "iterations" and "seed", one
-// array of centroids.
+// k-means without an index, as a build whose result is read and never stored. Options: "clusters", "iterations" and
+// "seed". Result: one array of centroids.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace pgwarp
 {
 
-// Beside the methods of indexes, whose numbers pages hold.
+// Outside the range of the methods' numbers, which pages hold.
 inline constexpr Method clustering_method = static_cast<Method>(128);
 
 inline constexpr char array_clusters[] = "clusters";  // f32 [clusters][dimensions]

@@ -1,4 +1,4 @@
-// Constants and plain structs shared by pages, protocol and engine. Values are stored on disk: never renumber.
+// Constants and plain structs shared by pages, protocol and engine. Pages store the values: never renumber.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,12 @@ namespace pgwarp
 {
 
 #define PGWARP_METHOD_NUMBER(name, number, on_device) name = number,
+// Numbers of the index methods (protocol/methods.h).
 enum class Method : std::uint8_t { PGWARP_METHODS(PGWARP_METHOD_NUMBER) };
 #undef PGWARP_METHOD_NUMBER
 
-// Of a row: floats, halves or bits, a fixed number of them; or a list of words (protocol/rows.h).
+// Element type of a row: floats, halves or bits, whose number is fixed for an index; or a list of words
+// (protocol/rows.h).
 enum class ElementType : std::uint8_t { float32 = 1, float16 = 2, bit = 3, list = 4, weighted_list = 5 };
 
 constexpr bool is_list(ElementType element)
@@ -56,6 +58,7 @@ struct ArrayShape {
 };
 static_assert(sizeof(ArrayShape) == 40);
 
+// Returns the shape of an array; a name is cut to 15 bytes.
 inline ArrayShape make_array_shape(const char* name, ArrayType type, std::uint64_t rows, std::uint64_t width)
 {
     ArrayShape shape{};
@@ -79,42 +82,43 @@ struct Tid {
 };
 static_assert(sizeof(Tid) == 8);
 
-// What an index is, apart from its rows.
+// Properties of an index that do not depend on its rows.
 struct IndexShape {
     Method method;
     ElementType element;
-    std::uint8_t metric;  // pgwarp::Metric; 0 of lists: the method's own comparison
+    std::uint8_t metric;  // pgwarp::Metric; 0 for lists, which the method compares in its own way
     std::uint8_t reserved[5];
-    // Of bits: words of 32 bits, which lie where other rows have floats (numeric/bits.h). Of lists: every word is less;
-    // 0: any may come.
+    // Floats of a dense row. For bits: words of 32 bits, which take the place of floats (numeric/bits.h). For lists: an
+    // upper bound that every word is below; 0: no bound.
     std::uint32_t dimensions;
-    std::uint32_t attribute_count;  // 64-bit columns of a row; 0 in all indexes from before there were any
+    std::uint32_t attribute_count;  // 64-bit columns of a row; 0 in indexes of versions without attributes
 };
 static_assert(sizeof(IndexShape) == 16);
 
-// Array names that every method has: the rows' heap addresses in row order.
+// Arrays that every method has: the rows' heap addresses in row order.
 inline constexpr char array_tid_block[] = "tid_block";    // u32 [rows][1]
 inline constexpr char array_tid_offset[] = "tid_offset";  // u16 [rows][1]
 
-// Of indexes with attributes: u64 [rows][attribute_count]. Like the addresses it is made, and loaded, for the method.
+// In indexes with attributes: u64 [rows][attribute_count]. As with the addresses, shared code makes and loads it, not
+// the method.
 inline constexpr char array_attributes[] = "attributes";
 
-// Array names of rows that are lists, for methods that keep them as they came: row i is words [offsets[i], offsets[i +
-// 1]).
+// Arrays of rows that are lists, for methods that store them unchanged: row i is words [offsets[i], offsets[i + 1]).
 inline constexpr char array_list_offsets[] = "list_offsets";  // u64 [rows + 1][1]; the first is 0
 inline constexpr char array_list_words[] = "list_words";      // u32 [words][1]
 inline constexpr char array_list_weights[] = "list_weights";  // f32 [words][1], of weighted lists
 
 // Calibration: effort -> recall, measured on held-out rows when the index was built.
 struct CalibrationPoint {
-    std::int64_t effort;  // position on the method's schedule; the method turns it into its settings
+    std::int64_t effort;  // position on the method's schedule; the method derives its settings from it
     float recall[4];      // lower confidence bound of recall@{1,10,100,1000}; negative = not measured
 };
+// A curve of points with ascending effort.
 struct Calibration {
     static constexpr std::uint32_t capacity = 40;
     static constexpr std::uint32_t ks[4] = {1, 10, 100, 1000};
     std::uint32_t count = 0;
-    std::uint32_t sample = 0;  // queries used
+    std::uint32_t sample = 0;  // number of queries
     CalibrationPoint points[capacity] = {};
 };
 
@@ -122,29 +126,30 @@ inline constexpr std::uint32_t delta_log_count = 4;
 inline constexpr std::uint32_t max_dimensions = 16000;
 inline constexpr std::uint32_t max_bits = 64000;
 inline constexpr std::uint32_t max_k = 65536;
-inline constexpr std::uint32_t max_list_words = 65536;  // of a row; with weights they take half a message
+inline constexpr std::uint32_t max_list_words = 65536;  // of a row; with weights they take half of max_payload
 inline constexpr std::uint32_t max_attributes = 32;
 
 // How the value of a result relates to the operator's distance on the heap row.
 enum class ResultKind : std::uint8_t {
     exact = 1,        // the canonical distance itself
-    lower_bound = 2,  // never above it (executor re-checks)
-    approximate = 3,  // neither (the backend re-ranks from the heap)
+    lower_bound = 2,  // at most the canonical distance (the executor rechecks)
+    approximate = 3,  // no bound (the backend ranks by the heap's rows)
 };
 
-// What a method says of its results before a search. Rounded: bounds that only the rounding of unit vectors makes, so
-// that few results more than wanted hold those that are wanted.
+// The guarantee that a method gives for its results before a search. Rounded: the bounds differ from the distances only
+// by the rounding of unit vectors, so a few extra results suffice to contain the nearest rows.
 struct ResultPromise {
     ResultKind kind;
     bool rounded = false;
 };
 
-// Of distances of rows as they came, which are unit vectors under cosine.
+// The promise for distances between stored vectors, which are unit vectors under cosine.
 constexpr ResultPromise promise_of_vectors(bool is_cosine)
 {
     return is_cosine ? ResultPromise{ResultKind::lower_bound, true} : ResultPromise{ResultKind::exact};
 }
 
+// One result of a search, as it is in a reply.
 struct Result {
     Tid tid;
     double distance;

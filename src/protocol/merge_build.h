@@ -1,22 +1,23 @@
-// What an extending build is given besides the arrays of its index, where the rows of that are linked with each other
+// Additional inputs of an extending build for an index whose rows are linked with each other
 // (MethodDescription::links_rows).
 #pragma once
 
 namespace pgwarp
 {
 
-// Which rows are dead, bit i of word i / 64 for row i: u64 [(rows + 63) / 64][1]. It may be left out: then none is.
+// The dead rows, bit i of word i / 64 for row i: u64 [(rows + 63) / 64][1]. Without this array no row is dead.
 inline constexpr char array_dead_rows[] = "dead_rows";
 
-// Set to 1 in the options of the build.
-inline constexpr char option_leave_out[] = "leave_out_dead";  // number the rows anew, without the dead ones
-inline constexpr char option_measure[] = "measure_recall";    // make a curve of recall as well
+// Options that are set to 1.
+inline constexpr char option_leave_out[] = "leave_out_dead";  // leave out dead rows and renumber the others
+inline constexpr char option_measure[] = "measure_recall";    // also measure a curve of recall
 
-// Likewise: there is no index. A graph of the given rows alone is made, whose recall nobody measures.
+// Also an option set to 1: there is no index to extend. The build makes a graph of the given rows alone, and its recall
+// is not measured.
 inline constexpr char option_alone[] = "rows_alone";
 
-// Kept in the options of such an index: how many of its dead rows merges have taken out of the graph, and, once recall
-// was measured anew, the effort that a build of it needed.
+// Stored in the options of such an index: the number of its dead rows that merges have unlinked from the graph; and,
+// once recall was measured again, the effort that a build of it needed.
 inline constexpr char option_unlinked[] = "unlinked_rows";
 inline constexpr char option_built_effort[] = "built_effort";
 

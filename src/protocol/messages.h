@@ -1,6 +1,6 @@
-// Messages between backends and pgwarp-engine over a local stream socket: plain structs in host byte order, no
-// pointers. A frame is a MessageHeader and payload_bytes of payload; replies carry the request's id and may come in any
-// order. Anything malformed makes the engine drop that connection alone.
+// Messages between backends and pgwarp-engine over a local stream socket: plain structs in host byte order, without
+// pointers. A frame is a MessageHeader and payload_bytes of payload. Replies carry the request's id and may arrive in
+// any order. After a malformed frame the engine drops that connection and no other.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace pgwarp
 
 inline constexpr std::uint32_t protocol_magic = 0x50475750;  // "PGWP"
 inline constexpr std::uint32_t protocol_version = 2;
-inline constexpr char build_name[] = "0.2.0";  // of the library, the engine and its device modules: all alike
+inline constexpr char build_name[] = "0.2.0";  // of the library, the engine and its device modules; all must be equal
 inline constexpr std::uint32_t max_payload = (1U << 20) + (1U << 16);  // 1 MiB of data and its struct
 inline constexpr std::uint64_t transfer_buffer_bytes = 4U << 20;
 inline constexpr std::uint32_t no_buffer = 0xffffffffU;           // data is inline, after the struct
 inline constexpr char socket_path[] = "pg_stat_tmp/pgwarp.sock";  // relative to the data directory
 inline constexpr char lock_path[] = "pg_stat_tmp/pgwarp.lock";
 
-// Blocks of rows lie as protocol/rows.h says.
+// The layout of blocks of rows is in protocol/rows.h.
 enum class MessageType : std::uint16_t {
     hello = 1,            // HelloRequest -> HelloReply; must be first
     search = 2,           // SearchRequest, block of query_count rows -> SearchReply
@@ -42,27 +42,27 @@ enum class MessageType : std::uint16_t {
     release = 16,         // MirrorRequest -> acknowledge
     search_indexes = 17,  // SearchIndexesRequest, IndexTarget[], block of query_count rows -> SearchIndexesReply
     build_array = 18,     // BuildArrayRequest, data -> acknowledge
-    load_prepare = 19,    // MirrorRequest -> acknowledge; of a complete load, also with entries: readies it
+    load_prepare = 19,    // MirrorRequest -> acknowledge; readies a complete load, also again after more entries
     acknowledge = 32,     // reply without payload (or data of build_read)
-    progress = 33,        // ProgressReply; the final reply is still to come
+    progress = 33,        // ProgressReply; the final reply follows later
     error = 34,           // ErrorReply
     reply = 35,           // the reply struct of the request's type
 };
 
-// The id of a request that the engine is not to answer.
+// The id of a request that gets no reply.
 inline constexpr std::uint64_t unanswered = 0;
 
-// What a receiver makes of MessageHeader::awake_ns at most: to poll for longer never pays.
-inline constexpr std::uint32_t longest_awake_ns = 200000;
+// Upper limit that a receiver applies to MessageHeader::poll_hint_ns: longer polling costs more than it saves.
+inline constexpr std::uint32_t longest_poll_hint_ns = 200000;
 
 struct MessageHeader {
     std::uint32_t magic;
     std::uint16_t type;  // MessageType
     std::uint16_t reserved;
     std::uint32_t payload_bytes;
-    // Of a final reply: how long its receiver may poll for the reply to its next request before it blocks. 0: it blocks
-    // at once. In all other frames 0, as in those of an engine that doesn't know the field.
-    std::uint32_t awake_ns;
+    // In a final reply: the time that its receiver may poll for the reply to its next request before it blocks; 0: it
+    // blocks at once. In all other frames 0, as in frames of an engine without this field.
+    std::uint32_t poll_hint_ns;
     std::uint64_t request_id;
 };
 static_assert(sizeof(MessageHeader) == 24);
@@ -70,7 +70,7 @@ static_assert(sizeof(MessageHeader) == 24);
 struct HelloRequest {
     std::uint32_t version;
     std::int32_t process_id;
-    std::uint64_t incarnation;  // of the server; another one than before drops every mirror
+    std::uint64_t incarnation;  // of the server; a changed value makes the engine drop every mirror
     char build[32];
 };
 
@@ -81,13 +81,13 @@ struct HelloReply {
     char device[64];  // "cpu (AVX3_ZEN4, 2 threads)"
 };
 
-// Which of the engine's devices serves a mirror.
+// The device of the engine that serves a mirror.
 enum class MirrorDevice : std::uint32_t {
     best = 0,  // the GPU where there is one
     cpu = 1,   // for indexes in quarantine
 };
 
-// Which index, exactly: an in-place rebuild changes the generation.
+// Identifies an index and its generation: an in-place rebuild changes the generation.
 struct MirrorKey {
     std::uint32_t tablespace;
     std::uint32_t database;
@@ -100,12 +100,14 @@ struct MirrorKey {
 };
 static_assert(sizeof(MirrorKey) == 32);
 
+// The kind of a search.
 enum class SearchMode : std::uint8_t {
-    normal = 0,        // the method's own search at `effort` / `settings`
+    normal = 0,        // the method's own search with `effort` and `settings`
     continuation = 1,  // exact order, rows after the cursor; one query
 };
 
-// Faults that a build with PGWARP_FAULTS honours, for tests; refused as malformed otherwise when not none.
+// Faults for tests, which only a build with PGWARP_FAULTS accepts; other builds refuse a value other than none as
+// malformed.
 enum class Fault : std::uint16_t {
     none = 0,
     crash = 1,
@@ -114,50 +116,52 @@ enum class Fault : std::uint16_t {
     hang = 4,  // the device, for a minute
 };
 
+// A position in the exact order of rows, by (distance, ordinal).
 struct SearchCursor {
-    double distance;        // -infinity = from the front
+    double distance;        // -infinity = from the first row
     std::uint64_t ordinal;  // source << 48 | number; source 0 = row of the index, 1 + i = delta log i
 };
 inline constexpr std::uint32_t place_source_shift = 48;
 
 struct SearchRequest {
     MirrorKey key;
-    std::uint64_t delta_end[delta_log_count];  // at least these many entries of each log must be searched
-    std::uint64_t tombstone_version;           // at least this version
+    std::uint64_t delta_end[delta_log_count];  // the search covers at least these entries of each log
+    std::uint64_t tombstone_version;           // the search uses at least this version
     RowForm form;                              // of the queries, which have no attributes
     std::uint32_t k;
     std::uint32_t query_count;
     std::uint32_t dimensions;    // floats of a dense query; of lists 0
-    std::uint32_t load_wait_ms;  // how long the request may be parked while another connection loads the mirror
+    std::uint32_t load_wait_ms;  // longest time that the request is parked while another connection loads the mirror
     std::int64_t effort;
     SearchCursor after;  // continuation only
     SearchMode mode;
-    std::uint8_t want_places;  // 1: the reply tells each result's place
+    std::uint8_t want_places;  // 1: the reply gives each result's place
     std::uint16_t fault;       // Fault
     std::uint32_t earlier_count;
-    SearchRung earlier[max_rungs - 1];  // the rungs below that of k and effort, each with a smaller k; normal mode only
+    SearchRung earlier[max_rungs - 1];  // rungs before that of k and effort, each with a smaller k; normal mode only
     ParameterList settings;
 };
 
+// The outcome of a search. The sender supplies missing data and repeats the request.
 enum class SearchStatus : std::uint8_t {
     answered = 0,
-    need_load = 1,        // no mirror: the sender is asked to load it (load_begin decides who does)
+    need_load = 1,        // no mirror: the sender is asked to load it (load_begin picks the loader)
     need_delta = 2,       // mirror ends at have_delta_end
     need_tombstones = 3,  // mirror has have_tombstone_version
     still_loading = 4,    // load_wait_ms passed
-    alone = 5,            // of one index among many: to be searched by a request of its own
+    alone = 5,            // of one index among several: it needs a request of its own
 };
 
-// Followed, when answered, by uint32 counts[query_count] (padded to 8 bytes), Result[sum of counts] and, where they
-// were wanted, uint64 places[sum of counts]: ordinals as a cursor has them. Where there are earlier rungs, the first
-// results are those of the first rung alone, up to its k, then come those that the next adds, up to its k in all. Of
-// results of kind approximate each rung's are in order, otherwise all are.
+// If answered, followed by uint32 counts[query_count] (padded to 8 bytes), Result[sum of counts] and, where they were
+// requested, uint64 places[sum of counts]: ordinals as in a cursor. With earlier rungs, the first results are those of
+// the first rung, up to its k; then come those that the next rung adds, up to its k in total. Results of kind
+// approximate are ordered within each rung, other results as a whole.
 struct SearchReply {
     std::uint64_t have_delta_end[delta_log_count];
     std::uint64_t have_tombstone_version;
     std::uint64_t engine_ns;    // from the request's last byte read to the reply's first byte written
-    std::uint64_t queue_ns;     // of that, outside of the dispatches that it was part of
-    double bound_width;         // of lower bounds: the distance is at most so much more than a result says
+    std::uint64_t queue_ns;     // part of engine_ns outside of the dispatches of this search
+    double bound_width;         // for lower bounds: the distance exceeds the result's value by at most this
     std::uint32_t batch_width;  // queries in the widest of these dispatches
     std::uint32_t query_count;
     SearchCursor last;  // of the last result, for a continuation (one query)
@@ -169,8 +173,8 @@ struct SearchReply {
     ParameterList resolved;  // settings as used
 };
 
-// The method's own search of many indexes for the same queries, with the same settings; nothing is waited for. Followed
-// by IndexTarget[index_count] and the queries.
+// The method's own search of several indexes for the same queries with the same settings. The engine never parks it.
+// Followed by IndexTarget[index_count] and the queries.
 struct SearchIndexesRequest {
     std::uint32_t index_count;
     std::uint32_t query_count;
@@ -181,6 +185,7 @@ struct SearchIndexesRequest {
     ParameterList settings;
 };
 
+// One index of a SearchIndexesRequest.
 struct IndexTarget {
     MirrorKey key;
     std::uint64_t delta_end[delta_log_count];  // as in SearchRequest
@@ -195,18 +200,19 @@ struct IndexTarget {
 static_assert(sizeof(IndexTarget) == 128);
 
 // Followed by IndexAnswer[index_count], uint32 counts[index_count][query_count] (padded to 8 bytes), Result[sum of
-// counts], and uint64 places[...] of the results of those indexes that were to tell them. An index that is not answered
-// has counts of 0.
+// counts], and uint64 places[...] of the results of those indexes whose targets set want_places. An index without an
+// answer has counts of 0.
 struct SearchIndexesReply {
     std::uint64_t engine_ns;
     std::uint64_t queue_ns;
     std::uint32_t index_count;
     std::uint32_t query_count;
-    ParameterList resolved;  // of the first index answered
+    ParameterList resolved;  // settings used for the first answered index
 };
 
+// The outcome for one index; its counts and results follow in the reply.
 struct IndexAnswer {
-    SearchCursor last;  // of the last result, where there is one query
+    SearchCursor last;  // of the last result, if there is one query
     double bound_width;
     SearchStatus status;
     ResultKind kind;
@@ -219,13 +225,13 @@ struct MirrorRequest {
     MirrorKey key;
 };
 
-// What the sender of load_begin wants to be.
+// The role that the sender of load_begin asks for.
 enum class LoadRole : std::uint8_t {
     load = 0,   // the loader, at once
-    claim = 1,  // keeps others from loading until another connection asks to be the loader in its place
-    watch = 2,  // waits for another's load to end
-    join = 3,   // sends chunks of another's load; never waits
-    ahead = 4,  // the loader, of a generation that no search asks for yet: nothing in use makes room for it
+    claim = 1,  // keeps others from loading until another connection asks to become the loader
+    watch = 2,  // waits for the end of another connection's load
+    join = 3,   // sends chunks of another connection's load; never waits
+    ahead = 4,  // the loader of a generation that no search requests yet: no mirror in use is evicted for it
 };
 
 struct LoadBeginRequest {
@@ -233,18 +239,19 @@ struct LoadBeginRequest {
     IndexShape shape;
     ParameterList options;
     std::uint64_t rows;
-    std::uint64_t tombstone_version;  // of the tombstones that will be sent before load_end (0 = none are needed)
+    std::uint64_t tombstone_version;  // of the tombstones that follow before load_end (0 = none follow)
     std::uint32_t array_count;
-    std::uint32_t wait_ms;  // how long to be parked when another connection is the loader
+    std::uint32_t wait_ms;  // longest time to be parked while another connection is the loader
     LoadRole role;
     std::uint8_t reserved[7];
 };
 
+// The engine's decision on a load_begin.
 enum class LoadGrant : std::uint8_t {
     granted = 0,
     already_loaded = 1,
     still_loading = 2,
-    absent = 3,  // to a watcher or joiner: nobody loads it (any more)
+    absent = 3,  // to a watcher or joiner: no connection loads it (any more)
 };
 
 struct LoadBeginReply {
@@ -252,6 +259,7 @@ struct LoadBeginReply {
     std::uint8_t reserved[7];
 };
 
+// Bytes [offset, offset + length) of an array, inline or in a leased buffer.
 struct LoadChunkRequest {
     MirrorKey key;
     std::uint32_t array;   // index into the shapes of load_begin
@@ -261,7 +269,7 @@ struct LoadChunkRequest {
     std::uint64_t length;
 };
 
-// Entries [first, first + count) of one log. What the mirror has already is ignored; a gap is an error.
+// Entries [first, first + count) of one log. Entries that the mirror has already are ignored; a gap is an error.
 struct LoadDeltaRequest {
     MirrorKey key;
     std::uint64_t first;
@@ -270,7 +278,7 @@ struct LoadDeltaRequest {
     RowForm form = {};  // the width of dense rows follows from the message's length
 };
 
-// Staged by connection until `final`, then takes effect at once with `version`.
+// Staged by connection; with `final` the staged tombstones take effect together, as `version`.
 struct LoadTombstonesRequest {
     MirrorKey key;
     std::uint64_t version;
@@ -283,26 +291,27 @@ struct LoadTombstonesRequest {
 
 enum class BuildKind : std::uint32_t {
     whole = 0,      // trains, encodes and calibrates
-    extend = 1,     // encodes rows for an index that has the (effective) options, by arrays of it that are given
-    calibrate = 2,  // measures the recall of such an index anew, by arrays of it that are given; makes nothing
+    extend = 1,     // encodes rows for an existing index with the (effective) options, from given arrays of it
+    calibrate = 2,  // measures the recall of such an index again, from given arrays of it; makes no index
 };
 
 struct BuildBeginRequest {
     IndexShape shape;
     ParameterList options;
-    std::uint64_t expected_rows;  // estimate, for sizing only
+    std::uint64_t expected_rows;  // estimate, used for sizing only
     BuildKind kind;
     std::uint32_t reserved;  // 0
 };
 
 struct BuildBeginReply {
-    std::uint64_t token;  // random; lets other connections (parallel workers) append rows
+    std::uint64_t token;  // random; with it other connections (parallel workers) append rows
 };
 
 struct BuildRequest {
     std::uint64_t token;
 };
 
+// Rows for a build, inline or in a leased buffer.
 struct BuildRowsRequest {
     std::uint64_t token;
     std::uint32_t count;
@@ -312,6 +321,7 @@ struct BuildRowsRequest {
     RowForm form = {};
 };
 
+// Progress of a build, for the server's progress view.
 struct ProgressReply {
     char phase[32];
     std::uint64_t done;
@@ -327,6 +337,7 @@ struct BuildRunReply {
     std::uint32_t reserved;
 };
 
+// Asks for bytes [offset, offset + length) of a finished build's array.
 struct BuildReadRequest {
     std::uint64_t token;
     std::uint32_t array;
@@ -336,12 +347,12 @@ struct BuildReadRequest {
     std::uint64_t length;
 };
 
-// A piece of an array of the index that is to be extended.
+// A piece of an array of the index that a build extends.
 struct BuildArrayRequest {
     std::uint64_t token;
     ArrayShape shape;
     std::uint64_t offset;  // in bytes of the array
-    std::uint64_t length;  // of the data that follow
+    std::uint64_t length;  // bytes of data that follow
 };
 
 enum class BufferPurpose : std::uint32_t { bulk = 0, query = 1 };
@@ -352,7 +363,7 @@ struct LeaseBufferRequest {
 };
 
 struct LeaseBufferReply {
-    std::uint32_t buffer;  // no_buffer when none came free in time; then no descriptor is attached
+    std::uint32_t buffer;  // no_buffer if none became free in time; then no descriptor is attached
     std::uint32_t reserved;
     std::uint64_t bytes;
 };
@@ -362,6 +373,7 @@ struct ReturnBufferRequest {
     std::uint32_t reserved;
 };
 
+// The state of one mirror.
 struct MirrorStatus {
     MirrorKey key;
     Method method;
@@ -372,18 +384,18 @@ struct MirrorStatus {
     std::uint8_t reserved[3];
     std::uint64_t rows;
     std::uint64_t delta_rows;
-    std::uint64_t part_rows;  // of them, indexed inside the mirror
+    std::uint64_t part_rows;  // of the delta rows, indexed inside the mirror
     double delta_cost;        // Mirror::delta_cost()
     std::uint64_t dead_rows;
     std::uint64_t bytes;
-    std::uint64_t device_bytes;  // of them
+    std::uint64_t device_bytes;  // of `bytes`
     std::uint64_t searches;      // queries answered
     std::uint64_t batches;       // dispatches to the device
-    std::uint64_t widest_batch;  // queries in the widest of them
+    std::uint64_t widest_batch;  // queries in the widest dispatch
     std::uint64_t engine_ns;     // spent on dispatches
-    std::uint64_t queue_ns;      // from request to reply, but for the dispatches; each query's added up
-    std::uint64_t answer_ns;     // from request to reply, each query's added up
-    std::uint64_t idle_ms;       // since the last one
+    std::uint64_t queue_ns;      // from request to reply without the dispatches, summed over queries
+    std::uint64_t answer_ns;     // from request to reply, summed over queries
+    std::uint64_t idle_ms;       // since the last search
 };
 
 // Followed by MirrorStatus[mirror_count].
@@ -391,7 +403,7 @@ struct StatusReply {
     char device[64];
     std::int32_t process_id;
     std::uint32_t mirror_count;
-    std::uint64_t memory_used;     // of the GPUs, workspaces included; of the host where there are none
+    std::uint64_t memory_used;     // of the GPUs, workspaces included; of the host if there is no GPU
     std::uint64_t memory_allowed;  // 0 = unlimited
     std::uint64_t host_memory_used;
     std::uint64_t host_memory_allowed;
@@ -400,8 +412,9 @@ struct StatusReply {
     std::uint32_t builds;
 };
 
+// Error classes, from which backends derive SQLSTATEs.
 enum class ErrorCode : std::uint32_t {
-    bad_request = 1,  // what was asked makes no sense (the request's own fault)
+    bad_request = 1,  // the request itself is invalid
     internal = 2,
     cancelled = 3,
     out_of_memory = 4,
@@ -412,6 +425,7 @@ enum class ErrorCode : std::uint32_t {
     out_of_device_memory = 9,
 };
 
+// Texts are zero-terminated; an empty hint means none.
 struct ErrorReply {
     ErrorCode code;
     char message[256];

@@ -1,8 +1,8 @@
-// The registry of index access methods. A method is a row here and a folder in src/methods; tables, SQL and settings
-// follow from both.
+// The registry of index access methods. A method is a row here and a folder in src/methods; dispatch tables, SQL and
+// settings derive from both.
 #pragma once
 
-// Name, the number that pages and messages hold, and whether cuda/ has a folder of it too. Never renumber; 3 and 5 are
+// Name; the number that pages and messages hold; whether cuda/ has a folder for the method. Never renumber; 3 and 5 are
 // reserved.
 #define PGWARP_METHODS(ROW) \
     ROW(exact, 1, true)     \

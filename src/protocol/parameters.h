@@ -1,5 +1,6 @@
-// Named integers: how options of an index and settings of a search travel between backend, pages and engine without
-// any of them knowing a method. A POD list of fixed size, so that it can live in backends, pages and messages.
+// Named integers: options of an index and settings of a search, in one form for backend, pages and engine, so that
+// shared code does not depend on a method. A POD list of fixed size, so that it can live in backends, pages and
+// messages.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +9,13 @@
 namespace pgwarp
 {
 
+// One named integer.
 struct Parameter {
     char name[24];  // zero-terminated, padded with zeros
     std::int64_t value;
 };
 
+// A list in order of insertion, without duplicate names.
 struct ParameterList {
     static constexpr std::uint32_t capacity = 16;
     std::uint32_t count = 0;
@@ -34,6 +37,7 @@ struct ParameterList {
         items[count++].value = value;
         return true;
     }
+    // Returns the value of a name, or `fallback` if it is absent.
     std::int64_t get(const char* name, std::int64_t fallback) const
     {
         for (std::uint32_t i = 0; i < count; ++i) {

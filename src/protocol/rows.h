@@ -1,7 +1,7 @@
-// Rows of any shape, as messages, transfer buffers, builds, delta logs, mirrors and searches carry them. A row is dense
-// (a fixed number of floats, or of words of bits that lie where floats would) or a list of words: u32, ascending, none
-// twice, each with a float32 weight where the element kind has weights. Beside that a row has attributes: a fixed
-// number of u64 columns, given by the index's shape, 0 of an index without.
+// Rows of any shape, as messages, transfer buffers, builds, delta logs, mirrors and searches hold them. A row is dense
+// (a fixed number of floats, or of words of bits in the place of floats) or a list of words: u32, strictly ascending,
+// each with a float32 weight where the element type has weights. In addition a row has attributes: u64 columns, whose
+// number the index's shape gives (0 without attributes).
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ constexpr RowLayout row_layout(ElementType element)
     return element == ElementType::weighted_list ? RowLayout::weighted_lists : RowLayout::dense;
 }
 
-// Rows in memory that belongs to somebody else. Slices share the memory: offsets[0] of a slice need not be 0.
+// A view of rows; it does not own the memory. Slices share the memory: offsets[0] of a slice need not be 0.
 struct RowView {
     std::size_t count = 0;            // rows
     std::size_t width = 0;            // dense rows: floats a row
@@ -61,6 +61,7 @@ struct RowView {
     }
 };
 
+// Returns a view of dense rows [count][width] without attributes.
 inline RowView dense_rows(const float* values, std::size_t count, std::size_t width)
 {
     RowView rows;
@@ -70,7 +71,7 @@ inline RowView dense_rows(const float* values, std::size_t count, std::size_t wi
     return rows;
 }
 
-// Of a message with rows, beside their number and width: zeros of dense rows without attributes.
+// Describes the rows of a message together with their number and width. All zeros for dense rows without attributes.
 struct RowForm {
     std::uint32_t word_count = 0;  // lists: of all rows
     std::uint16_t attribute_count = 0;
@@ -79,16 +80,16 @@ struct RowForm {
 };
 static_assert(sizeof(RowForm) == 8);
 
-// How rows lie in a message or a transfer buffer, from an address that is a multiple of 8: u64
-// attributes[count][attribute_count]; then dense float values[count][width], or lists u64 offsets[count + 1] (the first
-// is 0, the last word_count), u32 words[word_count] and, where they are weighted, float weights[word_count].
+// Layout of rows in a message or a transfer buffer, from an address that is a multiple of 8: u64
+// attributes[count][attribute_count]; then for dense rows float values[count][width], for lists u64 offsets[count + 1]
+// (the first is 0, the last word_count), u32 words[word_count] and, if they are weighted, float weights[word_count].
 struct RowBlock {
     RowForm form;
     std::uint32_t count = 0;
     std::uint32_t width = 0;  // dense rows; else 0
 
     std::uint64_t attribute_bytes() const { return std::uint64_t{8} * count * form.attribute_count; }
-    // No overflow for what row_block_fault() lets pass.
+    // Does not overflow for blocks that row_block_fault() accepts.
     std::uint64_t bytes() const
     {
         if (form.layout == RowLayout::dense) return attribute_bytes() + std::uint64_t{4} * count * width;
@@ -97,7 +98,7 @@ struct RowBlock {
     }
 };
 
-// What is wrong with a block's numbers; null when they can be.
+// Checks a block's numbers; returns a description of the fault, or null.
 inline const char* row_block_fault(const RowBlock& block)
 {
     if (block.form.layout > RowLayout::weighted_lists) return "rows of an unknown layout";
@@ -108,7 +109,7 @@ inline const char* row_block_fault(const RowBlock& block)
     return nullptr;
 }
 
-// The rows of a block of block.bytes() at `bytes`. Lists are to be checked by offsets_fault() before any is looked at.
+// Returns a view of the block of block.bytes() at `bytes`. Check lists with offsets_fault() before reading any.
 inline RowView view_rows(const RowBlock& block, const std::byte* bytes)
 {
     RowView rows;
@@ -129,7 +130,7 @@ inline RowView view_rows(const RowBlock& block, const std::byte* bytes)
     return rows;
 }
 
-// The block that a view's rows make.
+// Returns the description of the block that holds a view's rows.
 inline RowBlock block_of(const RowView& rows)
 {
     RowBlock block;
@@ -141,7 +142,7 @@ inline RowBlock block_of(const RowView& rows)
     return block;
 }
 
-// Writes that block: block_of(rows).bytes() from `out` on.
+// Writes that block to `out`, block_of(rows).bytes() bytes.
 inline void write_rows(const RowView& rows, std::byte* out)
 {
     const auto put = [&out](const void* from, std::uint64_t bytes) {
@@ -158,7 +159,7 @@ inline void write_rows(const RowView& rows, std::byte* out)
     if (rows.weights != nullptr) put(rows.weights + rows.offsets[0], sizeof(float) * rows.word_count());
 }
 
-// How many rows, from the first on, a block of at most so many bytes holds. Dense rows need not be there to be counted.
+// Returns the number of leading rows that a block of at most `bytes` holds. For dense rows the values are not read.
 inline std::size_t rows_within(const RowView& rows, std::uint64_t bytes)
 {
     const std::uint64_t attribute_bytes = std::uint64_t{8} * rows.attribute_count;
@@ -167,7 +168,7 @@ inline std::size_t rows_within(const RowView& rows, std::uint64_t bytes)
         return bytes / row_bytes < rows.count ? static_cast<std::size_t>(bytes / row_bytes) : rows.count;
     }
     const std::uint64_t word_bytes = rows.weights == nullptr ? 4 : 8;
-    std::uint64_t used = sizeof(std::uint64_t);  // of the first offset
+    std::uint64_t used = sizeof(std::uint64_t);  // the first offset
     for (std::size_t i = 0; i < rows.count; ++i) {
         used += sizeof(std::uint64_t) + attribute_bytes + word_bytes * (rows.offsets[i + 1] - rows.offsets[i]);
         if (used > bytes) return i;
@@ -175,14 +176,14 @@ inline std::size_t rows_within(const RowView& rows, std::uint64_t bytes)
     return rows.count;
 }
 
-// Whether rows have the layout and the width of an index's.
+// Whether rows have the layout and the width of the index.
 inline bool fits_shape(const RowView& rows, const IndexShape& shape)
 {
     if (rows.layout() != row_layout(shape.element)) return false;
     return rows.offsets != nullptr || rows.width == shape.dimensions;
 }
 
-// Whether two views hold the same bytes, row for row.
+// Whether two views hold the same values, byte for byte. Attributes are not compared.
 inline bool same_rows(const RowView& a, const RowView& b)
 {
     if (a.layout() != b.layout() || a.count != b.count || a.width != b.width) return false;
@@ -197,7 +198,8 @@ inline bool same_rows(const RowView& a, const RowView& b)
     return true;
 }
 
-// What is wrong with the offsets of lists of so many words in all; null when every row lies within these.
+// Checks the offsets of lists with word_count words in total; null when every row lies within the words, otherwise a
+// description of the fault.
 inline const char* offsets_fault(const std::uint64_t* offsets, std::size_t count, std::uint64_t word_count)
 {
     if (offsets[0] != 0 || offsets[count] != word_count) return "lists whose words have another number";
@@ -208,7 +210,7 @@ inline const char* offsets_fault(const std::uint64_t* offsets, std::size_t count
     return nullptr;
 }
 
-// What is wrong with lists as rows of an index of this shape; null when nothing is. Their offsets are checked already.
+// Checks lists as rows of an index of this shape; null when they are valid. offsets_fault() must have passed.
 inline const char* lists_fault(const RowView& rows, const IndexShape& shape)
 {
     for (std::size_t i = 0; i < rows.count; ++i) {
@@ -221,7 +223,7 @@ inline const char* lists_fault(const RowView& rows, const IndexShape& shape)
             return "list with a word out of range";
         if (rows.weights == nullptr) continue;
         for (const float weight : rows.list_weights(i)) {
-            // Neither infinity nor not-a-number is equal to itself less itself.
+            // For infinities and NaN, weight - weight is NaN.
             if (!(weight - weight == 0)) return "list with a weight that is not finite";
         }
     }

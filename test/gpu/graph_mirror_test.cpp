@@ -229,8 +229,8 @@ TEST_P(MirrorBytes, AreThoseOfTheCpu)
     const auto mirror = load_mirror(index, shared_context());
     expect_bytes_of_cpu(index, *mirror, "whole");
     const GraphView& view = mirror->view();
-    EXPECT_EQ(mirror->ground().row_bytes, view.bytes.stride);
-    EXPECT_GE(mirror->ground().query_bytes, view.bytes.stride);
+    EXPECT_EQ(mirror->limits().row_bytes, view.bytes.stride);
+    EXPECT_GE(mirror->limits().query_bytes, view.bytes.stride);
     if (kind.vectors == half) {
         EXPECT_NE(view.vectors.half.rows, nullptr);
         EXPECT_NE(view.vectors.row_terms, nullptr);
@@ -272,13 +272,13 @@ TEST(MirrorForm, IsChosenAsOnTheCpu)
         EXPECT_EQ(view.vectors.half.rows != nullptr, expected == TraversalForm::halves || kind.vectors == half) << what;
         const std::size_t dimensions = kind.dimensions;
         if (expected == TraversalForm::floats) {
-            EXPECT_EQ(mirror->ground().row_bytes, dimensions * 4) << what;
-            EXPECT_EQ(mirror->ground().query_bytes, (dimensions + 3) / 4 * 16) << what;
+            EXPECT_EQ(mirror->limits().row_bytes, dimensions * 4) << what;
+            EXPECT_EQ(mirror->limits().query_bytes, (dimensions + 3) / 4 * 16) << what;
             expect_seeds(index, *mirror, what);
         }
         if (expected == TraversalForm::halves) {
-            EXPECT_EQ(mirror->ground().row_bytes, (dimensions + 7) / 8 * 16) << what;
-            EXPECT_EQ(mirror->ground().query_bytes, (dimensions + 7) / 8 * 32) << what;
+            EXPECT_EQ(mirror->limits().row_bytes, (dimensions + 7) / 8 * 16) << what;
+            EXPECT_EQ(mirror->limits().query_bytes, (dimensions + 7) / 8 * 32) << what;
         }
         if (kind.vectors == full) {
             EXPECT_LE(mirror->device_bytes(), most_bytes(index, Form::whole)) << what;

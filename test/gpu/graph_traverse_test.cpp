@@ -171,7 +171,7 @@ protected:
         return static_cast<float>(kind.metric == Metric::l2 ? square - 2 * product : -product);
     }
 
-    std::vector<std::uint32_t> on_cpu(const SearchShape& shape, std::uint32_t query, RowBitmap dead) const
+    std::vector<std::uint32_t> on_cpu(const LaunchConfig& shape, std::uint32_t query, RowBitmap dead) const
     {
         const TraversalShape& traversal = shape.traversal;
         std::vector<std::uint32_t> visited(visited_words(16));
@@ -206,7 +206,7 @@ protected:
     void expect_equal(const ParameterList& settings, std::size_t ef, bool with_dead, const std::string& what)
     {
         const auto stream = shared_context().lease(cuda::Priority::search);
-        SearchShape shape = search_shape(settings, ef, 25, query_count, mirror->ground());
+        LaunchConfig shape = launch_config(settings, ef, 25, query_count, mirror->limits());
         shape.launch_queries = 16;  // several launches
         shape.ranks = false;        // the test reads the found rows, in the order of scores
         const std::vector<std::uint64_t> dead(with_dead ? (row_count + 63) / 64 : 0, 0x00ff0f0f33335555ULL);
@@ -320,8 +320,8 @@ TEST_P(Traversed, BeginsAtTheNearestSeeds)
 {
     if (words > 0) GTEST_SKIP() << "queries are projected there";
     const auto stream = shared_context().lease(cuda::Priority::search);
-    const SearchShape shape =
-        search_shape(make_list({{"starts", 9}, {"routes", 1}}), 40, 10, query_count, mirror->ground());
+    const LaunchConfig shape =
+        launch_config(make_list({{"starts", 9}, {"routes", 1}}), 40, 10, query_count, mirror->limits());
     const auto asked = copy_in(std::span<const float>(queries), stream);
     // As prepare_queries() of cuda/ivfadc converts integers: exact halves times a power of two.
     const std::uint32_t stride = mirror->view().vectors.stride;

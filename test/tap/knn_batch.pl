@@ -66,8 +66,10 @@ push @setup, q{
 		body text;
 	BEGIN
 		filter := coalesce(filter, pick('', '', 'WHERE i.kind = 3', 'WHERE i.kind < 4', 'WHERE mod(i.id, 40) = mod(asked.id, 40)', 'WHERE i.id <> asked.id'));
-		body := format('SELECT i.id, i.kind, i.v <-> %s AS d FROM %s i %s ORDER BY i.v <-> %s LIMIT %s %s', query, inner_table,
-			filter, query, pick('1', '3', '10', '20', '60'), pick('', '', '', 'OFFSET 2'));
+		-- Rows without a distance are equal in order, and come as they like: all of them are one row here.
+		body := format('SELECT CASE WHEN i.v <-> %1$s IS NULL THEN 0 ELSE i.id END AS id, CASE WHEN i.v <-> %1$s IS NULL THEN 0 ELSE i.kind END AS kind, '
+			'i.v <-> %1$s AS d FROM %2$s i %3$s ORDER BY i.v <-> %1$s LIMIT %4$s %5$s', query, inner_table,
+			filter, pick('1', '3', '10', '20', '60'), pick('', '', '', 'OFFSET 2'));
 		IF random() < 0.15 THEN body := format('SELECT * FROM (%s) s', body); END IF;
 		IF random() < 0.15 THEN body := format('SELECT id + 1 AS id, kind, d FROM (%s) s', body); END IF;
 		RETURN body;

@@ -9,7 +9,7 @@
 
 #include "graph/detours.h"
 #include "graph/form.h"
-#include "graph/search_shape.h"
+#include "graph/launch_config.h"
 #include "graph_reference.h"
 #include "host_group.h"
 #include "methods/graph/edges.h"
@@ -152,28 +152,28 @@ TEST(ConnectedRows, TakeASearchThatWasMade)
     EXPECT_TRUE(std::equal(edges.neighbours.begin(), edges.neighbours.end(), here.neighbours.begin()));
 }
 
-SearchGround ground_of(std::size_t shared_bytes)
+DeviceLimits ground_of(std::size_t shared_bytes)
 {
-    SearchGround ground;
-    ground.rows = 1000000;
-    ground.degree = 32;
-    ground.seeds = 8192;
-    ground.row_bytes = 256;
-    ground.query_bytes = 512;
-    ground.multiprocessors = 132;
-    ground.shared_bytes = shared_bytes;
-    ground.clusters = true;
-    return ground;
+    DeviceLimits limits;
+    limits.rows = 1000000;
+    limits.degree = 32;
+    limits.seeds = 8192;
+    limits.row_bytes = 256;
+    limits.query_bytes = 512;
+    limits.multiprocessors = 132;
+    limits.shared_bytes = shared_bytes;
+    limits.clusters = true;
+    return limits;
 }
 
 // Parameters that affect the answer must not depend on the batch.
-TEST(SearchShapes, FindTheSameInEveryBatch)
+TEST(LaunchConfigs, FindTheSameInEveryBatch)
 {
     for (const std::size_t ef : {1, 10, 31, 64, 200, 1000, 4096}) {
-        const SearchShape one = search_shape({}, ef, 10, 1, ground_of(227 << 10));
+        const LaunchConfig one = launch_config({}, ef, 10, 1, ground_of(227 << 10));
         EXPECT_TRUE(one.plain());
         for (const std::size_t count : {2, 64, 1000, 10000, 100000}) {
-            const SearchShape other = search_shape({}, ef, 10, count, ground_of(227 << 10));
+            const LaunchConfig other = launch_config({}, ef, 10, count, ground_of(227 << 10));
             EXPECT_EQ(other.traversal.ef, one.traversal.ef);
             EXPECT_EQ(other.traversal.length, one.traversal.length);
             EXPECT_EQ(other.traversal.steps, one.traversal.steps);
@@ -186,7 +186,7 @@ TEST(SearchShapes, FindTheSameInEveryBatch)
     }
 }
 
-TEST(SearchShapes, AreWhatADeviceCanDo)
+TEST(LaunchConfigs, AreWhatADeviceCanDo)
 {
     for (const std::size_t shared : {std::size_t{64} << 10, std::size_t{99} << 10, std::size_t{227} << 10}) {
         // A block of 64 KB has room for both sides of a queue of some less.
@@ -199,7 +199,7 @@ TEST(SearchShapes, AreWhatADeviceCanDo)
                       "visited_deletion", "multi_query", "routes", "seeds", "starts", "lanes", "team"}) {
                     settings.set(name, option);
                 }
-                const SearchShape shape = search_shape(settings, ef, 10, 300, ground_of(shared));
+                const LaunchConfig shape = launch_config(settings, ef, 10, 300, ground_of(shared));
                 EXPECT_LE(shape.shared_bytes, shared) << "ef " << ef << ", option " << option;
                 EXPECT_GE(shape.traversal.most_fresh, shape.traversal.together() * shape.traversal.degree);
                 EXPECT_GE(shape.traversal.length, shape.traversal.ef);
@@ -217,11 +217,11 @@ TEST(SearchShapes, AreWhatADeviceCanDo)
 }
 
 // The answer is the same for a single query and for a large batch; the launch is not.
-TEST(SearchShapes, OfFewQueriesReadAhead)
+TEST(LaunchConfigs, OfFewQueriesReadAhead)
 {
     for (const std::size_t ef : {1, 10, 100, 1000}) {
-        const SearchShape one = search_shape({}, ef, 26, 1, ground_of(227 << 10));
-        const SearchShape many = search_shape({}, ef, 26, 10000, ground_of(227 << 10));
+        const LaunchConfig one = launch_config({}, ef, 26, 1, ground_of(227 << 10));
+        const LaunchConfig many = launch_config({}, ef, 26, 10000, ground_of(227 << 10));
         EXPECT_EQ(one.traversal.ef, many.traversal.ef);
         EXPECT_EQ(one.traversal.length, many.traversal.length);
         EXPECT_EQ(one.traversal.steps, many.traversal.steps);
@@ -239,48 +239,48 @@ TEST(SearchShapes, OfFewQueriesReadAhead)
         EXPECT_GE(one.layout().again, one.layout().parents + one.traversal.warps * one.traversal.places() * 4);
     }
     // A separate launch ranks when rows are too many for a block to count, and when a warp or less has a query.
-    EXPECT_FALSE(search_shape({}, 1000, 300, 1, ground_of(227 << 10)).ranks);
+    EXPECT_FALSE(launch_config({}, 1000, 300, 1, ground_of(227 << 10)).ranks);
     ParameterList warp;
     warp.set("lanes", 32);
-    EXPECT_FALSE(search_shape(warp, 100, 26, 1, ground_of(227 << 10)).ranks);
+    EXPECT_FALSE(launch_config(warp, 100, 26, 1, ground_of(227 << 10)).ranks);
 }
 
 // Where blocks form a cluster, those that are resident at once share the seeds.
-TEST(SearchShapes, OfFewQueriesShareSeeds)
+TEST(LaunchConfigs, OfFewQueriesShareSeeds)
 {
-    SearchGround ground = ground_of(227 << 10);
-    ground.clusters = true;
-    ground.multiprocessors = 132;
-    ground.seeds = 2500;
-    const SearchShape one = search_shape({}, 80, 26, 1, ground);
+    DeviceLimits limits = ground_of(227 << 10);
+    limits.clusters = true;
+    limits.multiprocessors = 132;
+    limits.seeds = 2500;
+    const LaunchConfig one = launch_config({}, 80, 26, 1, limits);
     EXPECT_EQ(one.cluster, 4);
     EXPECT_EQ(one.gathered(), 3 * noted_starts(one.traversal, one.starts));
     EXPECT_GE(one.layout().rows, one.layout().gathered + one.gathered() * 8);
     EXPECT_GE(one.traversal.most_fresh, one.gathered());
     // A search that keeps this many rows has one block.
-    ground.rows = 60000;
-    EXPECT_EQ(search_shape({}, 4000, 26, 1, ground).cluster, 1);
-    ground.rows = 1000000;
-    EXPECT_EQ(search_shape({}, 80, 26, 32, ground).cluster, 1);
-    EXPECT_EQ(search_shape({}, 80, 26, 1000, ground).cluster, 1);
-    ground.seeds = 200;
-    EXPECT_EQ(search_shape({}, 80, 26, 1, ground).cluster, 1);
-    ground.seeds = 2500;
-    ground.clusters = false;
-    EXPECT_EQ(search_shape({}, 80, 26, 1, ground).cluster, 1);
+    limits.rows = 60000;
+    EXPECT_EQ(launch_config({}, 4000, 26, 1, limits).cluster, 1);
+    limits.rows = 1000000;
+    EXPECT_EQ(launch_config({}, 80, 26, 32, limits).cluster, 1);
+    EXPECT_EQ(launch_config({}, 80, 26, 1000, limits).cluster, 1);
+    limits.seeds = 200;
+    EXPECT_EQ(launch_config({}, 80, 26, 1, limits).cluster, 1);
+    limits.seeds = 2500;
+    limits.clusters = false;
+    EXPECT_EQ(launch_config({}, 80, 26, 1, limits).cluster, 1);
 }
 
 // Long searches have turns of many rows, alone and in batches; blocks share them where there are few queries.
-TEST(SearchShapes, OfLongSearchesAreHelped)
+TEST(LaunchConfigs, OfLongSearchesAreHelped)
 {
-    SearchGround ground = ground_of(227 << 10);
-    ground.clusters = true;
-    ground.multiprocessors = 132;
-    ground.seeds = 2500;
-    EXPECT_FALSE(search_shape({}, 80, 26, 1, ground).helps);
+    DeviceLimits limits = ground_of(227 << 10);
+    limits.clusters = true;
+    limits.multiprocessors = 132;
+    limits.seeds = 2500;
+    EXPECT_FALSE(launch_config({}, 80, 26, 1, limits).helps);
     for (const std::size_t ef : {96, 192, 1000}) {
-        const SearchShape one = search_shape({}, ef, 26, 1, ground);
-        const SearchShape many = search_shape({}, ef, 26, 10000, ground);
+        const LaunchConfig one = launch_config({}, ef, 26, 1, limits);
+        const LaunchConfig many = launch_config({}, ef, 26, 10000, limits);
         EXPECT_GT(one.traversal.steps, most_together);
         EXPECT_EQ(one.traversal.steps, many.traversal.steps);
         EXPECT_EQ(one.traversal.together(), one.traversal.most_together);
@@ -288,24 +288,24 @@ TEST(SearchShapes, OfLongSearchesAreHelped)
         EXPECT_FALSE(many.helps);
         EXPECT_GE(one.gathered(), one.traversal.steps * one.traversal.degree);
         EXPECT_GE(one.traversal.most_fresh, one.traversal.steps * one.traversal.degree);
-        EXPECT_LE(one.shared_bytes, ground.shared_bytes);
-        EXPECT_GE(one.layout().rows, one.layout().task + sizeof(CrewTask));
+        EXPECT_LE(one.shared_bytes, limits.shared_bytes);
+        EXPECT_GE(one.layout().rows, one.layout().task + sizeof(ClusterTask));
     }
     // Rows that are long are shared sooner, however few seeds there are.
-    ground.row_bytes = 1536;
-    EXPECT_TRUE(search_shape({}, 80, 26, 1, ground).helps);
-    ground.seeds = 100;
-    EXPECT_TRUE(search_shape({}, 80, 26, 1, ground).helps);
+    limits.row_bytes = 1536;
+    EXPECT_TRUE(launch_config({}, 80, 26, 1, limits).helps);
+    limits.seeds = 100;
+    EXPECT_TRUE(launch_config({}, 80, 26, 1, limits).helps);
     ParameterList settings;
     settings.set("help", 1);
-    EXPECT_FALSE(search_shape(settings, 192, 26, 1, ground).helps);
-    ground.clusters = false;
-    EXPECT_FALSE(search_shape({}, 192, 26, 1, ground).helps);
+    EXPECT_FALSE(launch_config(settings, 192, 26, 1, limits).helps);
+    limits.clusters = false;
+    EXPECT_FALSE(launch_config({}, 192, 26, 1, limits).helps);
 }
 
-TEST(SearchShapes, ArraysLieApart)
+TEST(LaunchConfigs, ArraysLieApart)
 {
-    const SearchShape shape = search_shape({}, 100, 10, 1000, ground_of(227 << 10));
+    const LaunchConfig shape = launch_config({}, 100, 10, 1000, ground_of(227 << 10));
     const SharedLayout layout = shared_layout(shape.traversal, shape.visited_bits, 512, shape.traversal.most_fresh);
     EXPECT_GE(layout.entries, layout.query + 512);
     EXPECT_GE(layout.kept, layout.entries + (2 * 100 + 1) * 8);

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "graph/search_shape.h"
+#include "graph/launch_config.h"
 #include "graph/traversal.h"
 #include "host_group.h"
 #include "methods/graph/description.h"
@@ -195,11 +195,11 @@ std::vector<std::uint32_t> some_starts(const Graph& graph, std::mt19937& random,
 }
 
 // Groups of threads of the CPU, each with its own memory.
-class HostCrew
+class HostBlockCluster
 {
 public:
     static constexpr bool shares = true;
-    HostCrew(std::uint32_t size, std::uint32_t own, bool helps, const HostMemory& leader, std::barrier<>& all)
+    HostBlockCluster(std::uint32_t size, std::uint32_t own, bool helps, const HostMemory& leader, std::barrier<>& all)
         : size_(size), own_(own), helps_(helps), leader_(leader), all_(all)
     {
     }
@@ -230,7 +230,7 @@ Found search_together(const Graph& graph, float query, const TraversalStarts& st
     for (std::uint32_t i = 0; i < groups; ++i) memories.emplace_back(shape, gathered);
     std::barrier all(groups * setting.threads);
     Found found;
-    std::vector<std::jthread> crew;
+    std::vector<std::jthread> block_cluster;
     const auto work = [&](std::uint32_t own) {
         std::vector<std::uint32_t> words(visited_words(setting.bits));
         HostGroup::run(setting.threads, [&](HostGroup group) {
@@ -239,15 +239,15 @@ Found search_together(const Graph& graph, float query, const TraversalStarts& st
             visited.clear();
             Traversal<HostGroup, HostMemory, VisitedHash<HostGroup>, decltype(scores)> traversal(
                 group, shape, memories[own], visited, scores, graph.neighbours.data());
-            const HostCrew others(groups, own, helps, memories[0], all);
+            const HostBlockCluster others(groups, own, helps, memories[0], all);
             traversal.run(starts, others);
             if (own > 0) return;
             if (helps) others.wait();
             if (group.rank() == 0) found = {rows_found(traversal.found(), setting.ef), traversal.counts().scored};
         });
     };
-    for (std::uint32_t own = 0; own < groups; ++own) crew.emplace_back(work, own);
-    crew.clear();
+    for (std::uint32_t own = 0; own < groups; ++own) block_cluster.emplace_back(work, own);
+    block_cluster.clear();
     for (const HostMemory& memory : memories) EXPECT_TRUE(memory.is_intact());
     return found;
 }
@@ -378,30 +378,30 @@ class Choices : public testing::TestWithParam<GraphChoices>
 protected:
     Choices()
     {
-        ground_.rows = 3000;
-        ground_.degree = Graph::degree;
-        ground_.seeds = 100;
-        ground_.row_bytes = 256;
-        ground_.query_bytes = 512;
-        ground_.multiprocessors = 132;
-        ground_.shared_bytes = 227 << 10;
+        limits_.rows = 3000;
+        limits_.degree = Graph::degree;
+        limits_.seeds = 100;
+        limits_.row_bytes = 256;
+        limits_.query_bytes = 512;
+        limits_.multiprocessors = 132;
+        limits_.shared_bytes = 227 << 10;
     }
-    SearchShape shape_of(const GraphChoices& chosen) const
+    LaunchConfig shape_of(const GraphChoices& chosen) const
     {
         ParameterList settings;
         chosen.add_to(settings);
-        return search_shape(settings, 40, 10, 1000, ground_);
+        return launch_config(settings, 40, 10, 1000, limits_);
     }
 
-    SearchGround ground_;
+    DeviceLimits limits_;
 };
 
 // From a session's settings to the kernels' parameters ...
 TEST_P(Choices, ReachTheShape)
 {
     const GraphChoices chosen = GetParam();
-    const SearchShape shape = shape_of(chosen);
-    const SearchShape usual = shape_of({});
+    const LaunchConfig shape = shape_of(chosen);
+    const LaunchConfig usual = shape_of({});
     const bool named = chosen.visited != GraphChoices::Visited::usual;
     EXPECT_EQ(shape.visited, named ? static_cast<VisitedKind>(chosen.visited) : usual.visited);
     EXPECT_EQ(shape.traversal.length, chosen.bounded_queue ? 40U : 160U);
@@ -420,7 +420,7 @@ TEST_P(Choices, ReachTheShape)
 // ... and from these to the answer: with exact tables that of a plain search, with filters nearly the same.
 TEST_P(Choices, FindWhatAPlainSearchFinds)
 {
-    const SearchShape shape = shape_of(GetParam());
+    const LaunchConfig shape = shape_of(GetParam());
     const TraversalShape& traversal = shape.traversal;
     const Setting setting{
         traversal.ef, traversal.length, traversal.steps, traversal.selected, traversal.deletes, shape.visited_bits, 1};

@@ -344,9 +344,9 @@ TEST_F(DeviceSearch, GivesTombstonesOfEarlierVersionsBack)
 TEST_F(DeviceSearch, RunsWorkBesideASearchOnce)
 {
     int runs = 0;
-    Meanwhile work([&] { ++runs; });
+    OverlappedWork work([&] { ++runs; });
     SearchBatch batch = batch_of(100, 5);
-    batch.meanwhile = &work;
+    batch.overlapped_work = &work;
     searcher->most = 10;
     expect_answers(batch);
     EXPECT_EQ(runs, 1);
@@ -354,9 +354,9 @@ TEST_F(DeviceSearch, RunsWorkBesideASearchOnce)
 
 TEST_F(DeviceSearch, IsNotTriedAgainWhereWorkBesideItHasBegun)
 {
-    Meanwhile work([] { throw DeviceOutOfMemory(); });
+    OverlappedWork work([] { throw DeviceOutOfMemory(); });
     SearchBatch batch = batch_of(100, 5);
-    batch.meanwhile = &work;
+    batch.overlapped_work = &work;
     std::vector<std::vector<RowResult>> results;
     EXPECT_THROW(searcher->search(batch, results, pool), DeviceOutOfMemory);
     EXPECT_EQ(searcher->planned, 1U);

@@ -137,7 +137,7 @@ public:
         ClientReply reply{};
         receive_exactly({reinterpret_cast<std::byte*>(&header), sizeof(header)}, &reply.descriptor);
         if (header.magic != protocol_magic) throw std::runtime_error("not a pgwarp reply");
-        awake_ns_ = header.awake_ns;
+        poll_hint_ns_ = header.poll_hint_ns;
         reply.type = static_cast<MessageType>(header.type);
         reply.payload.resize(header.payload_bytes);
         receive_exactly(reply.payload, &reply.descriptor);
@@ -146,7 +146,7 @@ public:
     }
 
     // The polling hint of the last received frame.
-    std::uint32_t awake_ns() const { return awake_ns_; }
+    std::uint32_t poll_hint_ns() const { return poll_hint_ns_; }
 
     // The final reply to a request; errors are thrown.
     ClientReply wait(std::uint64_t id, const std::function<void(const ProgressReply&)>& progress = {})
@@ -222,7 +222,7 @@ private:
 
     FileDescriptor socket_;
     std::uint64_t last_id_ = 0;
-    std::uint32_t awake_ns_ = 0;
+    std::uint32_t poll_hint_ns_ = 0;
     bool wants_replies_ = true;
 };
 

@@ -115,7 +115,7 @@ public:
     std::uint32_t* again() const { return again_.data(); }
     cuda::graph::Entry* first() const { return &first_; }
     cuda::graph::Entry* gathered() const { return gathered_.data(); }
-    cuda::graph::CrewTask* task() const { return &task_; }
+    cuda::graph::ClusterTask* task() const { return &task_; }
 
     // Whether the memory behind rows() is unchanged.
     bool is_intact() const
@@ -135,7 +135,7 @@ private:
     mutable std::vector<std::uint32_t> again_;
     mutable cuda::graph::Entry first_;
     mutable std::vector<cuda::graph::Entry> gathered_;
-    mutable cuda::graph::CrewTask task_;
+    mutable cuda::graph::ClusterTask task_;
     mutable std::vector<std::uint32_t> counters_;
 };
 

@@ -257,7 +257,7 @@ std::uint32_t Builds::count() const
 
 BuildOutcome Builds::run_build(Build& build, const std::function<void(const ProgressReply&)>& progress)
 {
-    const Attention::Work work(attention_, pool_.threads());
+    const BusyPoll::Work work(busy_poll_, pool_.threads());
     return build.run(progress, pool_);
 }
 

@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/server/attention.h"
+#include "engine/server/busy_poll.h"
 #include "engine/server/error.h"
 #include "methods/method.h"
 #include "protocol/messages.h"
@@ -80,7 +80,7 @@ private:
 class Builds
 {
 public:
-    Builds(ThreadPool& pool, Attention& attention) : pool_(pool), attention_(attention) {}
+    Builds(ThreadPool& pool, BusyPoll& busy_poll) : pool_(pool), busy_poll_(busy_poll) {}
     ~Builds() { stop(); }
 
     std::uint64_t begin(std::uint64_t owner, const BuildBeginRequest& request, const MethodDescriptor& method,
@@ -102,7 +102,7 @@ private:
     BuildOutcome run_build(Build& build, const std::function<void(const ProgressReply&)>& progress);
 
     ThreadPool& pool_;
-    Attention& attention_;
+    BusyPoll& busy_poll_;
     mutable std::mutex mutex_;
     std::condition_variable idle_;
     std::unordered_map<std::uint64_t, std::shared_ptr<Build>> builds_;

@@ -323,7 +323,7 @@ void Mirror::count_with_few(std::size_t queries, std::uint64_t nanoseconds)
     kept.store(std::max<std::uint64_t>(now, 1), std::memory_order_relaxed);
 }
 
-void Mirror::count_delta_meanwhile(const TimesBeside& times)
+void Mirror::count_overlapped_delta(const OverlappedTimes& times)
 {
     const std::uint64_t fresh = times.parts + times.plain;
     const std::uint64_t with_few = with_few_ns_[class_of(times.queries)].load(std::memory_order_relaxed);

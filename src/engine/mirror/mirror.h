@@ -58,7 +58,7 @@ inline constexpr std::uint64_t few_delta_rows = 1000;
 inline constexpr std::uint64_t most_rows_ahead = 16 * few_delta_rows;
 
 // What a dispatch took during which delta rows were compared while a device worked, in nanoseconds.
-struct TimesBeside {
+struct OverlappedTimes {
     std::size_t queries;
     std::uint64_t all;
     std::uint64_t parts;  // of the delta rows
@@ -99,7 +99,7 @@ public:
     // The same where they were compared while a device worked, and the device perhaps for both: they cost what such a
     // dispatch takes longer than it did with few of them. That there are any costs something, which no merge spares.
     void count_with_few(std::size_t queries, std::uint64_t nanoseconds);
-    void count_delta_meanwhile(const TimesBeside& times);
+    void count_overlapped_delta(const OverlappedTimes& times);
     // What delta rows add to a search lately, as a share of its time without them; negative while that isn't known.
     // What a part will soon spare it doesn't count.
     double delta_cost() const;

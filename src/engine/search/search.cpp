@@ -234,16 +234,16 @@ void search_plain(const Mirror& mirror, const MirrorSnapshot& snapshot, const Se
 void search_with_device_parts(Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
                               ThreadPool& pool, SearchWork& work, DispatchTimes& times)
 {
-    Meanwhile plain([&] { timed(times.plain, [&] { search_plain(mirror, snapshot, batch, pool, work); }); });
-    Meanwhile index([&] {
+    OverlappedWork plain([&] { timed(times.plain, [&] { search_plain(mirror, snapshot, batch, pool, work); }); });
+    OverlappedWork index([&] {
         timed(times.index, [&] {
             SearchBatch in_index = batch;
-            in_index.meanwhile = &plain;
+            in_index.overlapped_work = &plain;
             mirror.searcher().search(in_index, work.rows, pool);
         });
     });
     SearchBatch in_parts = batch;
-    in_parts.meanwhile = &index;
+    in_parts.overlapped_work = &index;
     const std::vector<std::vector<RowResult>> nothing(batch.count);
     timed(times.parts, [&] { propose_in_parts(mirror, snapshot, in_parts, nothing, pool, work.proposals); });
     times.parts -= times.index;
@@ -257,9 +257,9 @@ void search_with_device_parts(Mirror& mirror, const MirrorSnapshot& snapshot, co
 void search_index_first(Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch, ThreadPool& pool,
                         SearchWork& work, DispatchTimes& times)
 {
-    Meanwhile plain([&] { timed(times.plain, [&] { search_plain(mirror, snapshot, batch, pool, work); }); });
+    OverlappedWork plain([&] { timed(times.plain, [&] { search_plain(mirror, snapshot, batch, pool, work); }); });
     SearchBatch in_index = batch;
-    if (snapshot.delta_rows() > 0) in_index.meanwhile = &plain;
+    if (snapshot.delta_rows() > 0) in_index.overlapped_work = &plain;
     timed(times.index, [&] { mirror.searcher().search(in_index, work.rows, pool); });
     times.fresh_beside = plain.begun();
     plain.run();
@@ -291,7 +291,7 @@ void count_times(Mirror& mirror, const MirrorSnapshot& snapshot, std::size_t que
     if (!times.fresh_beside) return mirror.count_delta(index, parts, plain);
     const std::uint64_t all = index + parts;
     if (snapshot.delta_rows() <= few_delta_rows) mirror.count_with_few(queries, all);
-    mirror.count_delta_meanwhile({queries, all, parts, plain});
+    mirror.count_overlapped_delta({queries, all, parts, plain});
 }
 
 // Rows of the index and delta rows.
@@ -322,9 +322,9 @@ void search_rungs_together(Mirror& mirror, const MirrorSnapshot& snapshot, const
                            std::span<const SearchRung> rungs, ThreadPool& pool, SearchWork& work)
 {
     DispatchTimes times;
-    Meanwhile plain([&] { timed(times.plain, [&] { search_plain(mirror, snapshot, batch, pool, work); }); });
+    OverlappedWork plain([&] { timed(times.plain, [&] { search_plain(mirror, snapshot, batch, pool, work); }); });
     SearchBatch in_index = batch;
-    if (snapshot.delta_rows() > 0) in_index.meanwhile = &plain;
+    if (snapshot.delta_rows() > 0) in_index.overlapped_work = &plain;
     timed(times.index, [&] { mirror.searcher().search_rungs(in_index, rungs, work.rungs, pool); });
     times.fresh_beside = plain.begun();
     plain.run();

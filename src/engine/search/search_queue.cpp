@@ -63,8 +63,8 @@ void QueuedCancel::exit()
     batch_.reset();
 }
 
-SearchQueue::SearchQueue(std::size_t workers, ThreadPool& pool, Attention& attention)
-    : pool_(pool), attention_(attention)
+SearchQueue::SearchQueue(std::size_t workers, ThreadPool& pool, BusyPoll& busy_poll)
+    : pool_(pool), busy_poll_(busy_poll)
 {
     for (std::size_t i = 0; i < workers; ++i) workers_.emplace_back([this, i] { work(i == 0); });
 }
@@ -122,7 +122,7 @@ bool SearchQueue::leave_to_watcher(bool wide)
 // Call with the mutex held.
 bool SearchQueue::may_watch() const
 {
-    return watcher_ == std::thread::id() && idle_.patience().count() > 0 && attention_.has_room(0, Clock::now());
+    return watcher_ == std::thread::id() && idle_.patience().count() > 0 && busy_poll_.has_room(0, Clock::now());
 }
 
 // Polls for another search, for as long as is worth it. The lock, which is held, is released meanwhile.
@@ -135,7 +135,7 @@ void SearchQueue::watch(std::unique_lock<std::mutex>& lock, bool narrow_only)
     lock.unlock();
     while (submitted_.load(std::memory_order_relaxed) == seen) {
         const auto now = Clock::now();
-        if (now >= end || !attention_.has_room(0, now)) break;
+        if (now >= end || !busy_poll_.has_room(0, now)) break;
         rest_between_looks();
     }
     lock.lock();
@@ -222,7 +222,7 @@ void SearchQueue::run(Batch& batch)
         batch.cancel->token().check();
         const auto started = Clock::now();
         // On a GPU this thread alone waits for the device.
-        const Attention::Work work(attention_, settings.mirror->on_cuda() ? 1 : pool_.threads());
+        const BusyPoll::Work work(busy_poll_, settings.mirror->on_cuda() ? 1 : pool_.threads());
         run_search(settings, queries.view(), &batch.cancel->token(), pool_, answer);
         dispatched = Clock::now() - started;
         settings.mirror->count_batch(batch.queries, static_cast<std::uint64_t>(dispatched.count()));

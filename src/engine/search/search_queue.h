@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "engine/search/search.h"
-#include "engine/server/attention.h"
+#include "engine/server/busy_poll.h"
 #include "engine/server/error.h"
 #include "methods/rows/owned_rows.h"
 
@@ -103,7 +103,7 @@ class SearchQueue
 {
 public:
     // The first worker takes no wide requests.
-    SearchQueue(std::size_t workers, ThreadPool& pool, Attention& attention);
+    SearchQueue(std::size_t workers, ThreadPool& pool, BusyPoll& busy_poll);
     ~SearchQueue();
 
     // Queues a search; the token's leave() says that its sender is gone.
@@ -164,7 +164,7 @@ private:
     static void give_out(Batch& batch, const SearchAnswer& answer, Clock::duration dispatched);
 
     ThreadPool& pool_;
-    Attention& attention_;
+    BusyPoll& busy_poll_;
     std::mutex mutex_;
     std::condition_variable wake_;
     Queues queues_;  // indexes with something to do, in the order of their turns

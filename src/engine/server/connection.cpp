@@ -53,7 +53,7 @@ ssize_t Connection::write(std::span<const std::span<const std::byte>> pieces, in
     }
 }
 
-bool Connection::send(MessageType type, std::uint64_t request_id, std::uint32_t awake_ns,
+bool Connection::send(MessageType type, std::uint64_t request_id, std::uint32_t poll_hint_ns,
                       std::span<const std::byte> front, std::span<const std::byte> rest,
                       std::shared_ptr<BufferMapping> keep)
 {
@@ -61,7 +61,7 @@ bool Connection::send(MessageType type, std::uint64_t request_id, std::uint32_t 
     header.magic = protocol_magic;
     header.type = static_cast<std::uint16_t>(type);
     header.payload_bytes = static_cast<std::uint32_t>(front.size() + rest.size());
-    header.awake_ns = awake_ns;
+    header.poll_hint_ns = poll_hint_ns;
     header.request_id = request_id;
     const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(&header, 1)), front, rest};
     std::size_t skip = 0;

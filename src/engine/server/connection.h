@@ -10,7 +10,7 @@
 
 #include "engine/mirror/mirror.h"
 #include "engine/search/search_queue.h"
-#include "engine/server/attention.h"
+#include "engine/server/busy_poll.h"
 #include "engine/server/file_descriptor.h"
 #include "engine/server/frame.h"
 #include "engine/server/transfer_buffers.h"
@@ -42,8 +42,8 @@ public:
     FrameReader& reader() { return reader_; }
 
     // Sends a frame made of a struct and more bytes; what the socket doesn't take is kept. The descriptor goes with the
-    // frame's first byte and is kept alive by `keep`. awake_ns is the header's. False when the peer is gone.
-    bool send(MessageType type, std::uint64_t request_id, std::uint32_t awake_ns, std::span<const std::byte> front,
+    // frame's first byte and is kept alive by `keep`. poll_hint_ns is the header's. False when the peer is gone.
+    bool send(MessageType type, std::uint64_t request_id, std::uint32_t poll_hint_ns, std::span<const std::byte> front,
               std::span<const std::byte> rest, std::shared_ptr<BufferMapping> keep = nullptr);
     // Sends what was kept. False when the peer is gone.
     bool flush();

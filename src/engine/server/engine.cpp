@@ -48,7 +48,7 @@ Engine::Engine(const EngineOptions& given, Device& used)
     : options(given),
       device(used),
       watchdog_([this] { return device.patience_left(); }, end_hung_engine),
-      attention(given.processors == 0 ? usable_processors() : given.processors, system_processors(), given.io_threads),
+      busy_poll(given.processors == 0 ? usable_processors() : given.processors, system_processors(), given.io_threads),
       search_pool(given.threads),
       build_pool(make_background_pool(given.threads)),
       ahead_pool(make_background_pool(std::max<std::size_t>(1, given.threads / ahead_share))),
@@ -56,7 +56,7 @@ Engine::Engine(const EngineOptions& given, Device& used)
       residency(host_memory(given, used), std::chrono::minutes(1),
                 [this](const MirrorKey& key) { return relation_files.is_gone(key); }),
       buffers(bulk_buffers, query_buffers),
-      searches(search_workers, search_pool, attention),
+      searches(search_workers, search_pool, busy_poll),
       copies(std::clamp(given.threads / 2, fewest_copiers, most_copiers), build_nice),
       parts(1, build_nice),
       tidying_(tidy_interval, [this] { tidy(); })
@@ -113,7 +113,7 @@ void Engine::index_delta(const std::shared_ptr<Mirror>& mirror)
 
 void Engine::add_part(Mirror& mirror, ThreadPool& pool)
 {
-    const Attention::Work work(attention, pool.threads());
+    const BusyPoll::Work work(busy_poll, pool.threads());
     try {
         mirror.add_part(pool, [&](std::uint64_t bytes) { residency.make_room(bytes, &mirror); });
     } catch (...) {

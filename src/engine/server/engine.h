@@ -13,7 +13,7 @@
 #include "engine/mirror/relation_files.h"
 #include "engine/mirror/residency.h"
 #include "engine/search/search_queue.h"
-#include "engine/server/attention.h"
+#include "engine/server/busy_poll.h"
 #include "engine/server/options.h"
 #include "engine/server/periodic.h"
 #include "engine/server/process.h"
@@ -50,7 +50,7 @@ private:
     Watchdog watchdog_;  // the first to begin and the last to end: what follows waits for the device when it ends
 
 public:
-    Attention attention;
+    BusyPoll busy_poll;
     ThreadPool search_pool;
     std::unique_ptr<ThreadPool> build_pool;  // of a lower priority
     std::unique_ptr<ThreadPool> ahead_pool;  // likewise; few, so that searches keep most of the memory's bandwidth
@@ -58,7 +58,7 @@ public:
     const RelationFiles relation_files;
     Residency residency;
     TransferBuffers buffers;
-    Builds builds{*build_pool, attention};
+    Builds builds{*build_pool, busy_poll};
     SearchQueue searches;
     Worker spread{2};  // answers searches of many indexes
     Worker loads{2};   // readies mirrors

@@ -217,7 +217,7 @@ void handle_load_prepare(IoThread& thread, const Request& request)
         engine.loads, request,
         [&engine, mirror, key] {
             try {
-                const Attention::Work work(engine.attention, engine.ahead_pool->threads());
+                const BusyPoll::Work work(engine.busy_poll, engine.ahead_pool->threads());
                 mirror->finish_load(*engine.ahead_pool);
                 if (mirror->wants_part_ahead()) engine.add_part(*mirror, *engine.ahead_pool);
             } catch (const std::bad_alloc&) {
@@ -247,7 +247,7 @@ void handle_load_end(IoThread& thread, const Request& request)
         engine.loads, request,
         [&engine, mirror, key] {
             try {
-                const Attention::Work work(engine.attention, engine.search_pool.threads());
+                const BusyPoll::Work work(engine.busy_poll, engine.search_pool.threads());
                 mirror->finish_load(engine.search_pool);
             } catch (const std::bad_alloc&) {
                 give_up_gpu(engine, mirror);

@@ -96,7 +96,7 @@ void IoThread::start_spread_search(const Request& request, std::shared_ptr<Sprea
         try {
             const auto batch = std::make_shared<BatchCancel>();
             if (!cancel->enter(batch)) throw Cancelled();
-            const Attention::Work work(engine_.attention, engine_.search_pool.threads());
+            const BusyPoll::Work work(engine_.busy_poll, engine_.search_pool.threads());
             run_spread_search(*search, &batch->token(), engine_.search_pool);
         } catch (...) {
             error = describe_exception();

@@ -120,12 +120,12 @@ int IoThread::wait_for_events(std::span<epoll_event> events)
     if (awake_until_ != Clock::time_point{} && next_timeout() != 0) {
         for (int look = 0;; ++look) {
             if (look % looks_of_all != 0) {
-                if (hear_next_asker()) return 0;
+                if (poll_next_request()) return 0;
             } else if (const int count = ::epoll_wait(epoll_.get(), events.data(), most, 0); count != 0) {
                 return count;
             }
             const auto now = Clock::now();
-            if (now >= awake_until_ || !engine_.attention.has_room(engine_.in_flight.load(), now)) break;
+            if (now >= awake_until_ || !engine_.busy_poll.has_room(engine_.in_flight.load(), now)) break;
             rest_between_looks();
         }
         awake_until_ = Clock::time_point{};
@@ -134,7 +134,7 @@ int IoThread::wait_for_events(std::span<epoll_event> events)
     return ::epoll_wait(epoll_.get(), events.data(), most, next_timeout());
 }
 
-bool IoThread::hear_next_asker()
+bool IoThread::poll_next_request()
 {
     const ConnectionPtr connection = next_asker_;
     if (!connection || connection->closed() || connection->held_back || !may_parse(*connection)) return false;
@@ -151,7 +151,7 @@ bool IoThread::hear_next_asker()
     return false;
 }
 
-void IoThread::stay_awake(std::chrono::nanoseconds patience, Clock::time_point now)
+void IoThread::keep_polling(std::chrono::nanoseconds patience, Clock::time_point now)
 {
     if (patience.count() > 0) awake_until_ = std::max(awake_until_, now + patience);
 }
@@ -159,7 +159,7 @@ void IoThread::stay_awake(std::chrono::nanoseconds patience, Clock::time_point n
 void IoThread::expect_answer(const Connection& connection)
 {
     const auto now = Clock::now();
-    if (engine_.attention.has_room(engine_.in_flight.load(), now)) stay_awake(connection.pace.answer.patience(), now);
+    if (engine_.busy_poll.has_room(engine_.in_flight.load(), now)) keep_polling(connection.pace.answer.patience(), now);
 }
 
 std::uint32_t IoThread::note_reply(const ConnectionPtr& connection)
@@ -168,11 +168,11 @@ std::uint32_t IoThread::note_reply(const ConnectionPtr& connection)
     if (connection->in_flight != 1) return 0;
     const auto now = Clock::now();
     ConnectionPace& pace = connection->pace;
-    Attention::reply_goes(pace, now);
-    engine_.attention.look_around(engine_.in_flight.load(), now);
+    BusyPoll::reply_goes(pace, now);
+    engine_.busy_poll.look_around(engine_.in_flight.load(), now);
     const auto until_question = pace.question.patience();
-    if (until_question.count() == 0 || !engine_.attention.has_room(engine_.in_flight.load(), now)) return 0;
-    stay_awake(until_question, now);
+    if (until_question.count() == 0 || !engine_.busy_poll.has_room(engine_.in_flight.load(), now)) return 0;
+    keep_polling(until_question, now);
     next_asker_ = connection;
     return static_cast<std::uint32_t>(pace.answer.patience().count());
 }
@@ -293,7 +293,7 @@ void IoThread::parse(const ConnectionPtr& connection)
         while (!connection->closed() && may_parse(*connection)) {
             const auto frame = connection->reader().next();
             if (!frame) return;
-            if (connection->in_flight == 0) engine_.attention.request_came(connection->pace, received);
+            if (connection->in_flight == 0) engine_.busy_poll.request_came(connection->pace, received);
             ++connection->in_flight;
             engine_.in_flight.fetch_add(1, std::memory_order_relaxed);
             handle({connection, frame->header, frame->payload, received});
@@ -370,9 +370,9 @@ void IoThread::reply(const ConnectionPtr& connection, std::uint64_t request_id, 
                      Bytes rest, std::shared_ptr<BufferMapping> descriptor)
 {
     if (connection->closed()) return;
-    const std::uint32_t awake_ns = note_reply(connection);
+    const std::uint32_t poll_hint_ns = note_reply(connection);
     if (request_id == unanswered) return finished(connection);
-    if (!connection->send(type, request_id, awake_ns, front, rest, std::move(descriptor))) return close(connection);
+    if (!connection->send(type, request_id, poll_hint_ns, front, rest, std::move(descriptor))) return close(connection);
     if (connection->unsent() > 0) watch(connection);
     finished(connection);
 }

@@ -103,9 +103,9 @@ private:
     // Fills `events` with what happened, and returns how many there are. While the thread is to stay awake it polls.
     int wait_for_events(std::span<epoll_event> events);
     // Reads what the connection that is likely to ask next has sent: whether it did.
-    bool hear_next_asker();
+    bool poll_next_request();
     // Has the next waits poll for so long from now on, unless more begin to work.
-    void stay_awake(std::chrono::nanoseconds patience, Clock::time_point now);
+    void keep_polling(std::chrono::nanoseconds patience, Clock::time_point now);
     // Stays awake for what another thread is about to say of this connection's request.
     void expect_answer(const Connection& connection);
     // Notes the pace of a connection that is about to be answered; returns what the reply says of staying awake.

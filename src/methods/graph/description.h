@@ -18,7 +18,7 @@ inline constexpr char array_bits[] = "bits";
 enum class GraphVectors { full = 0, half = 1, bits = 2 };
 
 // What the SONG paper leaves to choose of a search (Zhao, Tan, Li, ICDE 2020, sections 4 to 6), as it travels from a
-// session to the device. The CUDA device goes by it (cuda/graph/search_shape.h); the CPU has one way, and takes no
+// session to the device. The CUDA device goes by it (cuda/graph/launch_config.h); the CPU has one way, and takes no
 // notice.
 struct GraphChoices {
     // How visited rows are remembered. Exact hash tables lose nothing; the filters may pass over a few rows.

@@ -1,3 +1,4 @@
+// ambuildempty, by the functions that also write a built index.
 #include "postgres/am/buildempty.h"
 
 #include "postgres/am/index_options.h"
@@ -6,7 +7,6 @@
 namespace pgwarp
 {
 
-// Write an index without rows into the init fork.
 void pgwarp_ambuildempty(Relation index)
 {
     IndexWriter* writer = begin_index(index, INIT_FORKNUM, index_shape(index));

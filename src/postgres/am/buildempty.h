@@ -1,4 +1,4 @@
-// ambuildempty: the init fork of an UNLOGGED index.
+// ambuildempty: writes the init fork of an UNLOGGED index, an index without rows.
 #pragma once
 
 #include "postgres/postgres_headers.h"

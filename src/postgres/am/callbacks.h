@@ -1,4 +1,4 @@
-// The callbacks of the access methods, one file each.
+// Callbacks of the access methods that have no header of their own. The file that defines each is named.
 #pragma once
 
 #include "postgres/am/methods.h"

@@ -1,8 +1,8 @@
-// amcostestimate: what a search costs, in the planner's units. Looks at the relcache only, never at pages of the index.
+// amcostestimate: the cost of a search in the planner's units. It reads the relcache only, never pages of the index.
 //
-// Of a path's run cost PostgreSQL counts the share that the LIMIT takes of the path's rows. But the cost of a scan in
+// PostgreSQL counts the share of a path's run cost that the LIMIT takes of the path's rows. But the cost of a scan in
 // order of distance is not the same for each row: the search comes before the first row, and the pages of a small table
-// are soon in the cache. Therefore the estimate chooses a run cost of which this query's LIMIT takes the right share.
+// are soon in the cache. Therefore the estimate chooses the run cost so that this query's LIMIT takes the right share.
 #include "postgres/am/cost.h"
 
 #include "numeric/bits.h"
@@ -27,26 +27,28 @@ namespace pgwarp
 namespace
 {
 
-// A round trip to the engine: about twenty cached page reads.
+// The cost of a round trip to the engine in the planner's units: about twenty cached page reads.
 constexpr double round_trip_cost = 20.0;
-// Operators' worth of comparing a dimension, on a CPU and on a GPU. A row takes as long as some dimensions more.
+// The cost of comparing one dimension, in units of cpu_operator_cost, on a CPU, and the speed-up of a GPU. A row costs
+// row_dimensions more.
 constexpr double dimension_operators = 0.08;
 constexpr double gpu_speed_up = 400.0;
 constexpr double row_dimensions = 4.0;
-// The engine compares all rows in less time than a sequential scan only reads them. Wide vectors lie beside the table,
-// where PostgreSQL doesn't count their pages: then that bound is the smaller.
+// An upper bound of the cost of comparing all rows, as a share of a sequential scan: the engine compares all rows in
+// less time than the scan takes to read them. PostgreSQL doesn't count the TOAST pages of wide vectors; for these the
+// bound is smaller than their comparisons.
 constexpr double most_of_sequential_scan = 0.5;
-// Operators' worth of handing on a row: it is put in order, looked up and checked for visibility.
+// The cost of returning a row, in units of cpu_operator_cost: sorting, look-up and the check of its visibility.
 constexpr double row_operators = 100.0;
-// Rows beyond which an approximate method goes on exactly, and rows for which its usual effort is enough.
+// An approximate method continues exactly beyond exact_from rows. Its usual effort is enough for usual_rows.
 constexpr double exact_from = 1024.0;
 constexpr double usual_rows = 64.0;
-// A LIMIT whose number isn't known when the statement is planned.
+// The number assumed for a LIMIT that isn't known when the statement is planned.
 constexpr double usual_limit = 100.0;
-// More than any path costs that is only disabled. An infinite cost would make NaN of differences.
+// More than the cost of a path that is only disabled. An infinite cost would make differences NaN.
 constexpr Cost forbidden_cost = 1e15;
 
-// Keep a path from being chosen.
+// Keeps a path from being chosen.
 void forbid(IndexPath* path, Cost* startup_cost, Cost* total_cost)
 {
     *startup_cost = forbidden_cost;
@@ -58,10 +60,10 @@ void forbid(IndexPath* path, Cost* startup_cost, Cost* total_cost)
 #endif
 }
 
-// How much of a path a query is expected to take.
+// The expected part of a path that a query reads.
 struct Taken {
-    double rows;   // of those that pass its filter
-    double share;  // of the run cost, as PostgreSQL reckons
+    double rows;   // that pass the query's filter
+    double share;  // of the run cost, as PostgreSQL computes it
 };
 
 Taken taken_rows(const PlannerInfo* root, double passing)
@@ -73,21 +75,21 @@ Taken taken_rows(const PlannerInfo* root, double passing)
         rows = root->tuple_fraction;
     } else if (root->tuple_fraction > 0) {
         rows = passing * root->tuple_fraction;
-        // PostgreSQL takes a tenth for a LIMIT whose number it doesn't know.
+        // PostgreSQL assumes a tenth for a LIMIT whose number it doesn't know.
         if (root->parse->limitCount != nullptr) return {Min(rows, usual_limit), root->tuple_fraction};
     }
     rows = Min(rows, passing);
     return {rows, rows / passing};
 }
 
-// Whether a clause compares the distance that a path is ordered by with something: `distance < 5`.
+// Whether a clause compares the distance that orders the path with a value: `distance < 5`.
 bool compares_distance(const RestrictInfo* clause, const Node* distance)
 {
     if (!IsA(clause->clause, OpExpr)) return false;
     return list_member(castNode(OpExpr, clause->clause)->args, distance);
 }
 
-// The share of the rows that pass, among those that come first. A bound of the distance drops none of these.
+// The share of the nearest rows that pass the filter. A bound of the distance drops none of these, so it is left out.
 double pass_rate(PlannerInfo* root, const IndexPath* path)
 {
     const IndexOptInfo* index = path->indexinfo;
@@ -111,7 +113,7 @@ Cost sequential_cost(const RelOptInfo* rel)
     return page_cost * rel->pages + (cpu_tuple_cost + cpu_operator_cost) * rel->tuples;
 }
 
-// The cost of fetching `rows` rows in random order of the pages, as cost_index() counts it.
+// The cost of fetching `rows` rows from random pages, as cost_index() counts it.
 Cost fetch_cost(PlannerInfo* root, const IndexPath* path, double rows)
 {
     const IndexOptInfo* index = path->indexinfo;
@@ -131,8 +133,8 @@ Cost compare_cost(Relation index)
     return (width + row_dimensions) * dimension_operators * cpu_operator_cost / speed_up;
 }
 
-// The cost of the search for `found` rows, before the first row is returned. An approximate method looks at more rows
-// the more it has to find, and searches exactly for very many. Results by codes are ranked by rows of the table.
+// The cost of the search for `found` rows, which comes before the first row. An approximate method compares more rows
+// when it has to find more, and searches exactly for very many. Approximate results are ranked by rows of the table.
 Cost search_cost(PlannerInfo* root, const MethodDescription& method, const IndexPath* path, double found)
 {
     Relation index = index_open(path->indexinfo->indexoid, NoLock);
@@ -162,11 +164,11 @@ void estimate_method_cost(const MethodDescription& method, PlannerInfo* root, In
                           Cost* startup_cost, Cost* total_cost, Selectivity* selectivity, double* correlation,
                           double* pages)
 {
-    // PostgreSQL looks at the conditions of an index path, but not at what it orders by: workers of a parallel plan
-    // have no value of an outer row.
+    // PostgreSQL checks the conditions of an index path for parallel safety, but not its ORDER BY expression:
+    // workers of a parallel plan have no value of an outer row.
     if (!is_parallel_safe(root, reinterpret_cast<Node*>(path->indexorderbys))) path->path.parallel_safe = false;
     const double rows = Max(1.0, path->indexinfo->tuples);
-    // Every row comes out in the end; a partial index has fewer than the table.
+    // A scan can return every row of the index; a partial index has fewer than the table.
     *selectivity = path->indexinfo->rel->tuples > 0 ? Min(1.0, rows / path->indexinfo->rel->tuples) : 1.0;
     *correlation = 0;
     *pages = path->indexinfo->pages;
@@ -178,7 +180,7 @@ void estimate_method_cost(const MethodDescription& method, PlannerInfo* root, In
     const Taken taken = taken_rows(root, passing);
     const double fetched = Max(1.0, Min(rows, taken.rows / pass_rate(root, path)));
     *startup_cost = search_cost(root, method, path, fetched);
-    // PostgreSQL itself adds what reading the whole table costs.
+    // PostgreSQL itself adds the cost of fetching all rows of the path, so that cost is subtracted.
     const Cost reading = fetch_cost(root, path, fetched) / taken.share - fetch_cost(root, path, rows);
     const Cost handing_on = fetched * (cpu_index_tuple_cost + row_operators * cpu_operator_cost) / taken.share;
     *total_cost = *startup_cost + Max(0.0, reading) + handing_on;

@@ -1,3 +1,4 @@
+// Element types of SQL types, read from the catalogs.
 #include "postgres/am/element_type.h"
 
 #include "postgres/am/methods.h"
@@ -35,9 +36,9 @@ const char* function_text(Oid function, AttrNumber column)
     return found;
 }
 
-// Operator classes of version 0.1.0 have no support function 2. The type of one of them is recognised by the catalog
-// row of its output function: that function lies in the library of the metric's support function, under a C name that
-// version 0.1.0 or an update of it gave.
+// Operator classes of version 0.1.0 have no support function 2. Their type is recognised by the catalog row of its
+// output function: that function lies in the library of the metric's support function, under a C name that version
+// 0.1.0 or an update of it gave.
 bool element_by_output(Oid type, Oid metric_function, ElementType* element)
 {
     Oid output = InvalidOid;
@@ -53,7 +54,7 @@ bool element_by_output(Oid type, Oid metric_function, ElementType* element)
     return is_vector || is_halfvec;
 }
 
-// Whether an access method of this name is the one of this library.
+// Whether this library implements the access method.
 bool is_own_method(Oid access_method)
 {
     IndexAmRoutine* routine = GetIndexAmRoutineByAmId(access_method, true);
@@ -62,7 +63,7 @@ bool is_own_method(Oid access_method)
     return own;
 }
 
-// The type's default operator class of any of the methods; InvalidOid when it has none.
+// The type's default operator class for any of the methods; InvalidOid when the type has none.
 Oid find_operator_class(Oid type)
 {
     for (const MethodDescription* description : method_descriptions()) {

@@ -1,4 +1,4 @@
-// Which SQL types are vectors, and of which elements: as the operator classes of their indexes say.
+// The SQL types that are vectors, and their element types, found through the operator classes of the types.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -8,14 +8,14 @@
 namespace pgwarp
 {
 
-// The support functions of an operator class: 1 says its metric, 2 the elements of its type.
+// Support functions of an operator class: number 1 returns its metric, number 2 the element type of its SQL type.
 inline constexpr uint16 metric_support = 1;
 inline constexpr uint16 element_support = 2;
 
-// The elements of a SQL type, or of a domain over it. False when it is none of the vector types.
+// Finds the element type of a SQL type, or of a domain over it. False when the type is no vector type.
 bool find_element_type(Oid type, ElementType* element);
 
-// The same for the column of an index; an error where it is none.
+// The element type of the index's key column. Raises an error when the column has no vector type.
 ElementType index_element_type(Relation index);
 
 }  // namespace pgwarp

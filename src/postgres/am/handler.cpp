@@ -1,4 +1,4 @@
-// What PostgreSQL is told about the access methods.
+// The handlers of the access methods: their properties and callbacks, and the support functions of operator classes.
 #include "postgres/am/buildempty.h"
 #include "postgres/am/callbacks.h"
 #include "postgres/am/element_type.h"
@@ -18,7 +18,7 @@ namespace pgwarp
 namespace
 {
 
-// Say what the methods can do: ordered scans of one column, which may return others that are included.
+// Sets the properties: ordered scans of one key column, with included columns.
 void set_capabilities(IndexAmRoutine* routine)
 {
     routine->amstrategies = 0;
@@ -34,7 +34,6 @@ void set_capabilities(IndexAmRoutine* routine)
     routine->amkeytype = InvalidOid;
 }
 
-// Make the routine of a method.
 IndexAmRoutine* make_routine(Method id)
 {
     const MethodCallbacks& callbacks = callbacks_of(id);
@@ -68,7 +67,7 @@ IndexAmRoutine* make_routine(Method id)
 PGWARP_METHODS(PGWARP_HANDLER)
 #undef PGWARP_HANDLER
 
-// Support function 1 of the operator classes: which metric one stands for.
+// Support function 1 of the operator classes returns the metric.
 PGWARP_FUNCTION(pgwarp_metric_l2)
 {
     PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::l2));
@@ -99,7 +98,7 @@ PGWARP_FUNCTION(pgwarp_metric_jaccard)
     PG_RETURN_INT32(static_cast<int32>(pgwarp::Metric::jaccard));
 }
 
-// Support function 2: the elements of the type that an operator class is for.
+// Support function 2 returns the element type.
 PGWARP_FUNCTION(pgwarp_element_float32)
 {
     PG_RETURN_INT32(static_cast<int32>(pgwarp::ElementType::float32));

@@ -1,3 +1,4 @@
+// Registers, parses and checks the options of the methods' indexes.
 #include "postgres/am/index_options.h"
 
 #include "numeric/bits.h"
@@ -18,20 +19,20 @@ namespace pgwarp
 namespace
 {
 
-constexpr size_t most_options = 8;  // of a method
+constexpr size_t most_options = 8;  // of a method, at most
 
-// What rd_options points to: one slot for each option, in the order of the method's description.
+// The layout of rd_options: one slot for each option, in the order of the method's description.
 struct StoredOptions {
     int32 length;  // varlena header
     int32 values[most_options];
-    double recall;  // 0 = not given; of methods that leave rows out
+    double recall;  // 0 = not given; only methods that may miss rows have it
 };
 
 constexpr const char* recall_option = "recall";
 
 relopt_kind option_kinds[16];  // by Method; 0 = not registered yet
 
-// The choices of an option in the form that PostgreSQL keeps for the process's life.
+// The choices of an option as PostgreSQL needs them, allocated for the life of the process.
 relopt_enum_elt_def* make_choices(const ValueDescription& option)
 {
     int count = 0;
@@ -45,7 +46,7 @@ relopt_enum_elt_def* make_choices(const ValueDescription& option)
     return members;
 }
 
-// 'Valid values are "pq", "half" and "int8".', kept likewise.
+// The error text 'Valid values are "pq", "half" and "int8".', allocated for the life of the process.
 const char* list_choices(const ValueDescription& option)
 {
     StringInfoData text;
@@ -102,7 +103,7 @@ relopt_type stored_type(ValueKind kind)
     }
 }
 
-// The options as stored, or their defaults where none are.
+// The stored options, or the defaults when none are stored.
 ParameterList list_options(const MethodDescription& method, const StoredOptions* stored)
 {
     ParameterList list;
@@ -110,7 +111,7 @@ ParameterList list_options(const MethodDescription& method, const StoredOptions*
         const ValueDescription& option = method.options[i];
         int64 value = option.default_value;
         if (stored != nullptr) {
-            // A boolean takes only the first byte of its slot.
+            // PostgreSQL writes a boolean to the first byte of its slot alone.
             value = option.kind == ValueKind::boolean ? *reinterpret_cast<const bool*>(&stored->values[i])
                                                       : stored->values[i];
         }
@@ -143,7 +144,7 @@ bytea* parse_method_options(const MethodDescription& method, Datum options, bool
         table[count++] = {recall_option, RELOPT_TYPE_REAL, static_cast<int>(offsetof(StoredOptions, recall))};
     }
     auto* stored = static_cast<bytea*>(build_reloptions(options, validate, kind, sizeof(StoredOptions), table, count));
-    // What is wrong whatever the column is refused when it is set, not when the index is built anew.
+    // Values that are wrong for every column are refused when they are set, not only when the index is built again.
     if (validate) check_options(method, list_options(method, reinterpret_cast<StoredOptions*>(stored)), {});
     return stored;
 }
@@ -170,7 +171,7 @@ Metric index_metric(Relation index)
 namespace
 {
 
-// Rows of bits have one length.
+// Check the column of an index of bits: its type is bit, and its length is at most max_bits.
 void check_bit_column(const MethodDescription& method, Form_pg_attribute column)
 {
     if (getBaseType(column->atttypid) != BITOID) {

@@ -12,18 +12,18 @@ Metric index_metric(Relation index);
 // Method, element type, metric and dimensions. Raises an error when the column has no fixed dimensions.
 IndexShape index_shape(Relation index);
 
-// Options for the engine. Raises an error when they make no sense for the index.
+// The build options for the engine. Raises an error when they are invalid for the index's shape.
 ParameterList index_build_options(Relation index);
 
-// The option `recall` of an index; 0 where it has none.
+// The option `recall` of an index; 0 when it was not given.
 double index_recall(Relation index);
 
-// The recall that searches of an index aim at: pgwarp.recall where it is set, else the index's own option, else
-// usual_recall. ALTER INDEX changes the option for plans that exist already, so it is read with every search.
+// The target recall of searches of an index: pgwarp.recall if it is set, else the index's own option, else
+// usual_recall. ALTER INDEX changes the option also for existing plans, so each search reads it again.
 double recall_asked(Relation index);
 inline constexpr double usual_recall = 0.95;
 
-// Options as they were given, unchecked: for the planner.
+// The options as they were given, unchecked: for the planner, which must not raise errors.
 ParameterList index_stored_options(const MethodDescription& method, Relation index);
 
 }  // namespace pgwarp

@@ -1,4 +1,4 @@
-// pgwarp_index_info(regclass): what an index is, holds, and can attain.
+// pgwarp_index_info(regclass): the method, options, contents and measured recall of an index.
 #include <cinttypes>
 
 #include "postgres/am/index_options.h"
@@ -30,7 +30,7 @@ Datum jsonb_of(const char* text)
     return DirectFunctionCall1(jsonb_in, CStringGetDatum(text));
 }
 
-// The word or number that an option's value stands for.
+// Appends an option's value as CREATE INDEX spells it: a word or a number.
 void append_option_value(StringInfo out, const MethodDescription& method, const Parameter& parameter)
 {
     for (const ValueDescription& option : method.options) {
@@ -47,7 +47,7 @@ void append_option_value(StringInfo out, const MethodDescription& method, const 
     appendStringInfo(out, INT64_FORMAT, parameter.value);
 }
 
-// Begin the next member of a jsonb object whose text begins with a brace.
+// Begins the next member of a jsonb object whose text begins with a brace.
 void append_name(StringInfo out, const char* name)
 {
     if (out->len > 1) appendStringInfoString(out, ", ");
@@ -55,8 +55,8 @@ void append_name(StringInfo out, const char* name)
     appendStringInfoString(out, ": ");
 }
 
-// {"lists": 316, "codes": "pq", ...}; "recall" where the index has that option; "unplaced_rows" where it has such rows,
-// null where its format has no room for them.
+// {"lists": 316, "codes": "pq", ...}; "recall" when the index has that option; "unplaced_rows": their number, or null
+// when the index's format has no room for such rows.
 Datum options_json(const MethodDescription& method, const IndexState& state, double recall, const RowCounts& unplaced)
 {
     const ParameterList& options = state.directory->options;
@@ -115,16 +115,16 @@ Datum calibration_json(const MethodDescription& method, const Directory& directo
     return jsonb_of(out.data);
 }
 
-// {"compares": "centroids and codes", "answer": "merge"}: what merges see of rows that are unlike those that the
-// quantizers were trained on, and what helps then.
+// {"compares": "centroids and codes", "answer": "merge"}: the values that merges compare to detect drift, and the
+// statement that trains the quantizers again.
 Datum drift_json(const Directory& directory, const char* compared)
 {
     return jsonb_of(psprintf("{\"compares\": \"%s\", \"answer\": \"%s\"}", compared,
                              keeps_vectors(directory) ? "merge" : "REINDEX"));
 }
 
-// {"1": 0.999, "10": 0.99, ...}: the best recall measured for each k; 1 for a method without a calibration to choose
-// by.
+// {"1": 0.999, "10": 0.99, ...}: the best recall measured for each k; 1 for a complete method, which has no
+// calibration.
 Datum attainable_json(const MethodDescription& method, const Calibration& calibration)
 {
     StringInfoData out;
@@ -140,7 +140,7 @@ Datum attainable_json(const MethodDescription& method, const Calibration& calibr
     return jsonb_of(out.data);
 }
 
-// Only who may read the table learns about its index.
+// Raises an error unless the user may read the table.
 void check_may_read(Relation index)
 {
     const Oid table = index->rd_index->indrelid;

@@ -1,3 +1,4 @@
+// aminsert.
 #include "postgres/am/insert.h"
 
 #include "postgres/am/row_value.h"
@@ -12,7 +13,7 @@ namespace pgwarp
 namespace
 {
 
-// The descriptor of the included columns, kept for the statement.
+// The descriptor of the included columns, kept in the IndexInfo for the statement.
 TupleDesc kept_descriptor(Relation index, IndexInfo* info)
 {
     if (info->ii_AmCache == nullptr) {
@@ -25,7 +26,6 @@ TupleDesc kept_descriptor(Relation index, IndexInfo* info)
 
 }  // namespace
 
-// Append one row to a delta log.
 bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer tid, Relation, IndexUniqueCheck, bool,
                      IndexInfo* info)
 {

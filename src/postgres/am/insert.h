@@ -1,4 +1,5 @@
-// aminsert: a new row goes to a delta log; neither the engine nor the method takes part.
+// aminsert: appends a new row to a delta log. An insert needs no engine; a running engine gets the row too, without a
+// wait for its reply.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -6,6 +7,7 @@
 namespace pgwarp
 {
 
+// The value is values[0], the included columns follow. Returns false: the index is never unique.
 bool pgwarp_aminsert(Relation index, Datum* values, bool* is_null, ItemPointer tid, Relation heap,
                      IndexUniqueCheck unique, bool unchanged, IndexInfo* info);
 

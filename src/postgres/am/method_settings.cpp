@@ -1,3 +1,4 @@
+// Defines the methods' settings with PostgreSQL, and reads their variables.
 #include "postgres/am/method_settings.h"
 
 #include <utility>
@@ -15,12 +16,12 @@ namespace pgwarp
 namespace
 {
 
-constexpr size_t most_settings = 8;  // of a method
+constexpr size_t most_settings = 8;  // of a method, at most
 #define PGWARP_COUNT_METHOD(name, number, on_device) +1
 constexpr size_t slot_count = most_settings * (0 PGWARP_METHODS(PGWARP_COUNT_METHOD));
 #undef PGWARP_COUNT_METHOD
 
-// The variable of a setting; a slot for each setting of each method.
+// The variable of a setting. Each setting of each method has a slot of its own.
 union Variable {
     int number;  // also of choices
     bool flag;
@@ -32,7 +33,7 @@ const SettingDescription& setting_of(size_t slot)
     return method_descriptions()[slot / most_settings]->settings[slot % most_settings];
 }
 
-// PostgreSQL does not tell a check hook which variable it is for: each slot has its own.
+// PostgreSQL does not tell a check hook the variable that it checks, so each slot has a hook of its own.
 template <size_t slot>
 bool check_value(int* value, void**, GucSource)
 {
@@ -49,7 +50,7 @@ GucIntCheckHook check_hook_of(size_t slot, std::index_sequence<slots...>)
     return hooks[slot];
 }
 
-// The choices in the form that PostgreSQL keeps for the process's life.
+// The choices as PostgreSQL needs them, allocated for the life of the process.
 const config_enum_entry* make_entries(const ValueDescription& value)
 {
     size_t count = 0;
@@ -92,7 +93,7 @@ void define_setting(size_t slot)
     pfree(name);
 }
 
-// What a search is told: nothing of a value that is the default.
+// Whether a setting has its default value. Requests carry only the other values.
 bool is_default(const ValueDescription& value, const Variable& variable)
 {
     if (value.kind == ValueKind::boolean) return variable.flag == (value.default_value != 0);

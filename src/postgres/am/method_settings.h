@@ -1,4 +1,4 @@
-// Settings of a session that one access method has (SettingDescription), all with the prefix pgwarp.
+// Settings (GUCs) of a session that belong to one access method (SettingDescription). Their names begin with pgwarp.
 #pragma once
 
 #include "methods/description.h"
@@ -9,10 +9,11 @@ namespace pgwarp
 // Defines the settings of all methods. Called by define_settings().
 void define_method_settings();
 
-// Adds what this session has set for searches of the method. Whether that overrides the calibration.
+// Adds the session's settings for searches of the method, but those at their defaults. True when one of them overrides
+// the effort that the calibration chooses.
 bool add_method_settings(const MethodDescription& method, ParameterList* settings);
 
-// The same as a list of its own.
+// The same settings as a list of their own.
 ParameterList method_settings(const MethodDescription& method);
 
 }  // namespace pgwarp

@@ -1,3 +1,4 @@
+// Finds the access methods by their callbacks, and makes these callbacks.
 #include "postgres/am/methods.h"
 
 namespace pgwarp
@@ -60,7 +61,7 @@ const MethodDescription* find_access_method(amoptions_function parse_options)
     return nullptr;
 }
 
-// The planner has copied the routine's fields; the cost function is one that no other access method has.
+// The planner has copied the routine's fields, so the method is found by its cost function, which is its own.
 const MethodDescription* find_access_method(const IndexOptInfo* index)
 {
     for (size_t i = 0; i < lengthof(callbacks); ++i) {

@@ -1,3 +1,4 @@
+// Checks the ownership of an index.
 #include "postgres/am/owned_index.h"
 
 #include "postgres/am/methods.h"

@@ -10,7 +10,7 @@ extern "C" {
 namespace pgwarp
 {
 
-// Opens one of our indexes; only its owner gets past.
+// Opens a pgwarp index under this lock. Raises an error for other relations and for users who do not own the index.
 Relation open_owned_index(Oid oid, LOCKMODE lock);
 
 }  // namespace pgwarp

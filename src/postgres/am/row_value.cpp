@@ -1,3 +1,4 @@
+// Reads vectors of every element type for builds and inserts.
 #include "postgres/am/row_value.h"
 #include "methods/description.h"
 #include "postgres/storage/stored_value.h"

@@ -1,3 +1,4 @@
+// Switches users with PostgreSQL's own functions.
 #include "postgres/am/table_owner.h"
 
 namespace pgwarp

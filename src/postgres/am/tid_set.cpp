@@ -1,3 +1,4 @@
+// The hash table of the set, and its move into the file.
 #include "postgres/am/tid_set.h"
 
 extern "C" {
@@ -22,7 +23,7 @@ Tid tid_of(uint64 key)
     return {static_cast<uint32>((key - 1) >> 16), static_cast<uint16>(key - 1), 0};
 }
 
-// A file has no room for some offsets that other table access methods may use: these stay in memory.
+// The file's bitmap has no bits for offsets that only other table access methods use: such tids stay in memory.
 bool fits_file(Tid tid)
 {
     return tid.offset >= FirstOffsetNumber && tid.offset <= tid_file_offsets;
@@ -45,7 +46,7 @@ void make_slots(TidSet* set, uint64 capacity)
         MemoryContextAllocExtended(set->context, sizeof(uint64) * capacity, MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO));
 }
 
-// Add a key to the slots, which have room for it; false when it was there already.
+// Adds a key to the slots, which have room for it; false when it was there already.
 bool add_key(TidSet* set, uint64 key)
 {
     const uint64 slot = find_slot(set, key);
@@ -55,7 +56,7 @@ bool add_key(TidSet* set, uint64 key)
     return true;
 }
 
-// Move the keys of the old slots into the file, where it has room for them, or else into the new slots.
+// Moves the keys of the old slots into the file if it can hold them, else into the new slots.
 void move_keys(TidSet* set, uint64* old_slots, uint64 old_capacity)
 {
     for (uint64 i = 0; i < old_capacity; ++i) {
@@ -69,7 +70,7 @@ void move_keys(TidSet* set, uint64* old_slots, uint64 old_capacity)
     }
 }
 
-// Double the slots, or begin a file where they would take too much memory with those that they replace.
+// Doubles the slots, or begins a file when the old and the new slots together would exceed the limit.
 void grow(TidSet* set)
 {
     const uint64 old_capacity = set->capacity;

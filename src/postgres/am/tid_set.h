@@ -1,4 +1,4 @@
-// A set of heap addresses: open addressing in palloc'ed memory, and beyond a limit in a temporary file.
+// A set of heap addresses: a hash table with open addressing in palloc'ed memory, and beyond a limit a temporary file.
 #pragma once
 
 #include "postgres/build/tid_file.h"

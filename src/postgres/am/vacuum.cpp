@@ -1,3 +1,4 @@
+// The callbacks of VACUUM. They need no engine: a merge that fails for want of it is left for later.
 #include "postgres/am/vacuum.h"
 
 #include "postgres/merge/merge.h"
@@ -26,15 +27,16 @@ static uint64 count_live(Relation index)
     return (placed + unplaced).live();
 }
 
-// What the engine may do to a merge, which is no reason for a VACUUM to fail.
+// Whether an error comes from the engine. Such an error of a merge must not fail VACUUM.
 static bool is_engine_trouble(int code)
 {
     return code == ERRCODE_SYSTEM_ERROR || code == ERRCODE_CANNOT_CONNECT_NOW || code == ERRCODE_OUT_OF_MEMORY ||
            code == ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE || code == ERRCODE_INTERNAL_ERROR;
 }
 
-// Merge what has become too much. VACUUM must be able to end whatever the engine does, or the table's age would grow:
-// so the merge has a subtransaction of its own, but for a parallel VACUUM, which can't have one.
+// Merges when the logs or dead rows cost searches too much. VACUUM must end even when the engine fails, or the table's
+// age would grow. Therefore the merge has a subtransaction of its own, except in a parallel VACUUM, which can't have
+// one.
 static void merge_in_vacuum(Relation index)
 {
     if (IsInParallelMode()) {
@@ -55,7 +57,8 @@ static void merge_in_vacuum(Relation index)
         MemoryContextSwitchTo(outer);
         ErrorData* error = CopyErrorData();
         FlushErrorState();
-        // Whatever the error: a statement that ends in a subtransaction leaves the session in an aborted one.
+        // After every error the subtransaction ends here: a statement that ends in one leaves the session in an
+        // aborted one.
         RollbackAndReleaseCurrentSubTransaction();
         MemoryContextSwitchTo(outer);
         CurrentResourceOwner = owner;
@@ -69,7 +72,7 @@ static void merge_in_vacuum(Relation index)
     CurrentResourceOwner = owner;
 }
 
-// Mark the entries whose heap rows are dead, before their heap addresses are used again.
+// Marks the entries whose heap rows are dead, before their heap addresses are used again.
 IndexBulkDeleteResult* pgwarp_ambulkdelete(IndexVacuumInfo* info, IndexBulkDeleteResult* stats,
                                            IndexBulkDeleteCallback callback, void* callback_state)
 {
@@ -81,7 +84,7 @@ IndexBulkDeleteResult* pgwarp_ambulkdelete(IndexVacuumInfo* info, IndexBulkDelet
     return stats;
 }
 
-// Merge what has become too much, and report the index's size, also when nothing had to be deleted.
+// Merges if needed and reports the index's size, also when VACUUM deleted nothing.
 IndexBulkDeleteResult* pgwarp_amvacuumcleanup(IndexVacuumInfo* info, IndexBulkDeleteResult* stats)
 {
     if (info->analyze_only) return stats;
@@ -91,7 +94,7 @@ IndexBulkDeleteResult* pgwarp_amvacuumcleanup(IndexVacuumInfo* info, IndexBulkDe
         stats->num_index_tuples = static_cast<double>(count_live(info->index));
     }
     stats->num_pages = RelationGetNumberOfBlocks(info->index);
-    // Rows that are being inserted are in the index before the heap's count knows them.
+    // Rows that are being inserted are in the index before the heap's count includes them.
     if (!info->estimated_count && stats->num_index_tuples > info->num_heap_tuples) {
         stats->num_index_tuples = info->num_heap_tuples;
     }

@@ -19,7 +19,7 @@ namespace pgwarp
 namespace
 {
 
-// Report what is wrong with an operator family, as other access methods do.
+// Reports a fault of an operator family, as other access methods do.
 bool complain(Oid family, const char* what)
 {
     ereport(INFO, (errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
@@ -27,7 +27,7 @@ bool complain(Oid family, const char* what)
     return false;
 }
 
-// Check that every operator orders by a float8 distance.
+// Checks that every operator orders by a float8 distance.
 bool validate_operators(Oid family)
 {
     bool valid = true;
@@ -46,7 +46,7 @@ bool validate_operators(Oid family)
     return valid;
 }
 
-// Check that support function 1, the metric's, is there. Function 2, the elements of the type, came with version 0.2.0.
+// Checks that support function 1, the metric's, is there. Function 2 is optional: it came with version 0.2.0.
 bool validate_support(Oid family)
 {
     bool found = false;

@@ -21,7 +21,7 @@ namespace pgwarp
 namespace
 {
 
-// About how many rows the heap has.
+// The planner's estimate of the number of rows in the heap.
 double expected_rows(Relation heap)
 {
     BlockNumber pages = 0;
@@ -31,7 +31,7 @@ double expected_rows(Relation heap)
     return Max(0.0, tuples);
 }
 
-// How many workers PostgreSQL would give this build.
+// The number of workers that PostgreSQL plans for this build.
 int planned_workers(Relation heap, Relation index, const IndexInfo* info)
 {
 #if PG_VERSION_NUM >= 170000
@@ -44,7 +44,7 @@ int planned_workers(Relation heap, Relation index, const IndexInfo* info)
 #endif
 }
 
-// Send every row of the heap to the engine.
+// Send every placed row of the heap to the engine, and collect the others.
 CollectedRows collect_rows(Relation heap, Relation index, IndexInfo* info, EngineBuild* build)
 {
     CollectedRows collected = {};
@@ -68,7 +68,7 @@ CollectedRows collect_rows(Relation heap, Relation index, IndexInfo* info, Engin
     return collected;
 }
 
-// Say so when there are too few rows for the parts that were asked for.
+// Report that there are fewer rows than the lists (or the like) that the options ask for.
 void warn_about_few_rows(Relation index, const ParameterList& options, double rows)
 {
     const char* option = access_method_of(index).spread_option;
@@ -80,7 +80,7 @@ void warn_about_few_rows(Relation index, const ParameterList& options, double ro
     }
 }
 
-// Build the index of a table in which no row has a place, without the engine.
+// Write the index of a table without placed rows. The engine is not needed.
 void write_empty_index(Relation index, const EngineBuild* build, const CollectedRows& collected)
 {
     IndexWriter* writer = begin_index(index, MAIN_FORKNUM, build->shape);
@@ -88,7 +88,7 @@ void write_empty_index(Relation index, const EngineBuild* build, const Collected
     finish_index(writer, 0, build->options, no_calibration, collected.unplaced);
 }
 
-// Let the engine build, and write what comes out.
+// Have the engine build the arrays, and write the index.
 void write_built_index(Relation heap, Relation index, const IndexInfo* info, EngineBuild* build,
                        const CollectedRows& collected)
 {
@@ -102,7 +102,6 @@ void write_built_index(Relation heap, Relation index, const IndexInfo* info, Eng
     end_engine_build(build);
 }
 
-// Collect, build, write.
 void run_build(Relation heap, Relation index, IndexInfo* info, EngineBuild* build, IndexBuildResult* result)
 {
     CollectedRows collected = collect_rows(heap, index, info, build);
@@ -144,7 +143,8 @@ void collect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bo
         return;
     }
     if (collector->sink == nullptr) {
-        // Called in a context that is reset for every row: what lives longer goes beside the collector.
+        // The callback's context is reset for every row, so the sink and the build go into the collector's
+        // context.
         MemoryContext row = MemoryContextSwitchTo(GetMemoryChunkContext(collector));
         if (!collector->build->begun) begin_engine_build(collector->build);
         collector->sink = open_row_sink(collector->build->token, collector->build->shape);

@@ -1,4 +1,4 @@
-// Collecting the rows of a build from the heap: by one process, or by workers and the leader together.
+// Collects the rows of a build from the heap, in one process or in workers and the leader together.
 #pragma once
 
 #include "postgres/build/engine_build.h"
@@ -12,33 +12,36 @@ extern "C" {
 namespace pgwarp
 {
 
-// One process's part in a build.
+// The part of one process in the collection of rows.
 struct RowCollector {
-    EngineBuild* build;  // begun with the first row, so that an empty table needs no engine
+    EngineBuild* build;  // begun with the first row, so an empty table needs no engine
     RowSink* sink;
-    IncludedSort* included;  // null without included columns; the caller's
-    UnplacedSort* unplaced;  // the caller's
+    IncludedSort* included;  // null without included columns; owned by the caller
+    UnplacedSort* unplaced;  // owned by the caller
     MemoryContext row_context;
-    double indexed;  // with a place
+    double indexed;  // number of rows with a place
 };
 
+// An empty collector, allocated in the current memory context. close_collector sends the last rows to the engine and
+// frees the collector, but neither the build nor the sorts.
 RowCollector* open_collector(EngineBuild* build, UnplacedSort* unplaced);
 void close_collector(RowCollector* collector);
-// IndexBuildCallback with a RowCollector.
+// An IndexBuildCallback whose state is a RowCollector.
 void collect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bool alive, void* state);
 
+// The rows of the heap, counted and collected. end_collected_rows() frees it.
 struct CollectedRows {
     double heap_tuples;
     double placed;
     UnplacedSort* unplaced;  // not sorted yet
     IncludedSort* included;  // sorted; null without included columns
     IncludedTotals included_totals;
-    ParallelContext* parallel;  // whose shared memory the sorted tuples need, or null
+    ParallelContext* parallel;  // its shared memory holds the sorted tuples; null when no worker took part
 };
-// Gives back what the unplaced rows and the rows' included tuples took.
+// Frees the unplaced rows, the included tuples, and the parallel context.
 void end_collected_rows(CollectedRows* collected);
 
-// Collects with workers; false when none could be had, and nothing was done.
+// Collects rows with workers. False when no worker could be started; then nothing was done.
 bool collect_in_parallel(Relation heap, Relation index, IndexInfo* info, EngineBuild* build, int workers,
                          CollectedRows* collected);
 

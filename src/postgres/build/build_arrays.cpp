@@ -1,3 +1,4 @@
+// Divides large arrays into pieces of pages, which all processes read from the engine and write.
 #include "postgres/build/build_arrays.h"
 
 #include "postgres/build/build_phases.h"
@@ -24,23 +25,24 @@ namespace
 constexpr uint64 shared_key = UINT64CONST(0x9A57000000000003);
 constexpr uint32 piece_pages = 384;
 constexpr uint64 piece_bytes = uint64{piece_pages} * page_capacity;
-// A piece is read together with the end of the last chunk that begins in it.
+// A process reads a piece together with the rest of the last chunk that begins in it, since it computes the checksum of
+// that chunk.
 constexpr uint64 read_bytes = piece_bytes + chunk_bytes;
 static_assert(read_bytes <= transfer_buffer_bytes);
-constexpr uint64 small_bytes = chunk_bytes;  // of an array that goes through the shared buffers
-constexpr uint32 pieces_per_worker = 4;      // below, starting it takes as long as it saves
-constexpr int most_workers = 8;              // as many as can insert WAL records at once
+constexpr uint64 small_bytes = chunk_bytes;  // smaller arrays go through the shared buffers
+constexpr uint32 pieces_per_worker = 4;      // with fewer, starting a worker costs as much time as it saves
+constexpr int most_workers = 8;              // PostgreSQL has eight locks for WAL insertion
 
-// A large array and its part in the work.
+// A large array: its pages, pieces and chunks within the work.
 struct PlacedArray {
     ArrayShape shape;
-    uint32 number;  // among the build's arrays
+    uint32 number;  // number among the build's arrays
     uint32 first_piece;
-    uint64 first_chunk;  // of its checksums
+    uint64 first_chunk;  // number of its first checksum
     BlockNumber start;
 };
 
-// The work, in memory that all who take part see. The checksums of all chunks follow.
+// The work, in memory shared by all participants. The checksums of all chunks follow.
 struct SharedWriting {
     Oid heap;
     Oid index;
@@ -70,11 +72,11 @@ uint64 chunks_of(const ArrayShape& shape)
     return (shape.bytes() + chunk_bytes - 1) / chunk_bytes;
 }
 
-// One process's means to write pieces.
+// The buffers with which one process writes pieces.
 struct PieceWriter {
     SharedWriting* shared;
     TransferBuffer buffer;
-    char* memory;  // in its place when there is none
+    char* memory;  // used when no transfer buffer is free
     PlacedPageWriter* pages;
 };
 
@@ -97,7 +99,7 @@ void close_piece_writer(PieceWriter* writer)
     if (writer->buffer.map != nullptr) return_transfer_buffer(&writer->buffer);
 }
 
-// Read a part of an array from the engine. Returns where it lies.
+// Read a part of an array from the engine. Returns its address.
 const char* read_part(PieceWriter* writer, uint32 array, uint64 offset, uint64 length)
 {
     const EngineBuild* build = &writer->shared->build;
@@ -118,7 +120,7 @@ const PlacedArray& array_of_piece(const SharedWriting* shared, uint32 piece)
     return shared->arrays[number];
 }
 
-// Write one piece and sum the chunks that begin in it.
+// Write one piece, and compute the checksums of the chunks that begin in it.
 void write_piece(PieceWriter* writer, uint32 piece)
 {
     SharedWriting* shared = writer->shared;
@@ -139,7 +141,7 @@ void write_piece(PieceWriter* writer, uint32 piece)
     write_placed_pages(writer->pages, array.start + first_page, first_page, bytes, end - begin);
 }
 
-// Take pieces until there are no more.
+// Write pieces until none is left.
 void write_share(Relation index, SharedWriting* shared, bool progress)
 {
     PieceWriter writer = open_piece_writer(index, shared);
@@ -152,7 +154,7 @@ void write_share(Relation index, SharedWriting* shared, bool progress)
     close_piece_writer(&writer);
 }
 
-// Say where each large array goes, in `plan`; the places count from 0.
+// Plan the pages of each large array, numbered from 0. Returns the number of pages.
 uint64 plan_arrays(const BuildRunReply* result, SharedWriting* plan)
 {
     const auto* shapes = reinterpret_cast<const ArrayShape*>(result + 1);
@@ -170,7 +172,7 @@ uint64 plan_arrays(const BuildRunReply* result, SharedWriting* plan)
     return pages;
 }
 
-// Work together with the workers; false when none could be had, and nothing was done.
+// Write the pieces together with workers. False when no worker could be started; then nothing was done.
 bool write_in_parallel(Relation index, int workers, SharedWriting* plan)
 {
     EnterParallelMode();
@@ -196,7 +198,7 @@ bool write_in_parallel(Relation index, int workers, SharedWriting* plan)
     return possible;
 }
 
-// The arrays as the directory has them, by their numbers; without extents: not placed.
+// The arrays for the directory, by their numbers in the build. Small arrays have no extents yet.
 StoredArray* stored_arrays(const BuildRunReply* result, SharedWriting* plan)
 {
     auto* stored = static_cast<StoredArray*>(palloc0(sizeof(StoredArray) * Max(result->array_count, 1U)));
@@ -210,7 +212,7 @@ StoredArray* stored_arrays(const BuildRunReply* result, SharedWriting* plan)
     return stored;
 }
 
-// The workers that this much work is worth.
+// The number of workers that this number of pieces is worth.
 int useful_workers(int planned, const SharedWriting* plan)
 {
     return Min(Min(planned, most_workers), static_cast<int>(plan->piece_count / pieces_per_worker));
@@ -250,7 +252,7 @@ void write_built_arrays(Relation heap, Relation index, const IndexInfo* info, in
 
 }  // namespace pgwarp
 
-// Runs in each worker.
+// Main function of each worker.
 void pgwarp_write_worker(dsm_segment*, shm_toc* toc)
 {
     using namespace pgwarp;

@@ -1,5 +1,5 @@
-// Writing what the engine built: large arrays by workers and the leader together, each reading pieces of them from the
-// engine over its own connection; small ones by the leader.
+// Writes the arrays that the engine built. Workers and the leader write large arrays together, each reading pieces from
+// the engine over its own connection; the leader writes the small ones.
 #pragma once
 
 #include "postgres/build/engine_build.h"
@@ -11,7 +11,7 @@ extern "C" {
 namespace pgwarp
 {
 
-// Writes every array of the build. workers: how many processes may help.
+// Writes every array of the build. `workers`: the number of processes that may help.
 void write_built_arrays(Relation heap, Relation index, const IndexInfo* info, int workers, const EngineBuild* build,
                         const BuildRunReply* result, IndexWriter* writer);
 

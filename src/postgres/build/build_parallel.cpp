@@ -1,4 +1,4 @@
-// A build whose heap is scanned by background workers and the leader together. Each has its own connection and appends
+// A build in which background workers and the leader scan the heap together. Each has its own connection and appends
 // its rows to the leader's build in the engine.
 #include "postgres/build/build.h"
 
@@ -39,7 +39,7 @@ struct SharedBuild {
     bool broken_hot_chain;
     double heap_tuples;
     double placed;
-    int sorting;  // participants that there may be
+    int sorting;  // participants, at most
     IncludedTotals included;
 };
 
@@ -63,7 +63,7 @@ SortCoordinateData worker_of(Sharedsort* shared)
     return coordinate;
 }
 
-// The leader takes over what the participants sorted. Lives as long as the sort.
+// The coordinate by which the leader merges the participants' sorted runs. Lives as long as the sort.
 SortCoordinate leader_of(Sharedsort* shared, const ParallelContext* context)
 {
     auto* coordinate = static_cast<SortCoordinate>(palloc0(sizeof(SortCoordinateData)));
@@ -73,7 +73,7 @@ SortCoordinate leader_of(Sharedsort* shared, const ParallelContext* context)
     return coordinate;
 }
 
-// Scan this process's share of the heap, and add up.
+// Collect this process's share of the heap, and add its counts to the shared ones.
 void collect_share(Relation heap, Relation index, IndexInfo* info, SharedBuild* shared, const SharedSorts& sorts,
                    bool progress)
 {
@@ -109,7 +109,7 @@ void collect_share(Relation heap, Relation index, IndexInfo* info, SharedBuild* 
     if (included != nullptr) end_included_sort(included);
 }
 
-// Wait until every participant has added up; a worker that died raises an error here.
+// Wait until every participant has added its counts. Raises an error when a worker has died.
 void wait_for_participants(SharedBuild* shared, int participants)
 {
     for (;;) {
@@ -153,7 +153,8 @@ Sharedsort* make_shared_sort(ParallelContext* context, uint64 key, Size bytes)
     return shared;
 }
 
-// Take over what the participants sorted. The context lives until that is stored.
+// Merge the participants' sorted tuples. They lie in the parallel context's files until they are stored, so the context
+// stays.
 void take_included(ParallelContext* context, Relation index, Sharedsort* shared_sort, CollectedRows* collected)
 {
     collected->included = begin_included_sort(index, maintenance_work_mem, leader_of(shared_sort, context));
@@ -161,7 +162,7 @@ void take_included(ParallelContext* context, Relation index, Sharedsort* shared_
     collected->parallel = context;
 }
 
-// Copy the unplaced rows of all participants, of which there are few as a rule.
+// Copy the unplaced rows of all participants; usually there are few.
 void take_unplaced(const ParallelContext* context, Sharedsort* shared_sort, CollectedRows* collected)
 {
     UnplacedSort* sort = begin_unplaced_sort(work_mem, leader_of(shared_sort, context));
@@ -171,7 +172,7 @@ void take_unplaced(const ParallelContext* context, Sharedsort* shared_sort, Coll
     end_unplaced_sort(sort);
 }
 
-// Give the parallel context and its snapshot back.
+// Release the parallel context and its snapshot.
 void leave_parallel(ParallelContext* context, Snapshot snapshot)
 {
     if (IsMVCCSnapshot(snapshot)) UnregisterSnapshot(snapshot);
@@ -230,7 +231,7 @@ bool collect_in_parallel(Relation heap, Relation index, IndexInfo* info, EngineB
 
 }  // namespace pgwarp
 
-// Runs in each worker.
+// Main function of each worker.
 void pgwarp_build_worker(dsm_segment* segment, shm_toc* toc)
 {
     using namespace pgwarp;

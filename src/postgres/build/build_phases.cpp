@@ -1,3 +1,4 @@
+// Numbers and names of the phases.
 #include "postgres/build/build_phases.h"
 
 #include "postgres/am/callbacks.h"
@@ -14,7 +15,8 @@ namespace pgwarp
 namespace
 {
 
-// The session that watches sees a number: every phase that the engine may name has one here. 1 is PostgreSQL's own.
+// The progress view holds numbers, so each phase that the engine may name has one here. PostgreSQL itself uses number
+// 1.
 const char* const phase_names[] = {
     "building",  // any other
     "sorting rows",  "training lists",         "assigning rows",       "training quantizer",
@@ -35,7 +37,7 @@ int64 phase_number(const char* phase)
 
 void report_build_phase(const char* phase, uint64 done, uint64 total)
 {
-    // In VACUUM the progress shown is VACUUM's own.
+    // During VACUUM the progress view shows VACUUM's own phases.
     if (MyBEEntry == nullptr || MyBEEntry->st_progress_command != PROGRESS_COMMAND_CREATE_INDEX) return;
     const int64 percent =
         total == 0 ? 0 : static_cast<int64>(Min(100.0, 100.0 * static_cast<double>(done) / static_cast<double>(total)));

@@ -1,4 +1,4 @@
-// Phases of a build as pg_stat_progress_create_index shows them: one number holds the phase and its percentage.
+// Progress of a build in pg_stat_progress_create_index: one number encodes the phase and its percentage.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -6,6 +6,7 @@
 namespace pgwarp
 {
 
+// Shows `done` of `total` units of a phase. Does nothing outside CREATE INDEX and REINDEX.
 void report_build_phase(const char* phase, uint64 done, uint64 total);
 
 }  // namespace pgwarp

@@ -1,3 +1,4 @@
+// The requests of a build.
 #include "postgres/build/engine_build.h"
 
 #include "postgres/build/build_phases.h"
@@ -9,13 +10,13 @@ namespace pgwarp
 namespace
 {
 
-// Show what the engine reports in pg_stat_progress_create_index.
+// Show the engine's progress in pg_stat_progress_create_index.
 void show_progress(const ProgressReply* progress, void*)
 {
     report_build_phase(progress->phase, progress->done, progress->total);
 }
 
-// Raise an error for a reply that is shorter than it says.
+// Raise an error for a reply that is shorter than its counts imply.
 [[noreturn]] void report_short_reply()
 {
     ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("pgwarp-engine sent a reply that is too short")));
@@ -47,7 +48,7 @@ void begin_engine_build(EngineBuild* build)
     request.options = build->options;
     request.expected_rows = build->expected_rows > 0 ? static_cast<uint64>(build->expected_rows) : 0;
     const RequestPiece piece = {&request, sizeof(request)};
-    // Nothing is lost yet: a restarted engine may begin it as well.
+    // The request may be repeated after a restart of the engine, since no rows were sent yet.
     const EngineReply reply = engine_request(MessageType::build_begin, &piece, 1, true);
     if (reply.payload_bytes < sizeof(BuildBeginReply)) report_short_reply();
     BuildBeginReply begun;
@@ -124,7 +125,7 @@ void end_engine_build(EngineBuild* build)
 
 void abandon_engine_build(EngineBuild* build)
 {
-    // On another connection, or with none, the engine has freed it already.
+    // The engine has already freed the build when its connection was closed.
     if (!build->begun || build->epoch != engine_connection_epoch()) return;
     const BuildRequest request = {build->token};
     build->begun = false;

@@ -1,3 +1,4 @@
+// Included tuples in a tuplesort of two columns.
 #include "postgres/build/included_sort.h"
 
 extern "C" {

@@ -1,3 +1,4 @@
+// Batches in a transfer buffer or in memory.
 #include "postgres/build/row_sink.h"
 
 #include "postgres/client/request.h"
@@ -12,7 +13,7 @@ namespace
 constexpr uint64 inline_bytes = 1U << 20;
 constexpr uint64 vector_alignment = 64;
 
-// Lay tids and vectors out in a leased buffer, or in memory of our own when none is free.
+// Divide a leased transfer buffer into tids and vectors, or allocated memory when no buffer is free.
 void place_rows(RowSink* sink)
 {
     const uint64 row_bytes = sizeof(Tid) + sizeof(float) * sink->dimensions;
@@ -69,7 +70,6 @@ void add_row(RowSink* sink, Tid tid, const RowView& row)
     add_row(sink->batch, tid, row);
 }
 
-// Send the rows of the batch.
 static void flush_batch(RowSink* sink)
 {
     const RowView& rows = sink->batch->rows;

@@ -1,4 +1,4 @@
-// Sends rows of a build to the engine, many at a time.
+// Sends rows to a build of the engine, in batches.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -9,29 +9,31 @@
 namespace pgwarp
 {
 
-// Rows of one process on their way to the build `token`. Lives in palloc'ed memory.
+// A batch of rows for the build `token`. Allocated in the current memory context.
 struct RowSink {
     uint64 token;
     uint32 dimensions;
-    uint32 capacity;  // rows that fit
-    uint32 count;     // rows waiting
+    uint32 capacity;  // rows that the batch can hold
+    uint32 count;     // rows in the batch
     Tid* tids;
     float* vectors;
-    TransferBuffer buffer;  // map is null when rows go inline
+    TransferBuffer buffer;  // map is null when rows are sent inline
     uint64 rows_offset;
-    RowBatch* batch;  // of rows that are no plain vectors; else null
+    RowBatch* batch;  // for rows that are not dense or have attributes; else null
     uint64 sent;
 };
 
+// A sink for rows of this shape, sent to the build `token`.
 RowSink* open_row_sink(uint64 token, const IndexShape& shape);
-// Where the next row's vector is to be put; sends what waits when there is no room.
+// Returns the place of the next row's vector, [dimensions]. Sends the batch first when it is full.
 float* next_row(RowSink* sink);
-// Takes the row that was put there.
+// Adds the row whose vector was written to that place.
 void add_row(RowSink* sink, ItemPointer tid);
-// Takes a copy of a row of any shape.
+// Adds a copy of a row of any shape.
 void add_row(RowSink* sink, Tid tid, const RowView& row);
+// Sends the batch, which is empty afterwards.
 void flush_rows(RowSink* sink);
-// Sends what waits and gives everything back.
+// Sends the last batch and frees the sink.
 void close_row_sink(RowSink* sink);
 
 }  // namespace pgwarp

@@ -1,3 +1,4 @@
+// The bitmap's pages, and their cache.
 #include "postgres/build/tid_file.h"
 
 extern "C" {
@@ -9,18 +10,18 @@ extern "C" {
 namespace pgwarp
 {
 
-// A page of the bitmap that is in memory.
+// A cached page of the bitmap.
 struct CachedPage {
-    int64 number;  // -1: none
+    int64 number;  // -1: unused
     bool changed;
     char bits[BLCKSZ];
 };
 
 struct TidFile {
     BufFile* file;
-    int64 length;  // pages written
+    int64 length;  // number of pages in the file
     int64 cached;
-    CachedPage* pages;  // [cached]; page n of the file has place n % cached
+    CachedPage* pages;  // [cached]; page n of the file is cached at n % cached
 };
 
 namespace
@@ -50,7 +51,7 @@ void write_page(TidFile* file, CachedPage* page)
     page->changed = false;
 }
 
-// Fill the file with empty pages up to this one.
+// Append empty pages to the file up to this page.
 void extend_file(TidFile* file, int64 number)
 {
     PGAlignedBlock empty;
@@ -76,7 +77,7 @@ void read_page(const TidFile* file, int64 number, CachedPage* page)
     page->number = number;
 }
 
-// A page of the file, in memory.
+// The cached copy of a page of the file.
 CachedPage* get_page(TidFile* file, int64 number)
 {
     CachedPage* page = &file->pages[number % file->cached];

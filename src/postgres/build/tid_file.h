@@ -1,4 +1,4 @@
-// A set of heap addresses in a temporary file: a bitmap, with the pages used last in memory.
+// A set of heap addresses as a bitmap in a temporary file. Recently used pages are cached in memory.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -10,14 +10,14 @@ namespace pgwarp
 
 struct TidFile;
 
-// Offsets of tids are at most this; no page of a heap has more.
+// The largest offset of a tid in the set; no heap page has larger ones.
 extern const uint16 tid_file_offsets;
 
-// An empty set. The file belongs to `owner`; memory, about `bytes`, is taken from the current context.
+// An empty set. The file belongs to `owner`; the cache, of about `bytes`, to the current memory context.
 TidFile* create_tid_file(ResourceOwner owner, Size bytes);
 void close_tid_file(TidFile* file);
 
-// Adds a tid; false when the set had it already.
+// Adds a tid; false when the set has it already.
 bool add_to_tid_file(TidFile* file, Tid tid);
 bool tid_file_has(TidFile* file, Tid tid);
 

@@ -1,4 +1,4 @@
-// pgwarp_check(index, heap): whether an index is whole, in the manner of amcheck.
+// pgwarp_check(index, heap): verifies the integrity of an index, in the manner of amcheck.
 #pragma once
 
 #include "postgres/storage/linked_pages.h"
@@ -7,7 +7,7 @@
 namespace pgwarp
 {
 
-// One check. Raises ERRCODE_INDEX_CORRUPTED for the first thing that is wrong.
+// The state of one check. Checks raise ERRCODE_INDEX_CORRUPTED for the first fault.
 struct IndexCheck {
     Relation index;
     MetaPage meta;
@@ -18,12 +18,13 @@ struct IndexCheck {
     PageMap pages;
 };
 
-// check_structure.cpp: metapage, directory, arrays, tombstones, logs and pages, with all checksums. False when the
-// index changed to another generation meanwhile (on a standby, where nothing keeps merges out).
+// check_structure.cpp: checks metapage, directory, arrays, tombstones, logs and pages, with all checksums. False when
+// the index changed to another generation meanwhile (on a standby, where nothing keeps merges out).
 bool check_structure(IndexCheck* check);
 
-// check_heap.cpp: no entry points past the heap or stands there twice, and every row that a snapshot sees is in the
-// index, placed or unplaced as its value says. The snapshot was taken before the structure was checked. False as above.
+// check_heap.cpp: checks that no entry points past the heap, that no tid occurs twice, and that every row that the
+// snapshot sees is in the index, placed or unplaced as its value demands. The snapshot must be older than
+// check_structure(). False as above.
 bool check_heap(IndexCheck* check, Relation table, Snapshot snapshot);
 
 }  // namespace pgwarp

@@ -1,4 +1,4 @@
-// pgwarp_check(index, heap).
+// The SQL function pgwarp_check(index, heap).
 #include "postgres/am/owned_index.h"
 #include "postgres/am/table_owner.h"
 #include "postgres/check/check.h"
@@ -17,9 +17,9 @@ namespace pgwarp
 namespace
 {
 
-constexpr int most_looks = 100;  // on a standby that replays merges meanwhile
+constexpr int most_looks = 100;  // repetitions on a standby that replays merges meanwhile
 
-// Functions in the index's expressions run as the table's owner does, and can do no more than that.
+// Check as the table's owner, since the index's expressions are code of that owner.
 void check_against_heap(IndexCheck* check, Relation table)
 {
     const OwnerScope scope = enter_owner(table->rd_rel->relowner);
@@ -54,7 +54,7 @@ PGWARP_FUNCTION(pgwarp_check)
         elog(ERROR, "return type must be a row type");
     }
     relation_close(open_owned_index(oid, AccessShareLock), AccessShareLock);
-    // VACUUM and merges are kept out, but for those that a standby replays.
+    // The lock keeps VACUUM and merges out, except those that a standby replays.
     const LOCKMODE lock = RecoveryInProgress() ? AccessShareLock : ShareUpdateExclusiveLock;
     Relation table = table_open(IndexGetRelation(oid, false), lock);
     IndexCheck check = {};

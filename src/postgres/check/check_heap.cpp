@@ -1,3 +1,4 @@
+// Compares the entries of an index with the rows of its table.
 #include "postgres/am/row_value.h"
 #include "postgres/am/tid_set.h"
 #include "postgres/check/check.h"
@@ -18,13 +19,13 @@ namespace
 struct HeapCheck {
     IndexCheck* check;
     BlockNumber heap_blocks;
-    TidSet indexed;   // placed and unplaced rows
-    TidSet unplaced;  // those alone
+    TidSet indexed;   // tids of placed and unplaced rows
+    TidSet unplaced;  // tids of unplaced rows
     float* vector;
     MemoryContext row_context;
 };
 
-// Take the address of a live entry.
+// Add the address of a live entry. Raises an error when it is past the heap or occurs twice.
 void take_tid(HeapCheck* heap, BlockNumber at, Tid tid)
 {
     Relation index = heap->check->index;
@@ -107,7 +108,7 @@ bool has_place(HeapCheck* heap, const Datum* values, const bool* nulls)
     return placed;
 }
 
-// IndexBuildCallback: a row that the index must have.
+// An IndexBuildCallback that raises an error for a row that the index lacks.
 void expect_row(Relation index, ItemPointer tid, Datum* values, bool* nulls, bool, void* state)
 {
     auto* heap = static_cast<HeapCheck*>(state);
@@ -139,7 +140,7 @@ bool check_heap(IndexCheck* check, Relation table, Snapshot snapshot)
         return false;
     }
     IndexInfo* info = BuildIndexInfo(check->index);
-    // As a concurrent build scans: rows that the snapshot sees.
+    // Scan as a concurrent build does: rows that the snapshot sees.
     info->ii_Concurrent = true;
     info->ii_Unique = false;
     info->ii_ExclusionOps = nullptr;

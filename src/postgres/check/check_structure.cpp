@@ -1,3 +1,4 @@
+// Checks the pages of an index by its metapage and directory.
 #include "postgres/am/methods.h"
 #include "postgres/check/check.h"
 #include "postgres/check/link_structure.h"
@@ -13,7 +14,8 @@ namespace pgwarp
 namespace
 {
 
-// Arrays that must have a row for each row of the index, and are there.
+// Check that no array occurs twice, that arrays of rows have a row for each row of the index, and that addresses and
+// included columns are there.
 void check_shapes(const IndexCheck& check)
 {
     const Directory& directory = *check.directory;
@@ -42,7 +44,7 @@ void check_shapes(const IndexCheck& check)
     }
 }
 
-// Every page and every checksum of an array.
+// Check every page and every checksum of an array.
 bool check_array(const IndexCheck& check, const StoredArray& array, char* piece)
 {
     for (uint64 offset = 0; offset < array.shape.bytes(); offset += chunk_bytes) {
@@ -67,7 +69,7 @@ bool check_arrays(const IndexCheck& check)
     return whole;
 }
 
-// The included tuple of every row, dead ones too, is that row's.
+// Check that each row, also a dead one, has its own included tuple.
 bool check_included(const IndexCheck& check)
 {
     constexpr uint64 step = chunk_bytes / sizeof(uint32);
@@ -95,7 +97,7 @@ bool check_included(const IndexCheck& check)
     return same;
 }
 
-// Links between rows lead to rows, and to every live one.
+// Check that links lead to rows, and reach every live row.
 bool check_links(const IndexCheck& check)
 {
     LinkFault fault;
@@ -106,7 +108,7 @@ bool check_links(const IndexCheck& check)
     return true;
 }
 
-// The keys of unplaced rows ascend, and their kinds are known.
+// Check that the keys of unplaced rows ascend, and that their kinds are known.
 bool check_unplaced(const IndexCheck& check)
 {
     constexpr uint64 step = chunk_bytes / sizeof(uint64);
@@ -132,7 +134,7 @@ bool check_unplaced(const IndexCheck& check)
     return true;
 }
 
-// No bit is set past the last row.
+// Check that no bit is set past the last row.
 bool check_tombstones(const IndexCheck& check, const Segment& segment)
 {
     const uint64 rows = segment.rows;
@@ -144,7 +146,7 @@ bool check_tombstones(const IndexCheck& check, const Segment& segment)
     return true;
 }
 
-// Every entry and every value of the logs, and their page tables.
+// Check every entry and every value of the logs, and their page tables.
 bool check_logs(const IndexCheck& check)
 {
     auto* vector = static_cast<float*>(palloc(sizeof(float) * check.meta.shape.dimensions));
@@ -195,7 +197,8 @@ bool check_structure(IndexCheck* check)
         return false;
     }
     check->counts = check->counts + unplaced;
-    // On a standby pages may come into other use between two looks: then the generation is another one too.
+    // On a standby a page may get another use between two reads. Then the generation has changed too, so the map is
+    // not strict.
     check->pages = map_pages(check->index, check->meta, *check->directory, !RecoveryInProgress());
     return read_metapage(check->index).generation == check->meta.generation;
 }

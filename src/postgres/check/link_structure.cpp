@@ -1,3 +1,4 @@
+// Reads seeds, links and their changes, and searches the graph.
 #include "postgres/check/link_structure.h"
 
 #include "postgres/am/methods.h"
@@ -15,7 +16,7 @@ namespace
 
 constexpr uint64 step_bytes = 4U << 20;
 
-// A change of a link, and which of them it is.
+// A change of a link, and its number in the array of changes.
 struct Change {
     uint32 row;
     uint32 place;
@@ -23,12 +24,12 @@ struct Change {
     uint32 number;
 };
 
-// All changes, row after row, and how far they were looked at.
+// All changes, sorted by row, and the position of the next one.
 struct Changes {
     Change* items;
     uint64 count;
     uint64 next;
-    uint32* links;  // where all links are kept, [rows][degree]; null: they are not
+    uint32* links;  // all links, [rows][degree]; null when they need too much memory
 };
 
 int compare_changes(const void* a, const void* b)
@@ -48,7 +49,7 @@ bool is_u32(const StoredArray& array, LinkFault* fault)
 
 using VisitRow = const char* (*)(void* state, uint32* values, uint64 width, uint64 row, uint64 rows);
 
-// Hands each row of an array to `visit`, which returns what is wrong with it, or null.
+// Passes each row of an array to `visit`, which returns a description of a fault, or null.
 ReadResult visit_array(Relation index, const Directory& directory, const StoredArray& array, VisitRow visit,
                        void* state, LinkFault* fault)
 {
@@ -86,7 +87,7 @@ const char* take_change(void* state, uint32* values, uint64 width, uint64 row, u
     return nullptr;
 }
 
-// Makes the row's edges what its changes say, and checks them.
+// Applies the changes of a row to its edges, and checks these.
 const char* visit_neighbours(void* state, uint32* neighbours, uint64 degree, uint64 row, uint64 rows)
 {
     auto* changes = static_cast<Changes*>(state);
@@ -114,7 +115,7 @@ const char* visit_neighbours(void* state, uint32* neighbours, uint64 degree, uin
     return nullptr;
 }
 
-// Whether every row that is not dead can be reached from this one. Links lead to rows that exist.
+// Whether every live row can be reached from this one. The links were checked to lead to rows.
 bool all_are_reached(const uint32* links, uint64 degree, uint64 rows, const uint64* dead, uint32 from)
 {
     const uint64 words = (rows + 63) / 64;

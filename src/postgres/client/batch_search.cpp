@@ -30,8 +30,8 @@ void prepare_request(const BatchQueries& queries, const IndexState& state, Searc
     if (queries.style.with_places) ask_for_places(queries.index, request);
 }
 
-// The batch that the engine works on ahead. At most one reply is on its way: it is taken before another request is
-// sent.
+// The batch that the engine works on ahead. At most one reply is on its way: keep_begun_batch() receives it before this
+// session sends another request.
 struct BegunBatch {
     BatchAhead* ahead;
     MemoryContext context;  // of the answers
@@ -44,7 +44,7 @@ void ask_for_places(Relation index, SearchRequest* request)
 {
     if (!has_included_columns(index)) return;
     request->want_places = 1;
-    // A reply has room for so many results with their places.
+    // With places, each result takes twice the bytes, so a reply holds half of the results.
     request->k = Min(request->k, max_k / 2);
 }
 

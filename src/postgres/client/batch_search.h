@@ -1,5 +1,5 @@
-// Many searches of one index with equal settings, in as few requests as the frames allow: for k-NN joins and for the
-// functions that search in batches.
+// Many searches of one index with equal settings, in as few requests as the frame size allows: for k-NN joins and for
+// the functions that search in batches.
 #pragma once
 
 #include "postgres/client/loader.h"
@@ -7,15 +7,17 @@
 namespace pgwarp
 {
 
-// How many of these queries, at least one, a request with this plan (k, want_places), and its reply, have room for.
+// Returns the number of these queries, at least one, that fit one request with this plan (k, want_places) and whose
+// answers fit its reply.
 uint32 queries_per_request(const RowView& queries, const SearchRequest& request);
-// The same of any number of dense queries.
+// The same for any number of dense queries.
 uint32 queries_per_request(uint32 dimensions, const SearchRequest& request);
 
-// Fills the fields of a request that a PrepareSearch and describe_queries() leave: waits, faults.
+// Fills the fields of a request that PrepareSearch and describe_queries() leave: wait limits and faults for tests.
 void limit_request(SearchRequest* request);
 
-// The answer to a request, copied: expressions that are evaluated for a row may send requests of their own.
+// The reply to a request, copied: expressions that the executor evaluates for a row may send requests of their own,
+// which overwrite the receive buffer.
 struct BatchReply {
     SearchReply header;
     char* copy;            // palloc'ed
@@ -42,43 +44,47 @@ struct BatchAnswer {
     const uint32* ranks;  // of the results among all, where some were left out; otherwise null
 };
 
-// Fills a request's own part: k, effort, settings. Called for each request, with the state it is sent under.
+// Fills the index's own part of a request: k, effort, settings. Called for each request, with the index state that the
+// request names.
 using PrepareSearch = void (*)(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
 
+// The form of a search: the routine that prepares its requests, and the wanted parts of its results.
 struct SearchStyle {
     PrepareSearch prepare;
     bool with_places;  // results tell their places where the index has included columns
 };
-// Where the index has included columns: has the results of a request, prepared but for this, tell their places.
+// Makes a prepared request ask for the results' places where the index has included columns. May lower request->k.
 void ask_for_places(Relation index, SearchRequest* request);
 
-// Queries that are all searched for alike.
+// Queries that are searched for with equal settings.
 struct BatchQueries {
     Relation index;
     SearchStyle style;
     uint32 wanted;  // rows that each search is for
-    RowView rows;   // the queries, as the engine wants them
+    RowView rows;   // the queries in the form that the engine expects
 };
 
-// Searches for each of the queries. Answers, parts and results are palloc'ed in the current memory context.
+// Searches for each of the queries. Answers, parts and results are palloc'ed in the current memory context. Raises
+// errors of the engine.
 BatchAnswer* search_batch(const BatchQueries& queries);
 
-// A batch that the engine works on while its answers aren't needed yet.
+// A batch that the engine works on while its answers are not needed yet.
 struct BatchAhead {
     BatchQueries queries;
     BatchPart* part;
     RequestAhead request;
-    BatchAnswer* answers;  // once they were received
+    BatchAnswer* answers;  // null until the reply is received
 };
-// Begins where all queries fit one request and there is a connection; else finish_batch() will find nothing. The batch
-// begun before is kept.
+// Sends the batch if all queries fit one request and a connection is open; otherwise finish_batch() returns null.
+// Receives the reply to the previously begun batch first.
 void begin_batch(const BatchQueries& queries, BatchAhead* ahead);
-// The answers, palloc'ed as above, waited for if need be. Null when they are gone: search_batch() is to be called.
+// Returns the answers, palloc'ed as above; waits for the reply if need be. Null when the reply is lost or was
+// discarded: the caller then calls search_batch().
 BatchAnswer* finish_batch(BatchAhead* ahead);
-// Takes the reply to the batch that was begun last, if it is still on its way: another request would throw it away.
-// Its answers are palloc'ed in the memory context that was current when it was begun.
+// Receives the reply to the batch begun last, if it is still on its way, because the next request would discard it. The
+// answers are palloc'ed in the memory context that was current when the batch was begun.
 void keep_begun_batch();
-// Forgets that the batch was begun; null is none.
+// Forgets the begun batch if it is this one; null has no effect.
 void drop_begun_batch(const BatchAhead* ahead);
 
 }  // namespace pgwarp

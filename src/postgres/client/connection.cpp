@@ -27,7 +27,7 @@ struct Connection {
     EngineSocket socket;
     uint64 epoch;
     uint64 next_request;
-    uint64 passed_over;  // latest request whose reply came while another's was waited for
+    uint64 passed_over;  // latest request whose reply was skipped while another reply was awaited
     bool exit_registered;
 };
 
@@ -43,7 +43,7 @@ RequestResult result_of(RequestOutcome outcome)
     return {outcome, {MessageType::error, nullptr, 0, -1}};
 }
 
-// What the frame just received says. A descriptor that came with it is the caller's now.
+// Parses the frame just received. The caller owns a descriptor that came with it.
 RequestResult read_reply(const MessageHeader& header)
 {
     RequestResult result;
@@ -73,7 +73,7 @@ MessageHeader next_header(MessageType type, const RequestPiece* pieces, int piec
     return header;
 }
 
-// Send one request and receive its reply, passing progress on.
+// Send one request and receive its reply; progress messages go to the callback.
 RequestResult exchange(MessageType type, const RequestPiece* pieces, int piece_count, const RequestOptions& options)
 {
     MessageHeader header = next_header(type, pieces, piece_count);
@@ -93,7 +93,7 @@ RequestResult exchange(MessageType type, const RequestPiece* pieces, int piece_c
             return result_of(RequestOutcome::lost);
         }
         message_fault_point("reply received", header.type);
-        // An older one answers a request that nobody waits for now.
+        // An older reply answers an abandoned request.
         if (header.request_id < id) {
             connection.passed_over = Max(connection.passed_over, header.request_id);
             continue;
@@ -108,7 +108,7 @@ RequestResult exchange(MessageType type, const RequestPiece* pieces, int piece_c
     }
 }
 
-// Receive the reply to a request that was sent ahead, passing over others.
+// Receive the reply to a request that was sent ahead, skipping other replies.
 RequestResult await(uint64 id)
 {
     MessageHeader header;
@@ -132,8 +132,8 @@ void note_device(const EngineReply& reply)
     known_device = strncmp(hello.device, "cpu", 3) == 0 ? KnownDevice::cpu : KnownDevice::gpu;
 }
 
-// Introduce ourselves on a fresh socket, which is closed again unless the result is `opened`. A refusal is stored at
-// `refused`: the bytes of a closed connection stay until the next one's.
+// Send hello on a new socket, which is closed again unless the result is `opened`. A refusal is stored at `refused`:
+// its bytes stay valid until the next connection receives.
 OpenResult greet_engine(TimestampTz deadline, RequestResult* refused)
 {
     HelloRequest hello;
@@ -172,8 +172,8 @@ OpenResult try_open(TimestampTz deadline, RequestResult* refused)
     }
 }
 
-// Let no other session repeat a request meanwhile: whose repetition ends the engine again is then known. Somebody whose
-// turn lasts too long isn't waited for.
+// Wait until no other session repeats a request: if the engine then ends again, this session's request is the cause.
+// The wait ends after pgwarp.engine_timeout, even if the other session still has its turn.
 void wait_for_retry_turn()
 {
     const TimestampTz deadline = GetCurrentTimestamp() + setting_engine_timeout_ms * INT64CONST(1000);
@@ -237,7 +237,7 @@ bool try_open_engine(char** why)
     }
     PG_CATCH();
     {
-        // Nothing but sockets and waits lies behind this one: there is nothing to be rolled back.
+        // The call only opens sockets and waits: there is nothing to be rolled back.
         MemoryContextSwitchTo(outer);
         ErrorData* error = CopyErrorData();
         if (error->sqlerrcode != ERRCODE_CANNOT_CONNECT_NOW) PG_RE_THROW();

@@ -14,11 +14,11 @@ namespace pgwarp
 namespace
 {
 
-constexpr float noted_change = 0.02F;  // of a cost, and
-constexpr uint64 noted_growth = 16;    // such a part more entries, before it is noted again
-constexpr uint64 believed_growth = 2;  // times the entries that it was measured with
+constexpr float noted_change = 0.02F;  // least change of the cost that is noted again
+constexpr uint64 noted_growth = 16;    // 1 / least relative growth of the entries that is noted again
+constexpr uint64 believed_growth = 2;  // largest factor of growth over which a measured cost is extrapolated
 
-// What this session noted last, of an index each: a search that says it again takes no lock.
+// The last note of this session for each index: a search that measures the same again takes no lock.
 constexpr uint32 noted_capacity = 64;  // a power of two
 DeltaCostNote last_noted[noted_capacity];
 
@@ -32,14 +32,14 @@ bool is_of(const DeltaCostNote& note, Relation index)
     return note.index == RelationGetRelid(index) && note.database == MyDatabaseId;
 }
 
-// Whether this says little more than was noted.
+// Whether the new cost differs little from the noted one.
 bool is_known(const DeltaCostNote& note, Relation index, const MetaPage& meta, uint64 entries, float cost)
 {
     return is_of(note, index) && note.generation == meta.generation && std::fabs(note.cost - cost) < noted_change &&
            entries >= note.entries && entries - note.entries <= note.entries / noted_growth;
 }
 
-// The note of this index; null when there is none. The lock is held.
+// Returns the note of this index; null when there is none. The caller holds the lock.
 DeltaCostNote* find_note(DeltaCostNotes* costs, Relation index)
 {
     for (DeltaCostNote& note : costs->notes) {
@@ -78,7 +78,7 @@ double measured_delta_cost(Relation index, const MetaPage& meta, uint64 entries)
     const DeltaCostNote note = found != nullptr ? *found : DeltaCostNote();
     SpinLockRelease(&shared->mutex);
     if (note.entries == 0 || note.generation != meta.generation) return -1;
-    // Nobody has searched since: what was measured of few says little of many.
+    // Since the measurement the log has grown much: a cost measured with few entries predicts little for many.
     if (entries > believed_growth * note.entries) return -1;
     return static_cast<double>(note.cost) * static_cast<double>(Max(entries, note.entries)) /
            static_cast<double>(note.entries);

@@ -8,7 +8,7 @@ namespace pgwarp
 namespace
 {
 
-// What this session knows to be noted, of an index each: searches of indexes that nobody changes leave the lock alone.
+// The last note of this session for each index: searches of unchanged indexes take no lock.
 constexpr uint32 known_capacity = 64;  // a power of two
 DeltaProgressNote last_known[known_capacity];
 
@@ -33,7 +33,7 @@ bool is_remembered(const MirrorKey& key, const uint64* ends)
     return known->key == key && memcmp(known->ends, ends, ends_bytes) == 0;
 }
 
-// The note of this mirror; null when there is none. The lock is held.
+// Returns the note of this mirror; null when there is none. The caller holds the lock.
 DeltaProgressNote* find_note(DeltaProgressNotes* progress, const MirrorKey& key)
 {
     for (int i = 0; i < progress->count; ++i) {
@@ -93,7 +93,7 @@ bool claim_delta(const MirrorKey& key, const uint64* ends, uint64 most, uint64* 
 bool claim_inserted_row(const MirrorKey& key, uint32 log, uint64 ordinal)
 {
     SharedSlot* shared = shared_slot();
-    if (shared->delta_progress.count == 0) return false;  // nobody searches; a look without the lock will do
+    if (shared->delta_progress.count == 0) return false;  // no search has noted a mirror; this check needs no lock
     SpinLockAcquire(&shared->mutex);
     DeltaProgressNote* note = find_note(&shared->delta_progress, key);
     const bool claim = note != nullptr && note->ends[log] == ordinal && note->unread < most_unread;

@@ -1,5 +1,5 @@
-// The ends of delta logs in pgwarp-engine's mirrors, as far as sessions know: entries that a mirror lacks can go ahead
-// of a search. Without them the search's reply would ask for them first.
+// The ends of delta logs in pgwarp-engine's mirrors, as far as sessions know. With them a session sends missing entries
+// before a search; without them the search's reply would ask for the entries first.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -9,15 +9,15 @@
 namespace pgwarp
 {
 
-// Notes a mirror's ends, as a reply tells them; takes next to no time while they stay the same.
+// Notes a mirror's ends from a reply. Takes no lock while they stay the same.
 void note_delta_progress(const MirrorKey& key, const uint64* ends);
 
-// Whether a mirror lacks entries before `ends`, at most `most`, that no session is sending. Then this session is to
-// send them, from `have` on. A mirror that lacks more is no harm: replies to searches ask for it.
+// Returns true when a mirror lacks at most `most` entries before `ends` and no session is sending them. The caller then
+// sends them, from `have` on. A mirror that lacks more gets them later, because replies to searches ask for them.
 bool claim_delta(const MirrorKey& key, const uint64* ends, uint64 most, uint64* have);
 
-// Whether the mirror lacks this entry and none before it in its log, and is still searched: then this session is to
-// send it.
+// Returns true when the mirror lacks this entry and none before it in its log, and searches still use the mirror. The
+// caller then sends the entry.
 bool claim_inserted_row(const MirrorKey& key, uint32 log, uint64 ordinal);
 
 }  // namespace pgwarp

@@ -18,11 +18,12 @@ namespace
 
 constexpr uint64 message_bytes = 1U << 20;
 constexpr uint32 values_per_message = 64 * 1024;  // bitmap words or ordinals
-constexpr uint32 unawaited_bytes = 32 * 1024;     // of entries that the engine adds before it reads on
+// Entries sent without waiting for an acknowledgement: the engine adds them before it reads the next request.
+constexpr uint32 unawaited_bytes = 32 * 1024;
 constexpr uint32 usual_list_words = 64;
-constexpr int most_pushed_rows = 32;  // of a transaction; more go in larger messages, before a search
+constexpr int most_pushed_rows = 32;  // of a transaction; further rows go in larger messages, before a search
 
-// Entries of one log, on their way.
+// Entries of one log, collected for one message.
 struct DeltaBatch {
     LoadDeltaRequest request;
     RowBatch* rows;
@@ -51,7 +52,7 @@ LoadOutcome send_log(Relation index, const IndexState& state, DeltaBatch* batch,
     batch->request.log = log;
     batch->request.first = first;
     clear_row_batch(batch->rows);
-    // A log that was merged away up to its end still has a place where it goes on.
+    // A log that was merged away up to its end still needs its first ordinal in the mirror: an empty batch carries it.
     if (first >= state.delta_end[log]) return first > 0 ? send_batch(batch) : LoadOutcome::done;
     DeltaReader* reader = begin_delta_read(index, state.meta, log, first, state.delta_end[log]);
     LoadOutcome outcome = LoadOutcome::done;
@@ -66,7 +67,7 @@ LoadOutcome send_log(Relation index, const IndexState& state, DeltaBatch* batch,
     return outcome;
 }
 
-// Tombstones of one source, on their way.
+// Send tombstones of one source.
 LoadOutcome send_values(const LoadTombstonesRequest& request, const uint64* values)
 {
     const RequestPiece pieces[2] = {{&request, sizeof(request)},
@@ -118,7 +119,7 @@ LoadOutcome send_dead_entries(Relation index, const IndexState& state, LoadTombs
     return outcome;
 }
 
-// Whether the transaction has inserted few rows so far, this one included.
+// Count this row; return whether the transaction has inserted few rows so far.
 bool among_the_first_rows()
 {
     static TransactionId transaction = InvalidTransactionId;
@@ -136,7 +137,7 @@ LoadOutcome send_delta(Relation index, const IndexState& state, const uint64 hav
     DeltaBatch batch;
     memset(static_cast<void*>(&batch), 0, sizeof(batch));
     batch.request.key = mirror_key(index, state.meta);
-    // What a mirror says that it has may lie before the start: then it has nothing of this log.
+    // The mirror's end may lie before the log's start: then it has no entry of this log.
     uint64 first[delta_log_count];
     uint64 missing = 0;
     for (uint32 log = 0; log < delta_log_count; ++log) {
@@ -156,7 +157,7 @@ LoadOutcome send_delta(Relation index, const IndexState& state, const uint64 hav
 
 void push_delta(Relation index, const IndexState& state)
 {
-    // Of lists, a guess: more than one message holds goes in several.
+    // For lists this is a guess: entries that do not fit one message go in several.
     const IndexShape& shape = state.meta.shape;
     const uint64 values = is_list(shape.element) ? usual_list_words : shape.dimensions;
     const uint64 row_bytes = sizeof(Tid) + sizeof(float) * values;

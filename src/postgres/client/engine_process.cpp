@@ -26,7 +26,7 @@ namespace
 constexpr int stop_patience_ms = 5000;
 constexpr int kill_patience_ms = 1000;
 
-// The engine lies beside this library. False, and a word in the log, when it doesn't.
+// Finds the engine beside this library. Returns false, and logs a warning, if it is not executable there.
 bool engine_path(char* path)
 {
     strlcpy(path, library_path(), MAXPGPATH);
@@ -38,7 +38,7 @@ bool engine_path(char* path)
     return false;
 }
 
-// Close every descriptor from 3 up. Runs in the child: system calls only.
+// Close every descriptor from 3 up. Runs in the child between fork and exec: only async-signal-safe calls are allowed.
 void close_descriptors()
 {
     rlimit limit;
@@ -60,7 +60,7 @@ void reset_signals()
     sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// Prefer the engine over the server when memory runs out.
+// Make the kernel kill the engine rather than the server when memory runs out.
 void raise_oom_score()
 {
     const int fd = open("/proc/self/oom_score_adj", O_WRONLY);
@@ -91,7 +91,8 @@ void raise_oom_score()
     _exit(127);
 }
 
-// Fork with signals blocked: the child must not run our handlers, which would touch what it shares with us.
+// Fork with signals blocked: the child must not run the server's signal handlers, which would change the launcher's
+// shared state.
 pid_t fork_engine(const char* path, char* const* arguments, int log_pipe)
 {
     const pid_t launcher = getpid();
@@ -214,7 +215,6 @@ static void close_log_pipe(EngineProcess* engine)
     engine->log_pipe = -1;
 }
 
-// Close the pipe and forget the process.
 static void forget_engine(EngineProcess* engine)
 {
     close_log_pipe(engine);

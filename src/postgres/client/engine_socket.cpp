@@ -27,8 +27,8 @@ constexpr int max_pieces = 6;
 constexpr long uninterruptible_patience_ms = 2000;
 constexpr int pauses_between_looks = 4;
 
-// Make the set of events to wait for. It outlives statements: building one takes several system calls. Whatever raises
-// an error here leaves a socket that close_socket() can close.
+// Create the wait event set. It is kept across statements, because creating one takes several system calls. When an
+// error is raised here, close_socket() can still close the socket.
 void make_event_set(EngineSocket* socket)
 {
 #if PG_VERSION_NUM >= 170000
@@ -42,14 +42,14 @@ void make_event_set(EngineSocket* socket)
     socket->socket_event = AddWaitEventToSet(socket->events, socket->watched, socket->descriptor, nullptr, nullptr);
 }
 
-// Wait until the socket is ready or the deadline has passed (false). Interrupts are served meanwhile.
+// Wait until the socket is ready; false when the deadline has passed. Interrupts are served meanwhile.
 bool wait_for_socket(EngineSocket* socket, uint32 wanted, TimestampTz deadline)
 {
     if (socket->watched != wanted) {
         ModifyWaitEvent(socket->events, socket->socket_event, wanted, nullptr);
         socket->watched = wanted;
     }
-    // Where interrupts are held off nobody could end a wait for an engine that hangs.
+    // While interrupts are held off, cancel cannot end a wait for an engine that hangs: so such a wait gets a deadline.
     if (InterruptHoldoffCount > 0 && deadline == 0) {
         deadline = GetCurrentTimestamp() + uninterruptible_patience_ms * 1000;
     }
@@ -70,7 +70,7 @@ bool wait_for_socket(EngineSocket* socket, uint32 wanted, TimestampTz deadline)
     }
 }
 
-// Only our own user's engine is trusted with rows.
+// Rows are sent only to an engine of the server's own user.
 bool peer_is_ours(int descriptor)
 {
     struct ucred peer;
@@ -94,7 +94,7 @@ void close_passed_descriptor(EngineSocket* socket)
     if (descriptor >= 0) close(descriptor);
 }
 
-// Keep the one descriptor that may come with bytes.
+// Keep the file descriptor that may come with the bytes; a message carries at most one.
 void keep_descriptor(EngineSocket* socket, msghdr* message)
 {
     for (cmsghdr* part = CMSG_FIRSTHDR(message); part != nullptr; part = CMSG_NXTHDR(message, part)) {
@@ -129,12 +129,12 @@ int64 monotonic_ns()
     return static_cast<int64>(now.tv_sec) * 1000000000 + now.tv_nsec;
 }
 
-// Polls for bytes as long as the last reply said, once. What recv() says; -1 and EAGAIN: to be waited for. Interrupts
-// are served; the latch, and what is to be done when the postmaster is gone, are left to the wait.
+// Poll for bytes for the time that the last reply named, once. Returns the result of recv(); -1 with EAGAIN: the caller
+// has to wait. Interrupts are served; the wait handles the latch and the postmaster's death.
 ssize_t receive_awake(EngineSocket* socket, bool take_descriptor)
 {
-    const uint32 patience = socket->awake_ns;
-    socket->awake_ns = 0;
+    const uint32 patience = socket->poll_hint_ns;
+    socket->poll_hint_ns = 0;
     errno = EAGAIN;
     if (patience == 0) return -1;
     const int64 end = monotonic_ns() + patience;
@@ -177,7 +177,7 @@ bool has_descriptors_left()
     return second;
 }
 
-// A socket that is connected to our own user's engine; -1 when there is none, and errno tells why.
+// Returns a socket that is connected to an engine of the server's own user; -1 with errno when there is none.
 int connect_descriptor()
 {
     const int descriptor = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -204,7 +204,7 @@ ConnectResult connect_socket(EngineSocket* socket)
         return errno == EMFILE || errno == ENFILE ? ConnectResult::no_descriptors : ConnectResult::nobody;
     ReserveExternalFD();
     socket->descriptor = descriptor;
-    socket->filled = socket->given = socket->awake_ns = 0;
+    socket->filled = socket->given = socket->poll_hint_ns = 0;
     PG_TRY();
     {
         make_event_set(socket);
@@ -242,7 +242,7 @@ void close_socket(EngineSocket* socket)
     }
     socket->descriptor = PGINVALID_SOCKET;
     close_passed_descriptor(socket);
-    socket->filled = socket->given = socket->awake_ns = 0;
+    socket->filled = socket->given = socket->poll_hint_ns = 0;
 }
 
 SendResult send_frame(EngineSocket* socket, const MessageHeader& header, const RequestPiece* pieces, int piece_count)
@@ -298,12 +298,12 @@ bool receive_frame(EngineSocket* socket, MessageHeader* header, TimestampTz dead
     }
     if (!receive_bytes(socket, sizeof(MessageHeader), deadline, take_descriptor)) return false;
     memcpy(header, socket->received, sizeof(*header));
-    // What doesn't speak the protocol is as good as gone.
+    // A peer that does not speak the protocol counts as a lost connection.
     if (header->magic != protocol_magic || header->payload_bytes > max_payload) return false;
     const uint32 bytes = static_cast<uint32>(sizeof(MessageHeader)) + header->payload_bytes;
     if (!receive_bytes(socket, bytes, deadline, take_descriptor)) return false;
     socket->given = bytes;
-    socket->awake_ns = Min(header->awake_ns, longest_awake_ns);
+    socket->poll_hint_ns = Min(header->poll_hint_ns, longest_poll_hint_ns);
     return true;
 }
 

@@ -30,7 +30,8 @@ uint64 answer_bytes(const SearchRequest& request, uint32 query_count)
     return sizeof(IndexAnswer) + uint64{query_count} * (sizeof(uint32) + result_bytes * request.k);
 }
 
-// Describe the search of one index. Null: it isn't part of a request; its answers say so where it has no rows.
+// Describe the search of one index. Returns null when the index is left out of the request; if it is empty, its answers
+// are set to empty ones.
 BatchPart* plan_part(const SearchStyle& style, IndexSearch* search, Metric metric, const RowView& queries)
 {
     const IndexState state = read_index_state(search->index);
@@ -67,7 +68,7 @@ void add_member(IndexGroup* group, uint32 member, BatchPart* part)
     group->reply_bytes += answer_bytes(request, request.query_count);
 }
 
-// Whether the reply has the length that its own numbers say.
+// Whether the reply's length agrees with its counts.
 bool is_whole(const EngineReply& reply, const IndexGroup& group)
 {
     const uint64 pairs = uint64{group.count} * group.request.query_count;
@@ -101,7 +102,7 @@ void note_answer(const IndexAnswer& answer, const SearchIndexesReply& head, Batc
     part->reply.on_cuda = answer.on_cuda;
 }
 
-// Copy a reply's results, and give each index its own.
+// Copy a reply's results, and assign each index its own.
 void take_answers(const EngineReply& reply, const IndexGroup& group, IndexSearch* searches, IndexSearchCounts* counts)
 {
     char* payload = static_cast<char*>(palloc(reply.payload_bytes));
@@ -137,7 +138,7 @@ void take_answers(const EngineReply& reply, const IndexGroup& group, IndexSearch
     counts->settings = head->resolved;
 }
 
-// Send one request. False: nothing came of it.
+// Send one request. Returns false when no index got answers.
 bool send_group(const IndexGroup& group, const RowView& queries, IndexSearch* searches, IndexSearchCounts* counts)
 {
     RequestPiece pieces[2 + most_row_pieces] = {
@@ -161,7 +162,7 @@ bool same_settings(const ParameterList& a, const ParameterList& b)
     return a.count == b.count && memcmp(a.items, b.items, sizeof(Parameter) * a.count) == 0;
 }
 
-// Put as many parts into one request as may share it; they are taken out of `parts`.
+// Move the parts that may share one request from `parts` to `group`, up to the limits of bytes.
 void gather(BatchPart** parts, uint32 count, uint64 query_bytes, IndexGroup* group)
 {
     const uint64 most_targets = (max_payload - sizeof(SearchIndexesRequest) - query_bytes) / sizeof(IndexTarget);
@@ -177,7 +178,7 @@ void gather(BatchPart** parts, uint32 count, uint64 query_bytes, IndexGroup* gro
         if (!fits && group->count > 0) continue;
         add_member(group, i, parts[i]);
         parts[i] = nullptr;
-        if (!fits) return;  // too much even alone: the engine refuses it, and its own search goes on in pieces
+        if (!fits) return;  // too large even alone: the engine refuses it, and the scan's own search proceeds in pieces
     }
 }
 

@@ -1,5 +1,5 @@
-// The same queries searched for in many indexes, as the scans of a partitioned table do, in as few requests as the
-// frames allow.
+// Searches for the same queries in many indexes, as the scans of a partitioned table do, in as few requests as the
+// frame size allows.
 #pragma once
 
 #include "numeric/metric.h"
@@ -8,6 +8,7 @@
 namespace pgwarp
 {
 
+// The search of one index; the caller fills `index` and `wanted`.
 struct IndexSearch {
     Relation index;
     uint32 wanted;         // rows for each query
@@ -23,9 +24,9 @@ struct IndexSearchCounts {
     ParameterList settings;  // of the last request
 };
 
-// Searches for queries, as the engine wants them under `metric`. Indexes of another metric or of other rows, and those
-// that the engine lacks something of, are left without answers; so are all when the engine refuses or ends: a search of
-// an index alone finds out why. Answers are palloc'ed in the current memory context.
+// Searches for queries, in the form that the engine expects under `metric`. An index gets no answers if it has another
+// metric or another shape of rows, or if its mirror lacks something. No index gets answers if the engine refuses or
+// ends: the search of a single index then reports the reason. Answers are palloc'ed in the current memory context.
 void search_indexes(const SearchStyle& style, IndexSearch* searches, uint32 count, Metric metric,
                     const RowView& queries, IndexSearchCounts* counts);
 

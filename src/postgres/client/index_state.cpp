@@ -23,7 +23,7 @@ Size flat_bytes(const Directory& directory)
            array_tail_bytes(directory.unplaced.tombstones);
 }
 
-// Copy memory to *to and move on. Returns where the copy lies.
+// Copy bytes to *to and advance it. Returns the address of the copy.
 void* put(char** to, const void* from, Size bytes)
 {
     void* const at = *to;
@@ -54,7 +54,8 @@ Directory* copy_directory(const Directory& directory, MemoryContext context)
     return copy;
 }
 
-// The cached directory of this generation, read anew when there is none. Null when there is another generation by now.
+// Return the cached directory of this generation; if it is absent, read it. Null when the index has another generation
+// by now.
 static Directory* current_directory(Relation index, const MetaPage& meta)
 {
     auto* cached = static_cast<Directory*>(index->rd_amcache);

@@ -28,11 +28,11 @@ namespace
 
 constexpr int64 registration_patience_us = 5 * USECS_PER_SEC;
 constexpr long first_delay_ms = 50;
-constexpr long longest_delay_ms = 5000;           // shorter than pgwarp.engine_timeout: who waits sees the next engine
-constexpr int64 healthy_us = 10 * USECS_PER_SEC;  // a life that makes up for the cost of its start
+constexpr long longest_delay_ms = 5000;  // shorter than pgwarp.engine_timeout: a waiting session sees the next engine
+constexpr int64 healthy_us = 10 * USECS_PER_SEC;  // an engine that lived so long is restarted without delay
 constexpr long longest_wait_ms = 60000;
-constexpr long ending_wait_ms = 100;                       // between looks whether an engine that ends is gone
-constexpr int64 other_engine_rest_us = 5 * USECS_PER_SEC;  // between looks whether another launcher's engine has ended
+constexpr long ending_wait_ms = 100;                       // between checks whether an ending engine is gone
+constexpr int64 other_engine_rest_us = 5 * USECS_PER_SEC;  // between checks whether another launcher's engine has ended
 
 shmem_request_hook_type previous_request_hook = nullptr;
 shmem_startup_hook_type previous_startup_hook = nullptr;
@@ -46,7 +46,7 @@ void request_shared_memory()
 void make_shared_memory()
 {
     if (previous_startup_hook != nullptr) previous_startup_hook();
-    // After a crash the postmaster comes here again, with new shared memory.
+    // After a crash the postmaster calls this again, with new shared memory.
     detach_shared_slot();
     shared_slot();
 }
@@ -56,7 +56,7 @@ BackgroundWorker describe_launcher()
     return describe_worker("pgwarp launcher", "pgwarp_launcher_main");
 }
 
-// Whether this backend is the one to register the launcher.
+// Whether this backend shall register the launcher.
 bool claim_registration(SharedSlot* slot)
 {
     const TimestampTz now = GetCurrentTimestamp();
@@ -97,7 +97,7 @@ void set_engine_pid(pid_t pid)
 
 EngineProcess engine = {0, -1, {0}, 0};
 
-// Leave the slot to the next launcher, with no engine behind.
+// Free the slot for the next launcher, and stop the engine.
 void leave_launcher(int, Datum)
 {
     stop_engine_process(&engine);
@@ -108,7 +108,7 @@ void leave_launcher(int, Datum)
     SpinLockRelease(&slot->mutex);
 }
 
-// Wait for the engine's words, a signal or the delay's end. Returns whether the engine may have something to say.
+// Wait for log output of the engine, a signal or the end of the delay. Returns whether the log pipe is readable.
 bool wait_for_event(long timeout_ms)
 {
     const int events =
@@ -122,7 +122,7 @@ bool wait_for_event(long timeout_ms)
     return (happened & WL_SOCKET_READABLE) != 0;
 }
 
-// When to start the engine next: at once after a long life, later and later after short ones.
+// When to start the engine next: at once after a long life, with growing delays after short ones.
 struct BackOff {
     long delay_ms;  // after the next short life
     TimestampTz start_at;
@@ -142,14 +142,14 @@ void reload()
     }
 }
 
-// How long to wait for the next event: for the start of an engine, for one that ends, or for its words.
+// How long to wait for the next event: the start of an engine, the end of one, or its log output.
 long wait_of(const BackOff* back_off, TimestampTz now)
 {
     if (engine.pid == 0) return Max(1L, static_cast<long>((back_off->start_at - now) / 1000));
     return engine.log_pipe < 0 ? ending_wait_ms : longest_wait_ms;
 }
 
-// Whether the engine has ended or is ending, after what it had to say.
+// Forward the engine's log; return whether the engine has ended or is ending.
 bool engine_ends(bool readable)
 {
     if (engine.pid == 0) return false;
@@ -190,8 +190,8 @@ void supervise()
         set_engine_pid(0);
         note_end(&back_off, started);
         if (end != EngineEnd::other_serves) continue;
-        // The launcher of another build, or of a session without shared memory, has an engine. This one takes its place
-        // when it ends; without shared memory sessions start a launcher when they need one.
+        // Another launcher, of another build or of a session without shared memory, has an engine. This launcher starts
+        // its own when that one ends. Without shared memory this launcher ends: sessions start one when they need it.
         if (has_private_slot()) return;
         back_off.start_at = GetCurrentTimestamp() + other_engine_rest_us;
     }
@@ -224,7 +224,6 @@ bool ensure_launcher()
 
 }  // namespace pgwarp
 
-// Run the launcher.
 void pgwarp_launcher_main(Datum)
 {
     using namespace pgwarp;
@@ -233,7 +232,7 @@ void pgwarp_launcher_main(Datum)
     BackgroundWorkerUnblockSignals();
     if (!claim_launcher(shared_slot())) proc_exit(0);
     before_shmem_exit(leave_launcher, static_cast<Datum>(0));
-    // To no database: so pg_stat_activity shows the launcher.
+    // It connects to no database, but the connection makes the launcher visible in pg_stat_activity.
     BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
     supervise();
     proc_exit(0);

@@ -18,17 +18,17 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint64 bytes_of_a_helper = 32U << 20;   // for less, a process costs more than it saves
+constexpr uint64 bytes_of_a_helper = 32U << 20;   // for fewer, starting a process costs more time than it saves
 constexpr uint64 bytes_worth_sharing = 8U << 20;  // of one array
-constexpr int most_by_default = 6;                // processes; more meet at the memory and at the bus
-constexpr int slots_left = 2;                     // of max_worker_processes, for others
-constexpr long look_ms = 1000;                    // how often one who waits looks around
+constexpr int most_by_default = 6;  // processes; more are limited by the bandwidth of memory and of the bus
+constexpr int slots_left = 2;       // of max_worker_processes, for other workers
+constexpr long look_ms = 1000;      // a waiting process checks its condition this often
 
 }  // namespace
 
 struct LoadTeam {
     slock_t mutex;
-    ConditionVariable changed;  // an array was opened or finished, the team was disbanded, somebody failed
+    ConditionVariable changed;  // an array was opened or finished, the team was disbanded, or a helper failed
     bool disbanded;
     bool failed;
     uint32 array;
@@ -43,7 +43,7 @@ namespace
 dsm_segment* segment = nullptr;  // of the team that this process belongs to
 bool holds_piece = false;
 
-// The leader has gone, whichever way.
+// Disband the team when the leader leaves, with or without an error.
 void leave_as_leader(dsm_segment*, Datum argument)
 {
     auto* team = reinterpret_cast<LoadTeam*>(DatumGetPointer(argument));
@@ -102,7 +102,7 @@ LoadTeam* gather_load_team(Relation index, const Directory& directory)
     memset(static_cast<void*>(team), 0, sizeof(*team));
     SpinLockInit(&team->mutex);
     ConditionVariableInit(&team->changed);
-    // Registering the callback may raise an error, after which the segment is gone.
+    // Registering the callback may raise an error, which detaches the segment.
     on_dsm_detach(made, leave_as_leader, PointerGetDatum(team));
     segment = made;
     int started = 0;

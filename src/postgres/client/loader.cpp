@@ -19,10 +19,10 @@ constexpr int most_rounds = 1000;  // of search and load, for one answer
 constexpr int most_load_deaths = 3;
 constexpr int most_unsent = 5;
 
-// One search on its way to an answer.
+// The state of one search.
 struct SearchRun {
     Relation index;
-    IndexState state;  // its directory is our own copy once something is loaded
+    IndexState state;  // its directory is a palloc'ed copy once a load was needed
     SearchRequest* request;
     RowView queries;
     int rounds;
@@ -33,7 +33,6 @@ struct SearchRun {
 
 constexpr int most_search_pieces = 1 + most_row_pieces;
 
-// The request with its queries.
 int search_pieces(const SearchRequest& request, const RowView& queries, RequestPiece pieces[most_search_pieces])
 {
     pieces[0] = {&request, sizeof(request)};
@@ -50,7 +49,8 @@ RequestResult send_search(SearchRun* run)
     return try_request(MessageType::search, pieces, count);
 }
 
-// The engine ended while it had the search. Once may be another's fault; again, alone, is not.
+// The engine ended during this search. The first time another session's request may be the cause; the second time this
+// search ran alone.
 void note_search_death(SearchRun* run)
 {
     if (++run->search_deaths < 2) return;
@@ -84,8 +84,8 @@ void note_unsent(SearchRun* run)
                     errhint("Raise pgwarp.load_wait, or load indexes ahead with pgwarp_prewarm().")));
 }
 
-// Look at the index again: what is newer is as good for our snapshot. The directory is copied, because the relation
-// cache may drop its own during a load.
+// Read the index state again: a newer state is valid for this snapshot too. The directory is copied, because the
+// relation cache may free its own during a load.
 void refresh_state(SearchRun* run)
 {
     run->state = read_index_state(run->index);
@@ -110,7 +110,7 @@ void note_load(SearchRun* run, LoadOutcome outcome)
     }
 }
 
-// Give the mirror what it lacks.
+// Send the arrays, delta or tombstones that the mirror lacks.
 void supply(SearchRun* run, const SearchReply& reply)
 {
     MemoryContext loading = AllocSetContextCreate(CurrentMemoryContext, "pgwarp load", ALLOCSET_DEFAULT_SIZES);
@@ -160,7 +160,7 @@ void begin_search(Relation index, const IndexState& state, SearchRequest* reques
 bool finish_search(RequestAhead* ahead, EngineReply* reply)
 {
     const RequestResult result = receive_ahead(ahead);
-    // What the engine refused is asked again, and refused again, when its turn comes.
+    // A refused search is sent again by engine_search(), which reports the refusal.
     if (result.outcome != RequestOutcome::replied || result.reply.payload_bytes < sizeof(SearchReply)) return false;
     SearchReply header;
     memcpy(static_cast<void*>(&header), result.reply.payload, sizeof(header));
@@ -177,7 +177,7 @@ EngineReply engine_search(Relation index, const IndexState& state, SearchRequest
         open_engine();
         if (run.rounds == 1) {
             push_delta(index, state);
-            open_engine();  // it may have ended just now
+            open_engine();  // the engine may have ended just now
         }
         const RequestResult result = send_search(&run);
         if (result.outcome == RequestOutcome::refused) raise_refusal(result);

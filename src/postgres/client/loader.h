@@ -1,4 +1,4 @@
-// Searching through the engine: sends a request, and supplies the arrays, delta and tombstones that the mirror lacks.
+// One search through the engine: sends the request, and sends the arrays, delta and tombstones that the mirror lacks.
 #pragma once
 
 #include "postgres/client/connection.h"
@@ -8,19 +8,20 @@
 namespace pgwarp
 {
 
-// Says which state of the index is to be searched: fills request.key, delta_end and tombstone_version.
+// Names the state of the index to be searched: fills request.key, delta_end and tombstone_version.
 void address_request(Relation index, const IndexState& state, SearchRequest* request);
 
-// Addresses the request, describes the queries in it, sends it with them (dense ones normalised by the caller when the
-// metric is cosine), supplies the mirror, and returns the answered reply.
+// Addresses the request, describes the queries in it, sends it with them, loads missing data into the mirror, and
+// returns the answered reply. Under the cosine metric the caller passes dense queries normalised. Raises errors of the
+// engine.
 EngineReply engine_search(Relation index, const IndexState& state, SearchRequest* request, const RowView& queries);
 
-// The same in two steps, for a batch of queries that the engine works on while its results aren't needed yet.
-// `request` and `queries` must stay as they are. Without a connection the first step does nothing.
+// The same in two steps, for a batch of queries that the engine works on while its results are not needed yet.
+// `request` and `queries` must stay unchanged until the second step. Without a connection the first step does nothing.
 void begin_search(Relation index, const IndexState& state, SearchRequest* request, const RowView& queries,
                   RequestAhead* ahead);
-// False: it was not begun or was refused, its answer is gone, or the mirror lacks something; engine_search() is to be
-// called.
+// Returns false if the search was not begun or was refused, if its reply is lost, or if the mirror lacks something: the
+// caller then calls engine_search().
 bool finish_search(RequestAhead* ahead, EngineReply* reply);
 
 }  // namespace pgwarp

@@ -25,7 +25,8 @@ namespace pgwarp
 namespace
 {
 
-// The index, locked without waiting: who waits for us may hold up whom we would wait for. Null: leave it.
+// Open the index, locked without waiting: a session that waits for this load may hold the lock. Null: locked, dropped,
+// or not a pgwarp index.
 Relation open_if_free(Oid oid)
 {
     if (!ConditionalLockRelationOid(oid, AccessShareLock)) return nullptr;
@@ -34,7 +35,7 @@ Relation open_if_free(Oid oid)
     return find_access_method(index->rd_indam->amoptions) != nullptr ? index : nullptr;
 }
 
-// The state of the index, to outlive changes of the relation cache.
+// Read the state of the index; the copied directory outlives changes of the relation cache.
 IndexState own_state(Relation index)
 {
     IndexState state = read_index_state(index);
@@ -73,7 +74,8 @@ void help(const LoaderTask& task)
     CommitTransactionCommand();
 }
 
-// Load one index that was loaded before. Small or gone now: it is forgotten. False when the engine is gone again.
+// Load one index that was loaded before. If it is small or dropped now, it is forgotten. Returns false when the engine
+// is gone again.
 bool load_again(Oid oid)
 {
     LoadOutcome outcome = LoadOutcome::done;
@@ -95,8 +97,8 @@ bool load_again(Oid oid)
     return outcome != LoadOutcome::unsent && outcome != LoadOutcome::lost;
 }
 
-// The same; false also when the engine's memory is full, so that the rest has to wait for its searches. A damaged index
-// is told in the log, and does not keep the others from being loaded.
+// The same; returns false also when the engine's memory is full: the remaining indexes are then loaded by their
+// searches. A damaged index is reported in the log and does not keep the others from being loaded.
 bool try_load_again(Oid oid)
 {
     MemoryContext outer = CurrentMemoryContext;
@@ -111,7 +113,7 @@ bool try_load_again(Oid oid)
         ErrorData* error = CopyErrorData();
         goes_on = error->sqlerrcode == ERRCODE_INDEX_CORRUPTED;
         FreeErrorData(error);
-        // Not an error of anybody's statement.
+        // Only log the error: it belongs to no statement.
         HOLD_INTERRUPTS();
         EmitErrorReport();
         FlushErrorState();
@@ -134,7 +136,7 @@ void load_remembered()
 
 }  // namespace pgwarp
 
-// Load one index into the engine, or help with it, or load what is remembered.
+// Load one index into the engine, help a team to load one, or load the remembered indexes of the database.
 void pgwarp_loader_main(Datum)
 {
     pqsignal(SIGTERM, die);

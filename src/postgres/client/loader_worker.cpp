@@ -12,9 +12,9 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint64 worth_a_worker = 8U << 20;  // bytes; less is loaded before a process has started
+constexpr uint64 worth_a_worker = 8U << 20;  // bytes; a smaller index is loaded before a process has started
 
-// Whether the index was made by this transaction, so that others do not see it.
+// Whether this transaction created the index or its storage: other sessions do not see it then.
 bool is_of_this_transaction(Relation index)
 {
 #if PG_VERSION_NUM >= 160000

@@ -1,5 +1,5 @@
-// Places in conversations with the engine where a build for tests kills the engine or the session. In other builds
-// nothing happens there.
+// Places in exchanges with the engine where a build for tests kills the engine or the session. In other builds the
+// calls do nothing.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -7,8 +7,8 @@
 namespace pgwarp
 {
 
-// Between two steps of a conversation, about a message of this type. Counts; at the pgwarp.fault_message-th call of
-// this session the engine is killed, or with pgwarp.fault_session the session.
+// Marks a place between two steps of an exchange about a message of this type. Calls are counted: at the
+// pgwarp.fault_message-th call of this session the engine is killed, or with pgwarp.fault_session the session.
 void message_fault_point(const char* where, uint16 message_type);
 
 // Defines these settings in a build for tests. Called by _PG_init, before the prefix is reserved.

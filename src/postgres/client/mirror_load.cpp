@@ -23,10 +23,11 @@ namespace
 
 constexpr uint64 inline_limit = 256 * 1024;  // arrays that together are smaller need no transfer buffer
 
-constexpr long watch_ms = 200;        // between looks at the worker
-constexpr uint32 patience_ms = 5000;  // with the engine, which takes a load away from us, and with who takes it over
+constexpr long watch_ms = 200;  // between checks of the worker
+// Least wait of the second attempt: the engine has to revoke the first load, or another session has taken it over.
+constexpr uint32 patience_ms = 5000;
 
-// What pieces travel in: a transfer buffer, or memory of our own and the request itself.
+// The memory that pieces are sent in: a transfer buffer, or palloc'ed memory whose bytes follow in the request itself.
 struct Carrier {
     TransferBuffer buffer;
     char* memory;
@@ -52,7 +53,7 @@ void close_carrier(Carrier* carrier)
     if (carrier->memory != nullptr) pfree(carrier->memory);
 }
 
-// Read a piece of an array, of whole checksum chunks, and send it.
+// Read a piece of an array, which consists of whole checksum chunks, and send it.
 LoadOutcome send_piece(Relation index, const IndexState& state, const MirrorKey& key, const LoadPiece& piece,
                        const Carrier& carrier)
 {
@@ -73,12 +74,12 @@ LoadOutcome send_piece(Relation index, const IndexState& state, const MirrorKey&
     return send_load_piece(MessageType::load_chunk, pieces, in_buffer ? 1 : 2);
 }
 
-// One load on its way.
+// The state of one load.
 struct LoadRun {
     Relation index;
     const IndexState* state;
     MirrorKey key;
-    LoadTeam* team;  // null: alone
+    LoadTeam* team;  // null: no helpers
     bool team_failed;
 };
 
@@ -122,7 +123,7 @@ LoadOutcome send_arrays(LoadRun* run)
     return outcome;
 }
 
-// What the granted loader does.
+// Send the whole index as its granted loader.
 LoadOutcome send_index(LoadRun* run)
 {
     const IndexState& state = *run->state;
@@ -137,7 +138,7 @@ LoadOutcome send_index(LoadRun* run)
     return send_load_piece(MessageType::load_end, &piece, 1);
 }
 
-// Become the loader of the mirror, or wait for the one that is.
+// Become the loader of the mirror, or wait for the present loader.
 LoadOutcome run_load(LoadRun* run, uint32 wait_ms, bool with_team)
 {
     LoadGrant grant = LoadGrant::still_loading;
@@ -145,7 +146,7 @@ LoadOutcome run_load(LoadRun* run, uint32 wait_ms, bool with_team)
     if (outcome != LoadOutcome::done) return outcome;
     if (grant == LoadGrant::already_loaded) return LoadOutcome::done;
     if (grant == LoadGrant::still_loading) return LoadOutcome::still_loading;
-    // A loader that gives up must not keep others waiting: the engine takes the load away with the connection.
+    // A loader that fails must not keep others waiting: when the connection closes, the engine revokes its load.
     PG_TRY();
     {
         if (with_team) run->team = gather_load_team(run->index, *run->state->directory);
@@ -170,7 +171,7 @@ LoadOutcome load_mirror_here(Relation index, const IndexState& state, uint32 wai
     LoadRun run = {index, &state, mirror_key(index, state.meta), nullptr, false};
     LoadOutcome outcome = run_load(&run, wait_ms, large);
     if (run.team_failed) {
-        // What made a helper fail is met again here, and then it shows.
+        // A load without helpers meets the helper's error again, and reports it.
         run = {index, &state, run.key, nullptr, false};
         open_engine();
         outcome = run_load(&run, Max(wait_ms, patience_ms), false);
@@ -186,7 +187,7 @@ void help_to_load(Relation index, const IndexState& state, LoadTeam* team)
     LoadPiece piece;
     for (bool joined = false; wait_for_piece(team, carrier.bytes, &piece); finish_piece(team, piece)) {
         LoadGrant grant = LoadGrant::granted;
-        // Once there are pieces, there is a load to join.
+        // The load has begun before the first piece is available, so that a helper can join it.
         if (!joined && begin_load(state, key, LoadRole::join, 0, &grant) != LoadOutcome::done) break;
         if (grant != LoadGrant::granted) break;
         joined = true;
@@ -195,7 +196,8 @@ void help_to_load(Relation index, const IndexState& state, LoadTeam* team)
     close_carrier(&carrier);
 }
 
-// Wait for the worker's load, or for whoever took it over. `again`: the worker gave up.
+// Wait until the worker, or another session that took over its load, has loaded the mirror. `again`: the worker gave
+// up.
 static LoadOutcome watch_load(const IndexState& state, const MirrorKey& key, BackgroundWorkerHandle* worker,
                               TimestampTz deadline)
 {
@@ -229,11 +231,11 @@ LoadOutcome load_whole_mirror(Relation index, const IndexState& state)
         const LoadOutcome outcome = watch_load(state, key, worker, deadline);
         if (outcome != LoadOutcome::again) return outcome;
     }
-    // No worker, or one that failed: here the reason shows.
+    // There is no worker, or it failed: loading in this session reports the reason.
     return load_mirror_here(index, state, wait_ms);
 }
 
-// Whether the engine has the present generation resident, and as much memory left as that takes. No engine: false.
+// Whether the engine has the present generation resident and as much free memory as it takes. False without an engine.
 static bool has_room_for_another(const MirrorKey& present)
 {
     char* why = nullptr;
@@ -270,14 +272,14 @@ static bool load_ahead(Relation index, IndexState* next)
     const uint64 nothing[delta_log_count] = {};
     if (send_arrays(&run) == LoadOutcome::done &&
         send_load_piece(MessageType::load_prepare, &piece, 1) == LoadOutcome::done) {
-        // What was inserted during all this.
+        // Send the rows that were inserted meanwhile.
         read_delta_ends(index, next->meta, next->delta_end);
         if (send_delta(index, *next, nothing) == LoadOutcome::done &&
             send_load_piece(MessageType::load_prepare, &piece, 1) == LoadOutcome::done) {
             return true;
         }
     }
-    // The engine takes the load away with the connection.
+    // The engine drops the load with the connection.
     close_engine();
     return false;
 }

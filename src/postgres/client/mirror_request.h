@@ -1,4 +1,4 @@
-// Requests about a mirror, and how its loader goes on after each.
+// Requests about a mirror, and the outcome of each for its loader.
 #pragma once
 
 #include "postgres/client/connection.h"
@@ -7,21 +7,22 @@
 namespace pgwarp
 {
 
+// The outcome of a request about a mirror. The engine's other errors are raised.
 enum class LoadOutcome {
     done,
-    again,          // the index or its mirror changed meanwhile: look again
+    again,          // the index or its mirror changed meanwhile: read the state again
     still_loading,  // by another session, for longer than pgwarp.load_wait
-    unsent,         // the engine was gone before
+    unsent,         // the engine was gone before it received the request
     lost,           // the engine ended during a request
 };
 
-// Asks for a role in loading the mirror of `key`.
+// Asks for a role in loading the mirror of `key`. On `done`, *grant tells the engine's decision.
 LoadOutcome begin_load(const IndexState& state, const MirrorKey& key, LoadRole role, uint32 wait_ms, LoadGrant* grant);
 
-// Sends one piece of a load. `again` when the mirror is gone.
+// Sends one piece of a load. `again` when the mirror was dropped.
 LoadOutcome send_load_piece(MessageType type, const RequestPiece* pieces, int piece_count);
 
-// While a mirror is loaded ahead of its use, a refusal is no error: the outcome is `again`.
+// While a mirror is loaded ahead of its use, a refusal is not an error: the outcome is `again`.
 void allow_refusals(bool allowed);
 
 }  // namespace pgwarp

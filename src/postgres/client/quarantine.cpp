@@ -9,7 +9,7 @@ extern "C" {
 namespace pgwarp
 {
 
-// The entry of this index, or of the one that is free longest; the caller holds the mutex.
+// Return the entry of this index, or the one whose quarantine ended first. The caller holds the mutex.
 static QuarantineEntry* quarantine_entry(SharedSlot* shared, const MirrorKey& key)
 {
     QuarantineEntry* oldest = &shared->quarantine[0];
@@ -23,7 +23,7 @@ static QuarantineEntry* quarantine_entry(SharedSlot* shared, const MirrorKey& ke
 bool index_is_quarantined(const MirrorKey& key)
 {
     SharedSlot* shared = shared_slot();
-    // Read without the lock: one that is being set now counts from the next search on.
+    // Read without the lock: a quarantine that begins at this moment counts from the next search on.
     if (!*static_cast<volatile bool*>(&shared->any_quarantine)) return false;
     TimestampTz until = 0;
     SpinLockAcquire(&shared->mutex);

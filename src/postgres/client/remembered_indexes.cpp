@@ -15,7 +15,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr int most_attempts = 2;  // a load that ends the engine must not go on for ever
+constexpr int most_attempts = 2;  // a load that ends the engine must not be repeated for ever
 constexpr int most_databases = 8;
 constexpr int64 use_interval_us = 10 * USECS_PER_SEC;  // between notes of one backend about one index
 
@@ -38,7 +38,7 @@ RememberedIndex* oldest_entry(SharedSlot* shared)
     return oldest;
 }
 
-// Copy what is remembered, those used last first.
+// Copy the remembered indexes, most recently used first.
 int copy_entries(RememberedIndex* entries)
 {
     SharedSlot* shared = shared_slot();
@@ -53,7 +53,8 @@ int copy_entries(RememberedIndex* entries)
     return copied;
 }
 
-// Note an attempt to load what is remembered of a database, and forget what has had too many. False: nothing is left.
+// Count an attempt to load the database's remembered indexes, and forget those with too many attempts. Returns false
+// when none is left.
 bool count_attempt(Oid database)
 {
     SharedSlot* shared = shared_slot();
@@ -81,7 +82,7 @@ void remember_index(Relation index)
     RememberedIndex* entry = find_entry(shared, MyDatabaseId, RelationGetRelid(index));
     const bool known = entry != nullptr;
     if (!known) entry = oldest_entry(shared);
-    // At a start of the engine nobody has used it: what it was used last stays.
+    // A load at the engine's start is no use of the index: the time of its last use stays.
     const TimestampTz used_at = known ? entry->used_at : now;
     *entry = {MyDatabaseId, RelationGetRelid(index), 0, used_at};
     SpinLockRelease(&shared->mutex);

@@ -1,5 +1,5 @@
-// Which indexes have been loaded, in shared memory: when the engine starts again they are loaded without waiting for
-// the first search. Large ones only: small ones load in no time.
+// The large indexes that have been loaded, in shared memory: when the engine starts again they are loaded without
+// waiting for the first search. Small indexes are left out, because loading them takes little time.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -7,15 +7,17 @@
 namespace pgwarp
 {
 
-// Notes that the index was loaded, in place of the one used least recently when there are too many.
+// Notes that the index was loaded. When the table is full, it replaces the least recently used index.
 void remember_index(Relation index);
-// Notes that it was searched; cheap enough for every search.
+// Notes that the index was searched; cheap enough for every search.
 void note_index_use(Relation index);
+// Removes the index from the remembered ones; no effect if it is absent.
 void forget_index(Oid database, Oid index);
 
-// For the launcher: has remembered indexes loaded by workers, one for each database. They wait for the engine.
+// For the launcher: starts a worker for each database with remembered indexes; the workers wait for the engine and load
+// them.
 void start_remembered_loads();
-// For such a worker: indexes of its database, those used last first. Palloc'ed.
+// For such a worker: returns the remembered indexes of its database, most recently used first. Palloc'ed.
 Oid* remembered_indexes(Oid database, int* count);
 
 }  // namespace pgwarp

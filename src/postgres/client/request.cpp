@@ -3,7 +3,7 @@
 namespace pgwarp
 {
 
-// Times that a request is sent to a connection that has ended, before it is given up.
+// Number of ended connections that a request is sent on before it is given up.
 static constexpr int most_unsent = 5;
 
 EngineReply engine_request(MessageType type, const RequestPiece* pieces, int piece_count, bool retry,
@@ -20,7 +20,7 @@ EngineReply engine_request(MessageType type, const RequestPiece* pieces, int pie
             case RequestOutcome::refused:
                 raise_refusal(result);
             case RequestOutcome::unsent:
-                // Without `retry` the request refers to what the old connection had.
+                // Without `retry` the request refers to state of the old connection.
                 if ((!retry && had_connection) || ++unsent == most_unsent) raise_engine_lost();
                 break;
             case RequestOutcome::lost:

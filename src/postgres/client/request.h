@@ -1,4 +1,4 @@
-// Requests for those to whom the engine's death is an error.
+// Requests for callers that treat the engine's death as an error.
 #pragma once
 
 #include "postgres/client/connection.h"
@@ -6,9 +6,9 @@
 namespace pgwarp
 {
 
-// Opens a connection if need be, sends one request and waits for its reply. The engine's own errors are raised. When
-// the engine dies meanwhile: if `retry` the request is sent once more, alone, after its restart (at most
-// pgwarp.engine_timeout); if it dies again a clear error is raised.
+// Opens a connection if need be, sends one request and waits for its reply. Raises the engine's own errors. When the
+// engine dies meanwhile and `retry` is set, the request is sent once more, alone, after the engine's restart (at most
+// pgwarp.engine_timeout); a second death raises an error.
 EngineReply engine_request(MessageType type, const RequestPiece* pieces, int piece_count, bool retry,
                            const RequestOptions& options = {});
 

@@ -1,5 +1,5 @@
-// The outcome of a request to pgwarp-engine. The engine's death is an outcome, not an error; here are also the errors
-// that outcomes become.
+// The outcome of a request to pgwarp-engine. The engine's death is an outcome, not an error. This file also declares
+// the errors that callers raise from outcomes.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -9,13 +9,13 @@
 namespace pgwarp
 {
 
-// A request is made of up to three pieces.
+// Part of a request's payload, sent in place.
 struct RequestPiece {
     const void* bytes;
     uint32 length;
 };
 
-// A reply to be read in place; valid until the next request on the connection.
+// A reply, read in place; valid until the next request on the connection.
 struct EngineReply {
     MessageType type;  // reply, acknowledge
     const char* payload;
@@ -30,15 +30,17 @@ enum class RequestOutcome {
     lost,     // the connection ended while the engine had the request
 };
 
+// `reply` is set on `replied` and `refused`.
 struct RequestResult {
     RequestOutcome outcome;
     EngineReply reply;
 };
 
-// Of a result that is `refused`.
+// Returns the error of a result that is `refused`.
 const ErrorReply* refusal(const RequestResult& result);
 // Raises the engine's own error with a fitting SQLSTATE and hint.
 [[noreturn]] void raise_refusal(const RequestResult& result);
+// Raises the error that the connection to the engine was lost.
 [[noreturn]] void raise_engine_lost();
 
 }  // namespace pgwarp

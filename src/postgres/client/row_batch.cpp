@@ -32,7 +32,7 @@ RowBatch* make_row_batch(const IndexShape& shape, uint32 most_rows, uint64 most_
     const bool dense = !is_list(shape.element);
     const uint64 value_bytes = dense ? sizeof(float) * shape.dimensions : sizeof(uint64);
     const uint64 row_bytes = sizeof(Tid) + sizeof(uint64) * shape.attribute_count + value_bytes;
-    // Half of the bytes are for the words of lists.
+    // Half of the bytes are reserved for the words of lists.
     const uint64 rows = (dense ? most_bytes : most_bytes / 2) / row_bytes;
     batch->most_rows = static_cast<uint32>(Max(uint64{1}, Min(uint64{most_rows}, rows)));
     batch->tids = allocate<Tid>(batch->most_rows);

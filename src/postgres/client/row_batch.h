@@ -1,4 +1,4 @@
-// Rows of any shape with their addresses, collected for one request. Lives in palloc'ed memory.
+// Rows of any shape with their tuple ids, collected for one request. Lives in palloc'ed memory.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -9,11 +9,11 @@ namespace pgwarp
 {
 
 struct RowBatch {
-    RowView rows;  // those collected
+    RowView rows;  // the collected rows
     Tid* tids;
     uint32 most_rows;
     uint64 most_words;  // of lists
-    // What `rows` shows.
+    // The arrays that `rows` points to.
     uint64* attributes;
     float* values;
     uint64* offsets;
@@ -21,12 +21,14 @@ struct RowBatch {
     float* weights;
 };
 
-// An empty batch for rows of this shape: at most so many, and about so many bytes. There is room for any row.
+// Returns an empty batch for rows of this shape, with room for at most most_rows rows and about most_bytes bytes. Any
+// single row fits an empty batch.
 RowBatch* make_row_batch(const IndexShape& shape, uint32 most_rows, uint64 most_bytes);
 // Whether the batch has room for another row.
 bool has_room(const RowBatch* batch, const RowView& row);
-// Takes a copy of a row; there must be room.
+// Copies a row into the batch; has_room() must be true.
 void add_row(RowBatch* batch, Tid tid, const RowView& row);
+// Empties the batch and keeps its memory.
 void clear_row_batch(RowBatch* batch);
 void free_row_batch(RowBatch* batch);
 

@@ -6,7 +6,7 @@ namespace pgwarp
 namespace
 {
 
-// Offsets from the first list's words on.
+// Return offsets relative to the first list's words.
 const uint64* own_offsets(const RowView& rows)
 {
     if (rows.offsets[0] == 0) return rows.offsets;

@@ -9,14 +9,14 @@ namespace pgwarp
 
 inline constexpr int most_row_pieces = 4;
 
-// Describes rows as the pieces of one block (protocol/rows.h), which stay where they are; returns the number of pieces.
-// Offsets of lists that don't begin at 0 are written anew, palloc'ed.
+// Describes rows as the pieces of one block (protocol/rows.h), which stay in place; returns the number of pieces.
+// Offsets of lists that do not begin at 0 are copied, palloc'ed.
 int row_pieces(const RowView& rows, RequestPiece pieces[most_row_pieces]);
 
-// A palloc'ed copy.
+// Returns a palloc'ed copy.
 RowView copy_rows(const RowView& rows);
 
-// Says in a request for searches what its queries are.
+// Fills the request's description of its queries: their number and shape.
 void describe_queries(const RowView& queries, SearchRequest* request);
 
 }  // namespace pgwarp

@@ -21,14 +21,14 @@ namespace pgwarp
 namespace
 {
 
-// Of every build: whatever else builds share, they mean the same server.
+// Shared by all builds: sessions of different builds refer to the same server.
 struct SharedIncarnation {
     uint64 value;
 };
 
 constexpr char incarnation_name[] = "pgwarp incarnation";
 
-// The slot of this build. Sessions of a build from before an upgrade go on with one of their own.
+// The slot belongs to this build. After an upgrade, sessions of the old build keep using their old slot.
 constexpr Size longest_name = 64;
 void name_slot(char* name)
 {
@@ -36,7 +36,7 @@ void name_slot(char* name)
 }
 
 SharedSlot* slot = nullptr;
-SharedSlot private_slot;  // where there is no shared memory left: of this process alone
+SharedSlot private_slot;  // used when no shared memory is left; belongs to this process alone
 
 void init_slot(void* memory)
 {
@@ -50,12 +50,13 @@ void init_incarnation(void* memory)
     static_cast<SharedIncarnation*>(memory)->value = random_number64();
 }
 
-// The memory of this name, made if need be. Raises ERRCODE_OUT_OF_MEMORY or ERRCODE_INSUFFICIENT_RESOURCES.
+// Return the memory of this name, creating it if need be. Raises ERRCODE_OUT_OF_MEMORY or
+// ERRCODE_INSUFFICIENT_RESOURCES.
 void* attach_named(const char* name, Size bytes, void (*init)(void*))
 {
     bool found;
 #if PG_VERSION_NUM >= 170000
-    // The main segment has little room for those who come after the server's start.
+    // After the server's start the main segment has little room left.
     if (IsUnderPostmaster) return GetNamedDSMSegment(name, bytes, init, &found);
 #endif
     LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
@@ -77,8 +78,8 @@ SharedSlot* attach_slot()
     return attached;
 }
 
-// Without shared memory sessions agree on what they all know. Only a crash of the server makes no new number; the
-// engine ends with the launcher then.
+// Without shared memory, sessions derive the incarnation from values that all of them know. Only a crash leaves the
+// number unchanged; the engine ends with the launcher then.
 SharedSlot* use_private_slot()
 {
     init_slot(&private_slot);
@@ -105,7 +106,8 @@ SharedSlot* attach_or_do_without()
     }
     PG_CATCH();
     {
-        // Callers hold no lock but those of the server's lock tables: what is held here was taken here.
+        // Callers hold no lightweight lock except those of the lock manager's tables: any other held lock was taken
+        // here.
         LWLockReleaseAll();
         MemoryContextSwitchTo(outer);
         ErrorData* error = CopyErrorData();
@@ -143,7 +145,7 @@ void detach_shared_slot()
 bool launcher_is_running()
 {
     SharedSlot* shared = shared_slot();
-    // Another session's launcher is not seen in a slot of one's own, but its engine answers.
+    // A private slot does not show other sessions' launchers, but their engine answers.
     if (has_private_slot()) return engine_answers();
     SpinLockAcquire(&shared->mutex);
     const bool running = shared->launcher_pid != 0;

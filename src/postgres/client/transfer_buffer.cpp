@@ -1,4 +1,4 @@
-// Leased transfer buffers: mapped here, given back by their user or at the end of the transaction that failed.
+// Leased transfer buffers: mapped here; returned by the caller, or at the end of a transaction that failed.
 #include "postgres/client/transfer_buffer.h"
 
 #include "postgres/client/connection.h"
@@ -42,7 +42,7 @@ void unmap(Lease* lease)
     lease->buffer.map = nullptr;
 }
 
-// Give up what a failed transaction had. No error may be raised here, and none is waited for.
+// Return the buffer of a failed transaction. Called at abort: raises no error and does not wait for a reply.
 void drop_lease(Lease* lease)
 {
     unmap(lease);
@@ -79,7 +79,7 @@ void register_callbacks()
     registered = true;
 }
 
-// Map what the engine sent; it must be as long as it says.
+// Map the engine's file; its size must be the announced one.
 char* map_buffer(int descriptor, uint64 bytes)
 {
     struct stat status;
@@ -103,7 +103,7 @@ TransferBuffer lease_transfer_buffer(BufferPurpose purpose)
     const LeaseBufferRequest request = {purpose, lease_wait_ms};
     const RequestPiece piece = {&request, sizeof(request)};
     const RequestResult result = try_request(MessageType::lease_buffer, &piece, 1, {.take_descriptor = true});
-    // A lost engine is met again, and reported, by the request that the buffer was for.
+    // The request that the buffer was for meets a lost engine again, and reports it.
     if (result.outcome == RequestOutcome::refused) raise_refusal(result);
     if (result.outcome != RequestOutcome::replied) return none;
     LeaseBufferReply reply = {no_buffer, 0, 0};

@@ -1,4 +1,4 @@
-// Transfer buffers leased from the engine, mapped into this process: for data too large for a frame.
+// Transfer buffers leased from the engine and mapped into this process: for data too large for a frame.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -8,13 +8,14 @@
 namespace pgwarp
 {
 
-// map == nullptr: none could be had (send inline).
+// map == nullptr: no buffer was available, the data goes in the request.
 struct TransferBuffer {
     uint32 id;
     char* map;
     uint64 bytes;
 };
+// Leases a buffer. Opens a connection; raises the engine's refusal.
 TransferBuffer lease_transfer_buffer(BufferPurpose purpose);
-void return_transfer_buffer(TransferBuffer* buffer);  // also at transaction abort, by itself
+void return_transfer_buffer(TransferBuffer* buffer);  // transaction abort does the same
 
 }  // namespace pgwarp

@@ -11,7 +11,7 @@ BackgroundWorker describe_worker(const char* name, const char* function)
     memset(&worker, 0, sizeof(worker));
     strlcpy(worker.bgw_name, name, BGW_MAXLEN);
     strlcpy(worker.bgw_type, name, BGW_MAXLEN);
-    // This very file, wherever it was found, if its name fits.
+    // Name this very file, wherever it was found, if its path fits.
     const char* library = library_path();
     const bool fits = library[0] == '/' && strlen(library) < sizeof(worker.bgw_library_name);
     strlcpy(worker.bgw_library_name, fits ? library : "$libdir/pgwarp", sizeof(worker.bgw_library_name));

@@ -1,4 +1,4 @@
-// Background workers of this library.
+// Descriptions of this library's background workers.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -10,7 +10,7 @@ extern "C" {
 namespace pgwarp
 {
 
-// A worker that runs at a consistent state and is restarted after a second.
+// Describes a worker that starts when the server is consistent and is restarted one second after a failure.
 BackgroundWorker describe_worker(const char* name, const char* function);
 
 }  // namespace pgwarp

@@ -15,12 +15,13 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint32 most_wanted = 1024;  // ahead; a scan that needs more goes on alone
-constexpr uint32 few_short_rows = 8;  // of scans that looked: one short of rows doesn't have the others asked again
-constexpr double filters_most = 2;    // rows taken for each that the LIMIT asks for, from which on filters run ahead
-constexpr double depth_margin = 1.3;  // beyond what scans usually take: most then need no row that wasn't filtered
+constexpr uint32 most_wanted = 1024;  // rows searched for ahead; a scan that needs more searches by itself
+// If more than one in this many used answers was too short, the later answers of the batch are deepened together.
+constexpr uint32 few_short_rows = 8;
+constexpr double filters_most = 2;    // rows taken per row of the LIMIT, from which on filters run ahead
+constexpr double depth_margin = 1.3;  // over the usual depth: then most scans take filtered rows only
 
-// The caches of one query. Found by the callback that the query's memory carries, and gone with it.
+// The caches of one query. They are found through a callback of the query's memory context, and are freed with it.
 struct QueryCaches {
     MemoryContextCallback anchor;
     AnswerCache* first;
@@ -76,7 +77,7 @@ bool many_are_short(const AnswerCache& cache)
     return uint64{cache.short_rows} * few_short_rows > cache.used;
 }
 
-// Count the requests that answered.
+// Count the requests that gave these answers.
 void count_answers(AnswerCache* cache, const BatchAnswer* found, uint32 count)
 {
     const BatchPart* last = nullptr;
@@ -112,7 +113,7 @@ void search_queries(AnswerCache* cache, uint32 first, uint32 count, uint32 wante
     MemoryContextSwitchTo(outer);
 }
 
-// Search for the batch in all indexes by one request. Caches that got no answers are left without.
+// Search for the batch in all indexes with one request. A cache whose index got no answers stays without them.
 void search_together(AnswerCache* caches, uint32 count)
 {
     AnswerCache& first = caches[0];
@@ -130,7 +131,7 @@ void search_together(AnswerCache* caches, uint32 count)
     MemoryContextSwitchTo(outer);
 }
 
-// Rows that were left out on the way are as good as taken.
+// Rows that the filter left out between taken rows count as taken.
 void count_left_out(AnswerCache* cache)
 {
     const BatchAnswer* answer = cache->taking;
@@ -148,7 +149,7 @@ void note_taken(AnswerCache* cache)
     cache->taken = 0;
 }
 
-// Begin with the pages that one query's scan will read.
+// Begin to prefetch the pages that one query's scan will read.
 void bring_pages_near(AnswerCache* cache, Relation heap, bool filtered, uint32 query)
 {
     const BatchAnswer& answer = filtered ? cache->filtered[query] : cache->answers[query];
@@ -158,7 +159,7 @@ void bring_pages_near(AnswerCache* cache, Relation heap, bool filtered, uint32 q
     cache->near_query = query;
 }
 
-// Have the rows of the current query near when they are fetched, and the pages of the next one in time.
+// Prefetch the rows of the current query before they are fetched, and the pages of the next query.
 void bring_near(AnswerCache* cache, Relation heap, bool filtered)
 {
     if (heap == nullptr || !may_prefetch(heap)) return;
@@ -176,7 +177,7 @@ void filter_queries(AnswerCache* cache, const AnsweredScan& scan, uint32 first, 
     MemoryContextSwitchTo(outer);
 }
 
-// Filter the batch before its first row is fetched, where earlier ones showed that most rows don't pass.
+// Filter the batch before its first row is fetched, if earlier batches showed that most rows do not pass.
 void filter_batch(AnswerCache* cache, const AnsweredScan& scan)
 {
     if (cache->filtered != nullptr || cache->never_filtered || scan.heap == nullptr) return;

@@ -1,7 +1,8 @@
-// Answers fetched ahead for the outer rows of a k-NN join: KnnBatch fills them, the index scan on the inner side finds
-// its own there. The cache is a hint: a scan without an answer searches by itself. The caches of a query lie in its
-// memory and are found there: an answer is for scans of the same query, that is of the same snapshot, of the same
-// index, for the very query vector of the row that is being joined, under the settings that it was searched with.
+// Answers fetched ahead for the outer rows of a k-NN join: KnnBatch fills the caches; the index scan on the inner side
+// takes its answer from them. The cache is a hint: a scan without an answer searches by itself. The caches of a query
+// lie in the query's memory and are found through it. So a scan takes an answer only of its own query, that is of the
+// same snapshot; and the answer must be of the same index, for the query vector of the present outer row, searched
+// under the present settings.
 #pragma once
 
 #include "numeric/metric.h"
@@ -29,76 +30,78 @@ struct AnswerCacheCounts {
     ParameterList settings;  // of the last request
 };
 
-// The settings that a search depends on. They may change during a statement that goes on for long, as a cursor does.
+// The settings that a search depends on. They may change during a long-running statement, such as a cursor.
 struct SearchSettings {
     double recall;
     ParameterList parameters;  // of the method
 };
 
-// One index's answers for the rows of a batch. Owned by its KnnBatch node; in its memory.
+// One index's answers for the rows of a batch. The KnnBatch node owns it; it lies in the node's memory.
 struct AnswerCache : JoinAnswers {
-    const EState* executor;  // only its scans may look
+    const EState* executor;  // only scans of this execution use the cache
     Relation index;
     Metric metric;
     uint32 dimensions;
     MemoryContext context;  // of the batch
-    RowView queries;        // [count], as the engine wants them
+    RowView queries;        // [count], in the form that the engine expects
     BatchAnswer* answers;   // [count]
     uint32 count;
-    SearchSettings settings;  // that the answers are for
-    uint32 current;           // the query of the outer row that is being joined, or no_query
-    uint32 wanted;            // rows that the answers were asked for
-    uint32 next_wanted;       // rows that the next batch will ask for
+    SearchSettings settings;  // that the answers were searched under
+    uint32 current;           // the query of the present outer row, or no_query
+    uint32 wanted;            // rows requested for each answer
+    uint32 next_wanted;       // rows to request for each answer of the next batch
     uint32 least_wanted;
-    bool is_filtered;   // below the LIMIT: searches are as deep as they are asked to be, not rung by rung
-    BatchAhead* ahead;  // the batch after this one, if it was begun
+    bool is_filtered;   // below the LIMIT: a search goes to the requested depth at once, not rung by rung
+    BatchAhead* ahead;  // the following batch, if it was begun
     SearchSettings ahead_settings;
-    uint32 used;  // rows of this batch that were looked up, and how many of them needed more
-    uint32 short_rows;
+    uint32 used;                // scans that used an answer of this batch
+    uint32 short_rows;          // of these, scans that needed more rows than the answer had
     uint32 most_taken;          // by any scan of this batch
-    uint64 sum_taken;           // by all of them
-    const BatchAnswer* taking;  // the answer whose rows the current scan takes
-    double usually_taken;       // by a scan, in the last batch that had any
+    uint64 sum_taken;           // by all scans of this batch
+    const BatchAnswer* taking;  // the answer that the present scan reads
+    double usually_taken;       // by a scan on average, in the last batch with scans
     AnswerFilter* filter;       // of the scans of this batch or an earlier one
-    BatchAnswer* filtered;      // [count], the answers that it lets through; null until the batch was filtered
-    uint32 filter_depth;        // results of an answer that it was evaluated for
-    uint32 usually_kept;        // of these
-    bool never_filtered;        // it can't be, or needn't
-    HeapPrefetch near;          // rows of the query that comes next
+    BatchAnswer* filtered;      // [count], the answers after the filter; null until the batch is filtered
+    uint32 filter_depth;        // results of an answer that the filter was evaluated for
+    uint32 usually_kept;        // results of these that the filter keeps
+    bool never_filtered;        // the filter cannot be evaluated ahead, or need not be
+    HeapPrefetch near;          // rows of the next query
     uint32 near_query;
     AnswerCacheCounts counts;
     AnswerCache* next;
 };
 
-// The scans of the cache's query may look into it from now on, until it is unregistered or the query's memory goes.
+// Lets the scans of the cache's query use it, until it is unregistered or the query's memory is freed.
 void register_answer_cache(AnswerCache* cache);
+// Ends that; the cache itself stays.
 void unregister_answer_cache(AnswerCache* cache);
 
-// Forgets the batch, and learns from it how many rows to ask for in the next one.
+// Forgets the batch, and derives from it the number of rows to request for the next one.
 void reset_answer_cache(AnswerCache* cache);
-// Searches for all queries of the batch: in all indexes of a join together, as far as they want the same queries.
+// Searches for all queries of the batch. The indexes of a join share one request if they search for the same queries.
 void fill_answer_caches(AnswerCache* caches, uint32 count);
-// The same for the queries of the batch after this one, so that the engine works on it while this one is joined.
-// Requests and answers are kept in `context`.
+// Begins the search for the following batch, so that the engine works on it while the present batch is joined. Requests
+// and answers lie in `context`.
 void begin_next_batch(AnswerCache* cache, const RowView& queries, BatchAhead* ahead, MemoryContext context);
-// Queries that one request has room for, as many rows as the next batch will ask for: only such a batch can be begun.
+// Returns the number of queries that fit one request at the next batch's depth: begin_next_batch() takes no more.
 uint32 most_queries_ahead(const AnswerCache& cache);
-// Gives up a batch that was begun.
+// Gives up a begun batch.
 void drop_next_batch(AnswerCache* cache);
-// As fill_answer_caches(), for a batch that was begun. False when its answers are gone; they were searched for anew.
+// The counterpart of fill_answer_caches() for a begun batch. Returns false if its answers were lost; then it has
+// searched for them again.
 bool take_next_batch(AnswerCache* cache);
 
-// A cache of the index with answers for the row that is being joined, if any.
+// Returns a cache of the index with answers for the present outer row; null if there is none.
 AnswerCache* find_answer_cache(const EState* executor, Relation index);
-// Among these the one with an answer to this query.
+// Returns such a cache whose answer is to this query; null if there is none.
 AnswerCache* find_answering_cache(const EState* executor, Relation index, const RowView& query);
-// Whether the answers to the current row are to this query, under the settings of now.
+// Whether the answer to the present row is to this query, under the present settings.
 bool answers_query(const AnswerCache* cache, const RowView& query);
-// That answer. The rows that are fetched next are brought near. Where scans took many more rows than their LIMIT asks
-// for, it is without those that the scan's filter would drop, as far as they are known.
+// Returns that answer, and begins to prefetch its rows. If scans took many more rows than their LIMIT, results that the
+// scan's filter is known to drop are left out.
 const BatchAnswer* take_cached_answer(AnswerCache* cache, const AnsweredScan& scan);
-// The same with at least `wanted` rows, for a scan that needs more than it got: for the rows that follow too, when many
-// do.
+// The same with at least `wanted` rows, for a scan that needs more than it got. If many scans need more, the answers of
+// later rows are deepened too.
 const BatchAnswer* deepen_cached_answer(AnswerCache* cache, const AnsweredScan& scan, uint32 wanted);
 
 }  // namespace pgwarp

@@ -16,7 +16,7 @@ extern "C" {
 namespace pgwarp
 {
 
-// What is known of each row, two bits, by its place in the table: the rows of a page lie side by side.
+// The state of each row, two bits, in the order of tuple ids: the rows of a page are adjacent.
 enum class Verdict : uint8 { unknown = 0, pending = 1, kept = 2, dropped = 3 };
 
 struct AnswerFilter {
@@ -25,7 +25,7 @@ struct AnswerFilter {
     ExprContext* context;
     uint64* verdicts;
     BlockNumber blocks;
-    uint32 rows_per_page;  // a power of two, at least 32: pages begin with a word
+    uint32 rows_per_page;  // a power of two, at least 32: each page begins at a word
     FilteredCounts counts;
 };
 
@@ -33,13 +33,13 @@ namespace
 {
 
 constexpr uint32 verdicts_per_word = 32;
-constexpr uint32 chunk = 32;              // rows that are brought near together
-constexpr uint64 enough_to_judge = 4096;  // rows looked up, after which a filter that keeps most is given up
+constexpr uint32 chunk = 32;              // rows that are prefetched together
+constexpr uint64 enough_to_judge = 4096;  // rows looked up before a filter that keeps most of them is given up
 constexpr uint64 pending_bits = 0x5555555555555555;
 
 static_assert(chunk <= most_prefetched_rows);
 
-// Offsets of a page's rows that verdicts are kept for: what a page of rows as wide as the table's has room for, twice.
+// Returns the number of verdicts for each page: twice the number of rows that an average page of the table holds.
 uint32 choose_rows_per_page(Relation heap, BlockNumber blocks)
 {
     const double per_page = Max(1.0, static_cast<double>(heap->rd_rel->reltuples)) / Max(1U, blocks);
@@ -48,7 +48,7 @@ uint32 choose_rows_per_page(Relation heap, BlockNumber blocks)
     return rows;
 }
 
-// Replaces a KnnFilter's references to columns of its scan by the expressions over the table that the scan computes.
+// Replaces a KnnFilter's references to columns of its scan by the table's expressions for them.
 Node* read_from_table(Node* node, void* targets)
 {
     if (node == nullptr) return nullptr;
@@ -59,7 +59,7 @@ Node* read_from_table(Node* node, void* targets)
     return reinterpret_cast<Node*>(static_cast<TargetEntry*>(list_nth(static_cast<List*>(targets), place))->expr);
 }
 
-// The conditions that filter the scan's rows, written over a row of the table.
+// The conditions that filter the scan's rows, as expressions over a row of the table.
 List* filter_conditions(const AnsweredScan& scan)
 {
     if (scan.filter == nullptr) return scan.node->plan->qual;
@@ -67,7 +67,7 @@ List* filter_conditions(const AnsweredScan& scan)
     return reinterpret_cast<List*>(read_from_table(conditions, scan.node->plan->targetlist));
 }
 
-// Not compiled: the scan's own is, where that is worth it.
+// Not compiled by JIT: the scan's own copy of the conditions is compiled where that pays.
 ExprState* make_qual(List* conditions, PlanState* node)
 {
     EState* executor = node->state;
@@ -78,7 +78,7 @@ ExprState* make_qual(List* conditions, PlanState* node)
     return qual;
 }
 
-// Where the verdict of a row is; false when none is kept for it.
+// Finds the position of a row's verdict; false when there is none for it.
 bool find_verdict(const AnswerFilter* filter, Tid tid, uint64* word, uint32* shift)
 {
     if (tid.block >= filter->blocks || tid.offset >= filter->rows_per_page) return false;
@@ -104,7 +104,7 @@ void set_verdict(AnswerFilter* filter, Tid tid, Verdict verdict)
     filter->verdicts[word] = (filter->verdicts[word] & ~(uint64{3} << shift)) | static_cast<uint64>(verdict) << shift;
 }
 
-// Mark the rows of the answers that nothing is known of. How many there are.
+// Mark the rows of the answers with an unknown verdict as pending; return their number.
 uint32 mark_pending(AnswerFilter* filter, const BatchAnswer* answers, uint32 count, uint32 depth)
 {
     uint32 pending = 0;
@@ -120,7 +120,7 @@ uint32 mark_pending(AnswerFilter* filter, const BatchAnswer* answers, uint32 cou
     return pending;
 }
 
-// The pending rows in the order of the table's pages.
+// Returns the pending rows in the order of the table's pages.
 Result* list_pending(const AnswerFilter* filter, uint32 pending)
 {
     auto* rows = static_cast<Result*>(MemoryContextAllocHuge(CurrentMemoryContext, sizeof(Result) * pending));
@@ -137,7 +137,7 @@ Result* list_pending(const AnswerFilter* filter, uint32 pending)
     return rows;
 }
 
-// Whether the statement sees a row at `tid` that the filter lets through.
+// Whether the snapshot sees a row at `tid`, and the filter keeps it.
 bool lets_through(AnswerFilter* filter, const AnsweredScan& scan, IndexFetchTableData* fetch, Tid tid,
                   TupleTableSlot* slot)
 {
@@ -188,7 +188,8 @@ void decide_pending(AnswerFilter* filter, const AnsweredScan& scan, uint32 pendi
     pfree(rows);
 }
 
-// An answer without the rows that are known not to pass. How many of the first `depth` are left.
+// Copies an answer without the rows that are known to be dropped. Returns the number of rows left among the first
+// `depth`.
 uint32 leave_out_dropped(const AnswerFilter* filter, const BatchAnswer& answer, uint32 depth, BatchAnswer* filtered)
 {
     auto* results = static_cast<Result*>(palloc(sizeof(Result) * Max(1U, answer.count)));

@@ -1,4 +1,4 @@
-// Where scans find answers that nodes of ours have had searched for (scan/prefetched_answers.h).
+// Registers the nodes' answers as the source of prefetched answers for scans (scan/prefetched_answers.h).
 #pragma once
 
 namespace pgwarp

@@ -1,4 +1,4 @@
-// Making the nodes of our custom scans: each has one child, whose columns its expressions refer to.
+// Makes the nodes of pgwarp's custom scans: each has one child, and its expressions refer to the child's columns.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -11,7 +11,7 @@ extern "C" {
 namespace pgwarp
 {
 
-// The zeroed state of a node; State begins with its CustomScanState.
+// Makes the zeroed state of a node; State begins with its CustomScanState.
 template <class State>
 Node* make_custom_state(const CustomExecMethods* methods)
 {

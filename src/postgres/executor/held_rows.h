@@ -1,4 +1,4 @@
-// Rows that are held back, in order of distance: a heap with the nearest on top.
+// Rows that a node holds back, in order of distance: a heap with the nearest row on top.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -12,12 +12,13 @@ extern "C" {
 namespace pgwarp
 {
 
+// One held row; its tuple lies in HeldRows::context.
 struct HeldRow {
     MinimalTuple tuple;
     ItemPointerData address;  // of the tuple
-    Tid tid;                  // as the index has it
+    Tid tid;                  // from the index
     double distance;
-    uint64 number;  // rows as far come in the order in which they were put in
+    uint64 number;  // rows of equal distance leave in the order of their insertion
 };
 
 struct HeldRows {
@@ -31,13 +32,13 @@ struct HeldRows {
 
 // Copies the slot's row.
 void hold_row(HeldRows* held, TupleTableSlot* slot, ItemPointer address, Tid tid, double distance);
-// Takes the nearest one out; its tuple is the caller's to free.
+// Removes the nearest row; the caller frees its tuple.
 HeldRow take_nearest(HeldRows* held);
-// Puts the heap in order after distances were changed.
+// Restores the heap's order after distances were changed.
 void reorder_held(HeldRows* held);
-// How many are no farther than that.
+// Returns the number of rows at most `distance` away.
 uint32 count_within(const HeldRows& held, double distance);
-// Forgets all of them.
+// Frees all rows.
 void drop_held(HeldRows* held);
 
 }  // namespace pgwarp

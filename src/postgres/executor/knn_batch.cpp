@@ -1,4 +1,4 @@
-// The executor's side of KnnBatch.
+// The executor's side of KnnBatch: reads outer rows in batches, has their queries searched for, and returns the rows.
 #include "postgres/executor/knn_batch.h"
 
 #include "postgres/am/element_type.h"
@@ -27,13 +27,13 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint32 ramp_factor = 8;      // width of a batch over that of the one before, up to state->most
-constexpr uint32 most_lost_ahead = 2;  // batches searched for in vain, after which none is begun ahead of its time
-constexpr uint32 unlimited_rows = 64;  // of the first search of a scan without LIMIT
+constexpr uint32 ramp_factor = 8;      // growth of the width from batch to batch, up to state->most
+constexpr uint32 most_lost_ahead = 2;  // begun batches whose answers were lost, after which none is begun
+constexpr uint32 unlimited_rows = 64;  // wanted from the first search of a scan without LIMIT
 
 struct BatchRow {
     MinimalTuple tuple;
-    uint32 query;  // in the caches' batch, or no_query
+    uint32 query;  // position in the caches' batch, or no_query
 };
 
 // Rows read together, and their queries.
@@ -41,9 +41,9 @@ struct RowBatch {
     MemoryContext context;
     BatchRow* rows;
     uint32 row_count;
-    float** queries;  // for each cache [query_count][dimensions], as the engine wants them
+    float** queries;  // for each cache [query_count][dimensions], in the form that the engine expects
     uint32 query_count;
-    BatchAhead ahead;  // the search, when it was begun ahead of its time
+    BatchAhead ahead;  // the search, if it was begun while the batch before was joined
 };
 
 struct KnnBatchState {
@@ -57,13 +57,13 @@ struct KnnBatchState {
     bool prepared;        // the fields up to next_row are set
     AnswerCache* caches;  // one for each index
     uint32 cache_count;
-    int dimensions;  // of all indexes, as SQL counts them; -1 when they differ: then no row is searched for ahead
+    int dimensions;  // of all indexes, as SQL counts them; -1 when they differ: then no query is searched for ahead
     RowBatch* current;
-    RowBatch* next;  // read while the engine is still to work for it
+    RowBatch* next;  // read while the current batch is joined, and searched for by the engine meanwhile
     uint32 next_row;
-    uint32 width;       // of the next batch; 1: the next row goes by itself, and its scan searches for it
-    uint32 most;        // width of the widest; 1: all rows go by themselves
-    uint32 lost_ahead;  // batches that were begun for nothing
+    uint32 width;       // of the next batch; 1: the next row passes alone, and its scan searches for it
+    uint32 most;        // largest width; 1: all rows pass alone
+    uint32 lost_ahead;  // begun batches whose answers were lost
     bool ended;
     uint64 rows_now;  // of this execution
     uint64 batches;
@@ -89,8 +89,8 @@ Node* create_state(CustomScan*)
     return make_custom_state<KnnBatchState>(&methods);
 }
 
-// Rows are kept as minimal tuples: let the node hand out a slot of that kind, which is read only as far as needed. What
-// was compiled for slots of another kind is compiled anew.
+// Rows are stored as minimal tuples, so the node returns a slot of that kind, which is deformed only as far as needed.
+// Expressions that were compiled for other slots are compiled again.
 void use_minimal_slot(KnnBatchState* state, EState* executor)
 {
     ::ScanState& scan = state->custom.ss;
@@ -100,7 +100,7 @@ void use_minimal_slot(KnnBatchState* state, EState* executor)
     scan.ps.qual = ExecInitQual(scan.ps.plan->qual, &scan.ps);
 }
 
-// A plan may be older than pgwarp.knn_batch. EvalPlanQual asks about the versions of single rows.
+// A plan may be older than the present value of pgwarp.knn_batch. EvalPlanQual rechecks single rows.
 uint32 widest_allowed(const KnnBatchState* state, const EState* executor)
 {
     if (!setting_knn_batch || state->plan.alone || executor->es_epq_active != nullptr) return 1;
@@ -134,7 +134,7 @@ int64 evaluate_count(KnnBatchState* state, ExprState* expression, int64 otherwis
     return is_null ? otherwise : Max(int64{0}, DatumGetInt64(value));
 }
 
-// Rows that each search is for at first: as the inner scan would ask itself.
+// Returns the rows that the first searches want: the same number as the inner scan's own search would want.
 uint32 first_wanted(KnnBatchState* state)
 {
     const int64 limit = evaluate_count(state, state->limit, -1);
@@ -158,7 +158,7 @@ void prepare_cache(KnnBatchState* state, AnswerCache* cache, Oid index, uint32 w
     cache->is_filtered = state->plan.filtered;
     cache->current = no_query;
     cache->near_query = no_query;
-    // As the scan of an index whose access method has no locks of its own: before anything is read of it.
+    // Like the scan of an index whose access method has no predicate locks: before the index is read.
     PredicateLockRelation(cache->index, executor->es_snapshot);
     register_answer_cache(cache);
 }
@@ -190,13 +190,13 @@ void prepare(KnnBatchState* state)
     MemoryContextSwitchTo(outer);
 }
 
-// The widest batch: of one index as wide as a request may be, so that it can be begun ahead of its time.
+// Returns the largest width: with one index limited to one request, so that the batch can be begun ahead.
 uint32 widest_batch(const KnnBatchState* state)
 {
     return state->cache_count > 1 ? state->most : Min(state->most, most_queries_ahead(state->caches[0]));
 }
 
-// The next row of the outer side; null after the last one.
+// Returns the next row of the outer side; null after the last one.
 TupleTableSlot* read_row(KnnBatchState* state)
 {
     if (state->ended) return nullptr;
@@ -208,8 +208,8 @@ TupleTableSlot* read_row(KnnBatchState* state)
     return slot;
 }
 
-// Read up to `width` rows of the outer side, the first of which was read already: this batch and the one before hold no
-// more than work_mem.
+// Read up to `width` rows of the outer side, the first of which was read already. Two batches exist at a time, so each
+// may use half of work_mem.
 void read_rows(KnnBatchState* state, TupleTableSlot* slot, RowBatch* batch)
 {
     const uint32 width = Min(state->width, widest_batch(state));
@@ -232,8 +232,8 @@ TupleTableSlot* store_row(KnnBatchState* state, const BatchRow& row)
     return ExecStoreMinimalTuple(row.tuple, state->custom.ss.ss_ScanTupleSlot, false);
 }
 
-// Evaluate the query of one row; a null or zero vector has none, one of other dimensions is left to the scan, which
-// raises the error.
+// Evaluate the query of one row. A null or zero vector gives no query; a vector of other dimensions is left to the
+// scan, which raises the error.
 void take_row_query(KnnBatchState* state, RowBatch* batch, BatchRow* row)
 {
     ExprContext* context = state->custom.ss.ps.ps_ExprContext;
@@ -275,24 +275,24 @@ void clear_rows(RowBatch* batch)
     batch->ahead = {};
 }
 
-// The rows of a batch, of which the first was read already, and their queries.
+// Collect the rows of a batch, whose first was read already, and their queries.
 void collect_rows(KnnBatchState* state, TupleTableSlot* first, RowBatch* batch)
 {
     clear_rows(batch);
     read_rows(state, first, batch);
     state->width = Min(state->width * ramp_factor, state->most);
-    if (batch->row_count == 1) return;  // a search by itself is the scan's own
+    if (batch->row_count == 1) return;  // a single search is left to the scan
     state->batches++;
     take_queries(state, batch);
 }
 
-// The queries of a batch for one of the caches.
+// Returns the queries of a batch for one of the caches.
 RowView queries_of(const KnnBatchState& state, const RowBatch& batch, uint32 cache)
 {
     return dense_rows(batch.queries[cache], batch.query_count, state.caches[cache].dimensions);
 }
 
-// Have the answers to the current batch.
+// Get the answers to the current batch.
 void answer_rows(KnnBatchState* state)
 {
     RowBatch* batch = state->current;
@@ -310,21 +310,21 @@ void answer_rows(KnnBatchState* state)
     }
 }
 
-// Once batches are as wide as they get, the engine works for the next one while the rows of the current one are joined.
-// Of several indexes it doesn't: their requests would take turns anyway.
+// Once batches have their full width, the engine searches for the next batch while the rows of the current one are
+// joined. With several indexes it does not, because their requests would take turns anyway.
 bool works_ahead(const KnnBatchState* state)
 {
     return state->cache_count == 1 && state->most > 1 && state->lost_ahead < most_lost_ahead &&
            state->width >= widest_batch(state);
 }
 
-// Forget the answers to the rows that were joined.
+// Forget the answers to the joined rows.
 void forget_answers(KnnBatchState* state)
 {
     for (uint32 i = 0; state->prepared && i < state->cache_count; ++i) reset_answer_cache(&state->caches[i]);
 }
 
-// Have the engine search for the next batch while the rows of the current one are joined.
+// Make the engine search for the next batch while the rows of the current one are joined.
 void begin_ahead(KnnBatchState* state)
 {
     RowBatch* next = state->next;
@@ -332,7 +332,7 @@ void begin_ahead(KnnBatchState* state)
     begin_next_batch(&state->caches[0], queries_of(*state, *next, 0), &next->ahead, next->context);
 }
 
-// The next batch: rows, their queries, and the answers to them. False after the last row.
+// Get the next batch: its rows, their queries and answers. False after the last row.
 bool read_batch(KnnBatchState* state)
 {
     forget_answers(state);
@@ -357,7 +357,7 @@ bool read_batch(KnnBatchState* state)
     return true;
 }
 
-// Hand on a row as it comes: the first of an outer side, which may be the only one.
+// Pass on a row alone: the first of an outer side, which may be the only one.
 TupleTableSlot* next_single_row(KnnBatchState* state)
 {
     TupleTableSlot* out = state->custom.ss.ss_ScanTupleSlot;
@@ -368,7 +368,7 @@ TupleTableSlot* next_single_row(KnnBatchState* state)
     return ExecCopySlot(out, slot);
 }
 
-// The next row; an empty slot after the last one.
+// Returns the next row; an empty slot after the last one.
 TupleTableSlot* next_row(KnnBatchState* state)
 {
     const bool any = state->prepared && state->next_row < state->current->row_count;
@@ -403,7 +403,7 @@ bool all_rows_taken(const KnnBatchState* state)
     return !state->prepared || (state->next_row == state->current->row_count && state->next->row_count == 0);
 }
 
-// Forget the rows that were read.
+// Forget the rows read ahead.
 void drop_batch(KnnBatchState* state)
 {
     if (!state->prepared) return;
@@ -433,7 +433,7 @@ void end(CustomScanState* node)
 void rescan_batch(CustomScanState* node)
 {
     KnnBatchState* state = state_of(node);
-    // The next execution may be stopped early too, or have one row too.
+    // The next execution may also be stopped early, or also have a single row.
     if (!all_rows_taken(state) || state->rows_now <= 1) state->width = 1;
     drop_batch(state);
     state->ended = false;

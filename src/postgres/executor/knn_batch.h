@@ -1,6 +1,6 @@
-// KnnBatch: the custom scan over the outer side of a k-NN join. It reads ahead, has all its rows' searches answered by
-// one request, and hands the rows on one at a time; the join, its inner index scan, filters, LIMIT and visibility stay
-// PostgreSQL's own.
+// KnnBatch: the custom scan over the outer side of a k-NN join. It reads ahead, sends the searches of all its rows in
+// one request, and returns the rows one at a time. PostgreSQL executes the join, its inner index scan, filters, LIMIT
+// and visibility checks.
 //
 //   Nested Loop
 //     ->  Custom Scan (KnnBatch)

@@ -10,9 +10,9 @@ extern "C" {
 namespace pgwarp
 {
 
-// The content of the plan node. custom_exprs: the query vector over the outer row, LIMIT and OFFSET, all of which raise
-// no error (evaluate_ahead.h). custom_private: the indexes' oids, whether rows are filtered below the LIMIT, and
-// whether each row is to be read by itself.
+// The content of the plan node. custom_exprs: the query vector over the outer row, LIMIT and OFFSET; none of them
+// raises an error (evaluate_ahead.h). custom_private: the indexes' oids, whether rows are filtered below the LIMIT, and
+// whether rows are read one at a time.
 struct KnnBatchPlan {
     Expr* query;
     Expr* limit;
@@ -22,6 +22,7 @@ struct KnnBatchPlan {
     bool alone = false;
 };
 
+// The parts of the plan node from its content, and the reverse.
 List* knn_batch_expressions(const KnnBatchPlan& plan);
 List* knn_batch_private(const KnnBatchPlan& plan);
 KnnBatchPlan read_knn_batch_plan(const CustomScan* scan);

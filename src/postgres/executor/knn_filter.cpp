@@ -1,4 +1,4 @@
-// The executor's side of KnnFilter.
+// The executor's side of KnnFilter: filters the scan's rows, holds them back and returns them in order of distance.
 #include "postgres/executor/knn_filter.h"
 
 #include <cmath>
@@ -36,20 +36,20 @@ constexpr double lowest = -std::numeric_limits<double>::infinity();
 struct KnnFilterState {
     CustomScanState custom;
     PlanState* child;
-    List* bounds;    // ExprState, of the values that the distance is compared with
+    List* bounds;    // ExprStates of the values that the distance is compared with
     LimitHint hint;  // of the node
     FilteredScan scan;
     HeldRows held;
-    MinimalTuple current;  // whose values the slot shows; null: the child's row
+    MinimalTuple current;  // tuple whose values the slot shows; null: the child's row
     // Since the last rescan:
     bool begun;
-    bool flows;       // rows go out as soon as no nearer one can come
-    bool ended;       // no row comes any more
+    bool flows;       // rows are returned as soon as no nearer row can come
+    bool ended;       // the child returns no further row
     bool bounded;     // `bound` is known
-    double bound;     // no row beyond passes; NaN: none at all
-    int64 wanted;     // rows to hold back for
-    uint32 search;    // of the row that came last
-    double frontier;  // how far that search has come
+    double bound;     // rows beyond it do not pass; NaN: no row passes
+    int64 wanted;     // rows to collect before rows are returned
+    uint32 search;    // number of the search of the last row
+    double frontier;  // distance that this search has reached
 };
 
 KnnFilterState* state_of(CustomScanState* node)
@@ -63,7 +63,7 @@ void begin(CustomScanState* node, EState* executor, int flags)
     auto* scan = castNode(CustomScan, node->ss.ps.plan);
     state->child = ExecInitNode(static_cast<Plan*>(linitial(scan->custom_plans)), executor, flags);
     node->custom_ps = list_make1(state->child);
-    // WHERE CURRENT OF looks for the relation here.
+    // WHERE CURRENT OF reads the relation from this node.
     node->ss.ss_currentRelation = reinterpret_cast<::ScanState*>(state->child)->ss_currentRelation;
     const KnnFilterPlan plan = read_knn_filter_plan(scan);
     state->scan.filter = &node->ss.ps;
@@ -90,14 +90,14 @@ void begin_rows(KnnFilterState* state)
     state->frontier = lowest;
 }
 
-// What is held goes out in order from now on, and so does what comes.
+// From now on, return held and new rows in order.
 void let_flow(KnnFilterState* state)
 {
     state->flows = true;
     state->scan.merges = false;
 }
 
-// No row comes any more; what is held goes out.
+// The child has no further row; return the held rows.
 void end_rows(KnnFilterState* state)
 {
     state->ended = true;
@@ -111,11 +111,11 @@ double evaluate_bound(KnnFilterState* state, ExprState* value)
     if (is_null) return std::numeric_limits<double>::quiet_NaN();
     const bool narrow = exprType(reinterpret_cast<Node*>(value->expr)) == FLOAT4OID;
     const double bound = narrow ? double{DatumGetFloat4(datum)} : DatumGetFloat8(datum);
-    // A value that is NaN comes after all distances: it bounds nothing.
+    // A comparison with NaN is true for all distances, as NaN sorts last: it bounds nothing.
     return std::isnan(bound) ? std::numeric_limits<double>::infinity() : bound;
 }
 
-// The least of the bounds, NaN when one of them is null.
+// Returns the least of the bounds; NaN when one of them is null.
 double find_bound(KnnFilterState* state)
 {
     double least = std::numeric_limits<double>::infinity();
@@ -131,8 +131,8 @@ double find_bound(KnnFilterState* state)
     return least;
 }
 
-// Whether the row that came, and so all that follow, are beyond the bound. Told by what the scan knows of its distance:
-// no condition sees a row before its turn.
+// Whether the present row, and so all rows after it, are beyond the bound. Uses the scan's knowledge of the distance:
+// no condition is evaluated for a row before its turn.
 bool is_beyond_bound(KnnFilterState* state)
 {
     const ScannedRow& row = state->scan.row;
@@ -145,7 +145,7 @@ bool is_beyond_bound(KnnFilterState* state)
     return row.value > state->bound + bound_slack * Max(std::fabs(row.value), std::fabs(state->bound));
 }
 
-// Have the distances of what is held, where only bounds were known: rows of another search may come between.
+// Replace the bounds of held rows by exact distances: rows of another search may come between them.
 void settle_held(KnnFilterState* state)
 {
     for (uint32 i = 0; i < state->held.count; ++i) {
@@ -155,7 +155,7 @@ void settle_held(KnnFilterState* state)
     reorder_held(&state->held);
 }
 
-// Take note of how far the scan has come.
+// Note the distance and the search that the scan has reached.
 void follow_scan(KnnFilterState* state)
 {
     const ScannedRow& row = state->scan.row;
@@ -172,7 +172,7 @@ void follow_scan(KnnFilterState* state)
     if (row.in_order) let_flow(state);
 }
 
-// Where the row lies in the table.
+// Returns the row's address in the table.
 ItemPointer row_address(const KnnFilterState* state)
 {
     if (IsA(state->child, IndexOnlyScanState)) {
@@ -195,7 +195,7 @@ void forget_current(KnnFilterState* state)
     state->current = nullptr;
 }
 
-// Have the node's slot show the child's row, as long as that is valid.
+// Make the node's slot show the child's row, which is valid until the child's next row.
 void show_child_row(KnnFilterState* state, TupleTableSlot* from)
 {
     TupleTableSlot* slot = state->custom.ss.ss_ScanTupleSlot;
@@ -224,7 +224,7 @@ TupleTableSlot* project(CustomScanState* node)
     return ExecProject(node->ss.ps.ps_ProjInfo);
 }
 
-// The next row that passes, in the node's slot; false at the end.
+// Fetches the next row that passes into the node's slot; false at the end.
 bool next_passing(KnnFilterState* state)
 {
     CustomScanState* node = &state->custom;
@@ -247,7 +247,7 @@ bool next_passing(KnnFilterState* state)
     return true;
 }
 
-// Hold the node's row back. Rows of the first search come in order whatever is known of their distances.
+// Hold the node's row back. Rows of the first search come in order, so it needs no exact distances.
 void hold(KnnFilterState* state)
 {
     const ScannedRow& row = state->scan.row;
@@ -263,14 +263,14 @@ void hold(KnnFilterState* state)
     if (enough || too_large) let_flow(state);
 }
 
-// Whether no row can come before the nearest that is held.
+// Whether no further row can come before the nearest held row.
 bool may_go_out(const KnnFilterState* state)
 {
     if (state->held.count == 0 || !state->flows) return false;
     return state->ended || state->held.rows[0].distance <= state->frontier;
 }
 
-// A changed row is compared again: the child gives it instead of its own.
+// EvalPlanQual: the child returns a changed row in place of its own, and it is filtered again.
 TupleTableSlot* recheck(CustomScanState* node)
 {
     KnnFilterState* state = state_of(node);
@@ -327,7 +327,7 @@ void rescan(CustomScanState* node)
     if (state->child->chgParam == nullptr) ExecReScan(state->child);
 }
 
-// Show the bounds; the filter is shown by PostgreSQL.
+// Show the bounds in EXPLAIN; PostgreSQL shows the filter.
 void explain(CustomScanState* node, List* ancestors, ExplainState* explanation)
 {
     const auto* scan = castNode(CustomScan, node->ss.ps.plan);

@@ -1,11 +1,11 @@
-// KnnFilter: the custom scan above an index scan of ours whose rows are filtered by conditions that the index does not
-// know,
+// KnnFilter: the custom scan above a scan of a pgwarp index whose rows are filtered by conditions that the index cannot
+// evaluate,
 //   WHERE kind = 3 AND v <-> q < r ORDER BY v <-> q LIMIT k
-// It evaluates all conditions of the relation, in PostgreSQL's order, so none passes another. It tells the scan how
-// many rows it needs and which share of them passes. Of an approximate search it holds rows back until k of them have
-// passed within what the search was for; else the scan searches deeper, and what comes is merged with what is held. So
-// rows come in order, none twice, and min(k, passing) of them. Rows come nearest first, so where a bound of the
-// distance may be looked at before the other conditions, the first row beyond it is the end.
+// It evaluates all conditions of the relation, in PostgreSQL's order, so none moves before another. It tells the scan
+// the number of rows it needs and the share of them that passes. For an approximate search it holds rows back until k
+// rows have passed within the search's depth; if fewer pass, the scan searches deeper, and new rows are merged with
+// held rows. So rows come in order, none twice, and min(k, passing) of them. Rows come nearest first: if a bound of the
+// distance may be evaluated before the other conditions, the first row beyond it ends the scan.
 //
 //   Limit
 //     ->  Custom Scan (KnnFilter)
@@ -27,9 +27,9 @@ namespace pgwarp
 extern const CustomScanMethods knn_filter_scan_methods;
 
 bool is_knn_filter(const PlanState* node);
-// The scan below a KnnFilter.
+// Returns the scan below a KnnFilter.
 PlanState* scan_below_knn_filter(const PlanState* node);
-// Tells the node of the plan above it, and makes the hint for the scan below.
+// Tells the node about the plan above it, and turns `hint` into the hint for the scan below.
 void limit_knn_filter(PlanState* node, LimitHint* hint);
 
 }  // namespace pgwarp

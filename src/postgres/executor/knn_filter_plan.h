@@ -11,14 +11,14 @@ namespace pgwarp
 {
 
 struct KnnFilterPlan {
-    List* bounds;      // conditions that bound the distance, beyond which nothing passes
-    double pass_rate;  // of the scan's rows within the bounds
+    List* bounds;      // conditions that bound the distance; rows beyond do not pass
+    double pass_rate;  // share of the scan's rows within the bounds that passes
 };
 KnnFilterPlan read_knn_filter_plan(const CustomScan* scan);
-// The value that the distance is compared with.
+// Returns the value that the distance is compared with.
 Expr* bound_value(Node* bound);
 
-// `distance < value`, or the other way round: 0 when the clause is neither, else the place of the value.
+// Returns the position of the value in `distance < value` or `value > distance`; 0 for other clauses.
 int find_bound_value(const OpExpr* comparison);
 
 }  // namespace pgwarp

@@ -1,4 +1,4 @@
-// The executor's side of KnnPartitions.
+// The executor's side of KnnPartitions: starts the shared search and returns the children's rows in order.
 #include "postgres/executor/knn_partitions.h"
 
 #include "postgres/executor/custom_scan.h"
@@ -23,10 +23,10 @@ namespace
 struct PartitionsState {
     CustomScanState custom;
     PlanState* child;
-    PartitionSearch* search;  // null: the child is no Merge Append
-    PartitionMerge* order;    // in which its children's rows are handed on
+    PartitionSearch* search;  // null: the child is not a Merge Append
+    PartitionMerge* order;    // merges the rows of the Merge Append's children
     TupleBound bound;         // of the node
-    bool bounded;             // the child knows it
+    bool bounded;             // the child was told the bound
 };
 
 PartitionsState* state_of(CustomScanState* node)
@@ -40,7 +40,7 @@ void begin(CustomScanState* node, EState* executor, int flags)
     auto* scan = castNode(CustomScan, node->ss.ps.plan);
     state->child = ExecInitNode(static_cast<Plan*>(linitial(scan->custom_plans)), executor, flags);
     node->custom_ps = list_make1(state->child);
-    // The child's slots are read as they are.
+    // The node reads the child's slots in their own format.
     node->ss.ps.scanops = ExecGetResultSlotOps(state->child, &node->ss.ps.scanopsfixed);
     node->ss.ps.scanopsset = true;
     ExecAssignScanProjectionInfoWithVarno(&node->ss, INDEX_VAR);
@@ -51,8 +51,8 @@ void begin(CustomScanState* node, EState* executor, int flags)
     }
 }
 
-// A sort below, of a partition without an index, needs no more rows than the LIMIT. The LIMIT tells PostgreSQL's own
-// nodes, but not a custom scan.
+// A sort below, for a partition without an index, needs no more rows than the LIMIT. PostgreSQL tells its own nodes
+// about the LIMIT, but not a custom scan.
 void bound_child(PartitionsState* state)
 {
     ExecSetTupleBound(state->search != nullptr ? tuples_needed(state->bound) : -1, state->child);

@@ -1,7 +1,7 @@
-// KnnPartitions: the custom scan above a Merge Append over index scans of ours, as ORDER BY ... LIMIT over a
-// partitioned table has them. The first of the scans that asks for its rows has all of them searched for by one
-// request; each finds its answer there, and those whose answers are too far don't begin (partition_merge.h). The scans,
-// filters, pruning and visibility stay PostgreSQL's own. The same goes for a UNION ALL and for inheritance.
+// KnnPartitions: the custom scan above a Merge Append over scans of pgwarp indexes, as in ORDER BY ... LIMIT over a
+// partitioned table. The first scan to begin sends one request for all scans; each then takes its own answer, and a
+// scan whose answer is too far never begins (partition_merge.h). PostgreSQL executes the scans, filters, pruning and
+// visibility checks. A UNION ALL and inheritance work in the same way.
 //
 //   Limit
 //     ->  Custom Scan (KnnPartitions)
@@ -22,9 +22,9 @@ namespace pgwarp
 
 extern const CustomScanMethods knn_partitions_scan_methods;
 
-// The search that the scans share; null for any node but a KnnPartitions over a Merge Append.
+// Returns the search that the scans share; null for any node but a KnnPartitions over a Merge Append.
 PartitionSearch* partition_search_of(PlanState* node);
-// Tells such a node of the LIMIT that its rows go to as they are.
+// Tells such a node about the LIMIT that its rows reach unfiltered.
 void limit_knn_partitions(PlanState* node, const TupleBound& bound);
 
 }  // namespace pgwarp

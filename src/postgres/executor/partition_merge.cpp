@@ -15,12 +15,12 @@ extern "C" {
 namespace pgwarp
 {
 
-// A child that has begun is known by the row in its slot, one that has not by its bound.
+// A begun child is compared by the row in its slot, a waiting one by its bound.
 struct PartitionMerge {
     MergeAppendState* node;
     PartitionSearch* search;
-    binaryheap* heap;  // of the children that may have rows, the nearest on top
-    bool has_bounds;   // the children are ordered by a distance, the nearest first
+    binaryheap* heap;  // of the children that may have rows, with the nearest on top
+    bool has_bounds;   // the children are ordered by a distance, ascending
     bool* begun;
     double* bounds;
 };
@@ -46,8 +46,8 @@ int compare_key(const PartitionMerge& merge, int left, int right, int key)
     return ApplySortComparator(left_value, left_null, right_value, right_null, &merge.node->ms_sortkeys[key]);
 }
 
-// For a heap with the largest on top; rows that are equal come as Merge Append has them. A child that has not begun
-// comes before rows as far as its bound.
+// Comparator of a heap with the largest on top; equal rows come in the order of Merge Append. A child that has not
+// begun comes before rows at the distance of its bound.
 int compare_children(Datum a, Datum b, void* argument)
 {
     const auto& merge = *static_cast<const PartitionMerge*>(argument);
@@ -62,7 +62,7 @@ int compare_children(Datum a, Datum b, void* argument)
     return -order;
 }
 
-// Fetch a child's next row. False: it has none.
+// Fetch a child's next row; false when it has none.
 bool fetch_row(PartitionMerge* merge, int child)
 {
     merge->begun[child] = true;
@@ -71,7 +71,7 @@ bool fetch_row(PartitionMerge* merge, int child)
     return !TupIsNull(slot);
 }
 
-// Fetch a row of the child on top of the heap, and put it to its place.
+// Fetch a row of the child on top of the heap, and restore the heap's order.
 void advance_first(PartitionMerge* merge, int child)
 {
     if (fetch_row(merge, child)) {
@@ -81,7 +81,7 @@ void advance_first(PartitionMerge* merge, int child)
     }
 }
 
-// As ExecMergeAppend() does before it begins.
+// As ExecMergeAppend() does on its first call.
 void find_children(MergeAppendState* node)
 {
     if (node->ms_valid_subplans != nullptr) return;
@@ -92,7 +92,7 @@ void find_children(MergeAppendState* node)
 #endif
 }
 
-// The first child to begin has all of them searched for: those after it have bounds.
+// The first child that begins sends the search for all of them, which gives the later children bounds.
 void begin_merge(PartitionMerge* merge)
 {
     MergeAppendState* node = merge->node;

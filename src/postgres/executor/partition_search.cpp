@@ -18,7 +18,7 @@ extern "C" {
 namespace pgwarp
 {
 
-static constexpr double bound_slack = 1e-9;  // for what the executor computes anew
+static constexpr double bound_slack = 1e-9;  // for the rounding of distances that the executor computes again
 
 PartitionSearch* make_partition_search(MergeAppendState* merge, EState* executor)
 {
@@ -43,7 +43,7 @@ void forget_partition_answers(PartitionSearch* search)
 namespace
 {
 
-// The scan of a partition, below what hands its rows on; null: something else.
+// Returns the scan of a partition, below nodes that pass its rows on; null for any other plan.
 const PlanState* scan_of_partition(const PlanState* node)
 {
     while (node != nullptr && !IsA(node, IndexScanState)) {
@@ -58,8 +58,8 @@ const PlanState* scan_of_partition(const PlanState* node)
     return node;
 }
 
-// The answers fit into work_mem together. A scan whose answer isn't deep enough searches by itself: of many partitions
-// few have all the rows.
+// The answers must fit into work_mem together. A scan with too short an answer searches by itself; few of many
+// partitions do, because few hold most of the rows.
 void limit_answers(IndexSearch* searches, uint32 count)
 {
     const uint64 room = uint64{1024} * static_cast<uint64>(work_mem) / (sizeof(Result) * Max(1U, count));
@@ -68,7 +68,7 @@ void limit_answers(IndexSearch* searches, uint32 count)
     }
 }
 
-// Whether two scans are ordered by the same distance: one operator, one query.
+// Whether two scans are ordered by the same distance: equal operator and query.
 bool order_alike(const IndexScanState* a, const IndexScanState* b)
 {
     Node* one = static_cast<Node*>(linitial(castNode(IndexScan, a->ss.ps.plan)->indexorderbyorig));
@@ -79,8 +79,8 @@ bool order_alike(const IndexScanState* a, const IndexScanState* b)
     return left->opno == right->opno && equal(lsecond(left->args), lsecond(right->args));
 }
 
-// The scans that this execution of the Merge Append begins, run-time pruning done. Serializable transactions see them
-// as read from now on.
+// Returns the scans that this execution of the Merge Append can begin, after run-time pruning. Serializable
+// transactions count them as read from now on.
 IndexSearch* collect_searches(PartitionSearch* search, uint32** numbers, uint32* count)
 {
     auto* searches = static_cast<IndexSearch*>(palloc0(sizeof(IndexSearch) * search->count));
@@ -98,7 +98,7 @@ IndexSearch* collect_searches(PartitionSearch* search, uint32** numbers, uint32*
     return searches;
 }
 
-// Search for all scans at once.
+// Search for all scans with one request.
 void fetch_answers(PartitionSearch* search, const ScanQuery& query)
 {
     forget_partition_answers(search);
@@ -147,7 +147,7 @@ bool partition_bound(const PartitionSearch* search, int child, double* bound)
     const BatchAnswer& answer = *scan->answer;
     *bound = get_float8_infinity();
     if (answer.part == nullptr) return true;
-    // Without results, or where rows may have been missed, whatever comes is found by later searches.
+    // Without results, or if rows may have been missed, later searches may find nearer rows.
     const SearchReply& reply = answer.part->reply;
     if (answer.count == 0 || !access_method_of(scan->scan->iss_RelationDesc).complete) return false;
     if (reply.kind == ResultKind::approximate) return false;
@@ -170,7 +170,7 @@ const BatchAnswer* find_partition_answer(PartitionSearch* search, uint32 number,
 {
     const bool known = search->query.count > 0;
     const bool same = known && search->metric == query.metric && same_rows(search->query, query.row);
-    // Indexes of several metrics have several queries: all but the first are searched alone.
+    // Indexes of several metrics have several queries: scans with another query than the first search by themselves.
     if (!same && known) return nullptr;
     if (!same) fetch_answers(search, query);
     const BatchAnswer* answer = search->scans[number].answer;

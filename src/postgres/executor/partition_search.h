@@ -1,4 +1,4 @@
-// The scans under a KnnPartitions, and the answers that one request has fetched for all of them.
+// The scans under a KnnPartitions, and the answers that one request fetches for all of them.
 #pragma once
 
 #include "postgres/client/index_searches.h"
@@ -14,42 +14,43 @@ namespace pgwarp
 // One scan under the Merge Append.
 struct PartitionScan {
     IndexScanState* scan;
-    int plan;  // its position among the Merge Append's
+    int plan;  // position among the Merge Append's children
     LimitHint hint;
     const BatchAnswer* answer;
 };
 
+// The shared search of one Merge Append.
 struct PartitionSearch {
     const EState* executor;
     MergeAppendState* merge;
     PartitionScan* scans;
     uint32 count;
-    const PartitionScan** scan_of_child;  // null: something else
+    const PartitionScan** scan_of_child;  // [children]; null: the child is another kind of node
     MemoryContext context;                // of the answers
-    RowView query;                        // that they are for; no row: none yet
+    RowView query;                        // that the answers are for; without a row: none yet
     Metric metric;
     uint32 dimensions;  // of the indexes
     uint64 hits;
     IndexSearchCounts counts;
 };
 
-// In the current memory context; answers lie in the memory of the query.
+// Makes a search in the current memory context; the answers lie in the query's memory.
 PartitionSearch* make_partition_search(MergeAppendState* merge, EState* executor);
-// Forgets the query and the answers to it.
+// Forgets the query and its answers.
 void forget_partition_answers(PartitionSearch* search);
 
-// Lets a scan that has not begun take part: numbers it in hint->partition, or takes hint->partitions away where it is
-// not one of the Merge Append's, index-only, or ordered by another distance than those before it. In the order of the
-// plan.
+// Lets a scan that has not begun take part, and numbers it in hint->partition. Clears hint->partitions if the scan is
+// not a child of the Merge Append, is index-only, or is ordered by another distance than the scans before it. To be
+// called in the order of the plan.
 void add_partition_scan(PlanState* node, LimitHint* hint);
 
-// Metric and dimensions of the scan's index, where its answer is there already.
+// Returns the metric and the dimensions of the scan's index if its answer has been fetched.
 bool partition_shape(const PartitionSearch* search, uint32 number, Metric* metric, uint32* dimensions);
 
-// Whether no row of the Merge Append's child can be nearer than *bound, known from its answer.
+// Returns true when the child's answer gives a bound: then no row of the child is nearer than *bound.
 bool partition_bound(const PartitionSearch* search, int child, double* bound);
 
-// The answer for the scan of that number to its first search; null: it has to search alone.
+// Returns the answer to the first search of the scan with that number; null: the scan searches by itself.
 const BatchAnswer* find_partition_answer(PartitionSearch* search, uint32 number, const ScanQuery& query);
 
 }  // namespace pgwarp

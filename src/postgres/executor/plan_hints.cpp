@@ -29,7 +29,7 @@ void note_dropped_rows(LimitHint* hint, double share)
     hint->pass_rate *= share;
 }
 
-// The share of the rows of the node below that a node hands on, as the planner expects.
+// Returns the planner's estimate of the share of a child's rows that a node passes on.
 double share_handed_on(const PlanState* node, const PlanState* below)
 {
     return Min(1.0, Max(1.0, node->plan->plan_rows) / Max(1.0, below->plan->plan_rows));
@@ -51,7 +51,7 @@ const SubPlanState* find_sub_select(const List* sub_selects, const PlanState* no
     return nullptr;
 }
 
-// Without a LIMIT.
+// A hint without a LIMIT.
 LimitHint hint_of(Reading reading)
 {
     LimitHint hint = {};
@@ -59,15 +59,15 @@ LimitHint hint_of(Reading reading)
     return hint;
 }
 
-// The inner side of a nested loop is read for each row of the outer one, whatever LIMIT is above: to its end, or to the
-// first match where one is enough.
+// The inner side of a nested loop is read for each row of the outer side, independent of a LIMIT above: to its end, or
+// to the first match if one match suffices.
 LimitHint hint_of_inner(const NestLoopState* join)
 {
     return hint_of(join->js.single_match || join->js.jointype == JOIN_ANTI ? Reading::some : Reading::all);
 }
 
-// The hint for a node from the one above it. A sub-select in an expression of a node runs by itself: the LIMIT above
-// the node doesn't apply to it.
+// Derives the hint for a node from the one above it. A sub-select in an expression of a node runs by itself: a LIMIT
+// above the node does not apply to it.
 LimitHint hint_from_above(const PlanAbove* above, const PlanState* node)
 {
     if (above == nullptr) return hint_of(Reading::all_at_once);
@@ -82,7 +82,7 @@ LimitHint hint_from_above(const PlanAbove* above, const PlanState* node)
     return above->hint;
 }
 
-// Whether a window function may need rows behind the current one and its peers.
+// Whether a window function may need rows after the current one and its peers.
 bool needs_rows_behind(Node* node, void*)
 {
     if (node == nullptr) return false;
@@ -93,7 +93,7 @@ bool needs_rows_behind(Node* node, void*)
     return walk_expression(node, needs_rows_behind, nullptr);
 }
 
-// Whether a window's functions may read its rows to the end before the first row goes out.
+// Whether a window's functions may read all its rows before it returns the first.
 bool looks_ahead(const WindowAgg* window)
 {
     return window->ordNumCols == 0 || needs_rows_behind(reinterpret_cast<Node*>(window->plan.targetlist), nullptr);
@@ -111,21 +111,21 @@ LimitHint hint_below_limit(const LimitState* limit)
 void hint_below_custom_scan(PlanState* node, LimitHint* hint)
 {
     if (is_knn_filter(node)) {
-        // The LIMIT takes rows that passed. Only the scan gets the filter; sub-plans of the conditions get no hint.
+        // The LIMIT counts rows that passed. Only the scan gets the filter; sub-plans of the conditions get no hint.
         hint->bound.limit = nullptr;
         limit_knn_filter(node, hint);
     } else if (PartitionSearch* partitions = partition_search_of(node)) {
         if (hint->limit != nullptr) hint->partitions = partitions;
         limit_knn_partitions(node, hint->bound);
     } else if (is_knn_batch(node)) {
-        note_dropped_rows(hint, 1.0);  // it reads ahead, too
+        note_dropped_rows(hint, 1.0);  // it also reads ahead
     } else {
         *hint = hint_of(Reading::some);
     }
 }
 
-// Changes the hint that a node got into the one for the nodes below it. The bound goes down where ExecSetTupleBound()
-// would take it, and no further.
+// Changes a node's hint into the hint for the nodes below it. The bound moves down only where ExecSetTupleBound() would
+// move it.
 void hint_below(PlanState* node, LimitHint* hint)
 {
     switch (nodeTag(node)) {
@@ -141,10 +141,10 @@ void hint_below(PlanState* node, LimitHint* hint)
             break;
         case T_AppendState:
         case T_MergeAppendState:
-            break;                    // one row in, at most one row out
-        case T_LockRowsState:         // drops rows that are locked, gone or changed meanwhile
-        case T_IncrementalSortState:  // reads on to the next value
-        case T_ProjectSetState:       // drops rows of which functions make none
+            break;                    // each input row gives at most one output row
+        case T_LockRowsState:         // drops rows that are locked, deleted or changed meanwhile
+        case T_IncrementalSortState:  // reads on to the next value of the sorted columns
+        case T_ProjectSetState:       // drops rows for which the functions return no row
             note_dropped_rows(hint, 1.0);
             break;
         case T_NestLoopState:
@@ -207,7 +207,7 @@ bool visit_node(PlanState* node, void* state)
 #endif
 }
 
-// Find the index scans of ours, and tell them what the plan above them reads.
+// Find the scans of pgwarp indexes, and give them hints about the plan above them.
 void start_executor(QueryDesc* query, int flags)
 {
     if (previous_executor_start != nullptr) {
@@ -219,7 +219,7 @@ void start_executor(QueryDesc* query, int flags)
     visit_node(query->planstate, nullptr);
 }
 
-// Note whether the query is read to its end by this call.
+// Note whether this call reads the query to its end.
 #if PG_VERSION_NUM >= 180000
 void run_executor(QueryDesc* query, ScanDirection direction, uint64 count)
 {

@@ -1,4 +1,4 @@
-// Gives the index scans of a plan, before it is executed, hints about the rows that the plan above reads
+// Gives the index scans of a plan, before it is executed, hints about the rows that the plan above them reads
 // (scan/limit_hint.h).
 #pragma once
 

@@ -18,21 +18,21 @@ namespace
 
 struct WatchedScan {
     PlanState* node;
-    ExecProcNodeMtd execute;  // the node's own
+    ExecProcNodeMtd execute;  // the node's own function
     LimitHint hint;
     WatchedScan* next;
 };
 
-// The watched scans of one query, in the order of its plan. Found by the callback that its memory context carries.
+// The watched scans of one query, in the order of its plan. Found through a callback of the query's memory context.
 struct WatchedScans {
     MemoryContextCallback anchor;
     WatchedScan* first;
     WatchedScan* last;
-    WatchedScan* expected;  // the one that began last: scans begin in the order of the plan as a rule
+    WatchedScan* expected;  // the scan that began last: usually scans begin in the order of the plan
     bool to_the_end;        // the executor runs to the query's end
 };
 
-// The list lies in the context itself, so nothing has to be freed with it.
+// The list lies in the context itself, so the callback has nothing to free.
 void end_watch(void*) {}
 
 WatchedScans* find_watched_scans(const EState* executor)
@@ -53,7 +53,7 @@ WatchedScans* make_watched_scans(EState* executor)
     return made;
 }
 
-// Looks from the expected one on, then from the first.
+// Search from the expected scan on, then from the first.
 WatchedScan* find_watched_scan(const PlanState* node)
 {
     WatchedScans* scans = find_watched_scans(node->state);
@@ -66,7 +66,7 @@ WatchedScan* find_watched_scan(const PlanState* node)
     return found;
 }
 
-// As IndexNext() of nodeIndexscan.c begins its scan.
+// Begin the scan as IndexNext() of nodeIndexscan.c does.
 void make_scan(IndexScanState* node, const LimitHint& hint)
 {
     if (node->iss_ScanDesc != nullptr) return;
@@ -80,14 +80,14 @@ void make_scan(IndexScanState* node, const LimitHint& hint)
                         node->iss_NumScanKeys, node->iss_NumOrderByKeys);
 #endif
     give_hint(node->iss_ScanDesc, hint);
-    // Else the node's own function computes the keys and begins anew.
+    // Otherwise the node's own function computes the keys and rescans.
     if (node->iss_NumRuntimeKeys == 0 || node->iss_RuntimeKeysReady) {
         index_rescan(node->iss_ScanDesc, node->iss_ScanKeys, node->iss_NumScanKeys, node->iss_OrderByKeys,
                      node->iss_NumOrderByKeys);
     }
 }
 
-// As IndexOnlyNext() of nodeIndexonlyscan.c begins its scan.
+// Begin the scan as IndexOnlyNext() of nodeIndexonlyscan.c does.
 void make_only_scan(IndexOnlyScanState* node, const LimitHint& hint)
 {
     if (node->ioss_ScanDesc != nullptr) return;
@@ -109,8 +109,8 @@ void make_only_scan(IndexOnlyScanState* node, const LimitHint& hint)
     }
 }
 
-// Replaces the node's own function until the scan is made. If another library has wrapped this function meanwhile, the
-// function stays and calls the node's own.
+// Replaces the node's own function until the scan is made. If another library has wrapped this function meanwhile, it
+// stays in place and calls the node's own.
 TupleTableSlot* execute_watched_scan(PlanState* node)
 {
     WatchedScan* watched = find_watched_scan(node);
@@ -126,7 +126,8 @@ TupleTableSlot* execute_watched_scan(PlanState* node)
     return watched->execute(node);
 }
 
-// The index that the node searches in order; null for others, and for scans that were made already.
+// Returns the index that the node scans in order of distance; null for other nodes and for scans that were made
+// already.
 Relation ordered_index(PlanState* node)
 {
     if (IsA(node, IndexOnlyScanState)) {
@@ -148,7 +149,7 @@ void watch_scan(PlanState* node, const LimitHint& hint)
 {
     Relation index = ordered_index(node);
     if (index == nullptr || node->plan->parallel_aware) return;
-    // A sub-plan that several nodes evaluate, as the scans of a UNION ALL, is met once for each.
+    // The walk meets a sub-plan of several nodes, such as the scans of a UNION ALL, once for each node.
     if (node->ExecProcNodeReal == execute_watched_scan) return;
     if (find_access_method(index->rd_indam->amoptions) == nullptr) return;
     WatchedScans* scans = find_watched_scans(node->state);

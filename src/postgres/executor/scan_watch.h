@@ -1,5 +1,5 @@
-// Watched index scans: pgwarp replaces their first execution, which makes the scan descriptor and puts the hint into
-// it. Then PostgreSQL's own function goes on. The hint of a scan lies in the memory of its query and is found there by
+// Watched index scans: pgwarp replaces their first execution, which makes the scan descriptor and stores the hint in
+// it. After that PostgreSQL's own function runs. A scan's hint lies in the memory of its query and is found there by
 // the scan's node. It is freed with the query, so it never reaches another scan of the index, not even after an error.
 #pragma once
 

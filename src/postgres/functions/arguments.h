@@ -1,4 +1,4 @@
-// Arguments that several functions take.
+// Checks of arguments that several functions take.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -8,7 +8,7 @@
 namespace pgwarp
 {
 
-// k, which an engine's reply has room for; 0 asks for nothing, as LIMIT 0 does.
+// Returns k if an engine's reply has room for k results; raises 22023 otherwise. k = 0 gives no rows, as LIMIT 0 does.
 inline uint32 checked_k(int32 k)
 {
     if (k < 0 || k > static_cast<int32>(max_k)) {

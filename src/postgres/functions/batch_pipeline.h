@@ -1,4 +1,4 @@
-// Batches of queries one after the other: while the rows of one are looked up here, the engine searches for the next.
+// Batches of queries in sequence: while the backend looks up the rows of one batch, the engine searches for the next.
 #pragma once
 
 #include "postgres/functions/query_batch.h"
@@ -6,7 +6,7 @@
 namespace pgwarp
 {
 
-// Adds queries to an empty batch until it is full or there are no more.
+// Adds queries to an empty batch until it is full or no query is left.
 using FillBatch = void (*)(QueryBatch* batch, void* state);
 
 struct BatchPipeline {
@@ -18,10 +18,10 @@ struct BatchPipeline {
     bool begun;
 };
 
-// Allocated in the current memory context. rows: queries are rows of the table.
+// Makes a pipeline in the current memory context. rows: queries are rows of the table.
 BatchPipeline* make_pipeline(SearchTarget* target, uint32 k, bool rows, FillBatch fill, void* state);
 
-// The next batch, answered; null at the end. Good until the next call.
+// Returns the next batch with its answers; null at the end. Valid until the next call.
 QueryBatch* next_answers(BatchPipeline* pipeline);
 
 }  // namespace pgwarp

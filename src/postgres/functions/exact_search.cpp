@@ -22,15 +22,15 @@ namespace
 constexpr double lowest = -std::numeric_limits<double>::infinity();
 
 struct ExactSearch {
-    Round round;  // of the one query
+    Round round;  // with this query alone
     NeighbourList list;
-    const float* sent;  // the query as the engine wants it
-    uint64 generation;  // of the index, that what follows is of
-    bool in_rungs;      // the rows of the rungs come next
+    const float* sent;  // the query in the form that the engine expects
+    uint64 generation;  // of the index; cursor and list belong to it
+    bool in_rungs;      // the next search is that of the rungs
     SearchCursor cursor;
     uint32 chunk;   // rows of the next continuation
-    TidSet frozen;  // rows of the rungs
-    double floor;   // the greatest value of them
+    TidSet frozen;  // rows found by the rungs
+    double floor;   // largest value of these
 };
 
 ExactSearch begin_search(SearchTarget* target, QueryBatch* batch, const uint32* query)
@@ -43,7 +43,7 @@ ExactSearch begin_search(SearchTarget* target, QueryBatch* batch, const uint32* 
     return search;
 }
 
-// Begin anew with another generation of the index, where cursors mean something else.
+// Restart if the index has another generation, because cursors have another meaning there.
 void follow_generation(ExactSearch* search, const IndexState& state)
 {
     if (state.meta.generation == search->generation) return;
@@ -74,7 +74,7 @@ double value_of(const Result& result, const SearchReply& reply)
     return bound_distance(result, reply.kind, reply.bound_width).lower;
 }
 
-// Note which rows the rungs have.
+// Note the rows of the rungs.
 void freeze(ExactSearch* search, const BatchReply& reply)
 {
     for (uint32 i = 0; i < reply.counts[0]; ++i) {
@@ -83,8 +83,8 @@ void freeze(ExactSearch* search, const BatchReply& reply)
     }
 }
 
-// Whether a row comes behind those of the rungs. A row that belongs before them was found too late, as in a scan; its
-// bound alone may seem to be late.
+// Whether a row comes after the rungs' rows. A row that belongs before them was found too late and is left out, as in a
+// scan. Where results are bounds, the row's distance decides, because a bound may be smaller.
 bool comes_behind(const ExactSearch& search, const Result& result, const SearchReply& reply)
 {
     const QueryBatch* batch = search.round.batch;
@@ -99,7 +99,7 @@ bool comes_behind(const ExactSearch& search, const Result& result, const SearchR
            distance >= search.floor;
 }
 
-// Take the rows of a reply. True when no row beyond them could change the answer.
+// Take the rows of a reply. Returns true when no further row could change the answer.
 bool take_rows(ExactSearch* search, const BatchReply& reply)
 {
     auto* rows = static_cast<Result*>(palloc(sizeof(Result) * Max(1U, reply.counts[0])));
@@ -112,7 +112,7 @@ bool take_rows(ExactSearch* search, const BatchReply& reply)
     return proven;
 }
 
-// What comes after a reply: the first continuation begins at the front and so has the rows of the rungs once more.
+// Prepare the next search: the first continuation begins at the first row, so it returns the rungs' rows once more.
 void advance(ExactSearch* search, const BatchReply& reply)
 {
     if (search->in_rungs) {

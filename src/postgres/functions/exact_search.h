@@ -1,4 +1,4 @@
-// The answer to one query of a batch where the method's own searches leave it open.
+// The exact answer to one query of a batch, for queries that the method's own searches leave open.
 #pragma once
 
 #include "postgres/functions/query_batch.h"
@@ -6,8 +6,8 @@
 namespace pgwarp
 {
 
-// Finds the nearest rows of one query by exact continuations: behind the rows of the rungs where searches go rung by
-// rung, as a scan goes on, else from the front.
+// Finds the nearest rows of one query by exact continuations. If searches go rung by rung, it continues after the
+// rungs' rows, as a scan does; otherwise it begins at the first row.
 void search_exactly(SearchTarget* target, QueryBatch* batch, uint32 query);
 
 }  // namespace pgwarp

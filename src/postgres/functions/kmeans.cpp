@@ -1,4 +1,4 @@
-// kmeans(rel, column, k, iterations, seed, sample): centroids trained by the engine's device.
+// kmeans(rel, column, k, iterations, seed, sample): centroids, trained on the engine's device.
 #include "postgres/client/request.h"
 #include "postgres/fmgr_cpp.h"
 #include "postgres/functions/sample_rows.h"
@@ -27,7 +27,7 @@ void check_range(const char* name, int64 value, int64 least, int64 most)
                     errmsg("%s must be between " INT64_FORMAT " and " INT64_FORMAT, name, least, most)));
 }
 
-// The array of this name among those of a finished build.
+// Returns the number of the array with this name in a finished build.
 uint32 find_built_array(const BuildRunReply* result, const char* name, uint64 bytes)
 {
     const auto* shapes = reinterpret_cast<const ArrayShape*>(result + 1);
@@ -56,7 +56,7 @@ void read_built_array(const EngineBuild* build, uint32 array, char* out, uint64 
     }
 }
 
-// Centroids [k][dimensions] of the column.
+// Returns the centroids [k][dimensions] of the column.
 float* train(SampledColumn* sampled, int32 k)
 {
     EngineBuild* build = sampled->build;
@@ -74,7 +74,7 @@ float* train(SampledColumn* sampled, int32 k)
     return reinterpret_cast<float*>(centroids);
 }
 
-// The same; the engine is told when it comes to nothing.
+// The same; on an error the engine's build is ended first.
 float* train_guarded(SampledColumn* sampled, int32 k)
 {
     float* volatile centroids = nullptr;
@@ -124,7 +124,7 @@ PGWARP_FUNCTION(pgwarp_kmeans)
     using namespace pgwarp;
     InitMaterializedSRF(fcinfo, 0);
     const auto* info = reinterpret_cast<const ReturnSetInfo*>(fcinfo->resultinfo);
-    // Not strict, because the sample may be NULL.
+    // The function is not strict, because the sample may be NULL.
     for (int i = 0; i < 5; ++i) {
         if (PG_ARGISNULL(i)) return static_cast<Datum>(0);
     }

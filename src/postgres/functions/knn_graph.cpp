@@ -1,6 +1,6 @@
-// knn_graph(index, k, first_block, last_block): the k nearest rows of every row of the table, in heap order, a batch
-// at a time. Where the caller takes value after value nothing but a batch is held; a function in FROM is put into a
-// tuplestore by PostgreSQL, which keeps work_mem in memory and the rest in a temporary file.
+// knn_graph(index, k, first_block, last_block): the k nearest rows of every row of the table, in heap order, a batch at
+// a time. If the caller fetches value by value, only a batch is held in memory. PostgreSQL puts the result of a
+// function in FROM into a tuplestore, which keeps work_mem in memory and the rest in a temporary file.
 #include "postgres/fmgr_cpp.h"
 #include "postgres/functions/arguments.h"
 #include "postgres/functions/batch_pipeline.h"
@@ -19,18 +19,18 @@ namespace
 
 constexpr int columns = 3;
 
-// The rows of a range of blocks as they are read, searched for and given out.
+// A run over the rows of a range of blocks: they are read, searched for and returned.
 struct GraphRun {
-    MemoryContext context;  // holds everything; of the whole run
+    MemoryContext context;  // holds the whole run
     SearchTarget* target;
     TableScanDesc scan;
     TupleTableSlot* slot;
     BatchPipeline* pipeline;
-    const QueryBatch* batch;  // at hand
+    const QueryBatch* batch;  // the batch being returned
     TupleDesc row_type;
-    bool ended;       // every row was read
-    uint32 query;     // of the batch, next to be given out ...
-    uint32 position;  // ... and which of its neighbours
+    bool ended;       // every row of the range was read
+    uint32 query;     // position in the batch of the next query to return
+    uint32 position;  // position of its next neighbour
 };
 
 struct BlockRange {
@@ -38,7 +38,7 @@ struct BlockRange {
     BlockNumber last;
 };
 
-// Arguments 2 and 3: the first and the last block, NULL for the ends of the table.
+// Arguments 2 and 3: the first and the last block; NULL stands for the table's first or last block.
 BlockRange blocks_of_arguments(FunctionCallInfo fcinfo)
 {
     const int64 first = PG_ARGISNULL(2) ? 0 : PG_GETARG_INT64(2);
@@ -66,7 +66,7 @@ void add_row(GraphRun* run, QueryBatch* batch)
                      0};
     add_query(batch, run->target, 0, vector);
     const uint32 at = batch->count - 1;
-    // Zero vectors under cosine aren't in the index.
+    // The index has no zero vectors under cosine.
     if (batch->arbitrary[at]) {
         batch->count--;
     } else {
@@ -87,11 +87,11 @@ void read_rows(QueryBatch* batch, void* state)
         }
     }
     leave_owner(scope);
-    // No page stays pinned while the engine works.
+    // Unpin the page while the engine works.
     ExecClearTuple(run->slot);
 }
 
-// Search for the next rows; false when there are none.
+// Get the answers to the next rows; false when no row is left.
 bool next_batch(GraphRun* run)
 {
     MemoryContext outer = MemoryContextSwitchTo(run->context);
@@ -116,7 +116,7 @@ GraphRun* begin_graph(FunctionCallInfo fcinfo, MemoryContext parent, TupleDesc r
     run->pipeline = make_pipeline(run->target, k, true, read_rows, run);
     run->slot = table_slot_create(heap, nullptr);
     PredicateLockRelation(heap, run->target->snapshot);
-    // An empty range and k = 0 have no rows; the checks above were made all the same.
+    // An empty range and k = 0 give no rows; the checks above apply to them too.
     run->ended = range.first > range.last || k == 0;
     ItemPointerData first;
     ItemPointerData last;
@@ -135,7 +135,7 @@ void end_graph(GraphRun* run)
     MemoryContextDelete(run->context);
 }
 
-// One edge of the graph as column values.
+// One edge of the graph, in the form of column values.
 struct Edge {
     ItemPointerData row;
     ItemPointerData neighbour;
@@ -147,7 +147,7 @@ void set_pointer(ItemPointer pointer, Tid tid)
     ItemPointerSet(pointer, tid.block, tid.offset);
 }
 
-// The next edge; false at the end.
+// Get the next edge; false at the end.
 bool next_edge(GraphRun* run, Edge* edge)
 {
     for (;;) {
@@ -174,7 +174,7 @@ void edge_values(const Edge* edge, Datum* values)
     values[2] = Float8GetDatum(edge->distance);
 }
 
-// Everything at once, into a tuplestore.
+// Return all edges in a tuplestore.
 Datum materialize_graph(FunctionCallInfo fcinfo)
 {
     InitMaterializedSRF(fcinfo, 0);
@@ -191,7 +191,7 @@ Datum materialize_graph(FunctionCallInfo fcinfo)
     return static_cast<Datum>(0);
 }
 
-// The caller took all it wants.
+// End a run whose caller needs no further edges.
 void stop_streaming(Datum argument)
 {
     end_graph(reinterpret_cast<GraphRun*>(DatumGetPointer(argument)));
@@ -205,14 +205,14 @@ GraphRun* begin_streaming(FunctionCallInfo fcinfo, FuncCallContext* calls)
     if (get_call_result_type(fcinfo, nullptr, &row_type) != TYPEFUNC_COMPOSITE)
         elog(ERROR, "return type must be a row type");
     row_type = BlessTupleDesc(row_type);
-    // The context of the expression outlives the calls' own, which PostgreSQL deletes at the end by a callback too.
+    // The run lies in the expression's context, because PostgreSQL deletes the calls' context in a callback of its own.
     GraphRun* run = begin_graph(fcinfo, info->econtext->ecxt_per_query_memory, row_type);
     RegisterExprContextCallback(info->econtext, stop_streaming, PointerGetDatum(run));
     MemoryContextSwitchTo(outer);
     return run;
 }
 
-// Edge after edge.
+// Return one edge per call.
 Datum stream_graph(FunctionCallInfo fcinfo)
 {
     auto* info = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
@@ -253,7 +253,7 @@ PGWARP_FUNCTION(pgwarp_knn_graph)
 {
     using namespace pgwarp;
     const bool all = caller_wants_all(fcinfo);
-    // Not strict, because the blocks may be NULL.
+    // The function is not strict, because the blocks may be NULL.
     if (PG_ARGISNULL(0) || PG_ARGISNULL(1)) {
         auto* info = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
         if (all) {

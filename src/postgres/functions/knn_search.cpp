@@ -1,4 +1,4 @@
-// knn_search(index, queries, k): the k nearest rows of each of many queries, as one batch.
+// knn_search(index, queries, k): the k nearest rows of each of many queries, searched for in batches.
 #include "postgres/fmgr_cpp.h"
 #include "postgres/functions/arguments.h"
 #include "postgres/functions/batch_pipeline.h"
@@ -14,9 +14,9 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint64 unknown_queries = 10000;  // of a text: only for sizing
+constexpr uint64 unknown_queries = 10000;  // assumed number for a query's text; for sizing only
 
-// Where the rows of the result go.
+// The destination of the result's rows.
 struct ResultRows {
     Tuplestorestate* store;
     TupleDesc columns;
@@ -45,7 +45,7 @@ void put_answers(const QueryBatch* batch, ResultRows rows)
     }
 }
 
-// Where a pipeline's queries come from.
+// The source of a pipeline's queries.
 struct SearchInput {
     const SearchTarget* target;
     VectorSource* source;
@@ -87,7 +87,7 @@ uint64 expected_lookups(uint64 queries, uint32 k)
 
 }  // namespace pgwarp
 
-// Its macros for arrays mean the type of that name that is PostgreSQL's.
+// Outside the namespace, because PostgreSQL's array macros need its own type ArrayType.
 static ::ArrayType* array_argument(FunctionCallInfo fcinfo, int argument)
 {
     return PG_GETARG_ARRAYTYPE_P(argument);

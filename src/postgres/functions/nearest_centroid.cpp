@@ -1,4 +1,4 @@
-// nearest_centroid(vector, vector[]): which element of the array lies nearest, counted from 1.
+// nearest_centroid(vector, vector[]): the position, counted from 1, of the array's element nearest to the vector.
 #include "postgres/fmgr_cpp.h"
 #include "postgres/types/vector.h"
 
@@ -14,7 +14,7 @@ extern "C" {
 namespace
 {
 
-// How elements of an array lie; looked up once a query.
+// The memory layout of an array's elements; looked up once for each call site.
 struct ElementLayout {
     int16 length;
     bool by_value;
@@ -31,7 +31,7 @@ const ElementLayout* layout_of(FunctionCallInfo fcinfo, Oid type)
     return layout;
 }
 
-// Walks over an array in place: nothing of it is copied.
+// Iterates over an array in place, without copying elements.
 struct ElementWalk {
     char* at;
     const bits8* present;  // null when no element is NULL
@@ -45,7 +45,7 @@ ElementWalk begin_walk(ArrayType* array)
     return {ARR_DATA_PTR(array), ARR_NULLBITMAP(array), 0, count};
 }
 
-// The next element, null for NULL.
+// Returns the next element; null for NULL.
 const pgwarp::Vector* next_element(ElementWalk* walk, const ElementLayout* layout)
 {
     const int i = walk->next++;

@@ -1,4 +1,4 @@
-// The nearest rows of one query as they are collected: a max-heap of at most k.
+// The nearest rows of one query while they are collected: a max-heap of at most k.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 namespace pgwarp
 {
 
+// The order of distance; equal distances are ordered by tid.
 inline bool is_nearer(const Neighbour& a, const Neighbour& b)
 {
     return a.distance != b.distance ? a.distance < b.distance : a.tid < b.tid;
@@ -19,7 +20,7 @@ struct NeighbourList {
     uint32 count;
 
     bool is_full() const { return count == k; }
-    // Of a full list: the distance that a row has to beat.
+    // For a full list: a further row must be nearer than this.
     double farthest() const { return items[0].distance; }
     void offer(const Neighbour& row)
     {

@@ -17,17 +17,17 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint32 most_spare_per_k = 4;  // rows searched for beyond k, in k
+constexpr uint32 most_spare_per_k = 4;  // limit of SearchTarget::spare, in multiples of k
 
-// What is to become of a query after a search.
+// The next step for a query after a search.
 enum class Verdict {
     done,
-    again,    // search for more rows
-    exactly,  // by exact continuations
+    again,    // search again for more rows
+    exactly,  // use exact continuations
 };
 
-// Describe the next search, for `wanted` rows a query: of the sequence that a scan has for it. Where the query is a row
-// itself, it takes the effort of `for_rows`: the row's own place among its neighbours is no reason to look farther.
+// Describe the next search, for `wanted` rows of each query, in the sequence of rows that a scan has for it. A query
+// that is a row of the table also finds itself, so `wanted` includes one row more; the effort stays that of `for_rows`.
 void prepare_search(const SearchTarget* target, const IndexState& state, bool own_rows, uint32 wanted, uint32 for_rows,
                     SearchRequest* request)
 {
@@ -39,7 +39,8 @@ void prepare_search(const SearchTarget* target, const IndexState& state, bool ow
     request->effort = effort.effort;
 }
 
-// The queries of a round one after the other, as the engine wants them; in place when they are the whole batch.
+// Returns the queries of a round as consecutive rows in the form that the engine expects; without a copy for a whole
+// batch.
 RowView gather_queries(const Round& round)
 {
     const size_t width = round.batch->dimensions;
@@ -51,7 +52,7 @@ RowView gather_queries(const Round& round)
     return dense_rows(out, round.count, width);
 }
 
-// Rungs may leave rows out, so a search that found few says nothing of those behind it.
+// Rungs may leave rows out: a search that returned few rows does not prove that there are no more.
 Verdict judge_rungs(const Round& round, bool proven)
 {
     if (proven) return Verdict::done;
@@ -67,16 +68,16 @@ Verdict judge(const Round& round, bool proven, bool full, bool dry)
     return full && !round.complete ? Verdict::done : Verdict::exactly;
 }
 
-// The pages of one query's rows are brought near two queries ahead, the rows themselves one.
+// Prefetching: the pages of a query's rows two queries ahead, the rows themselves one query ahead.
 struct Lookahead {
     bool used;
-    uint32 query;           // whose pages come next, of the round
+    uint32 query;           // position in the round of the next query whose pages are prefetched
     const Result* results;  // its results
     HeapPrefetch near[2];
     Result unknown[2][most_prefetched_rows];
 };
 
-// Leave out rows that need no look-up any more.
+// Leave out rows whose visibility is already known.
 uint32 keep_unknown(const Round& round, const Result* results, uint32 count, Result* unknown)
 {
     uint32 kept = 0;
@@ -114,7 +115,7 @@ Lookahead* begin_lookahead(const Round& round, const BatchReply& reply)
     return ahead;
 }
 
-// Take what was found for the queries of one request. verdicts: one for each.
+// Take the results for the queries of one request. verdicts: [round.count].
 void take_round(const Round& round, const BatchReply& reply, uint32 k, Verdict* verdicts)
 {
     const Result* results = reply.results;
@@ -138,7 +139,7 @@ void take_round(const Round& round, const BatchReply& reply, uint32 k, Verdict* 
     pfree(reply.copy);
 }
 
-// Queries of a batch that need more than was found.
+// Queries of a batch that need further searches.
 struct Unanswered {
     uint32* again;  // positions in the batch
     uint32 again_count;
@@ -147,7 +148,7 @@ struct Unanswered {
     bool by_rungs;
 };
 
-// Take a reply, and note which queries it left unanswered.
+// Take a reply, and collect the queries that it does not answer.
 void answer_round(const Round& round, const BatchReply& reply, uint32 k, Unanswered* unanswered)
 {
     auto* verdicts = static_cast<Verdict*>(palloc(sizeof(Verdict) * round.count));
@@ -181,7 +182,7 @@ void search_some(SearchTarget* target, QueryBatch* batch, const uint32* queries,
     }
 }
 
-// Keep the reply to a search that was begun, if it comes: another request is about to be sent.
+// Receive the reply to a begun search if it is available: another request, which would discard it, follows.
 void keep_reply(QueryBatch* batch)
 {
     BatchStart* start = batch->start;
@@ -192,7 +193,7 @@ void keep_reply(QueryBatch* batch)
     memcpy(start->reply, raw.payload, raw.payload_bytes);
 }
 
-// Answer a whole batch by the search that was begun with it. False when there is none.
+// Answer a whole batch with the search that was begun for it. False if there is no reply.
 bool answer_started(SearchTarget* target, QueryBatch* batch, QueryBatch* next, const uint32* queries,
                     Unanswered* unanswered)
 {
@@ -208,7 +209,7 @@ bool answer_started(SearchTarget* target, QueryBatch* batch, QueryBatch* next, c
     return true;
 }
 
-// Where many queries came out short, the next batch asks for more at once.
+// If many queries lacked rows, the next batch requests more rows at once.
 void learn_spare(SearchTarget* target, const QueryBatch* batch, uint32 again)
 {
     if (again <= batch->count / 8) return;
@@ -216,7 +217,7 @@ void learn_spare(SearchTarget* target, const QueryBatch* batch, uint32 again)
     target->spare = static_cast<uint32>(Min(most, uint64{target->spare} + batch->k / 4 + 1));
 }
 
-// Rows that the search after one for `wanted` is for: those of the next rung, or twice as many.
+// Returns the rows that the search after one for `wanted` rows wants: those of the next rung, or twice the number.
 uint32 deeper(const Unanswered& unanswered, uint32 wanted)
 {
     if (unanswered.by_rungs && rungs_of(wanted) < max_rungs) return rung_ends[rungs_of(wanted)];

@@ -6,7 +6,7 @@
 namespace pgwarp
 {
 
-// Queries that one request for `wanted` rows each has room for.
+// Returns the number of queries that fit one request for `wanted` rows each.
 static uint32 room_for(const SearchTarget* target, bool own_rows, uint32 wanted)
 {
     SearchRequest request = {};
@@ -24,7 +24,7 @@ QueryBatch* make_query_batch(const SearchTarget* target, uint32 k, bool rows)
     auto* batch = static_cast<QueryBatch*>(palloc0(sizeof(QueryBatch)));
     batch->k = k;
     batch->dimensions = target->dimensions;
-    // What is searched for beyond k grows, so the first batch is the largest.
+    // The spare rows grow later, so the first batch is the largest.
     const uint32 most = room_for(target, rows, Min(max_k, Max(k, 1U) + (rows ? 1 : 0)));
     const Size vector_bytes = sizeof(float) * target->dimensions * most;
     batch->allocated = most;

@@ -16,7 +16,7 @@ bool is_own_row(const QueryBatch* batch, uint32 query, Tid tid)
     return batch->own != nullptr && batch->own[query] == tid;
 }
 
-// Raise an error where what the engine said of a row isn't the row's own distance (pgwarp.verify_results).
+// Raise an error if the engine's distance differs from that of the heap's row (pgwarp.verify_results).
 void verify_distance(const SearchTarget* target, const float* query, Tid entry, double distance)
 {
     double truth = 0;
@@ -27,7 +27,7 @@ void verify_distance(const SearchTarget* target, const float* query, Tid entry, 
                            RelationGetRelationName(target->index), entry.block, entry.offset, distance, truth)));
 }
 
-// Offer a result whose distance the engine knows exactly.
+// Offer a result with the engine's exact distance.
 void offer_exact(const Round& round, uint32 query, const Result& result, NeighbourList* list)
 {
     Neighbour row = {{}, result.distance};
@@ -38,7 +38,7 @@ void offer_exact(const Round& round, uint32 query, const Result& result, Neighbo
     list->offer(row);
 }
 
-// Offer a result by the distance of its row.
+// Offer a result with the distance of its heap row.
 void offer_by_row(const Round& round, uint32 query, const Result& result, NeighbourList* list)
 {
     const SearchTarget* target = round.target;
@@ -46,7 +46,7 @@ void offer_by_row(const Round& round, uint32 query, const Result& result, Neighb
     const float* vector = fetch_visible_vector(target->visible, result.tid, target->dimensions, &row.tid);
     if (vector == nullptr || is_own_row(round.batch, query, row.tid)) return;
     row.distance = canonical_distance(target->metric, query_at(round.batch, query), vector, target->dimensions);
-    // Not a number: the query is the zero vector, and list order must not meet it.
+    // NaN: the query is the zero vector. Such rows skip the heap, because NaN has no order.
     if (std::isnan(row.distance)) {
         if (!list->is_full()) list->items[list->count++] = row;
         return;

@@ -1,5 +1,5 @@
-// pgwarp_recall(index, k, sample): the recall of a live index, measured with rows of its table as queries. Queries are
-// taken a chunk at a time, as many as work_mem holds.
+// pgwarp_recall(index, k, sample): the recall of a live index, measured with rows of its table as queries. The queries
+// of a chunk fit into work_mem.
 #include <cmath>
 #include <limits>
 
@@ -31,14 +31,14 @@ struct RecallRun {
     SearchTarget* target;
     ResultKind kind;
     uint32 k;
-    uint32 neighbours;      // of a query that are compared: k, and the query's own row
-    uint32 sample;          // queries wanted
+    uint32 neighbours;      // neighbours compared for each query: k, and the query's own row
+    uint32 sample;          // queries requested
     uint32 queries;         // queries drawn
     ItemPointerData* rows;  // [queries] their rows
-    uint32 chunk;           // queries at once
-    uint32 at_once;         // queries of the chunk at hand
+    uint32 chunk;           // queries that fit into memory together
+    uint32 at_once;         // queries of the present chunk
     float* vectors;         // [chunk][dimensions]
-    NeighbourList* truths;  // [chunk], where the index keeps no vectors
+    NeighbourList* truths;  // [chunk], if the index stores no vectors
 };
 
 float* vector_of(const RecallRun* run, uint32 query)
@@ -46,7 +46,7 @@ float* vector_of(const RecallRun* run, uint32 query)
     return run->vectors + static_cast<size_t>(query) * run->target->dimensions;
 }
 
-// A zero vector has no neighbours under cosine; of the others it has none that are worth asking for.
+// Under cosine a zero vector has no neighbours; under the other metrics of floats it is no typical query.
 bool can_be_query(const SearchTarget* target, const float* vector)
 {
     return is_of_bits(target->metric) || canonical_norm(vector, target->dimensions) != 0;
@@ -57,7 +57,7 @@ TableScanDesc begin_table_scan(const SearchTarget* target)
     return table_beginscan(target->heap, target->snapshot, 0, nullptr);
 }
 
-// Draw visible rows, each with the same chance.
+// Draw visible rows, each with the same probability.
 void draw_sample(RecallRun* run)
 {
     SearchTarget* target = run->target;
@@ -106,7 +106,7 @@ NeighbourList make_list(uint32 k)
     return {static_cast<Neighbour*>(MemoryContextAllocHuge(CurrentMemoryContext, bytes)), k, 0};
 }
 
-// Search for one query, as a scan does or exactly, and rank the results by the heap rows' own distances.
+// Run one search, either a scan's or an exact one, and rank the results by the distances of the heap's rows.
 void search_ranked(RecallRun* run, const IndexState& state, SearchRequest* request, const float* query,
                    NeighbourList* found)
 {
@@ -125,7 +125,7 @@ void search_ranked(RecallRun* run, const IndexState& state, SearchRequest* reque
     found->sort();
 }
 
-// The answer to a query with LIMIT run->k, and one row more: the query's own is no reason to look farther.
+// Find the answer to a query with LIMIT run->k, and one row more for the query's own row, with the same effort.
 void search_as_scan(RecallRun* run, const IndexState& state, const float* query, NeighbourList* found)
 {
     SearchRequest effort = {};
@@ -136,7 +136,7 @@ void search_as_scan(RecallRun* run, const IndexState& state, const float* query,
     search_ranked(run, state, &request, query, found);
 }
 
-// The truth, out of the vectors that the index keeps. Half vectors may swap near neighbours, so more are ranked.
+// Find the true neighbours with the index's vectors. Half vectors may swap near neighbours, so more rows are ranked.
 void search_exactly(RecallRun* run, const IndexState& state, const float* query, NeighbourList* found)
 {
     SearchRequest request = {};
@@ -146,11 +146,11 @@ void search_exactly(RecallRun* run, const IndexState& state, const float* query,
     search_ranked(run, state, &request, query, found);
 }
 
-// Share of the true neighbours that were found. The query's own row, the nearest, doesn't count.
+// Returns the share of the true neighbours that was found. The query's own row, the nearest, does not count.
 double share_found(const NeighbourList& truth, const NeighbourList& found)
 {
     if (truth.count < 2) return 1.0;
-    // Equal distances are equally right.
+    // Rows at equal distances are equally correct.
     const double nearest = truth.items[0].distance;
     const double farthest = truth.items[truth.count - 1].distance;
     uint32 hits = 0;
@@ -161,7 +161,7 @@ double share_found(const NeighbourList& truth, const NeighbourList& found)
     return Min(1.0, static_cast<double>(hits) / (truth.count - 1));
 }
 
-// Compare a row with the queries of the chunk.
+// Offer a row to all queries of the chunk.
 void compare_row(RecallRun* run, const float* vector, ItemPointer tid)
 {
     const Tid row = {ItemPointerGetBlockNumber(tid), ItemPointerGetOffsetNumber(tid), 0};
@@ -172,7 +172,7 @@ void compare_row(RecallRun* run, const float* vector, ItemPointer tid)
     }
 }
 
-// The truth for the queries of a chunk where the index keeps no vectors: one pass over the table.
+// Find the true neighbours of a chunk if the index stores no vectors: one pass over the table.
 void scan_truth(RecallRun* run)
 {
     SearchTarget* target = run->target;
@@ -190,7 +190,7 @@ void scan_truth(RecallRun* run)
     for (uint32 i = 0; i < run->at_once; ++i) run->truths[i].sort();
 }
 
-// Room for as many queries as work_mem holds, for one at least.
+// Choose the chunk: the number of queries that fit into work_mem, at least one.
 void size_chunk(RecallRun* run)
 {
     Size bytes = sizeof(float) * run->target->dimensions;
@@ -205,7 +205,7 @@ void size_chunk(RecallRun* run)
     for (uint32 i = 0; i < run->chunk; ++i) run->truths[i] = make_list(run->neighbours);
 }
 
-// The share that a search finds for one query of the chunk.
+// Returns the recall of a search for one query of the chunk.
 double measure_query(RecallRun* run, uint32 query)
 {
     const IndexState state = read_index_state(run->target->index);
@@ -222,7 +222,7 @@ double measure_query(RecallRun* run, uint32 query)
     return share_found(truth, found);
 }
 
-// Mean recall over the sample.
+// Returns the mean recall over the sample.
 double measure(RecallRun* run)
 {
     const IndexState state = read_index_state(run->target->index);

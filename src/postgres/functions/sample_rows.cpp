@@ -21,7 +21,7 @@ namespace pgwarp
 namespace
 {
 
-// Rows whose hash lies in [from, to) belong to a sample; 1 is past every hash.
+// A sample: rows whose hash lies in [from, to). All hashes are below 1.
 struct Share {
     double from;
     double to;
@@ -80,7 +80,7 @@ double estimated_rows(const SampledColumn* sampled)
     return rows;
 }
 
-// A number in [0, 1) that a row keeps.
+// A number in [0, 1) that depends only on the seed, the table and the row's tid.
 double row_hash(const SampledColumn* sampled, int table, ItemPointer tid)
 {
     const uint64 address = uint64{ItemPointerGetBlockNumber(tid)} << 16 | ItemPointerGetOffsetNumber(tid);
@@ -105,7 +105,7 @@ void send_row(SampledColumn* sampled, Datum value)
     if (sampled->sink == nullptr) begin_build(sampled, vector.dim);
     check_expected_dim(static_cast<int32>(sampled->sink->dimensions), vector.dim);
     copy_floats(vector, next_row(sampled->sink));
-    // Rows keep their order in the engine by addresses, which those of several tables are not: a running number is.
+    // The engine orders rows by their tids. Tids of several tables may be equal, so a running number replaces them.
     ItemPointerData order;
     ItemPointerSet(&order, static_cast<BlockNumber>(sampled->sent / 1024),
                    static_cast<OffsetNumber>(sampled->sent % 1024 + 1));
@@ -167,7 +167,7 @@ void send_sample(SampledColumn* sampled)
     const auto wanted = static_cast<double>(sampled->wanted);
     const double first = estimate > wanted ? wanted / estimate : 1.0;
     send_share(sampled, {0, first});
-    // The estimate was far off: add what is missing, now that the rows are counted.
+    // If the estimate was far off, send the missing rows, as the number of rows is known now.
     if (first < 1 && static_cast<double>(sampled->sent) < wanted / 2 && sampled->counted > sampled->sent) {
         send_share(sampled, {first, Min(1.0, wanted / static_cast<double>(sampled->counted))});
     }

@@ -23,7 +23,7 @@ namespace pgwarp
 namespace
 {
 
-// The table of an index that is ours by its catalog entry; the name of what isn't goes into the error.
+// Returns the table of an index; raises an error with the relation's name if it is not an index.
 Oid table_of_index(Oid index)
 {
     const Oid table = IndexGetRelation(index, true);
@@ -35,8 +35,9 @@ Oid table_of_index(Oid index)
     refuse_other_relation(name);
 }
 
-// The columns that the index is made of: keys, expressions and predicate, as offsets from the first system column.
-// PostgreSQL simplifies the expressions when it reads them, and so may run functions in them.
+// Returns the columns that the index reads: keys, expressions and predicate, as offsets from the first system column.
+// PostgreSQL simplifies expressions when it reads them, which may run functions: so this code runs as the table's
+// owner.
 Bitmapset* columns_of_index(Relation heap, Relation index)
 {
     Bitmapset* columns = nullptr;
@@ -67,7 +68,7 @@ void check_usable(Relation index)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg("index \"%s\" is not valid", name),
                         errhint("Its build has failed or goes on; REINDEX or drop it.")));
     }
-    // Built over broken HOT chains: older snapshots must not use it (see src/backend/access/heap/README.HOT).
+    // The build met broken HOT chains: older snapshots must not use the index (see src/backend/access/heap/README.HOT).
     const bool broken_chains = form->indcheckxmin;
     if (broken_chains &&
         !TransactionIdPrecedes(HeapTupleHeaderGetXmin(index->rd_indextuple->t_data), TransactionXmin)) {
@@ -134,8 +135,8 @@ void close_search_target(SearchTarget* target)
 {
     close_heap_reader(target->reader);
     UnregisterSnapshot(target->snapshot);
-    // As in the executor, locks stay to the end of the transaction: till then nobody rewrites the table, whose tids
-    // were given out.
+    // As in the executor, locks are kept to the end of the transaction: until then no command rewrites the table, whose
+    // tids were returned.
     relation_close(target->index, NoLock);
     table_close(target->heap, NoLock);
 }

@@ -1,4 +1,4 @@
-// An index as SQL functions search it: opened with the caller's rights, read under the active snapshot.
+// An index opened for SQL functions: with the caller's rights, read under the active snapshot.
 #pragma once
 
 #include "postgres/functions/visible_rows.h"
@@ -15,18 +15,19 @@ struct SearchTarget {
     uint32 dimensions;
     HeapReader* reader;
     VisibleRows* visible;
-    uint32 spare;  // rows searched for beyond k, by what was found invisible so far
+    uint32 spare;  // rows searched for beyond k, learnt from the number of invisible results
 };
 
-// Opens the index and its table. Raises an error unless the index is ours and can be used now, the caller may read the
-// indexed columns, and no row security applies to the caller. expected_rows: that will be looked up, for sizing only.
+// Opens the index and its table. Raises an error unless the index is a valid pgwarp index, the caller may read the
+// indexed columns, and no row security applies to the caller. expected_rows: number of later lookups, for sizing only.
 SearchTarget* open_search_target(Oid index, uint64 expected_rows);
+// Frees the reader and the snapshot; the locks stay to the end of the transaction.
 void close_search_target(SearchTarget* target);
 
 // Raises an error unless a query has the dimensions of the index.
 void check_query_dimensions(const SearchTarget* target, int dimensions);
 
-// The same checks for a whole table whose columns `columns` (attribute numbers) a function reads.
+// The same checks of rights for a function that reads `columns` (offsets from the first system column) of a table.
 void check_may_read(Relation heap, const Bitmapset* columns);
 
 }  // namespace pgwarp

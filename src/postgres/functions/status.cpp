@@ -32,11 +32,11 @@ namespace
 
 constexpr int engine_columns = 10;
 constexpr int status_columns = 33;
-constexpr int gpu_column = 15;         // null where the CPU serves
-constexpr int delta_cost_column = 21;  // null where it is not known
-constexpr int mean_columns = 6;        // the last of them: null while nothing was searched
+constexpr int gpu_column = 15;         // null for the CPU
+constexpr int delta_cost_column = 21;  // null if unknown
+constexpr int mean_columns = 6;        // the last columns, null until the first search
 
-// The engine's status, copied; nullptr when none runs and none is on its way.
+// Returns a copy of the engine's status; null when no launcher runs.
 StatusReply* fetch_status()
 {
     if (!launcher_is_running()) return nullptr;
@@ -116,7 +116,7 @@ void fill_mirror(const MirrorStatus& mirror, Datum* values)
     values[32] = Float8GetDatum(static_cast<double>(mirror.answer_ns) / searches / 1e6);
 }
 
-// The relation that a file belongs to; InvalidOid when there is none now.
+// Returns the relation of a file; InvalidOid when there is none now.
 Oid relation_of_file(const MirrorKey& key)
 {
 #if PG_VERSION_NUM >= 160000
@@ -126,8 +126,8 @@ Oid relation_of_file(const MirrorKey& key)
 #endif
 }
 
-// Whether the user may know of an index: monitors of all, others of those of tables that they may read, or own, in
-// this database.
+// Whether the user may see an index: monitors may see all; other users those of tables in this database that they may
+// read or own.
 bool may_see_index(const MirrorKey& key)
 {
     if (has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS)) return true;
@@ -141,7 +141,7 @@ bool may_see_index(const MirrorKey& key)
 
 constexpr int most_load_tries = 3;
 
-// The resident mirror of the index, or nullptr.
+// Returns the resident mirror of the index; null if there is none.
 const MirrorStatus* find_mirror(StatusReply* status, const MirrorKey& key)
 {
     if (status == nullptr) return nullptr;
@@ -151,10 +151,10 @@ const MirrorStatus* find_mirror(StatusReply* status, const MirrorKey& key)
     return nullptr;
 }
 
-// Brings the mirror up to date without a search. Returns its bytes.
+// Brings the mirror up to date, and returns its bytes.
 uint64 load_mirror(Relation index, const IndexState& state)
 {
-    // A search, because the answer to it says what the mirror lacks.
+    // It sends a search, because the reply tells which data the mirror lacks.
     const uint32 dimensions = state.meta.shape.dimensions;
     float* query = static_cast<float*>(palloc0(sizeof(float) * dimensions));
     query[0] = 1.0F;
@@ -163,7 +163,7 @@ uint64 load_mirror(Relation index, const IndexState& state)
     request.k = 1;
     request.load_wait_ms = static_cast<uint32>(setting_load_wait_ms);
     if (state.directory->calibration.count > 0) request.effort = state.directory->calibration.points[0].effort;
-    // An engine that ended in between took the mirror with it.
+    // If the engine ended in between, its mirrors are gone.
     const MirrorStatus* mirror = nullptr;
     for (int tries = 0; mirror == nullptr && tries < most_load_tries; ++tries) {
         const uint32 starts = engine_start_count();
@@ -180,8 +180,8 @@ uint64 load_mirror(Relation index, const IndexState& state)
 
 }  // namespace pgwarp
 
-// One row for each resident index that the user may know of; one row without an index when there is none; all null when
-// no engine runs.
+// Returns one row for each resident index that the user may see; one row without an index when there is none; all null
+// when no engine runs.
 PGWARP_FUNCTION(pgwarp_status_engine)
 {
     using namespace pgwarp;
@@ -221,7 +221,7 @@ PGWARP_FUNCTION(pgwarp_prewarm)
     PG_RETURN_INT64(static_cast<int64>(bytes));
 }
 
-// True when the index was resident.
+// Returns true if the index was resident.
 PGWARP_FUNCTION(pgwarp_release)
 {
     using namespace pgwarp;

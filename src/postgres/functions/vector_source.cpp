@@ -34,7 +34,7 @@ ElementType element_of_one_column(TupleDesc columns, Oid type)
                     errmsg("the query must return type %s, not %s", format_type_be(type), format_type_be(found))));
 }
 
-// The next value of either kind; false at the end.
+// Get the next value of an array or a query; false at the end.
 bool next_value(VectorSource* source, Datum* value, bool* null)
 {
     if (source->portal == nullptr) {

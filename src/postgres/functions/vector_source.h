@@ -1,4 +1,4 @@
-// Where the queries of knn_search() come from: an array, or a query's rows, a few at a time.
+// The source of knn_search()'s queries: an array, or the rows of a query, which are fetched a few at a time.
 #pragma once
 
 #include "postgres/types/any_vector.h"
@@ -12,28 +12,28 @@ namespace pgwarp
 {
 
 struct VectorSource {
-    // of an array
+    // For an array:
     Datum* values;
     bool* nulls;
-    // of a query
+    // For a query:
     Portal portal;
-    // both
-    ElementType element;      // of the values
-    ElementType wanted;       // of the vectors handed out: values are cast to it
-    MemoryContext detoasted;  // holds the vector at hand
-    int64 number;             // of the vector at hand, from 1
-    uint64 next;              // in `values`, or in the rows fetched
+    // For both:
+    ElementType element;      // of the source's values
+    ElementType wanted;       // of the returned vectors: values are cast to it
+    MemoryContext detoasted;  // holds the present vector
+    int64 number;             // of the present vector, from 1
+    uint64 next;              // position in `values`, or in the fetched rows
     uint64 count;
 };
 
-// The elements of an array of vectors of any type, in order.
+// Reads the elements of an array of vectors of any type, in order.
 VectorSource open_array_source(::ArrayType* array);
 
-// The rows of a query with one column, of one of the vector types; SPI must be connected. The query runs with the
-// caller's rights under the caller's snapshot and may not write. `type` is the one that errors ask for.
+// Reads the rows of a query with one column of a vector type; SPI must be connected. The query runs with the caller's
+// rights under the caller's snapshot and must not write. Errors name `type` as the expected type.
 VectorSource open_text_source(const char* query, Oid type);
 
-// Takes the next query; false at the end. `values` is null for NULL, else valid until the next call.
+// Gets the next query; false at the end. `values` is null for NULL, otherwise valid until the next call.
 struct SourceVector {
     int dim;
     const float* values;

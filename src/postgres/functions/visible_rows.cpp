@@ -21,7 +21,7 @@ uint64* slot_of(const VisibleRows* rows, uint64 key)
     return &rows->slots[mix_hash(key) & rows->mask];
 }
 
-// Remember an answer, in the place of another. A tuple of another page has no room in a slot.
+// Store an answer, overwriting another one. A slot cannot hold a visible tuple on another page.
 void remember(VisibleRows* rows, Tid entry, Tid visible, bool found)
 {
     if (found && visible.block != entry.block) return;

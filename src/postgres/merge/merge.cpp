@@ -1,3 +1,4 @@
+// The steps of a merge, from its plan to the switch of generations.
 #include "postgres/merge/merge.h"
 
 #include "numeric/metric.h"
@@ -22,9 +23,9 @@ namespace pgwarp
 namespace
 {
 
-constexpr BlockNumber worth_moving = 1024;  // pages of a file that is mostly free
+constexpr BlockNumber worth_moving = 1024;  // pages of a file below which free pages are left where they are
 constexpr double free_share = 0.6;
-constexpr double stream_share = 0.05;  // of the rows, in the logs at a merge's end: more are coming
+constexpr double stream_share = 0.05;  // more rows than this share in the logs at a merge's end: more will come
 
 struct HalfScale {
     float* values;
@@ -40,7 +41,7 @@ void keep_half_scale(void* state, const void* piece, uint64 length)
     copied->bytes += length;
 }
 
-// The new rows of an array, from the engine or as they are.
+// Write the new rows of an array: encoded by the engine, or from the logs.
 void write_new_rows(MergeRun* merge, const char* name, ArrayWriter* writer)
 {
     if (merge->new_rows() == 0) return;
@@ -53,7 +54,7 @@ void write_new_rows(MergeRun* merge, const char* name, ArrayWriter* writer)
     }
 }
 
-// The arrays that are not of rows, byte by byte.
+// Copy an array that has no row for each row of the index.
 void copy_whole_array(MergeRun* merge, const StoredArray& array, ArrayWriter* writer)
 {
     auto* piece = static_cast<char*>(palloc(chunk_bytes));
@@ -68,8 +69,8 @@ void copy_whole_array(MergeRun* merge, const StoredArray& array, ArrayWriter* wr
     pfree(piece);
 }
 
-// The scale and largest error of half vectors that were made of half vectors: both errors add up, and twice the old one
-// where rows were normalised again.
+// Add an array of scale and error of half vectors that were made of half vectors. Both errors add up; the old one
+// counts twice when rows were normalised again.
 void add_half_scale(MergeRun* merge, uint32 number, const ArrayShape& shape, float old_error)
 {
     float scale[2] = {1, 0};
@@ -112,7 +113,7 @@ void carry_array(MergeRun* merge, const StoredArray& old)
     fault_point("merge: array written");
 }
 
-// An index without rows has no arrays; one whose rows are stored as they are begins with these.
+// Carry all arrays over. An index without rows has none: if its method stores rows unencoded, they begin here.
 void carry_arrays(MergeRun* merge)
 {
     const Directory& directory = *merge->directory;
@@ -135,7 +136,7 @@ void carry_arrays(MergeRun* merge)
     }
 }
 
-// Take all arrays from the engine. Rows that were half vectors have the errors of both times.
+// Take all arrays from the engine. Rows that were half vectors before have the errors of both conversions.
 void take_built_arrays(MergeRun* merge)
 {
     const auto* shapes = reinterpret_cast<const ArrayShape*>(merge->built + 1);
@@ -166,7 +167,7 @@ void write_bitmap(MergeRun* merge)
     fault_point("merge: tombstones written");
 }
 
-// Begin the next generation: what it has of this one.
+// Begin the next generation with the fields that it shares with this one.
 void begin_next(MergeRun* merge)
 {
     const bool same_segment = merge->kind == MergeKind::append || merge->kind == MergeKind::unplaced;
@@ -202,7 +203,8 @@ IndexState state_of(const MetaPage& meta, const uint64* ends, const Directory* d
     return state;
 }
 
-// Write the directory beside the old one, and switch. The engine, if it has the index, gets what is new before.
+// Write the directory beside the old one, and switch. An engine that has the index loads the new rows before the
+// switch.
 void switch_generation(MergeRun* merge)
 {
     for (uint32 log = 0; log < count_logs(merge->meta); ++log) {
@@ -243,7 +245,7 @@ void run_merge(MergeRun* merge)
     switch_generation(merge);
 }
 
-// Run what was planned; the engine must not keep a build whose merge failed.
+// Run the planned merge. When it fails, the engine must free its build.
 void run_or_abandon(MergeRun* merge)
 {
     PG_TRY();
@@ -253,14 +255,14 @@ void run_or_abandon(MergeRun* merge)
     PG_CATCH();
     {
         abandon_engine_build(&merge->build);
-        // The load goes with the connection.
+        // The engine drops the unfinished load when the connection closes.
         if (merge->loads_ahead) close_engine();
         PG_RE_THROW();
     }
     PG_END_TRY();
 }
 
-// Merge some rows of the logs, and find the pages that became free. True when there are more.
+// Merge a part of the logs, and find the pages that became free. True when more steps are needed.
 bool merge_step(Relation index, MergeReason reason, const uint64* goal, MergeOutcome* outcome)
 {
     auto* merge = static_cast<MergeRun*>(palloc0(sizeof(MergeRun)));
@@ -280,8 +282,8 @@ bool merge_step(Relation index, MergeReason reason, const uint64* goal, MergeOut
     return (merge->more || rebuilds) && merge->kind != MergeKind::none;
 }
 
-// Whether so much of the file is free that the index fits into that, and no stream of rows would soon use it: at the
-// end of one, the index lies behind what its logs have left.
+// Whether the index should move to the front of its file: most of the file is free, and the logs hold few rows. During
+// a stream of inserts the free pages would soon be used anyway.
 bool lies_behind_free_pages(Relation index)
 {
     const MetaPage meta = read_metapage(index);
@@ -331,7 +333,7 @@ void add_built_array(MergeRun* merge, uint32 number, const ArrayShape& shape)
 
 void merge_delay_point()
 {
-    // A snapshot of the catalogs would hold back what VACUUM may remove everywhere.
+    // A catalog snapshot would hold back the removal of dead rows by VACUUM in every table.
     InvalidateCatalogSnapshotConditionally();
 #if PG_VERSION_NUM >= 180000
     vacuum_delay_point(false);

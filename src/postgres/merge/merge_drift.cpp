@@ -1,6 +1,6 @@
-// Drift: whether new rows are so unlike those that the quantizers were trained on that another training is worth it.
-// The engine compares a sample of both. The trained rows are the first ones, until many were dead: then the first ones
-// stand for them.
+// Drift: whether new rows differ so much from the rows that the quantizers were trained on that another training pays.
+// The engine compares a sample of both. The trained rows are the first ones of the arrays. After a compaction some of
+// them may be gone; the first rows then stand for them.
 #include "numeric/hash.h"
 #include "postgres/client/request.h"
 #include "postgres/merge/stored_vectors.h"
@@ -14,17 +14,17 @@ namespace
 {
 
 constexpr uint32 sample_rows = 128;
-constexpr uint64 fewest_new_rows = 48;  // fewer say little
-constexpr uint64 new_part = 16;         // of the rows, that has come since the training before it is worth another
-constexpr uint64 rows_for_a_word = 32;  // of a codebook, as the engine compares codes
+constexpr uint64 fewest_new_rows = 48;  // fewer prove little
+constexpr uint64 new_part = 16;         // one part in 16 of the rows must be new since the last training
+constexpr uint64 rows_for_a_word = 32;  // with fewer rows per codeword the codebook overfits
 
-// The row of each stride that is taken, at any place in it: rows may have a period of their own.
+// The sampled row of each stride, at a pseudo-random place in it, since rows may have a period of their own.
 uint64 sampled_row(uint64 number, uint64 stride)
 {
     return number * stride + mix_hash(number) % stride;
 }
 
-// Some live rows of the logs, on their way to the engine.
+// A sample of the live rows of the logs, sent to the engine.
 struct DeltaSample {
     uint64 stride;
     uint64 seen;
@@ -51,8 +51,8 @@ void send_new_rows(MergeRun* merge)
     close_row_sink(sample.sink);
 }
 
-// Give the engine the sampled rows of an array. Of the rows that the quantizers were trained on, dead ones too; rows
-// that came later don't count: they may have drifted bit by bit.
+// Send the sampled rows of an array to the engine: rows that the quantizers were trained on, also dead ones. Later rows
+// don't count, since they may have drifted in small steps.
 void give_old_rows(const MergeRun* merge, const StoredArray& array)
 {
     const uint64 trained = merge->directory->trained_rows;
@@ -104,7 +104,7 @@ DriftReport compare_rows(MergeRun* merge)
     *build = {};
     build->kind = BuildKind::calibrate;
     build->shape = merge->meta.shape;
-    build->shape.attribute_count = 0;  // which no quantizer sees
+    build->shape.attribute_count = 0;  // quantizers see no attributes
     build->options = merge->directory->options;
     build->options.set(option_trained_rows, merge->directory->trained_rows);
     build->expected_rows = sample_rows;
@@ -117,7 +117,7 @@ DriftReport compare_rows(MergeRun* merge)
     return report;
 }
 
-// Whether enough rows have come since the training. A few that are unlike the others may stay so after another.
+// Whether enough rows have come since the training. Training on a few unlike rows may leave them as unlike as before.
 bool are_many_new(const MergeRun* merge)
 {
     const uint64 trained = merge->directory->trained_rows;
@@ -144,7 +144,7 @@ const char* compared_for_drift(const MethodDescription& method, const Directory&
 bool has_drifted(MergeRun* merge)
 {
     if (merge->new_rows() < fewest_new_rows || !are_many_new(merge)) return false;
-    // Without the engine new rows can't be merged at all, and the merge says so.
+    // Without the engine the merge of new rows fails anyway, and reports that.
     char* why = nullptr;
     if (compared_for_drift(*merge->method, *merge->directory) == nullptr || !try_open_engine(&why)) return false;
     DriftReport report = {};

@@ -28,7 +28,8 @@ void send_stored_row(void* state, Tid tid, const float* vector)
     send_row(state, entry, vector);
 }
 
-// Give the engine what it encodes rows with: quantizers, or the rows that new ones are linked with.
+// Send the arrays that the engine needs to encode rows: quantizers, or all rows of a method that links new rows with
+// them.
 void give_arrays(MergeRun* merge)
 {
     for (uint32 i = 0; i < merge->directory->array_count; ++i) {
@@ -39,7 +40,7 @@ void give_arrays(MergeRun* merge)
     }
 }
 
-// Tell it what is to become of dead rows that others are linked with, and whether to measure.
+// Tell the engine whether to leave out dead rows with links, and whether to measure recall.
 void ask_for_links(MergeRun* merge)
 {
     if (!merge->method->links_rows) return;

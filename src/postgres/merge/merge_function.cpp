@@ -18,7 +18,7 @@ namespace pgwarp
 namespace
 {
 
-// The table's lock keeps VACUUM, other merges and changes of the table out, and lets reads and writes in.
+// Lock the table so that VACUUM, other merges and changes of the table wait, while reads and writes go on.
 Relation open_to_merge(Oid oid, Relation* table)
 {
     relation_close(open_owned_index(oid, AccessShareLock), AccessShareLock);
@@ -26,8 +26,8 @@ Relation open_to_merge(Oid oid, Relation* table)
     return open_owned_index(oid, RowExclusiveLock);
 }
 
-// Let go of the snapshot that CALL was given, where nobody above needs it: it would hold back VACUUM for all the time
-// that a merge takes. COMMIT in a procedure does the same.
+// Release the snapshot of CALL if no caller needs it: it would hold back VACUUM for the whole merge. COMMIT in a
+// procedure does the same.
 void release_snapshot(FunctionCallInfo fcinfo)
 {
     if (fcinfo->context == nullptr || !IsA(fcinfo->context, CallContext)) return;

@@ -1,4 +1,4 @@
-// The included tuples of a merge: they go where their rows go, as they are.
+// The included tuples of a merge, which are copied to the places of their rows.
 #include "postgres/build/included_sort.h"
 #include "postgres/merge/merge_run.h"
 #include "postgres/storage/fault_point.h"
@@ -44,7 +44,7 @@ void sort_tuple(void* state, Tid tid, const void* tuple, uint32 bytes)
     elog(ERROR, "index \"%s\" was changed during a merge", RelationGetRelationName(merge->index));
 }
 
-// Heap addresses of rows, in pieces.
+// Heap addresses of rows, read in pieces.
 struct RowAddresses {
     uint32 blocks[step_rows];
     uint16 offsets[step_rows];
@@ -67,7 +67,7 @@ void read_addresses(const MergeRun* merge, const Directory& directory, uint64 fi
     }
 }
 
-// Whether a row has a place in the next generation.
+// Whether a row stays in the next generation.
 bool stays(const MergeRun* merge, uint64 row)
 {
     return merge->kind == MergeKind::append || ((merge->dead[row / 64] >> (row % 64)) & 1) == 0;
@@ -124,7 +124,7 @@ void visit_new(const MergeRun* merge, TupleVisit visit, void* state)
     pfree(vector);
 }
 
-// Totals of the rows that stay; those of one length needn't be read.
+// Totals of the tuples that stay. Tuples of equal length are counted without reading them.
 IncludedTotals count_old(const MergeRun* merge)
 {
     IncludedTotals totals = {};
@@ -137,7 +137,7 @@ IncludedTotals count_old(const MergeRun* merge)
     return {rows, rows * bytes, bytes, bytes};
 }
 
-// The engine has put the rows that went through it in order of their addresses.
+// Write the tuples in order of heap addresses, which is the order that the engine gives all rows in a build.
 void write_in_order_of_addresses(const MergeRun* merge, IncludedWriter* writer)
 {
     IncludedSort* sort = begin_included_sort(merge->index, maintenance_work_mem, nullptr);
@@ -148,7 +148,7 @@ void write_in_order_of_addresses(const MergeRun* merge, IncludedWriter* writer)
     end_included_sort(sort);
 }
 
-// A sample of the rows must have got their own tuples.
+// Check on a sample that rows have their own tuples.
 void check_places(const MergeRun* merge)
 {
     const uint64 rows = merge->next.rows;

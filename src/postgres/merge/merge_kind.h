@@ -1,4 +1,4 @@
-// What a merge does, and why.
+// The kinds of merges, and the reasons for them.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -9,21 +9,21 @@ namespace pgwarp
 enum class MergeKind {
     none,      // nothing to do
     append,    // the arrays grow by the rows of the logs
-    compact,   // the same, and rows that are dead are left out: all arrays are written anew
-    rebuild,   // all rows are encoded anew, by quantizers trained on them
+    compact,   // the same, and dead rows are left out: all arrays are written again
+    rebuild,   // all rows are encoded again, with quantizers trained on them
     clear,     // no placed row is alive
-    unplaced,  // only the unplaced rows are written anew
+    unplaced,  // only the unplaced rows are written again
 };
 
 struct MergeOutcome {
     MergeKind kind;
-    uint64 merged;  // rows out of the logs
+    uint64 merged;  // rows taken from the logs
 };
 
 enum class MergeReason {
     asked,
     vacuum,
-    room,  // most of the file is free: what the index has is written anew to its front
+    room,  // most of the file is free: the index is written again, to the front of the file
 };
 
 }  // namespace pgwarp

@@ -1,6 +1,6 @@
-// Arrays of a method whose rows are linked: where a merge adds rows, or takes out dead ones, links of others change
-// too. The engine returns the links of the new rows and the changes, or, where the changes have become many or rows get
-// other numbers, the links of all rows anew.
+// Arrays of a method whose rows are linked. When a merge adds rows or drops dead ones, links of other rows change too.
+// The engine returns the links of the new rows and the changes of the others. When the changes are many, or rows get
+// other numbers, it returns the links of all rows.
 #include "postgres/merge/merge_run.h"
 
 namespace pgwarp
@@ -19,7 +19,7 @@ const char* changes_array(const MergeRun* merge)
     return array_name(*merge->method, ArrayRole::link_changes);
 }
 
-// Whether the engine made the links of all rows.
+// Whether the engine returned the links of all rows.
 bool links_are_whole(const MergeRun* merge)
 {
     uint32 number = 0;
@@ -39,7 +39,7 @@ bool carry_links(MergeRun* merge, const StoredArray& old)
         return true;
     }
     if (strcmp(old.shape.name, changes_array(merge)) != 0) return false;
-    if (links_are_whole(merge)) return true;  // which have them
+    if (links_are_whole(merge)) return true;  // the changes are applied in them
     if (built == nullptr) {
         add_array(merge, old);
         return true;

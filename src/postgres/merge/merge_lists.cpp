@@ -1,4 +1,5 @@
-// Rows and the centroids of an index's lists, compared in the backend: to check what the engine says, and to see drift.
+// Compares rows with the centroids of an index's lists in the backend, to validate the engine's results and to detect
+// drift.
 #include "numeric/metric.h"
 #include "postgres/merge/merge_run.h"
 #include "postgres/storage/array_role.h"

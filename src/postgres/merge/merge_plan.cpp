@@ -1,4 +1,4 @@
-// What a merge is to do.
+// Chooses the kind of a merge, and the part of the logs that it takes.
 #include "postgres/am/index_options.h"
 #include "postgres/client/delta_cost.h"
 #include "postgres/client/request.h"
@@ -13,14 +13,14 @@ namespace pgwarp
 namespace
 {
 
-constexpr double delta_share = 0.25;           // of a search's cost that the logs may add
-constexpr double dead_share = 0.2;             // of the rows that may be dead
-constexpr uint64 few_rows = 1000;              // not worth a merge by themselves
-constexpr uint64 fewest_step_rows = 1U << 17;  // that a merge takes at a time
-constexpr uint64 steps = 8;                    // or such a part of the index's
-constexpr double linked_share = 1.0 / 64;      // of the rows, in the logs, before all go to the engine for them
-constexpr double passed_share = 0.1;           // of the rows that may be dead and still passed through by searches
-constexpr uint64 growth = 2;  // of the rows since the quantizers were trained, then they are trained again
+constexpr double delta_share = 0.25;           // share of a search's cost that the logs may add
+constexpr double dead_share = 0.2;             // share of the rows that may be dead
+constexpr uint64 few_rows = 1000;              // fewer rows are not worth a merge
+constexpr uint64 fewest_step_rows = 1U << 17;  // rows that a merge takes at a time, at least
+constexpr uint64 steps = 8;                    // or the index's rows divided by this, if more
+constexpr double linked_share = 1.0 / 64;      // part of the rows in the logs that is worth a merge of linked rows
+constexpr double passed_share = 0.1;           // share of dead rows that searches may pass through
+constexpr uint64 growth = 2;  // factor of the trained rows above which the quantizers are trained again
 
 bool has_many_dead(const RowCounts& counts)
 {
@@ -28,7 +28,7 @@ bool has_many_dead(const RowCounts& counts)
     return dead > few_rows && static_cast<double>(dead) > dead_share * static_cast<double>(counts.live() + dead);
 }
 
-// What VACUUM asks itself.
+// Whether VACUUM should merge: searches are too slow or miss too much, or many rows are dead.
 bool costs_too_much(const MergeRun* merge)
 {
     const RowCounts& counts = merge->counts;
@@ -42,8 +42,8 @@ bool costs_too_much(const MergeRun* merge)
     return has_many_dead(counts);
 }
 
-// Whether the unplaced rows are worth a merge of their own. Their segment is written as a whole, so the log may grow
-// with it.
+// Whether the unplaced rows justify a merge of their own. A merge writes their whole segment, so the log may grow in
+// proportion to it.
 bool unplaced_want_merge(const MergeRun* merge)
 {
     const RowCounts& counts = merge->unplaced;
@@ -52,7 +52,7 @@ bool unplaced_want_merge(const MergeRun* merge)
     return has_many_dead(counts) || static_cast<double>(counts.delta) > most;
 }
 
-// Whether all arrays are to be written anew.
+// Whether all arrays are written again.
 bool wants_fresh_arrays(const MergeRun* merge)
 {
     const RowCounts& counts = merge->counts;
@@ -65,7 +65,7 @@ bool has_outgrown(const MergeRun* merge)
     return merge->counts.live() > growth * Max(uint64{merge->directory->trained_rows}, few_rows);
 }
 
-// Say that an index can't be trained again out of what it keeps.
+// Warn that the index keeps no vectors to train its quantizers on.
 void report_drift(const MergeRun* merge)
 {
     ereport(WARNING,
@@ -75,11 +75,11 @@ void report_drift(const MergeRun* merge)
              errhint("REINDEX it.")));
 }
 
-// Where rows are linked with each other.
+// Choose the kind of merge for a method whose rows are linked.
 MergeKind choose_for_links(MergeRun* merge)
 {
     if (merge->old_rows() == 0) return MergeKind::rebuild;
-    // A build takes a fifth of the time that searching for as many rows does.
+    // A build costs a fifth of the searches that link the same number of rows.
     const bool few_stay = merge->new_rows() > merge->old_rows() / 2;
     if ((few_stay || recall_has_dropped(*merge->directory)) && can_retrain(merge)) return MergeKind::rebuild;
     if (!halves_hold_new_rows(merge)) return MergeKind::rebuild;
@@ -119,7 +119,7 @@ void count_up_to_ends(MergeRun* merge)
     elog(ERROR, "index \"%s\" was changed during a merge", RelationGetRelationName(merge->index));
 }
 
-// The logs of placed rows stay as they are.
+// Leave the logs of placed rows as they are.
 void take_unplaced_alone(MergeRun* merge)
 {
     merge->kind = MergeKind::unplaced;
@@ -127,7 +127,7 @@ void take_unplaced_alone(MergeRun* merge)
     count_up_to_ends(merge);
 }
 
-// Leave what is too much to lose, should the merge be cancelled, to another step.
+// Leave a part of the logs to another step, so that a cancelled merge loses little work.
 void take_one_step(MergeRun* merge)
 {
     const uint64 most = setting_merge_step_rows > 0 ? static_cast<uint64>(setting_merge_step_rows)

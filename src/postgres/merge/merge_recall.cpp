@@ -1,6 +1,6 @@
-// The recall that the next generation reaches: measured anew where many rows have come or gone, since neighbours lie in
-// the more lists the farther away they are. Where rows are linked, the engine measures as it links them, and a recall
-// that has dropped is a reason to build anew.
+// The recall of the next generation. It is measured again when many rows have come or gone, because in a larger index
+// the neighbours of a row spread over more lists. For linked rows the engine measures recall while it links them, and a
+// recall that has dropped is a reason to build again.
 #include <cmath>
 
 #include "numeric/hash.h"
@@ -18,13 +18,13 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint64 changed_part = 4;      // of the rows, that has come or gone since the last measurement before another
-constexpr double judged_recall = 0.95;  // of the ten nearest
-constexpr double most_effort = 1.5;     // times what a build needed for that
-constexpr uint32 judged_column = 1;     // of Calibration::ks
+constexpr uint64 changed_part = 4;      // part of the rows that must have come or gone since the last measurement
+constexpr double judged_recall = 0.95;  // recall of the ten nearest by which effort is compared
+constexpr double most_effort = 1.5;     // factor of the effort after a build above which the index is built again
+constexpr uint32 judged_column = 1;     // column of Calibration::ks
 static_assert(Calibration::ks[judged_column] == 10);
 
-// The effort at which the curve passes the recall that is judged, between two that were measured; 0 when it never does.
+// The effort at which the curve reaches judged_recall, interpolated between two measurements; 0 when it never does.
 double needed_effort(const Calibration& calibration)
 {
     for (uint32 i = 0; i < calibration.count; ++i) {
@@ -41,13 +41,13 @@ double needed_effort(const Calibration& calibration)
     return 0;
 }
 
-// Whether so many rows have come or gone since the last measurement that another is worth it.
+// Whether enough rows have come or gone since the last measurement for another one.
 bool is_outdated(const Directory& next)
 {
     return next.changed_rows > next.rows / changed_part;
 }
 
-// What rows are compared by, as the index keeps it; null where it keeps codes alone.
+// The array by which rows can be compared: vectors, half vectors, or codes with scales; null when the index has none.
 const StoredArray* kept_rows(const MethodDescription& method, const Directory& directory)
 {
     for (const ArrayRole role : {ArrayRole::vectors, ArrayRole::half_vectors}) {
@@ -59,12 +59,12 @@ const StoredArray* kept_rows(const MethodDescription& method, const Directory& d
 
 bool is_dead(const MergeRun* merge, uint64 row)
 {
-    // A compaction leaves no dead rows, and what comes from the logs is alive.
+    // A compaction leaves no dead rows, and rows from the logs are alive.
     if (merge->kind != MergeKind::append || row >= merge->counts.rows) return false;
     return (merge->dead[row / 64] >> (row % 64)) & 1;
 }
 
-// Live rows, one of each stretch.
+// Choose one live row of each stretch of the index.
 uint32 choose_queries(const MergeRun* merge, uint32* rows)
 {
     const uint64 all = merge->next.rows;
@@ -84,7 +84,7 @@ uint32 choose_queries(const MergeRun* merge, uint32* rows)
     return count;
 }
 
-// Give it the rows that are searched for.
+// Send the engine the rows that serve as queries.
 void give_queries(const MergeRun* merge, const EngineBuild* build, const StoredArray& kept)
 {
     const uint64 row_bytes = kept.shape.width * array_type_bytes(kept.shape.type);
@@ -101,7 +101,7 @@ void give_queries(const MergeRun* merge, const EngineBuild* build, const StoredA
     pfree(rows);
 }
 
-// Give it the bitmap of dead rows, where there are any.
+// Send the engine the bitmap of dead rows, if there are any.
 void give_dead(const MergeRun* merge, const EngineBuild* build)
 {
     if (merge->kind != MergeKind::append || merge->counts.dead_rows == 0) return;
@@ -179,9 +179,9 @@ void calibrate_merged(MergeRun* merge)
 {
     Directory* next = &merge->next;
     if (merge->kind != MergeKind::append && merge->kind != MergeKind::compact) return;
-    if (merge->method->complete || merge->method->links_rows) return;  // nothing to measure, or done with the links
+    if (merge->method->complete || merge->method->links_rows) return;  // nothing to measure, or measured with the links
     if (!can_calibrate(*merge->method, *next) || !is_outdated(*next) || merge->counts.live() < 2) return;
-    // Without the engine the next merge will measure it.
+    // Without the engine, a later merge measures recall.
     char* why = nullptr;
     if (!try_open_engine(&why)) return;
     EngineBuild* build = &merge->build;

@@ -1,4 +1,4 @@
-// The rows of a merge that stay as they are.
+// The rows of a merge that need no engine: live rows of arrays, and rows of the logs that are stored unencoded.
 #include "postgres/merge/merge_run.h"
 #include "postgres/storage/stored_value.h"
 
@@ -15,7 +15,7 @@ bool is_dead(const MergeRun* merge, uint64 row)
     return (merge->dead[row / 64] >> (row % 64)) & 1;
 }
 
-// Write those bytes of a piece of an array that are of live rows.
+// Write the bytes of live rows in a piece of an array.
 void write_live_bytes(const MergeRun* merge, uint64 row_bytes, uint64 offset, const char* piece, uint64 length,
                       ArrayWriter* writer)
 {
@@ -59,7 +59,7 @@ void write_offset(void* writer, const DeltaEntry& entry, const float*)
     write_array(static_cast<ArrayWriter*>(writer), &entry.offset, sizeof(entry.offset));
 }
 
-// Write the rows' vectors as they lie in the logs.
+// Write the vectors of the logs' rows in the stored form.
 void write_vectors(MergeRun* merge, ArrayWriter* writer)
 {
     const uint32 bytes = stored_value_bytes(merge->meta.shape);

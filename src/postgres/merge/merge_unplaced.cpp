@@ -1,4 +1,4 @@
-// The unplaced rows of a merge. No engine is needed for them.
+// The unplaced rows of a merge, which are written without the engine.
 #include "postgres/merge/merge_run.h"
 #include "postgres/storage/fault_point.h"
 #include "postgres/storage/unplaced.h"

@@ -1,4 +1,4 @@
-// What the engine made of new rows is checked on a sample, as it lies in the pages, before the index depends on it.
+// Validates the engine's work on a sample of the new rows, read from the pages, before the index depends on it.
 #include <cmath>
 
 #include "postgres/check/link_structure.h"
@@ -11,7 +11,7 @@ namespace
 {
 
 constexpr uint32 sample_rows = 16;
-// Of the float arithmetic by which the engine chose a list, relative to the vectors and to the centroids' spread.
+// Rounding errors of the engine's choice of a list, relative to the vectors' norms and to the spread of the centroids.
 constexpr double rounding = 1e-3;
 constexpr double spread_rounding = 1e-6;
 
@@ -54,13 +54,13 @@ void read_new(const MergeRun* merge, const char* name, uint64 first, uint64 coun
     read_array(merge->index, merge->next, *array, first * row_bytes, count * row_bytes, out);
 }
 
-// Find the sampled rows among the new ones by their addresses.
+// Find the sampled rows in the arrays by their addresses.
 void locate_rows(MergeRun* merge, Sample* sample)
 {
     constexpr uint64 step = 32768;
     auto* blocks = static_cast<uint32*>(palloc(sizeof(uint32) * step));
     auto* offsets = static_cast<uint16*>(palloc(sizeof(uint16) * step));
-    // Where rows keep their places, new ones come last.
+    // Except in a rebuild, new rows come last.
     const uint64 begin = merge->kind == MergeKind::rebuild ? 0 : merge->next.rows - merge->new_rows();
     for (uint64 first = begin; first < merge->next.rows; first += step) {
         merge_delay_point();
@@ -78,7 +78,7 @@ void locate_rows(MergeRun* merge, Sample* sample)
     pfree(blocks);
 }
 
-// Each lies in the list whose centroid is nearest, but for rounding.
+// Check that each sampled row lies in the list whose centroid is nearest, up to rounding.
 void check_lists(MergeRun* merge, const Sample& sample)
 {
     const char* list_of_row = array_name(*merge->method, ArrayRole::list_of_row);
@@ -103,7 +103,7 @@ void check_lists(MergeRun* merge, const Sample& sample)
     pfree(centroid);
 }
 
-// Each vector is what came, as far as the precision goes in which it is kept.
+// Check that each stored vector equals the row's vector, up to the precision of its stored form.
 void check_vectors(MergeRun* merge, const Sample& sample)
 {
     if (!keeps_vectors(merge->next)) return;
@@ -125,14 +125,14 @@ void check_vectors(MergeRun* merge, const Sample& sample)
             squared += difference * difference;
             norm += static_cast<double>(vector[d]) * vector[d];
         }
-        // A unit vector was normalised again; the float arithmetic here rounds too.
+        // Normalising a unit vector again changes it by a rounding error, and the arithmetic here rounds too.
         const double allowed = error * (1 + rounding) + 1e-6 * std::sqrt(norm);
         if (!(squared <= allowed * allowed)) report_wrong(merge, "A vector is not the one that was sent.");
     }
     pfree(stored);
 }
 
-// Links are checked all: a wrong one would send searches anywhere.
+// Check all links, not a sample: a wrong link would lead searches astray.
 void check_links(MergeRun* merge)
 {
     LinkFault fault;

@@ -1,3 +1,4 @@
+// The background worker, and the shared notes that limit the number of its runs.
 #include "postgres/merge/merge_worker.h"
 
 #include "postgres/am/methods.h"
@@ -34,22 +35,22 @@ namespace pgwarp
 namespace
 {
 
-constexpr int64 shortest_rest_us = 5 * USECS_PER_SEC;  // between two workers
-constexpr int64 leave_alone_us = 300 * USECS_PER_SEC;  // a table whose merge failed, or isn't wanted
+constexpr int64 shortest_rest_us = 5 * USECS_PER_SEC;  // between two workers, at least
+constexpr int64 leave_alone_us = 300 * USECS_PER_SEC;  // pause for a table without autovacuum or whose merge failed
 
-// The cost of delta rows comes with the first of them, and merges take bandwidth from searches: for few rows an index
-// isn't merged again until so many times what its last merge took has passed.
+// Even few delta rows make searches slower, but merges take memory bandwidth from searches. Therefore an index with few
+// delta rows is merged again only after a pause of small_patience times the duration of its last merge.
 constexpr int64 small_patience = 4;
-constexpr uint64 small_part = 16;  // of the index's rows: fewer are few
+constexpr uint64 small_part = 16;  // of the index's rows: fewer delta rows are few
 
-// What the worker is told, in bgw_extra.
+// The worker's task, passed in bgw_extra.
 struct MergeTask {
     Oid database;
     Oid index;
 };
 static_assert(sizeof(MergeTask) <= BGW_EXTRALEN);
 
-// The note of an index; null when there is none. The lock is held.
+// The note of an index's last merge; null when there is none. The caller holds the spinlock.
 MergeNote* find_note(SharedSlot* shared, Oid index)
 {
     for (MergeNote& note : shared->merges) {
@@ -72,7 +73,7 @@ void note_merge(Oid index, TimestampTz began)
     SpinLockRelease(&shared->mutex);
 }
 
-// Whether this session may start a worker for an index now. Then no other may for a while.
+// Whether this session may start a worker for an index now. If so, no other session may for a while.
 bool claim_worker(Relation index, bool small)
 {
     SharedSlot* shared = shared_slot();
@@ -99,7 +100,7 @@ void note_begin()
     SpinLockRelease(&shared->mutex);
 }
 
-// Workers rest for as long as they were at work: autovacuum passes over a table that somebody has locked.
+// Workers rest for as long as they ran, because autovacuum skips a table that a worker has locked.
 void note_end(int, Datum)
 {
     SharedSlot* shared = shared_slot();
@@ -110,7 +111,7 @@ void note_end(int, Datum)
     SpinLockRelease(&shared->mutex);
 }
 
-// No worker for this table for a while.
+// Start no worker for this table for a while.
 void leave_alone(Oid table)
 {
     SharedSlot* shared = shared_slot();
@@ -122,8 +123,8 @@ void leave_alone(Oid table)
     SpinLockRelease(&shared->mutex);
 }
 
-// Be taken for an autovacuum worker by those who wait for a lock of ours: after deadlock_timeout they cancel us, and
-// DROP DATABASE ends us.
+// Look like an autovacuum worker to sessions that wait for a lock of this process: they cancel it after
+// deadlock_timeout, and DROP DATABASE terminates it.
 void give_way_as_autovacuum()
 {
     LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
@@ -132,7 +133,7 @@ void give_way_as_autovacuum()
     LWLockRelease(ProcArrayLock);
 }
 
-// The table, locked as VACUUM locks it; InvalidOid when somebody else has it, or it is gone.
+// Lock the table of an index as VACUUM locks it; InvalidOid when another session has it, or it is gone.
 Oid lock_table(Oid index)
 {
     const Oid table = IndexGetRelation(index, true);
@@ -140,7 +141,7 @@ Oid lock_table(Oid index)
     return IndexGetRelation(index, true) == table ? table : InvalidOid;
 }
 
-// Merge one index, if it is one of ours and needs it.
+// Merge one index, if it is a pgwarp index and needs a merge.
 void merge_one(Oid oid)
 {
     Relation index = try_relation_open(oid, RowExclusiveLock);
@@ -155,7 +156,7 @@ void merge_one(Oid oid)
     relation_close(index, NoLock);
 }
 
-// What became of a merge that raised an error. Another index may do better.
+// Report the error of a merge. The other indexes of the table are merged nevertheless.
 void report_failure(const MergeTask& task, Oid index)
 {
     const bool cancelled = geterrcode() == ERRCODE_QUERY_CANCELED;
@@ -173,8 +174,8 @@ void report_failure(const MergeTask& task, Oid index)
     CommitTransactionCommand();
 }
 
-// Merge one of the table's indexes in a transaction of its own, so that others come to the table in between. False when
-// the table can't be had.
+// Merge one of the table's indexes in a transaction of its own, so that others can lock the table in between. False
+// when the table cannot be locked.
 bool merge_in_transaction(const MergeTask& task, Oid index)
 {
     volatile bool locked = false;
@@ -194,14 +195,15 @@ bool merge_in_transaction(const MergeTask& task, Oid index)
     return locked;
 }
 
-// Whether the table's own settings keep autovacuum away.
+// Whether the table's own settings disable autovacuum.
 bool wants_no_autovacuum(Relation table)
 {
     const auto* options = reinterpret_cast<const StdRdOptions*>(table->rd_options);
     return options != nullptr && !options->autovacuum.enabled;
 }
 
-// The indexes of the table, in memory that outlives transactions; none where it is to be left alone.
+// The indexes of the table, in memory that outlives transactions; none when the table cannot be locked or its settings
+// disable autovacuum.
 List* indexes_of_table(const MergeTask& task)
 {
     List* indexes = NIL;
@@ -219,7 +221,7 @@ List* indexes_of_table(const MergeTask& task)
     return indexes;
 }
 
-// Merge the table's indexes: the rows that made one of them slow are in the others too.
+// Merge all indexes of the table, since each has received the rows that made one of them slow.
 void merge_indexes(const MergeTask& task)
 {
     ListCell* cell;
@@ -236,7 +238,7 @@ void consider_merge(Relation index, const IndexState& state)
     uint64 entries = 0;
     for (uint32 log = 0; log < delta_log_count; ++log) entries += state.delta_end[log] - state.meta.logs[log].start;
     if (!logs_cost_too_much(index, state.meta, *state.directory, entries)) return;
-    // Who wants no autovacuum doesn't want this.
+    // Disabling autovacuum disables these workers too.
     if (!setting_merge_worker || !AutoVacuumingActive() || !IsUnderPostmaster || IsParallelWorker()) return;
     const bool small = entries < state.directory->rows / small_part;
     if (RecoveryInProgress() || !is_open_to_workers(index) || !claim_worker(index, small)) return;
@@ -249,7 +251,7 @@ void consider_merge(Relation index, const IndexState& state)
 
 }  // namespace pgwarp
 
-// Merge the indexes of one table, and end.
+// Main function of the worker: merges the indexes of one table, and ends.
 void pgwarp_merge_main(Datum)
 {
     using namespace pgwarp;

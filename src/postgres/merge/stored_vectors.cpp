@@ -1,3 +1,4 @@
+// Reads float and half vectors, and checks the range of half vectors.
 #include "postgres/merge/stored_vectors.h"
 
 #include <cmath>
@@ -14,7 +15,7 @@ namespace
 constexpr uint64 most_step_bytes = 4U << 20;
 constexpr float largest_half = 65504;
 
-// Read a part of an array of this name, which is there.
+// Read a part of the array of this name, which must exist.
 void read_part(Relation index, const Directory& directory, const char* name, uint64 offset, uint64 length, void* out)
 {
     const StoredArray* array = find_array(directory, name);
@@ -61,7 +62,7 @@ float stored_vector_error(Relation index, const Directory& directory)
 namespace
 {
 
-// How far values may lie from the mean, and whether all did.
+// The largest allowed difference of values from the mean, and whether all rows were within it.
 struct HalfRange {
     uint32 dimensions;
     float* mean;

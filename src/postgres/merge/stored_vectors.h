@@ -1,4 +1,4 @@
-// The vectors that an index keeps of its rows, read from its pages.
+// Reads the vectors that an index keeps of its rows.
 #pragma once
 
 #include "postgres/merge/merge_run.h"
@@ -6,17 +6,17 @@
 namespace pgwarp
 {
 
-// Whether rows can be had as vectors: array "vectors", or "half" with its mean and scale.
+// Whether the index keeps its rows as vectors: in the array "vectors", or "half" with its mean and scale.
 bool keeps_vectors(const Directory& directory);
 
-// How far a stored vector lies from the row's own, at most; 0 for float vectors.
+// The largest distance of a stored vector from the row's own vector; 0 for float vectors.
 float stored_vector_error(Relation index, const Directory& directory);
 
-// Whether the halves of an index, if it keeps any, can hold the new rows of a merge: they have a range.
+// Whether the half vectors of an index, if it keeps any, can represent the new rows of a merge: their range is limited.
 bool halves_hold_new_rows(MergeRun* merge);
 
 using VectorVisit = void (*)(void* state, Tid tid, const float* vector);
-// Visits the live rows of a merge's index.
+// Visits the live rows of the arrays.
 void visit_stored_vectors(MergeRun* merge, VectorVisit visit, void* state);
 
 // Reads the rows [first, first + count) as float vectors.

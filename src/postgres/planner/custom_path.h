@@ -1,4 +1,5 @@
-// Making the paths and plans of our custom scans: each has one child, whose columns its expressions refer to.
+// Makes the paths and plans of pgwarp's custom scans: each has one child, and its expressions refer to the child's
+// columns.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -11,10 +12,10 @@ extern "C" {
 namespace pgwarp
 {
 
-// A path over `child` that hands its rows on, in its order; costs are the child's.
+// Makes a path over `child` that returns the child's rows in the child's order; costs are the child's.
 CustomPath* make_custom_path(const Path* child, const CustomPathMethods* methods);
 
-// The plan of such a path. Expressions may refer to the child's columns.
+// Makes the plan of such a path. Expressions may refer to the child's columns.
 Plan* make_custom_plan(const CustomPath* path, List* targets, List* plans, List* expressions, List* settings,
                        const CustomScanMethods* methods);
 

@@ -22,18 +22,19 @@ namespace pgwarp
 namespace
 {
 
-constexpr double postponed_operators = 10.0;  // the planner's own: what costs more is computed above a LIMIT
+// PostgreSQL's threshold: a target that costs more is computed above a LIMIT.
+constexpr double postponed_operators = 10.0;
 
 set_rel_pathlist_hook_type previous_hook = nullptr;
 
-// What an index can give for a relation.
+// The values that an index can return for a relation.
 struct Given {
     Index relation;
-    Node* distance;      // the expression that the scan orders by; null where its value isn't given
+    Node* distance;      // expression of the scan's order; null if its value is not returned
     Bitmapset* columns;  // attribute numbers of included columns
 };
 
-// Whether an expression needs something of the relation that isn't given.
+// Whether an expression needs a column of the relation that the index does not return.
 bool needs_more(Node* node, void* context)
 {
     const auto* given = static_cast<const Given*>(context);
@@ -52,7 +53,7 @@ bool needs_more(Node* node, void* context)
 #endif
 }
 
-// Whether the planner may compute a column above a LIMIT, from the relation's own columns.
+// Whether the planner may compute this target above a LIMIT, from the relation's own columns.
 bool may_be_postponed(PlannerInfo* root, Node* expression)
 {
     QualCost cost;
@@ -60,8 +61,8 @@ bool may_be_postponed(PlannerInfo* root, Node* expression)
     return contain_volatile_functions(expression) || cost.per_tuple > postponed_operators * cpu_operator_cost;
 }
 
-// Whether all that the query wants of the relation is given. has_distance: with the distance as the operator computes
-// it; without, as something to order by and nothing else.
+// Whether the index returns everything that the query needs of the relation. has_distance: the query may use the
+// distance's value; otherwise it may only order by it.
 bool gives_all(PlannerInfo* root, const IndexPath* path, Given given, bool has_distance)
 {
     Node* distance = given.distance;
@@ -82,7 +83,7 @@ bool gives_all(PlannerInfo* root, const IndexPath* path, Given given, bool has_d
     return true;
 }
 
-// Whether the query is a plain SELECT of this one relation: then the scan itself computes the columns of the result.
+// Whether the query is a plain SELECT from this one relation: then the scan itself computes the result's columns.
 bool is_plain_select(const PlannerInfo* root, const RelOptInfo* rel)
 {
     const Query* query = root->parse;
@@ -93,10 +94,10 @@ bool is_plain_select(const PlannerInfo* root, const RelOptInfo* rel)
            bms_membership(root->all_baserels) == BMS_SINGLETON;
 }
 
-// What the index says of its rows' distances.
+// The index's guarantee for its rows' distances.
 enum class Distances { unordered, ordered, exact };
 
-// As the index was built; its options may have been altered since.
+// Read from the index as it was built, because its options may have been altered since.
 Distances known_distances(const IndexOptInfo* info)
 {
     Relation index = index_open(info->indexoid, NoLock);
@@ -122,7 +123,7 @@ Bitmapset* included_columns(const IndexOptInfo* info)
     return columns;
 }
 
-// The index as the plan is to see it: (vector, distance, included columns ...).
+// The index in the form that the plan refers to: (vector, distance, included columns ...).
 IndexOptInfo* with_distance(const IndexOptInfo* info, Node* distance)
 {
     auto* made = static_cast<IndexOptInfo*>(palloc(sizeof(IndexOptInfo)));
@@ -146,7 +147,7 @@ IndexOptInfo* with_distance(const IndexOptInfo* info, Node* distance)
     return made;
 }
 
-// What the scan computes where nothing above it says what it wants: the relation's columns that are given, and the
+// The target of a scan whose parent requests no columns of its own: the returned columns of the relation, and the
 // distance.
 PathTarget* given_target(const RelOptInfo* rel, Given given)
 {
@@ -176,7 +177,7 @@ void add_index_only_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath* pa
     const Given given = {rel->relid, static_cast<Node*>(linitial(path->indexorderbys)), included_columns(info)};
     const bool exact = known == Distances::exact;
     if (!gives_all(root, path, given, exact)) return;
-    // Ties are broken, and told, by the distance's value.
+    // A second sort key and WITH TIES compare the distance's value.
     const Query* query = root->parse;
     const bool ties = list_length(query->sortClause) != 1 || query->limitOption == LIMIT_OPTION_WITH_TIES;
     if (!exact && ties) return;
@@ -190,10 +191,10 @@ void add_index_only_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath* pa
 void add_index_only_paths(PlannerInfo* root, RelOptInfo* rel, Index number, RangeTblEntry* entry)
 {
     if (previous_hook != nullptr) previous_hook(root, rel, number, entry);
-    // Where no page is known to be all-visible, it would only cost more.
+    // If no page is all-visible, an index-only scan costs more than an index scan.
     if (!enable_indexonlyscan || entry->rtekind != RTE_RELATION || rel->allvisfrac <= 0) return;
     if (!is_plain_select(root, rel)) return;
-    // add_path() may free others of the list than index paths, and change it.
+    // add_path() may free paths of the list that are not index paths, and changes the list.
     List* paths = NIL;
     ListCell* cell;
     foreach (cell, rel->pathlist) {

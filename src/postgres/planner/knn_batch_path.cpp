@@ -1,5 +1,5 @@
-// The planner's side of KnnBatch: recognises a lateral k-NN subquery over an index of ours and adds, beside the plain
-// nested loop, one whose outer side is read in batches.
+// The planner's side of KnnBatch: recognises a lateral k-NN subquery over a pgwarp index and adds, besides the plain
+// nested loop, one that reads its outer side in batches.
 #include "postgres/planner/knn_batch_path.h"
 
 #include "postgres/am/methods.h"
@@ -31,12 +31,12 @@ namespace pgwarp
 namespace
 {
 
-// A search that is part of a batch costs a fraction of one alone.
+// A search in a batch costs about this share of a single search.
 constexpr double batched_share = 0.2;
 
 set_join_pathlist_hook_type previous_hook = nullptr;
 
-// What a subquery's path was found to be: a LIMIT over index scans of ours that share one query expression.
+// A recognised subquery: a LIMIT over scans of pgwarp indexes that share one query expression.
 struct KnnSubquery {
     bool limited;
     bool filtered;
@@ -70,7 +70,7 @@ bool match_all(List* paths, KnnSubquery* found)
     return paths != NIL;
 }
 
-// Look through what hands rows on: subqueries, LIMIT, projections, partitions in order.
+// Search below nodes that pass rows on: subqueries, LIMIT, projections, ordered unions of partitions.
 bool match_path(Path* path, KnnSubquery* found)
 {
     switch (nodeTag(path)) {
@@ -81,13 +81,13 @@ bool match_path(Path* path, KnnSubquery* found)
             return match_path(reinterpret_cast<ProjectionPath*>(path)->subpath, found);
         case T_LimitPath: {
             auto* limit = reinterpret_cast<LimitPath*>(path);
-            found->limited = true;  // the lowest one counts: nothing but an index scan asks for more
+            found->limited = true;  // the lowest LIMIT counts, because it alone bounds the index scan
             found->limit = limit->limitCount;
             found->offset = limit->limitOffset;
             return match_path(limit->subpath, found);
         }
         case T_AggPath:
-            found->limited = false;  // one above it says nothing of how many rows it takes
+            found->limited = false;  // a LIMIT above an aggregate does not bound its input
             return match_path(reinterpret_cast<AggPath*>(path)->subpath, found);
         case T_SortPath:
             found->limited = false;
@@ -106,14 +106,14 @@ bool match_path(Path* path, KnnSubquery* found)
     }
 }
 
-// Replaces a subquery's parameters by the outer columns that they stand for.
+// Replaces a subquery's parameters by the outer columns that set them.
 struct OuterColumns {
     List* parameters;  // PlannerParamItem, of the subquery
     const RelOptInfo* outer;
     bool failed;
 };
 
-// The column as the outer relation gives it: its Var knows by which outer joins it may become null.
+// Returns the column from the outer relation's target: its Var names the outer joins that may make it null.
 Node* outer_column(const OuterColumns& columns, const Param* parameter)
 {
     ListCell* cell;
@@ -144,7 +144,8 @@ Node* replace_parameters(Node* node, void* context)
     return mutate_expression(node, replace_parameters, context);
 }
 
-// Whether the inner relation is a k-NN subquery whose queries come from the outer one; and if so, what to read ahead.
+// Finds the path of an inner k-NN subquery whose queries come from the outer relation, and fills *plan with the batch
+// to read ahead. Null if there is none.
 Path* find_knn_subquery(const RelOptInfo* outer, const RelOptInfo* inner, KnnBatchPlan* plan)
 {
     if (inner->rtekind != RTE_SUBQUERY || inner->subroot == nullptr || bms_is_empty(inner->lateral_relids) ||
@@ -174,7 +175,7 @@ Node* copy_path(const Node* path)
     return copy;
 }
 
-// Whether a column of the query's result is only there to sort by.
+// Whether a column of the query's result only serves to sort.
 bool is_only_sorted_by(const PlannerInfo* root, Index sort_group)
 {
     ListCell* cell;
@@ -185,7 +186,7 @@ bool is_only_sorted_by(const PlannerInfo* root, Index sort_group)
     return false;
 }
 
-// The same projection with NULL in the place of the distance that the index orders by, where nobody reads it.
+// The same projection with NULL in place of the index's distance, if only the sort uses it.
 Path* without_distance(const PlannerInfo* root, ProjectionPath* projection)
 {
     const Path* scan = path_below_knn_filter(projection->subpath);
@@ -207,8 +208,8 @@ Path* without_distance(const PlannerInfo* root, ProjectionPath* projection)
     return &copy->path;
 }
 
-// The subquery's path, without the distances that its index scan would compute for every row in order to be sorted by:
-// it emits rows in order. Their evaluation reads the whole vector of each row.
+// The subquery's path without distances that only serve to sort: the index scan emits rows in order already, and
+// computing the distances would read each row's whole vector.
 Path* without_unused_distance(const PlannerInfo* root, Path* path)
 {
     if (IsA(path, ProjectionPath)) return without_distance(root, reinterpret_cast<ProjectionPath*>(path));
@@ -250,7 +251,7 @@ struct JoinSides {
     JoinPathExtraData* extra;
 };
 
-// Add the nested loop over a batched outer path. Its searches share requests, which the inner path's cost doesn't know.
+// Add the nested loop over a batched outer path. The inner path's cost does not include the saving of shared requests.
 void add_batched_join(const JoinSides& sides, Path* child, Path* inner, const KnnBatchPlan& plan)
 {
     CustomPath* outer = make_batch_path(child, plan);
@@ -281,7 +282,7 @@ bool walk_query(Query* query, Walker walker, void* context)
 #endif
 }
 
-// Whether a query in one, its common table expressions included, locks or changes rows.
+// Whether a query inside the expression, or one of its common table expressions, locks or changes rows.
 bool touches_rows(Node* node, void* context)
 {
     if (node == nullptr) return false;
@@ -297,9 +298,9 @@ bool is_simple(const PlannerInfo* root)
            !contain_volatile_functions(reinterpret_cast<Node*>(query));
 }
 
-// Whether a statement reads all rows of all its queries, and none of these has effects, other than that of the
-// statement on the rows that it finds. Where nobody checks the finished plan, as in a session's first statement, only
-// the joins of such a statement are batched.
+// Whether a statement reads all rows of all its queries, and no query has effects except the statement's own on the
+// rows that it finds. If subplan_batch.h does not check the finished plan, as in a session's first statement, only
+// joins of such statements are batched.
 bool is_simple_statement(const PlannerInfo* root)
 {
     ListCell* cell;

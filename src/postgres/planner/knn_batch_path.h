@@ -13,10 +13,10 @@ namespace pgwarp
 // Installs the planner's hook and registers the node. Called by _PG_init.
 void init_knn_batch();
 
-// LIMIT or OFFSET as the plan carries it: a null constant where there is none, or none that may be evaluated ahead.
+// Returns LIMIT or OFFSET as the plan holds it: a null constant if there is none or if it must not be evaluated ahead.
 Expr* row_count_ahead(Node* count);
 
-// Whether the statement that is planned will be looked through (subplan_batch.h) for joins that must not be batched.
+// Whether subplan_batch.h will check the finished plan of this statement for joins that must not be batched.
 extern bool knn_batch_plans_are_checked;
 
 }  // namespace pgwarp

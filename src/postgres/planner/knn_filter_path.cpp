@@ -1,4 +1,4 @@
-// The planner's side of KnnFilter: replaces each ordered path of a pgwarp index that has a filter.
+// The planner's side of KnnFilter: puts it in place of each ordered path of a pgwarp index that has a filter.
 #include "postgres/planner/knn_filter_path.h"
 
 #include "postgres/am/methods.h"
@@ -39,8 +39,8 @@ bool bounds_distance(const RestrictInfo* info, const Node* distance)
            !contain_volatile_functions(value) && !contain_subplans(value);
 }
 
-// Whether a bound may end the scan. The number of rows that are read then depends on distances of rows that other
-// clauses may hide. Therefore PostgreSQL's rule for the conditions of an index holds.
+// Whether a bound may end the scan. The number of rows read then depends on distances of rows that other clauses may
+// hide, so PostgreSQL's rule for index conditions applies.
 bool may_end_scan(RestrictInfo* info, RelOptInfo* rel, const Node* distance)
 {
     return bounds_distance(info, distance) && restriction_is_securely_promotable(info, rel);
@@ -67,10 +67,10 @@ List* filter_clauses(const IndexPath* path)
     return filters;
 }
 
-// Collects the columns of expressions; the distance is one where the scan gives it.
+// Collects the columns of expressions; the distance counts as a column if the scan returns it.
 struct NeededColumns {
     PathTarget* target;
-    Node* distance;  // null: the scan doesn't give it
+    Node* distance;  // null: the scan does not return it
 };
 
 bool add_columns(Node* node, void* context)
@@ -86,7 +86,7 @@ bool add_columns(Node* node, void* context)
     return walk_expression(node, add_columns, context);
 }
 
-// The target list of the scan: the columns of the path, and those that the filter reads.
+// The target list of the scan: the path's columns, and those that the filter reads.
 PathTarget* target_with_columns(PlannerInfo* root, const IndexPath* path, List* clauses)
 {
     Node* distance = path->path.pathtype == T_IndexOnlyScan ? distance_of(path) : nullptr;
@@ -120,7 +120,8 @@ Plan* plan_knn_filter(PlannerInfo* root, RelOptInfo* rel, CustomPath* path, List
 
 const CustomPathMethods path_methods = {"KnnFilter", plan_knn_filter, nullptr};
 
-// Rows come nearest first, so the share that passes is that of the rows within the bound; rows beyond are never read.
+// Rows come nearest first, and rows beyond the bound are never read: so the share of rows that pass refers to rows
+// within the bound.
 CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath* path, List* clauses)
 {
     List* bounds = NIL;
@@ -140,13 +141,13 @@ CustomPath* make_filter_path(PlannerInfo* root, RelOptInfo* rel, const IndexPath
     made->path.pathtarget = path->path.pathtarget;
     made->path.param_info = path->path.param_info;
     made->path.rows = path->path.rows;
-    // Rows beyond a bound are never read. The number of rows within it is seldom known. With the planner's guess the
-    // index is cheaper, and so it is for the bounds that queries usually have.
+    // Rows beyond a bound are never read, but the number of rows within it is seldom known. With the planner's guess
+    // the index is cheaper than a sequential scan, which is right for the usual bounds.
     const Cost rest = path->path.total_cost - path->path.startup_cost;
     made->path.total_cost = path->path.startup_cost + rest * Min(1.0, Max(0.0, within));
     // A clause that the index's predicate implies is no filter of its scan.
     List* implied = list_difference_ptr(rel->baserestrictinfo, path->indexinfo->indrestrictinfo);
-    // With an exponent it is read back as a number with a fraction, also where it is 1.
+    // The exponent makes PostgreSQL read the value back as a Float, even where it is 1.
     made->custom_private = list_make2(makeFloat(psprintf("%.9e", passing)), implied);
     return made;
 }
@@ -170,7 +171,8 @@ Plan* plan_knn_filter(PlannerInfo*, RelOptInfo* rel, CustomPath* path, List* tar
     return plan;
 }
 
-// The KnnFilter path that replaces an index path; the index path itself without a filter or of another access method.
+// Returns the KnnFilter path that replaces an index path; paths without a filter and paths of other access methods are
+// returned unchanged.
 Path* with_filter_above(PlannerInfo* root, RelOptInfo* rel, Path* path)
 {
     if (!IsA(path, IndexPath)) return path;

@@ -10,10 +10,10 @@ extern "C" {
 namespace pgwarp
 {
 
-// Installs the planner's hook and registers the node. Called by _PG_init, after those that add index paths.
+// Installs the planner's hook and registers the node. Called by _PG_init, after the hooks that add index paths.
 void init_knn_filter();
 
-// The path below a KnnFilter; null for any other path.
+// Returns the path below a KnnFilter; null for any other path.
 Path* path_below_knn_filter(const Path* path);
 
 }  // namespace pgwarp

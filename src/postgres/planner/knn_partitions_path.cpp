@@ -1,4 +1,4 @@
-// The planner's side of KnnPartitions: put above each ordered union of index scans of ours.
+// The planner's side of KnnPartitions: puts it above each ordered union of scans of pgwarp indexes.
 #include "postgres/planner/knn_partitions_path.h"
 
 #include "postgres/am/methods.h"
@@ -38,8 +38,8 @@ bool merges_knn_scans(const MergeAppendPath* path)
     return false;
 }
 
-// The Merge Append itself. Where it sorts by more columns than its path gives, as that of a UNION ALL does, a Result
-// above it takes these away again; KnnPartitions works with them too.
+// Returns the Merge Append. If it sorts by columns that its path does not return, as for a UNION ALL, a Result above it
+// removes them; KnnPartitions works with them too.
 Plan* find_merge_append(Plan* child)
 {
     const bool projects = IsA(child, Result) && reinterpret_cast<const ::Result*>(child)->resconstantqual == nullptr &&
@@ -55,7 +55,7 @@ Plan* plan_knn_partitions(PlannerInfo*, RelOptInfo*, CustomPath* path, List* tar
 
 const CustomPathMethods path_methods = {"KnnPartitions", plan_knn_partitions, nullptr};
 
-// The path with KnnPartitions above the union, or the path itself.
+// Returns the path with KnnPartitions above the union, or the path itself.
 Path* with_knn_partitions(Path* path)
 {
     if (IsA(path, ProjectionPath)) {

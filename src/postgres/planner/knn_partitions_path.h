@@ -13,7 +13,7 @@ namespace pgwarp
 // Installs the planner's hook and registers the node. Called by _PG_init.
 void init_knn_partitions();
 
-// The path below a KnnPartitions; null for any other path.
+// Returns the path below a KnnPartitions; null for any other path.
 Path* path_below_knn_partitions(const Path* path);
 
 }  // namespace pgwarp

@@ -17,7 +17,7 @@ namespace
 
 set_rel_pathlist_hook_type previous_hook = nullptr;
 
-// The path as an IndexPath of pgwarp that can't be executed; null for any other.
+// Returns the path as an IndexPath of pgwarp that cannot be executed; null for any other path.
 IndexPath* as_forbidden(Path* path)
 {
     if (!IsA(path, IndexPath)) return nullptr;
@@ -26,7 +26,7 @@ IndexPath* as_forbidden(Path* path)
     return ours && is_forbidden_path(index_path) ? index_path : nullptr;
 }
 
-// The same path in order of the first distance only.
+// Returns the same path in order of the first distance only.
 IndexPath* with_first_distance(PlannerInfo* root, const IndexPath* path)
 {
     return create_index_path(root, path->indexinfo, path->indexclauses, list_make1(linitial(path->indexorderbys)),

@@ -1,8 +1,8 @@
 // Index paths that a pgwarp index can execute: those in order of one distance.
 //
-// PostgreSQL assumes that an index with ordering operators orders by any number of them, and makes paths without an
-// order too. The hook removes such paths, so that no setting brings them back. Where a query orders by a distance and
-// then by another one, a path in order of the first takes their place: an incremental sort does the rest.
+// PostgreSQL assumes that an index with ordering operators can order by several of them, and also makes paths without
+// an order. The hook removes such paths, so that no setting can select them. If a query orders by two distances, a path
+// in order of the first replaces the removed one, and an incremental sort does the rest.
 #pragma once
 
 #include "postgres/postgres_headers.h"

@@ -18,7 +18,7 @@ namespace
 
 struct Reading {
     ReadingPlace place;
-    bool at_start;  // the node is first executed when the first row is read, and only then
+    bool at_start;  // the node is first executed for the first row, and never again
 };
 
 bool plan_tells(const Reading& reading, const Plan* plan);
@@ -28,8 +28,8 @@ bool is_volatile(Oid function, void*)
     return func_volatile(function) == PROVOLATILE_VOLATILE;
 }
 
-// Whether a node of a finished plan's expression may raise an error. A parameter that a sub-select gives may, when it
-// is first asked for; one that a join gives is a column's value.
+// Whether a node of a finished plan's expression may raise an error. A parameter set by a sub-select may, when it is
+// first read; a parameter set by a join is a column's value.
 bool may_fail(const ReadingPlace& place, Node* node)
 {
     switch (nodeTag(node)) {
@@ -45,7 +45,7 @@ bool may_fail(const ReadingPlace& place, Node* node)
     }
 }
 
-// Whether an expression, or a part of it, tells when it is evaluated, or of which rows.
+// Whether an expression, or a part of it, shows when or for which rows it is evaluated.
 bool tells(Node* node, void* context)
 {
     const auto* reading = static_cast<const Reading*>(context);
@@ -66,8 +66,8 @@ bool any_tells(const Reading& reading, Expression* expression)
     return tells(reinterpret_cast<Node*>(expression), const_cast<Reading*>(&reading));
 }
 
-// Of a scan's conditions and values, beside those that every node has. An order that is the same for all rows is asked
-// of an index at the start.
+// The same for a scan's own conditions and values. A sort order without parameters is passed to the index once, at the
+// start.
 bool scan_tells(const Reading& reading, const Plan* plan)
 {
     switch (nodeTag(plan)) {
@@ -93,7 +93,7 @@ bool scan_tells(const Reading& reading, const Plan* plan)
             return any_tells(reading, reinterpret_cast<const TidRangeScan*>(plan)->tidrangequals);
         case T_ValuesScan:
             return any_tells(reading, reinterpret_cast<const ValuesScan*>(plan)->values_lists);
-        case T_FunctionScan:  // has all its rows when it gives the first
+        case T_FunctionScan:  // computes all rows before it returns the first
             return !reading.at_start && any_tells(reading, reinterpret_cast<const FunctionScan*>(plan)->functions);
         case T_TableFuncScan:
             return !reading.at_start && any_tells(reading, reinterpret_cast<const TableFuncScan*>(plan)->tablefunc);
@@ -102,7 +102,7 @@ bool scan_tells(const Reading& reading, const Plan* plan)
     }
 }
 
-// Of other nodes' expressions.
+// The same for the expressions of other nodes.
 bool expressions_tell(const Reading& reading, const Plan* plan)
 {
     switch (nodeTag(plan)) {
@@ -122,7 +122,7 @@ bool expressions_tell(const Reading& reading, const Plan* plan)
             return any_tells(reading, reinterpret_cast<const CustomScan*>(plan)->custom_exprs);
         case T_ForeignScan:
             return any_tells(reading, reinterpret_cast<const ForeignScan*>(plan)->fdw_exprs);
-        case T_Limit: {  // counts, like frames of windows and samples, are evaluated at the start
+        case T_Limit: {  // counts, frame offsets and sample sizes are evaluated at the start
             const auto* limit = reinterpret_cast<const Limit*>(plan);
             return !reading.at_start &&
                    (any_tells(reading, limit->limitCount) || any_tells(reading, limit->limitOffset));
@@ -139,8 +139,8 @@ bool expressions_tell(const Reading& reading, const Plan* plan)
     }
 }
 
-// Whether all that a node does is to evaluate its expressions, as far as they are asked about. What it has locked or
-// changed can be told; what others' code does in a scan may fail.
+// Whether the node does nothing but evaluate its expressions. Locked or changed rows are visible effects; foreign code
+// in a scan may raise errors.
 bool only_evaluates(const Reading& reading, const Plan* plan)
 {
     switch (nodeTag(plan)) {
@@ -166,7 +166,8 @@ bool any_plan_tells(const Reading& reading, const List* plans)
     return false;
 }
 
-// Of what is below a node elsewhere than to its left and right. Only the first member of an Append begins at the start.
+// The same for children that are not the left or right one. Only the first member of an Append is executed at the
+// start.
 bool members_tell(const Reading& reading, const Plan* plan)
 {
     switch (nodeTag(plan)) {
@@ -191,7 +192,7 @@ bool members_tell(const Reading& reading, const Plan* plan)
     }
 }
 
-// Of a node and all below it.
+// The same for a node and all nodes below it.
 bool plan_tells(const Reading& reading, const Plan* plan)
 {
     if (plan == nullptr) return false;
@@ -204,7 +205,7 @@ bool plan_tells(const Reading& reading, const Plan* plan)
     Reading left = reading;
     Reading right = reading;
     if (IsA(plan, RecursiveUnion)) left.at_start = right.at_start = false;
-    // The inner side of a nested loop begins anew with each row that gives it parameters.
+    // The inner side of a nested loop is executed again for each row that sets its parameters.
     if (IsA(plan, NestLoop) && !bms_is_empty(plan->righttree->extParam)) right.at_start = false;
     return plan_tells(left, plan->lefttree) || plan_tells(right, plan->righttree);
 }

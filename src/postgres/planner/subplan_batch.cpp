@@ -23,7 +23,7 @@ namespace
 
 planner_hook_type previous_planner = nullptr;
 
-// The target list that a column refers to, and the plan whose list it is; NIL for a column of a table.
+// Returns the target list that a column refers to, and in *below the plan with that list; NIL for a column of a table.
 List* referred_list(const Plan* plan, const Var* column, const Plan** below)
 {
     *below = nullptr;
@@ -40,7 +40,8 @@ List* referred_list(const Plan* plan, const Var* column, const Plan** below)
     return *below != nullptr ? (*below)->targetlist : NIL;
 }
 
-// The table's column that a node's column is, null when it is none: EXPLAIN can't name others.
+// Returns the table's column that a node's column stands for; null when there is none: EXPLAIN cannot name such a
+// column.
 const Var* table_column(const Plan* plan, const Var* column)
 {
     while (IS_SPECIAL_VARNO(column->varno)) {
@@ -55,7 +56,7 @@ const Var* table_column(const Plan* plan, const Var* column)
     return column;
 }
 
-// Whether an expression holds what only its own node can evaluate.
+// Whether an expression contains a part that only its own node can evaluate.
 bool is_bound(Node* node, void* context)
 {
     if (node == nullptr) return false;
@@ -87,7 +88,7 @@ bool is_batch(const Plan* plan)
     return IsA(plan, CustomScan) && reinterpret_cast<const CustomScan*>(plan)->methods == &knn_batch_scan_methods;
 }
 
-// Whether a node's last conditions and its target list may as well be evaluated above it.
+// Whether a node's last conditions and its target list can be evaluated above it.
 bool may_split(const Plan* plan)
 {
     switch (nodeTag(plan)) {
@@ -115,7 +116,7 @@ bool is_join(const Plan* plan)
     return IsA(plan, NestLoop) || IsA(plan, MergeJoin) || IsA(plan, HashJoin);
 }
 
-// The conditions that end with a row left out, in the order of evaluation. Those of an inner join are of this kind too.
+// The conditions that leave a row out, in the order of evaluation. The join conditions of an inner join belong to them.
 List** conditions_of(Plan* plan)
 {
     if (is_join(plan) && plan->qual == NIL && reinterpret_cast<Join*>(plan)->jointype == JOIN_INNER) {
@@ -124,7 +125,7 @@ List** conditions_of(Plan* plan)
     return &plan->qual;
 }
 
-// Moves columns into a target list of their own, and refers to them there.
+// Moves columns into a separate target list, and makes references to them.
 struct Columns {
     List* targets;
 };
@@ -156,7 +157,7 @@ Type* move_columns(Type* expression, Columns* columns)
     return reinterpret_cast<Type*>(move_column(reinterpret_cast<Node*>(expression), columns));
 }
 
-// What a target list's columns are called.
+// Returns the target list with table columns in place of references, by which EXPLAIN names them.
 List* name_columns(const Plan* plan, List* targets)
 {
     auto* named = static_cast<List*>(copyObjectImpl(targets));
@@ -169,14 +170,14 @@ List* name_columns(const Plan* plan, List* targets)
     return named;
 }
 
-// Where a node is split, and what is read ahead there.
+// The point where a node is split, and the batch that is read ahead there.
 struct Split {
     KnnBatchPlan batch;
-    List* kept;   // conditions that the node goes on to evaluate
-    List* moved;  // those that follow
+    List* kept;   // conditions that stay in the node
+    List* moved;  // later conditions, which the KnnBatch evaluates
 };
 
-// Split before the first condition, or else the target list, with a search that can be batched and isn't yet.
+// Find the first condition, or else the target list, with a search that can be batched and is not batched yet.
 bool find_split(const PlannedStmt* statement, Plan* plan, Split* split)
 {
     KnnBatchPlan own = {};
@@ -197,18 +198,18 @@ bool find_split(const PlannedStmt* statement, Plan* plan, Split* split)
     return true;
 }
 
-// Where in the statement a node is.
+// The position of a node in the statement.
 struct Place {
-    bool stops_early;  // PostgreSQL may not want all of its rows
+    bool stops_early;  // PostgreSQL may not read all of its rows
     bool splits;       // the node may be split
 };
 
 struct Rewriting {
     PlannedStmt* statement;
     int next_node_number;
-    Bitmapset* late_parameters;  // of sub-selects that are evaluated once, when they are first asked for
+    Bitmapset* late_parameters;  // set by sub-selects that are evaluated once, when they are first read
     Bitmapset* scanned;          // sub-plans that are common table expressions
-    Bitmapset* stopped;          // those of them that may not be read to their end
+    Bitmapset* stopped;          // those of `scanned` that may not be read to their end
 };
 
 ReadingPlace reading_place(const Rewriting* rewriting, Place place)
@@ -216,7 +217,7 @@ ReadingPlace reading_place(const Rewriting* rewriting, Place place)
     return {rewriting->statement, rewriting->late_parameters, place.stops_early};
 }
 
-// Whether rows are the same when the conditions that are kept are evaluated for many rows, and then the rest for each.
+// Whether the result is the same when the kept conditions are evaluated for many rows before the others for each row.
 bool may_apply(const Rewriting* rewriting, Place place, const Split& split, Plan* plan)
 {
     if (is_bound(reinterpret_cast<Node*>(split.moved), plan)) return false;
@@ -232,7 +233,8 @@ bool may_apply(const Rewriting* rewriting, Place place, const Split& split, Plan
     return may_read;
 }
 
-// The node with its columns and the conditions that it keeps, below a KnnBatch with the others and its target list.
+// Returns a KnnBatch with the moved conditions and the target list, over the node with its columns and the kept
+// conditions.
 Plan* split_node(Plan* node, const Split& split, int number)
 {
     Columns columns = {NIL};
@@ -252,7 +254,7 @@ Plan* split_node(Plan* node, const Split& split, int number)
     plan.plan_node_id = number;
     plan.extParam = bms_copy(node->extParam);
     plan.allParam = bms_copy(node->allParam);
-    // Sub-plans that moved must learn when their results change.
+    // The init plans move with the sub-plans that read their results.
     plan.initPlan = node->initPlan;
     node->initPlan = NIL;
     scan->custom_plans = list_make1(node);
@@ -263,7 +265,7 @@ Plan* split_node(Plan* node, const Split& split, int number)
     node->targetlist = columns.targets;
     List** conditions = conditions_of(node);
     *conditions = split.kept;
-    // That only one row matches may have followed from a condition that moved.
+    // inner_unique may have followed from a condition that moved.
     if (split.moved != NIL && conditions != &node->qual) reinterpret_cast<Join*>(node)->inner_unique = false;
     return &plan;
 }
@@ -278,7 +280,7 @@ int largest_number_of(const List* plans)
     return largest;
 }
 
-// Of the nodes of a plan.
+// Returns the largest number of a node in a plan.
 int largest_node_number(const Plan* plan)
 {
     if (plan == nullptr) return -1;
@@ -303,7 +305,7 @@ int largest_node_number(const Plan* plan)
     }
 }
 
-// Whether a KnnBatch gives the columns of its child as they are.
+// Whether a KnnBatch returns the columns of its child unchanged.
 bool hands_columns_on(const CustomScan* batch, const Plan* child)
 {
     if (batch->scan.plan.qual != NIL || list_length(batch->scan.plan.targetlist) > list_length(child->targetlist)) {
@@ -318,8 +320,8 @@ bool hands_columns_on(const CustomScan* batch, const Plan* child)
     return true;
 }
 
-// The plan without the KnnBatch of a join; or, where that gives other columns than its child, with one that reads no
-// row ahead.
+// Returns the plan without the KnnBatch of a join; if the KnnBatch returns other columns than its child, it stays but
+// reads no row ahead.
 Plan* without_batch(CustomScan* batch)
 {
     auto* child = static_cast<Plan*>(linitial(batch->custom_plans));
@@ -333,7 +335,7 @@ Plan* without_batch(CustomScan* batch)
     return &batch->scan.plan;
 }
 
-// Where the left child of a node is, or one of its members.
+// The position of a node's left child, or of its members.
 Place place_below(const Plan* plan, Place place)
 {
     if (reads_all_first(plan)) return {false, place.splits};
@@ -343,9 +345,9 @@ Place place_below(const Plan* plan, Place place)
             const bool unlimited = count == nullptr || (IsA(count, Const) && castNode(Const, count)->constisnull);
             return {place.stops_early || !unlimited, place.splits};
         }
-        case T_WindowAgg:  // is done when a condition on a row's number no longer holds
+        case T_WindowAgg:  // ends when a condition on a row's number becomes false
             return {place.stops_early || reinterpret_cast<const WindowAgg*>(plan)->runCondition != NIL, place.splits};
-        case T_MergeJoin:  // is done when one side is
+        case T_MergeJoin:  // ends with either side
             return {true, place.splits};
         case T_CustomScan:
             return is_batch(plan) ? place : Place{true, false};
@@ -354,7 +356,7 @@ Place place_below(const Plan* plan, Place place)
     }
 }
 
-// Where the right child of a node is. What must go back to a marked row stays as it is.
+// The position of a node's right child. A side that a merge join may restore to a marked row is not split.
 Place place_right(const Plan* plan, Place place)
 {
     if (IsA(plan, MergeJoin)) return {true, false};
@@ -372,7 +374,7 @@ void rewrite_plans(Rewriting* rewriting, List* plans, Place place)
     foreach (cell, plans) rewrite_plan(rewriting, reinterpret_cast<Plan**>(&lfirst(cell)), place);
 }
 
-// Rewrite what is below a node. What parallel workers execute stays.
+// Rewrite the nodes below a node, except those that parallel workers execute.
 void rewrite_children(Rewriting* rewriting, Plan* plan, Place place)
 {
     const Place below = place_below(plan, place);
@@ -436,8 +438,8 @@ void rewrite_plan(Rewriting* rewriting, Plan** link, Place place)
     }
 }
 
-// Sub-plans that parallel workers may execute stay. A common table expression is planned before what reads it, so it
-// comes after that here; other sub-plans may be stopped when the answer is known.
+// Rewrite the sub-plans, except those that parallel workers may execute. The loop goes from the last to the first,
+// because a common table expression is planned before its readers. Other sub-plans may be stopped early.
 void rewrite_subplans(Rewriting* rewriting, bool splits)
 {
     const PlannedStmt* statement = rewriting->statement;
@@ -451,8 +453,8 @@ void rewrite_subplans(Rewriting* rewriting, bool splits)
     }
 }
 
-// Rows that are locked or changed want the plan as the planner made it, and so do cursors: they may go backward, and
-// WHERE CURRENT OF looks for the node that reads the table.
+// Statements that lock or change rows keep the planner's plan. So do cursors: they may move backward, and WHERE CURRENT
+// OF searches for the node that reads the table.
 bool may_split_nodes(const PlannedStmt* statement, int cursor_options)
 {
     if (statement->subplans == NIL || statement->rowMarks != NIL || statement->hasModifyingCTE) return false;
@@ -460,7 +462,7 @@ bool may_split_nodes(const PlannedStmt* statement, int cursor_options)
     return (cursor_options & (CURSOR_OPT_SCROLL | CURSOR_OPT_FAST_PLAN)) == 0;
 }
 
-// A cursor may be closed before its last row.
+// A cursor may be closed before its last row, so its plan counts as stopped early.
 void rewrite_statement(PlannedStmt* statement, int cursor_options)
 {
     const bool splits = may_split_nodes(statement, cursor_options) && any_subplan_searches(statement);

@@ -16,14 +16,14 @@ namespace pgwarp
 namespace
 {
 
-// A sub-plan with index scans of ours under a LIMIT, as the plan has them: the query holds parameters.
+// A sub-plan with scans of pgwarp indexes under a LIMIT; its query expression contains parameters.
 struct SearchingSubplan {
     Expr* query;
     Node* limit;
     Node* offset;
     List* indexes;
     bool filtered;  // below the LIMIT
-    bool failed;    // not all scans are for the same query
+    bool failed;    // the scans are for different queries
 };
 
 bool is_ours(Oid index_oid)
@@ -34,7 +34,7 @@ bool is_ours(Oid index_oid)
     return ours;
 }
 
-// IndexScan or IndexOnlyScan.
+// Scan: IndexScan or IndexOnlyScan.
 template <class Scan>
 void find_scan(const Scan* scan, SearchingSubplan* found)
 {
@@ -47,7 +47,7 @@ void find_scan(const Scan* scan, SearchingSubplan* found)
     found->indexes = lappend_oid(found->indexes, scan->indexid);
 }
 
-// Look for the scans below nodes that hand rows on.
+// Search for scans below nodes that pass rows on.
 void find_scans(Plan* plan, SearchingSubplan* found)
 {
     if (plan == nullptr) return;
@@ -90,7 +90,7 @@ void find_scans(Plan* plan, SearchingSubplan* found)
     find_scans(plan->lefttree, found);
 }
 
-// Replaces a sub-plan's parameters by what its parent sets them to.
+// Replaces a sub-plan's parameters by the parent's expressions for them.
 struct Arguments {
     const SubPlan* subplan;
     bool failed;
@@ -115,7 +115,7 @@ Node* replace_parameter(Node* node, void* context)
     return node;
 }
 
-// What a KnnBatch below the evaluation of this sub-plan is to read ahead; false when there is nothing to gain.
+// Describes the batch of a KnnBatch below the evaluation of this sub-plan; false when batching saves nothing.
 bool plan_batch(const PlannedStmt* statement, const SubPlan* subplan, KnnBatchPlan* plan)
 {
     if (subplan->parParam == NIL || subplan->useHashTable) return false;

@@ -14,13 +14,13 @@ namespace pgwarp
 namespace
 {
 
-constexpr double spare_deviations = 2;  // of the number of rows that pass, where a filter passes them by chance
+constexpr double spare_deviations = 2;  // margin for chance, in standard deviations of the number of rows that pass
 constexpr double lowest_rate = 1e-9;
-constexpr uint32 most_at_once = 16384;    // rows of a search: the planner may be wrong
-constexpr uint32 first_rows = 64;         // of a first search, without a LIMIT to know
+constexpr uint32 most_at_once = 16384;    // rows of a search: the planner's estimate may be wrong
+constexpr uint32 first_rows = 64;         // of a first search when there is no LIMIT
 constexpr double usual_search_rows = 64;  // wanted rows that MethodDescription::compared_rows assumes
-constexpr uint32 deeper = 4;              // times as many rows as the search before
-constexpr uint32 most_deeper = 2;         // such searches, then an exact one
+constexpr uint32 deeper = 4;              // factor by which each search has more rows than the one before
+constexpr uint32 most_deeper = 2;         // number of such searches before an exact one
 
 constexpr double lowest = -std::numeric_limits<double>::infinity();
 constexpr double farthest = std::numeric_limits<double>::infinity();
@@ -39,16 +39,16 @@ bool exact_is_cheaper(Relation index, const Directory& directory, uint32 wanted)
     return compared * Max(1.0, wanted / usual_search_rows) >= rows;
 }
 
-// The number of rows of the scan of which a LIMIT takes `rows` that pass.
+// The number of rows to search for so that a LIMIT gets `rows` rows that pass.
 uint32 rows_of_filtered_search(const LimitHint& hint, int64 rows)
 {
     if (hint.filter != nullptr) return rows_for_filter(*hint.filter, rows, 0);
     return static_cast<uint32>(Min(rows, int64{most_at_once}));
 }
 
-// Whether an approximate method had better begin with an exact search: all rows are read, and a search that finds some
-// of them late would leave these out; or more than its recall was measured for; or it costs less. `rows`: of those that
-// pass the filter, which a LIMIT takes.
+// Whether an approximate method should begin with an exact search: the plan reads all rows, and approximate searches
+// would drop rows that they find late; or it reads more rows than recall was measured for; or the exact search costs
+// less. `rows`: the number that pass the filter and that a LIMIT reads.
 bool is_better_exact(IndexScanDesc scan, const IndexState& state, int64 rows)
 {
     const LimitHint& hint = state_of(scan)->hint;
@@ -105,9 +105,10 @@ void choose_next_search(IndexScanDesc scan)
     const FilteredScan* filter = state_of(scan)->hint.filter;
     Progress& now = state_of(scan)->now;
     if (filter == nullptr || !filter->merges || now.exact) return;
-    // The filter merges new rows with those that it holds, so the scan offers every row that it has not offered yet.
+    // The filter sorts new rows among those that it holds, so the scan may offer rows that are nearer than earlier
+    // ones.
     now.floor = now.ceiling = now.boundary = lowest;
-    if (now.continuation) return;  // in the order of codes, from where it was
+    if (now.continuation) return;  // a continuation goes on in the order of codes
     const int64 missing = limit_hint_rows(state_of(scan)->hint) - static_cast<int64>(filter->passed);
     const uint32 needed = rows_for_filter(*filter, Max(int64{1}, missing), now.offered);
     now.wanted = Max(now.last_wanted * deeper, needed);
@@ -126,7 +127,7 @@ void describe_row(IndexScanDesc scan, const Candidate& candidate)
     now.offered++;
     filter->scan = scan;
     if (now.unplaced) {
-        // Beyond every distance.
+        // Unplaced rows come after every distance.
         filter->row = {true, now.arbitrary, true, true, candidate.tid, farthest, farthest, now.searches};
         return;
     }

@@ -19,38 +19,39 @@ namespace pgwarp
 
 // Description of the row that the scan returned last.
 struct ScannedRow {
-    bool known;      // false: nothing of this is known, the rows come in the scan's own order
+    bool known;      // false: the scan gives no description, and rows come in the scan's own order
     bool unordered;  // every order is right, and there is no distance: NULL queries, zero vectors under cosine
-    bool in_order;   // no row that comes later is nearer
-    bool confirmed;  // the search was deep enough for this row: it misses none nearer but by its recall
-    Tid tid;         // as the index has it
+    bool in_order;   // no later row is nearer
+    bool confirmed;  // the search was deep enough for this row: only its recall makes it miss nearer rows
+    Tid tid;         // as the index stores it
     double value;    // the distance lies in [value, upper]
     double upper;
-    uint32 search;  // number of the search that found it, from 1
+    uint32 search;  // number of the search that found the row, from 1
 };
 
-// Lives in the memory of the filter.
+// Allocated in the memory of the filter's plan state.
 struct FilteredScan {
     PlanState* filter;  // the KnnFilter
-    double pass_rate;   // share of the scan's rows that the planner expects to pass, of those within its bound
+    double pass_rate;   // share of the scan's rows within its distance bound that the planner expects to pass
     // Since the last rescan:
-    bool merges;    // rows of a later search may be nearer than rows before: the filter puts them in order
+    bool merges;    // rows of a later search may be nearer than earlier rows: the filter sorts them
     uint64 passed;  // rows that passed
     ScannedRow row;
     IndexScanDesc scan;
 };
 
-// The most rows of an approximate search for a filter: its recall was measured for no more.
+// The most rows of an approximate search below a filter. Calibrations measure recall up to this number only.
 inline constexpr double most_approximate = 1000;
 
-// The number of rows of which `wanted` are expected to pass, with a margin. It goes by the share that the planner
-// expects; where the filter has `seen` rows, by the share of them that passed.
+// The number of rows to search for so that `wanted` of them are expected to pass, with a margin. Uses the share that
+// the planner expects; when the filter has `seen` rows, the share of these that passed.
 uint32 rows_for_filter(const FilteredScan& filter, int64 wanted, uint64 seen);
 
-// Rows that the first search of a scan is for.
+// The number of rows that the first search of a scan is for.
 uint32 first_wanted(const LimitHint& hint);
 
-// The distance of a row that the scan returned, from its heap row. False: the scan's snapshot doesn't see it.
+// Computes the distance of a row that the scan returned, from its heap row. False when the scan's snapshot doesn't see
+// the row.
 bool scanned_row_distance(IndexScanDesc scan, Tid tid, double* distance);
 
 }  // namespace pgwarp

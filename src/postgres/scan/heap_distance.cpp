@@ -1,3 +1,4 @@
+// Fetches heap rows and evaluates the index's expressions on them.
 #include "postgres/scan/heap_distance.h"
 
 #include "postgres/am/element_type.h"
@@ -16,7 +17,7 @@ HeapReader* open_heap_reader(Relation heap, Relation index, Snapshot snapshot)
     reader->heap = heap;
     reader->snapshot = snapshot;
     reader->element = index_element_type(index);
-    // Simplifies expressions, and so may run functions in them.
+    // Preparation simplifies expressions, which may run functions in them.
     const OwnerScope scope = enter_owner(heap->rd_rel->relowner);
     reader->info = BuildIndexInfo(index);
     leave_owner(scope);

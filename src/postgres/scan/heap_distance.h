@@ -1,4 +1,4 @@
-// Canonical distances of heap rows, fetched as an index scan fetches them.
+// Canonical distances (those of the SQL operators) of heap rows, fetched as an index scan fetches them.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -28,29 +28,31 @@ struct HeapReader {
     MemoryContext row_context;
 };
 
+// Allocates the reader in the current memory context. `index` gives the expressions and the predicate.
 HeapReader* open_heap_reader(Relation heap, Relation index, Snapshot snapshot);
 void close_heap_reader(HeapReader* reader);
 
-// Expressions and predicates of the index are evaluated as the table's owner, row by row. Where an index has any, this
-// scope makes one switch of many rows; else it does nothing. No function of the caller's may run in it.
+// The reader evaluates expressions and predicates of the index as the table's owner, and switches users for each row.
+// For an index that has any, this scope switches once for many rows; else it does nothing. The caller must run no other
+// user's functions in it.
 OwnerScope enter_owner_of(const HeapReader* reader);
 
 // Whether the row in a slot of the heap satisfies the index's predicate.
 bool row_is_indexed(HeapReader* reader, TupleTableSlot* slot);
 
-// The vector of the row that is visible at `tid`: null when there is none or it isn't indexed. Valid until the next
+// The vector of the visible row at `tid`; null when there is no such row or it isn't indexed. Valid until the next
 // call.
 const float* fetch_row_vector(HeapReader* reader, Tid tid, uint32 dimensions);
 
-// All values of the index's columns of the row that is visible at `tid`; false when there is none. Valid until the next
-// call.
+// The values of all columns of the index, for the visible row at `tid`; false when there is no such row. Valid until
+// the next call.
 bool fetch_row_values(HeapReader* reader, Tid tid, Datum* values, bool* nulls);
 
 // The canonical distance of the visible row at `tid`; false when there is none.
 bool fetch_row_distance(HeapReader* reader, Tid tid, Metric metric, const float* query, uint32 dimensions,
                         double* distance);
 
-// The indexed value of a row in a slot of the heap, as above.
+// The vector of a row in a slot of the heap; null for a NULL or other dimensions. Valid until the next call.
 const float* slot_vector(HeapReader* reader, TupleTableSlot* slot, uint32 dimensions);
 
 }  // namespace pgwarp

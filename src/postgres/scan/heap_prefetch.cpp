@@ -1,3 +1,4 @@
+// The three steps of prefetching, and a table of the last known buffers.
 #include "postgres/scan/heap_prefetch.h"
 
 extern "C" {
@@ -18,15 +19,15 @@ namespace
 constexpr uint32 cache_line = 64;
 constexpr uint32 most_near_bytes = 1024;  // of a row
 
-// Where a page of a table was last seen.
+// The last known buffer of a page of a table.
 struct SeenPage {
     Oid heap;
     BlockNumber block;
     Buffer buffer;
 };
 
-// A table of this session, [places], a power of two. No more than what shared buffers hold: what was seen long ago is
-// gone from there.
+// The capacity of this session's table of seen pages; the table has [places], a power of two. More places than shared
+// buffers are useless: pages seen long ago are evicted.
 constexpr uint32 most_places = 1U << 18;
 SeenPage* seen_pages = nullptr;
 uint32 places = 0;
@@ -48,7 +49,8 @@ bool is_at(const SeenPage* place, Relation heap, BlockNumber block)
     return place->heap == RelationGetRelid(heap) && place->block == block;
 }
 
-// Where a page is in shared buffers, or was; otherwise it is on its way from disk. Never a buffer of a temporary table.
+// The last known buffer of a page. If none is remembered, looks the page up, and starts a read from disk when it isn't
+// in shared buffers. Never a buffer of a temporary table.
 Buffer see_page(Relation heap, BlockNumber block)
 {
     SeenPage* place = place_of(heap, block);
@@ -59,7 +61,7 @@ Buffer see_page(Relation heap, BlockNumber block)
     return buffer;
 }
 
-// Pin a page where it was seen; false when another one is there by now.
+// Pin the remembered buffer; false when it holds another page by now.
 bool pin_seen(Relation heap, const SeenPage& seen)
 {
 #if PG_VERSION_NUM >= 160000
@@ -69,7 +71,7 @@ bool pin_seen(Relation heap, const SeenPage& seen)
 #endif
 }
 
-// The lines of a row; of a long one the first, the processor sees by itself what follows.
+// Prefetch the cache lines of a row: the first ones only, since the processor itself prefetches the lines that follow.
 void bring_near(const char* page, uint32 offset, uint32 length)
 {
     const uint32 end = Min(offset + Min(length, most_near_bytes), uint32{BLCKSZ});
@@ -104,7 +106,8 @@ void prefetch_rows(const HeapPrefetch& prefetch)
 {
     for (uint32 i = 0; i < prefetch.count; ++i) {
         if (!BufferIsValid(prefetch.buffers[i])) continue;
-        // Without a pin the page may be another by now: what is read of it only says which memory to bring near.
+        // The page is not pinned, so the buffer may hold another page by now. Its bytes only choose the
+        // addresses to prefetch.
         const char* page = static_cast<const char*>(BufferGetBlock(prefetch.buffers[i]));
         ItemIdData item;
         memcpy(static_cast<void*>(&item),
@@ -128,7 +131,7 @@ void reuse_page(Relation heap, IndexFetchTableData* fetch, BlockNumber block)
     }
     if (BufferIsValid(own->xs_cbuf)) ReleaseBuffer(own->xs_cbuf);
     own->xs_cbuf = seen->buffer;
-    heap_page_prune_opt(heap, own->xs_cbuf);  // as where a fetch comes to another page by itself
+    heap_page_prune_opt(heap, own->xs_cbuf);  // as a fetch does when it comes to another page
 }
 
 }  // namespace pgwarp

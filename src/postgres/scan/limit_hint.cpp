@@ -1,3 +1,4 @@
+// The numbers of a LIMIT in the present execution.
 #include "postgres/scan/limit_hint.h"
 
 #include <cmath>
@@ -10,7 +11,7 @@ static constexpr double lowest_rate = 1e-9;
 int64 limit_hint_rows(const LimitHint& hint)
 {
     if (hint.limit == nullptr || hint.limit->noCount || hint.limit->lstate == LIMIT_INITIAL) return 0;
-    // WITH TIES reads one row more, the first that is no tie.
+    // WITH TIES reads one more row, the first that is no tie.
     const int64 one_more = hint.limit->limitOption == LIMIT_OPTION_WITH_TIES ? 1 : 0;
     const int64 rows = hint.limit->count + hint.limit->offset + one_more;
     return rows > 0 ? rows : 0;
@@ -29,7 +30,7 @@ int64 tuples_needed(const TupleBound& bound)
     const LimitState* limit = bound.limit;
     if (limit == nullptr || limit->noCount || limit->lstate == LIMIT_INITIAL) return -1;
     if (limit->limitOption == LIMIT_OPTION_WITH_TIES) return -1;
-    return limit->count + limit->offset;  // negative where it overflows: no bound either
+    return limit->count + limit->offset;  // negative when it overflows: no bound either
 }
 
 }  // namespace pgwarp

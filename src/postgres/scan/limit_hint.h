@@ -1,5 +1,5 @@
-// How many rows a plan will ask an index scan for: as many as the LIMIT above it takes, or all. An access method sees
-// neither.
+// The number of rows that a plan will read from an index scan: the number of the LIMIT above the scan, or all. The
+// executor gives this to the scan, since an access method sees neither plan nor LIMIT.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -15,44 +15,45 @@ namespace pgwarp
 struct FilteredScan;
 struct PartitionSearch;
 
-// A LIMIT that takes every row of a node as it is: the node is never asked for more rows than count and offset, so a
-// Sort may forget the others. `limit` is null where that isn't certain.
+// A LIMIT that takes every row of a node as it is: it never reads more rows of the node than count and offset, so a
+// Sort may drop the others. `limit` is null when that isn't certain.
 struct TupleBound {
     const LimitState* limit;
 };
 
-// How many of a node's rows the plan above it reads.
+// The part of a node's rows that the plan above it reads.
 enum class Reading : uint8 {
-    some,         // it may stop anywhere
-    all_at_once,  // all of them, unless the query is a cursor, which may be read in part
+    some,         // the plan may stop after any row
+    all_at_once,  // all of them, except in a cursor, which may be read in part
     all,
 };
 
-// The plan above a scan, as far as it is known. It lives in the memory of the query. `limit` is null when there is no
-// LIMIT above it. It says how many rows are likely asked for: more may be, where some are dropped on the way.
+// The plan above a scan, as far as it is known. Allocated in the memory of the query. `limit` is null when there is no
+// LIMIT above the scan. The LIMIT tells the likely number of rows: the plan may read more when a node between drops
+// some.
 struct LimitHint {
     const LimitState* limit;
     TupleBound bound;
     PlanState* node;       // of the scan
     bool filtered;         // rows are filtered between the scan and the LIMIT
-    double pass_rate;      // share of the rows that the planner expects to pass, but for the KnnFilter; with a LIMIT
-    Reading reading;       // by the plan
-    bool reads_all;        // by this execution
+    double pass_rate;      // expected share of rows that pass the other filters than the KnnFilter; set under a LIMIT
+    Reading reading;       // of the plan
+    bool reads_all;        // this execution reads all rows
     FilteredScan* filter;  // shared with the KnnFilter above the scan, or null
-    PartitionSearch* partitions;  // the scans that are searched for together with this one, or null
-    uint32 partition;             // its number there
+    PartitionSearch* partitions;  // the scans of partitions that are searched together with this one, or null
+    uint32 partition;             // the scan's number among these
 };
 
-// Rows that the LIMIT asks for now; 0 when it has none.
+// The number of rows that the LIMIT reads in this execution; 0 when it has no number.
 int64 limit_hint_rows(const LimitHint& hint);
-// Rows of the scan, or of the KnnFilter above it, that the LIMIT is expected to take; 0 when it has no number.
+// The number of rows of the scan, or of the KnnFilter above it, that the LIMIT is expected to read; 0 when it has no
+// number.
 int64 rows_for_limit(const LimitHint& hint);
 
-// Rows that the node is asked for at most, now, as ExecSetTupleBound() takes them; -1 when there is no such number.
+// The most rows that the node returns in this execution, for ExecSetTupleBound(); -1 when there is no such number.
 int64 tuples_needed(const TupleBound& bound);
 
-// Gives the scan of a pgwarp index the hint about the plan above it, before the first row is fetched. Without the call
-// the scan has no hint.
+// Gives the scan of a pgwarp index the hint, before the first row is fetched. Without the call the scan has no hint.
 void give_hint(IndexScanDesc scan, const LimitHint& hint);
 
 }  // namespace pgwarp

@@ -1,3 +1,4 @@
+// Copies and normalises queries.
 #include "postgres/scan/query_value.h"
 
 #include "postgres/types/any_vector.h"

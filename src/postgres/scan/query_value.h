@@ -1,4 +1,4 @@
-// The query of a scan, as the operator sees it and as the engine wants it.
+// The query of a scan in the form of the SQL operator and in the form that the engine takes.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -9,11 +9,11 @@
 namespace pgwarp
 {
 
-// Copies a vector of `length` dimensions, as SQL counts them, into `query`; an error when it has others.
+// Copies a vector into `query` as floats. Raises an error unless it has `length` dimensions, as SQL counts them.
 void copy_query(ElementType element, Datum vector, int length, float* query);
 
-// The form that the engine gets, in sent[dimensions]. False when no order of rows is better than another (a zero vector
-// under cosine): then `sent` is some vector.
+// Writes the form that the engine takes to sent[dimensions]: of unit length under cosine. False when every order of
+// rows is right (a zero vector under cosine): then `sent` is an arbitrary vector.
 bool prepare_query(Metric metric, const float* query, uint32 dimensions, float* sent);
 
 }  // namespace pgwarp

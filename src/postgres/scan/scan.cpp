@@ -1,4 +1,4 @@
-// ambeginscan, amrescan, amgettuple, amendscan: rows in order of distance.
+// ambeginscan, amrescan, amgettuple, amendscan: an index scan that returns rows in order of distance.
 #include "postgres/am/callbacks.h"
 #include "postgres/am/element_type.h"
 #include "postgres/scan/heap_prefetch.h"
@@ -24,7 +24,7 @@ ScanState* state_of(IndexScanDesc scan)
     return static_cast<ScanState*>(scan->opaque);
 }
 
-// The scan can't go wrong quietly: it has an order, and a snapshot under which dead rows' tids aren't reused.
+// Raise an error for a scan without an ORDER BY, or under a snapshot for which tids of dead rows may be reused.
 void check_scan(IndexScanDesc scan)
 {
     if (scan->numberOfOrderBys != 1 || scan->orderByData == nullptr) {
@@ -35,7 +35,7 @@ void check_scan(IndexScanDesc scan)
     }
 }
 
-// Copy the query, and the form of it that the engine gets.
+// Copy the query, and make the form that the engine takes.
 void take_query(IndexScanDesc scan, const ScanKeyData& key)
 {
     Progress* now = &state_of(scan)->now;
@@ -52,7 +52,7 @@ void take_query(IndexScanDesc scan, const ScanKeyData& key)
     now->null_distance = now->null_query;
 }
 
-// Learn the metric and dimensions of the index, from answers that are there already or from its metapage.
+// Find the metric and dimensions of the index, from prefetched answers or from its metapage.
 void learn_shape(IndexScanDesc scan)
 {
     Progress& now = state_of(scan)->now;
@@ -66,7 +66,7 @@ void learn_shape(IndexScanDesc scan)
     now.dimensions = shape.dimensions;
 }
 
-// Begin the search proper, with the first tuple that is asked for.
+// Begin the search, when the executor asks for the first tuple.
 void start(IndexScanDesc scan)
 {
     check_scan(scan);
@@ -78,7 +78,7 @@ void start(IndexScanDesc scan)
     take_query(scan, scan->orderByData[0]);
 }
 
-// Hand one row to the executor.
+// Return one row to the executor.
 void emit(IndexScanDesc scan, const Candidate& candidate)
 {
     const Progress& now = state_of(scan)->now;
@@ -93,7 +93,7 @@ void emit(IndexScanDesc scan, const Candidate& candidate)
     scan->xs_orderbynulls[0] = now.null_distance;
 }
 
-// The next row: of the batch, of a new one, or without a place.
+// The next row: of the batch, of a new batch, or an unplaced one.
 Candidate* next_candidate(IndexScanDesc scan)
 {
     for (;;) {
@@ -114,7 +114,7 @@ IndexScanDesc begin_scan(Relation index, int key_count, int order_by_count)
     state->context = AllocSetContextCreate(state->scan_context, "pgwarp rescan", ALLOCSET_DEFAULT_SIZES);
     state->element = index_element_type(index);
     scan->opaque = state;
-    // PostgreSQL leaves these to the access method.
+    // PostgreSQL leaves the allocation of these arrays to the access method.
     scan->xs_orderbyvals = static_cast<Datum*>(palloc0(sizeof(Datum) * Max(1, order_by_count)));
     scan->xs_orderbynulls = static_cast<bool*>(palloc0(sizeof(bool) * Max(1, order_by_count)));
     return scan;
@@ -150,7 +150,8 @@ bool next_tuple(IndexScanDesc scan, ScanDirection)
     if (!scan->xs_want_itup) {
         candidate = next_candidate(scan);
     } else {
-        // The executor takes what it is given for visible wherever the page is.
+        // The executor takes each returned row for visible, whether or not its page is all-visible, so
+        // return_included() checks.
         do {
             CHECK_FOR_INTERRUPTS();
             candidate = next_candidate(scan);

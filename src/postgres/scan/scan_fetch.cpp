@@ -1,4 +1,4 @@
-// The searches of a scan: the method's own for the first rows, again for twice as many while they are few, then exact
+// The searches of a scan: first the method's own, then the same with more rows while they are few, then exact
 // continuations until every row was offered.
 #include <limits>
 
@@ -16,7 +16,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint32 continue_after = 1024;  // rows; from there on the exact scan costs less
+constexpr uint32 continue_after = 1024;  // rows beyond which an exact scan costs less
 constexpr uint32 first_chunk = 1024;
 
 constexpr SearchCursor front = {-std::numeric_limits<double>::infinity(), 0};
@@ -26,7 +26,7 @@ ScanState* state_of(IndexScanDesc scan)
     return static_cast<ScanState*>(scan->opaque);
 }
 
-// From the second search on, rows of the first must be known.
+// From the second search on, the scan must know the rows of the first, to leave them out.
 void remember_first_batch(ScanState* state)
 {
     Progress& now = state->now;
@@ -36,27 +36,27 @@ void remember_first_batch(ScanState* state)
     now.first_done = true;
 }
 
-// Start over on a new generation; rows offered before are left out.
+// Start the cursor over for a new generation. Rows offered before are left out by their tids.
 void follow_generation(Progress* now, uint64 generation)
 {
     if (now->generation != generation) now->cursor = front;
     now->generation = generation;
 }
 
-// Describe the next search, which is sent at once.
+// Make the request of the next search, which is sent at once.
 void prepare_search(IndexScanDesc scan, const IndexState& state, SearchRequest* request)
 {
     const Progress& now = state_of(scan)->now;
     limit_request(request);
     if (now.continuation) {
-        // From the front, what was offered comes again.
+        // A continuation from the front finds the offered rows again, so it asks for more.
         const uint64 again = now.cursor.distance == front.distance ? now.returned.count : 0;
         request->mode = SearchMode::continuation;
         request->after = now.cursor;
         request->k = static_cast<uint32>(Min(uint64{now.wanted} + again, uint64{max_k}));
         return;
     }
-    // A filter above says itself how deep each search is to be.
+    // A KnnFilter above the scan chooses the depth of each search by itself.
     const bool filtered = state_of(scan)->hint.filter != nullptr;
     (filtered ? prepare_normal_search : prepare_rungs)(scan->indexRelation, state, now.wanted, request);
 }
@@ -70,7 +70,7 @@ AnsweredScan describe_answered(IndexScanDesc scan)
     return {hint.node, filter, heap, scan->xs_snapshot, limit_hint_rows(hint)};
 }
 
-// The answer that a k-NN join, or the scans of other partitions, have for the first search; null: none.
+// The answer of a k-NN join, or of the scans of other partitions, to the first search; null when there is none.
 const BatchAnswer* first_answer(IndexScanDesc scan, const ScanQuery& query)
 {
     const LimitHint& hint = state_of(scan)->hint;
@@ -82,7 +82,7 @@ const BatchAnswer* first_answer(IndexScanDesc scan, const ScanQuery& query)
     return prefetched_answers.find_partition(hint.partitions, hint.partition, query);
 }
 
-// Take an answer that was fetched ahead; false when there is none for the search that comes next.
+// Take a prefetched answer; false when there is none for the next search.
 bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
 {
     Progress& now = state_of(scan)->now;
@@ -106,7 +106,7 @@ bool take_ahead(IndexScanDesc scan, SearchRequest* request, SearchResults* found
     return true;
 }
 
-// Search, and give back what the engine found. False: it must be done again.
+// Search in the engine and take the results. False when the search must be repeated.
 bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found)
 {
     Progress& now = state_of(scan)->now;
@@ -121,11 +121,11 @@ bool search_now(IndexScanDesc scan, SearchRequest* request, SearchResults* found
          now.continuation ? ", exactly" : "");
     keep_begun_batch();
     *found = read_search_reply(engine_search(index, seen, request, dense_rows(now.sent, 1, now.dimensions)));
-    // Rebuilt meanwhile: the cursor means nothing.
+    // The index was rebuilt meanwhile, so the cursor is invalid.
     return request->key.generation == now.generation || !now.continuation;
 }
 
-// Have the rows of an answer near when they are fetched.
+// Prefetch the heap rows of an answer.
 void bring_rows_near(IndexScanDesc scan, const SearchResults& found)
 {
     Relation heap = scan->heapRelation;
@@ -135,27 +135,27 @@ void bring_rows_near(IndexScanDesc scan, const SearchResults& found)
     prefetch_rows(near);
 }
 
-// Remember how far the search went.
+// Record the depth and the completeness of a search.
 void note_search(Progress* now, const MethodDescription& method, const SearchRequest& request,
                  const SearchResults& found)
 {
     const uint32 count = now->batch.count;
     const bool wider = !now->continuation && found.count > now->wanted;
     now->confirmed = wider ? static_cast<uint32>(uint64{count} * now->wanted / found.count) : count;
-    // Approximate results come in the order of their codes, of a continuation too.
+    // Approximate results come in the order of their codes, also in a continuation.
     now->exact = method.complete || (now->continuation && found.header.kind != ResultKind::approximate);
     now->last_was_dry = found.count + found.dropped < request.k;
     now->last_wanted = now->wanted;
     now->searches++;
 }
 
-// Decide what the search after this one will be.
+// Choose the next search.
 void advance(Progress* now, const MethodDescription& method, bool filtered, const SearchResults& found)
 {
     const bool dry = now->last_was_dry;
     const bool by_rungs = !filtered && has_rungs(method, found.header.kind);
     const uint32 rungs = rungs_of(now->wanted);
-    const bool ahead = now->ahead != nullptr;  // such answers have no cursor
+    const bool ahead = now->ahead != nullptr;  // prefetched answers have no cursor
     if (now->continuation) {
         now->exhausted = dry;
         now->cursor = found.header.last;
@@ -167,7 +167,7 @@ void advance(Progress* now, const MethodDescription& method, bool filtered, cons
         now->cursor = found.header.last;
         now->wanted = Max(first_chunk, Min(now->wanted * 2, max_k));
     } else if (by_rungs && rungs < max_rungs) {
-        // However few rows came: rungs leave out what they find too late.
+        // Rungs drop rows that they find too late, so few rows don't mean that there are no more.
         now->wanted = rung_ends[rungs];
     } else if (by_rungs || dry || now->wanted >= continue_after) {
         now->continuation = true;

@@ -1,4 +1,4 @@
-// Index-only scans: rows answered from the index, by their included columns and their distance.
+// Index-only scans: rows returned from the index, by their included columns and their distance.
 #include "postgres/scan/scan_state.h"
 #include "postgres/settings.h"
 #include "postgres/storage/included_tuple.h"
@@ -11,7 +11,8 @@ extern "C" {
 namespace pgwarp
 {
 
-// What is returned is an index tuple of (nothing, distance, included columns ...): see planner/index_only_path.h.
+// Makes the index tuples that the scan returns: (nothing, distance, included columns ...), see
+// planner/index_only_path.h.
 struct IncludedReturn {
     TupleDesc included;
     TupleDesc returned;
@@ -61,9 +62,9 @@ IncludedReturn* open_included_return(IndexScanDesc scan)
     return made;
 }
 
-// Look the pages of the candidates from `first` up in the visibility map; then, whether VACUUM was at the index since
-// it was searched. A row that VACUUM removed may lie on a page that is all-visible by now; it has bumped the version
-// before.
+// Look up the pages of the candidates from `first` on in the visibility map, then check whether VACUUM has run on the
+// index since the search. A row that VACUUM removed may lie on a page that is all-visible by now; VACUUM bumps the
+// version before that.
 void look_at_pages(IndexScanDesc scan, IncludedReturn* included, uint32 first)
 {
     Progress& now = state_of(scan)->now;
@@ -98,7 +99,7 @@ bool read_stored(IndexScanDesc scan, const Candidate& candidate, IncludedReturn*
            read_included_row(scan->indexRelation, *directory, number, candidate.tid, included->stored);
 }
 
-// Make the candidate's tuple from its heap row; false when the scan's snapshot sees none.
+// Make the candidate's tuple from its heap row; false when the scan's snapshot sees no row.
 bool make_from_heap(IndexScanDesc scan, const Candidate& candidate, IncludedReturn* included)
 {
     Datum values[INDEX_MAX_KEYS];
@@ -140,7 +141,7 @@ void make_returned(IncludedReturn* included, double distance, bool distance_is_n
         static_cast<uint16>((at + bytes) | (nulls ? INDEX_NULL_MASK : 0) | (stored->t_info & INDEX_VAR_MASK));
 }
 
-// Raise an error unless the tuple is that of the heap row.
+// Raise an error unless the tuple equals that of the heap row.
 void verify_included(IndexScanDesc scan, const Candidate& candidate, const IncludedReturn* included)
 {
     Datum values[INDEX_MAX_KEYS];

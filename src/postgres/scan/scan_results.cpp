@@ -1,4 +1,4 @@
-// From the engine's results to rows that may be emitted.
+// Turns the engine's results into rows in order of distance.
 #include <algorithm>
 #include <cmath>
 
@@ -30,14 +30,14 @@ int compare_candidates(const void* a, const void* b)
     return left->tid < right->tid ? -1 : 1;
 }
 
-// The distance of the heap row of a result; false when the row is invisible.
+// The distance of a result's heap row; false when the row is invisible.
 bool heap_distance(IndexScanDesc scan, Tid tid, double* distance)
 {
     const Progress& now = state_of(scan)->now;
     return fetch_row_distance(scan_heap(scan), tid, now.metric, now.query, now.dimensions, distance);
 }
 
-// Make the row that a result stands for; false when no snapshot of this scan can see it.
+// Make the candidate of a result; false when no snapshot of this scan can see its row.
 bool make_candidate(IndexScanDesc scan, const Result& result, const SearchReply& reply, Candidate* candidate)
 {
     const Progress& now = state_of(scan)->now;
@@ -54,8 +54,8 @@ bool make_candidate(IndexScanDesc scan, const Result& result, const SearchReply&
     return true;
 }
 
-// Decide about a row whose value is below what was emitted: a bound may only seem late. True when it goes into the
-// batch; what is nearer than rows before it is dropped.
+// Decide about a row whose value is below the floor. True: it goes into the batch, because its distance is not below
+// the floor, only its lower bound. False: the row comes too late, since farther rows were emitted, and is dropped.
 bool place_late_row(IndexScanDesc scan, Candidate* candidate)
 {
     ScanState* state = state_of(scan);
@@ -68,8 +68,8 @@ bool place_late_row(IndexScanDesc scan, Candidate* candidate)
     return true;
 }
 
-// Mark the rows of the sorted batch whose place only their exact distance decides: those whose bounds overlap, with one
-// another or with what came before; and the last, because more may follow. Others are in order whatever they are.
+// Mark the rows of the sorted batch whose order only their exact distances decide: rows whose bounds overlap those of a
+// neighbour or of an earlier row, and the last row, whose bounds may overlap those of a later batch.
 void mark_unsettled(Progress* now)
 {
     CandidateList& batch = now->batch;
@@ -83,8 +83,8 @@ void mark_unsettled(Progress* now)
     }
 }
 
-// Whether rows of later searches are merged with those of the batch that were not emitted yet. Approximate results come
-// in the order of their codes, and that of their rows' distances is another: the nearest row may come last.
+// Whether rows of later searches are merged with the rows of the batch that were not emitted yet. Approximate results
+// come in the order of their codes, which differs from that of their distances: the nearest row may come last.
 bool merges_results(IndexScanDesc scan, ResultKind kind)
 {
     const ScanState* state = state_of(scan);
@@ -94,7 +94,7 @@ bool merges_results(IndexScanDesc scan, ResultKind kind)
            setting_iterative != static_cast<int>(IterativeSetting::relaxed);
 }
 
-// Rows of a batch of approximate results, before which no others are emitted while more are to come.
+// The number of rows of a batch of approximate results below which none is emitted while searches go on.
 uint32 most_gathered()
 {
     return static_cast<uint32>(Max(fewest_gathered, static_cast<Size>(work_mem) * 1024 / sizeof(Candidate)));
@@ -107,7 +107,7 @@ void drop_emitted(CandidateList* batch)
     batch->next = 0;
 }
 
-// Let the first `ready` rows of the batch go out: what comes later and is nearer than they are is late.
+// Allow the first `ready` rows of the batch to be emitted. Later rows that are nearer than these come too late.
 void make_ready(Progress* now, uint32 ready)
 {
     now->batch.ready = ready;
@@ -120,8 +120,7 @@ bool is_farther(const Candidate& left, const Candidate& right)
     return compare_candidates(&left, &right) > 0;
 }
 
-// Put a row of the batch among those held, with its distance instead of bounds; leave it out when no snapshot of this
-// scan sees it.
+// Move a row of the batch to the held rows, with its exact distance; drop it when no snapshot of this scan sees it.
 void settle(IndexScanDesc scan, uint32 number)
 {
     ScanState* state = state_of(scan);
@@ -197,7 +196,7 @@ void take_results(IndexScanDesc scan, const SearchResults& found)
     }
     sort_candidates(&now.batch);
     make_ready(&now, merges ? 0 : now.batch.count);
-    for (uint32 i = 0; i < now.held.count; ++i) now.held.items[i].place = no_place;  // it was of another answer
+    for (uint32 i = 0; i < now.held.count; ++i) now.held.items[i].place = no_place;  // valid in an earlier answer only
     mark_unsettled(&now);
 }
 
@@ -222,7 +221,7 @@ Candidate* next_in_order(IndexScanDesc scan)
     for (;;) {
         CHECK_FOR_INTERRUPTS();
         const bool in_batch = now.batch.next < now.batch.ready;
-        // No row that is still to come is nearer than this; past the batch, others of the next one may be.
+        // No later row of the batch is nearer than this. After the batch, rows of the next one may be.
         const double reached = in_batch ? now.batch.items[now.batch.next].value : now.boundary;
         const bool last = !in_batch && now.exhausted;
         if (now.held.count > 0 && (last || now.held.items[0].value <= reached)) return take_held(&now.held);

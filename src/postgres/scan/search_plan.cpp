@@ -1,3 +1,4 @@
+// Plans searches by the index's calibration.
 #include "postgres/scan/search_plan.h"
 
 #include "postgres/am/index_options.h"
@@ -16,9 +17,9 @@ ResultPromise promise_of(const IndexState& state)
     return result_promise(state.meta.shape, state.directory->options);
 }
 
-// Indexes of no more rows than the rungs hold are searched through: that costs little, and a search that misses none of
-// the rows leaves none of them out as found late. ef_search and probes alike count rows or lists, so as many as there
-// are rows are all.
+// Whether a search compares all rows, as it does in an index of no more rows than the rungs hold. That costs little,
+// and a search that misses no row drops none for being found late. ef_search counts rows and probes counts lists, so an
+// effort of the number of rows covers all.
 bool is_searched_through(const IndexState& state)
 {
     return state.directory->rows <= rung_ends[max_rungs - 1];
@@ -45,7 +46,7 @@ PlannedRecall plan_normal_search(Relation index, const IndexState& state, uint32
 
 bool has_rungs(const MethodDescription& method, ResultKind kind)
 {
-    // Approximate results are put in order by the rows, of all rungs together.
+    // Approximate results are sorted by distances of heap rows, across all searches, so they need no rungs.
     const bool in_order = setting_iterative != static_cast<int>(IterativeSetting::relaxed);
     return in_order && !method.complete && kind != ResultKind::approximate;
 }

@@ -1,4 +1,4 @@
-// Plans searches: how many results, with which effort and settings. Pure: nothing but the request is changed.
+// Plans searches: the number of results, the effort and the settings. Pure: changes nothing but the request.
 #pragma once
 
 #include "postgres/am/methods.h"
@@ -7,18 +7,18 @@
 namespace pgwarp
 {
 
-// Whether a planned search reaches the recall asked for, as far as the index was measured; else the best measured.
+// Whether a planned search reaches the target recall, by the index's calibration; if not, the best recall measured.
 struct PlannedRecall {
     bool reached;
     double attained;
 };
 
-// Describes a method's own search for `wanted` rows.
+// Plans the method's own search for `wanted` rows.
 PlannedRecall plan_normal_search(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
-// Describes the search of the rungs on which the first `wanted` rows of the query's sequence lie (protocol/rungs.h), as
-// far as the method has one; else the same as plan_normal_search().
+// Plans the searches of the rungs that hold the first `wanted` rows of the query's sequence (protocol/rungs.h). The
+// same as plan_normal_search() for a method without rungs.
 PlannedRecall plan_rungs(Relation index, const IndexState& state, uint32 wanted, SearchRequest* request);
-// Whether searches of these results go rung by rung.
+// Whether searches with results of this kind go rung by rung.
 bool has_rungs(const MethodDescription& method, ResultKind kind);
 
 }  // namespace pgwarp

@@ -1,3 +1,4 @@
+// Parses replies and widens bounds by rounding errors.
 #include "postgres/scan/search_reply.h"
 
 #include <cmath>
@@ -5,7 +6,7 @@
 namespace pgwarp
 {
 
-static constexpr double rounding_slack = 1e-11;  // of the arithmetic of bounds
+static constexpr double rounding_slack = 1e-11;  // relative rounding error of bounds
 
 SearchResults read_search_reply(const EngineReply& reply)
 {
@@ -23,7 +24,7 @@ SearchResults read_search_reply(const EngineReply& reply)
     if (out.header.has_places != 0 && reply.payload_bytes < places_at + sizeof(uint64) * uint64{out.count}) {
         ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("pgwarp-engine sent a malformed reply to a search")));
     }
-    // A copy: what is done with a result may run a query of its own on this connection.
+    // The results are copied because code that uses them may send a request of its own on this connection.
     const uint64 end = out.header.has_places != 0 ? places_at + sizeof(uint64) * uint64{out.count} : places_at;
     auto* copy = static_cast<char*>(palloc(Max(sizeof(Result), end - results_at)));
     memcpy(copy, reply.payload + results_at, end - results_at);

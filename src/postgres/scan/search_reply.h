@@ -1,4 +1,4 @@
-// The engine's reply to a search with one query, and the distances that its results bound.
+// The engine's reply to a search with one query, and the bounds of distances that its results give.
 #pragma once
 
 #include "postgres/client/request_result.h"
@@ -6,14 +6,15 @@
 namespace pgwarp
 {
 
+// The results of a search with one query.
 struct SearchResults {
     SearchReply header;
     uint32 count;
     const Result* results;
-    const uint64* places;  // of the results, or null
-    uint32 dropped;        // results that aren't there because the scan's filter wouldn't let them through
+    const uint64* places;  // of the results (place_source_shift), or null
+    uint32 dropped;        // results left out because they don't pass the scan's filter
 };
-// The results of a reply to a search with one query, palloc'ed.
+// Parses a reply to a search with one query. The results are a palloc'ed copy. Raises an error for a malformed reply.
 SearchResults read_search_reply(const EngineReply& reply);
 
 // A row's distance lies in [lower, upper].
@@ -21,7 +22,7 @@ struct DistanceBounds {
     double lower;
     double upper;
 };
-// The bounds that a result gives. bound_width: of the reply.
+// The bounds of a result's distance. bound_width is the reply's.
 DistanceBounds bound_distance(const Result& result, ResultKind kind, double bound_width);
 
 }  // namespace pgwarp

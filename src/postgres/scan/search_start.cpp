@@ -1,3 +1,4 @@
+// Reports and merges that the plan of a search is the occasion for.
 #include "postgres/scan/search_start.h"
 
 #include "postgres/am/index_options.h"
@@ -13,9 +14,9 @@ namespace pgwarp
 namespace
 {
 
-List* reported_indexes = NIL;  // whose recall was said to be out of reach, in this session
+List* reported_indexes = NIL;  // indexes for which this session has reported that the recall is out of reach
 
-// Say once that the recall asked for is beyond what the index was measured to reach.
+// Report, once for an index and session, that the target recall exceeds the best that was measured.
 void report_unreached(Relation index, const PlannedRecall& recall)
 {
     const Oid oid = RelationGetRelid(index);

@@ -1,3 +1,4 @@
+// Reads and sorts the unplaced rows of an index.
 #include "postgres/scan/unplaced_rows.h"
 
 #include <cmath>
@@ -10,7 +11,7 @@
 namespace pgwarp
 {
 
-// Read at once: a merge may recycle the pages between two rows.
+// All rows are read at once, since a merge may recycle the pages between two rows.
 struct UnplacedRows {
     UnplacedSort* sort;  // null: there are none
     UnplacedKind kind;   // of the row returned last

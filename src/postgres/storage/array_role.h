@@ -1,4 +1,4 @@
-// The stored array that has a role in an index's method.
+// Finds the stored array that has a role in an index's method.
 #pragma once
 
 #include "methods/description.h"
@@ -7,7 +7,7 @@
 namespace pgwarp
 {
 
-// Null where the method, or this index, has none.
+// Null when the method has no array of this role, or this index lacks it.
 inline const StoredArray* find_array(const Directory& directory, const MethodDescription& method, ArrayRole role)
 {
     const char* name = array_name(method, role);

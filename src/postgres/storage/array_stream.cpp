@@ -1,3 +1,4 @@
+// Fills pages with an array's bytes, and copies bytes out of pages.
 #include "postgres/storage/array_stream.h"
 
 #include "postgres/storage/checksum.h"
@@ -16,11 +17,11 @@ struct ArrayWriter {
     pg_crc32c crc;
     uint32 page_ordinal;
     uint32 page_filled;
-    BlockNumber old_page;  // the one being filled, when it lies in the index already
-    PageImage page;        // the one being filled
+    BlockNumber old_page;  // the page being filled, if it is in the index already
+    PageImage page;        // the page being filled
 };
 
-// Room for the extents and checksums of an array of this shape; both may have some already.
+// Allocate the extents and checksums of an array of this shape, beginning with those of `old`.
 static void make_room(ArrayWriter* writer, const StoredArray& old)
 {
     StoredArray* array = &writer->array;
@@ -36,7 +37,7 @@ static void make_room(ArrayWriter* writer, const StoredArray& old)
     if (old.chunk_count > 0) memcpy(array->chunk_crc, old.chunk_crc, old.chunk_count * sizeof(uint32));
 }
 
-// Start the page after the last.
+// Begin the next page.
 static void open_page(ArrayWriter* writer)
 {
     init_page(writer->page.bytes, writer->kind, writer->segment_id, writer->page_ordinal);
@@ -57,7 +58,7 @@ ArrayWriter* begin_array(PageSource* source, PageKind kind, uint64 segment_id, c
     return writer;
 }
 
-// Continue the page that `old` ends on.
+// Continue the last page of `old`.
 static void reopen_page(ArrayWriter* writer, const StoredArray& old)
 {
     const uint64 bytes = old.shape.bytes();
@@ -89,7 +90,7 @@ ArrayWriter* begin_append(PageSource* source, PageKind kind, uint64 segment_id, 
     make_room(writer, old);
     INIT_CRC32C(writer->crc);
     if (old.chunk_count > 0 && writer->written % chunk_bytes != 0) {
-        // The checksum of the part of a chunk goes on where it was finished.
+        // The last chunk of `old` is incomplete, so its checksum is continued.
         writer->crc = old.chunk_crc[--writer->array.chunk_count];
         FIN_CRC32C(writer->crc);
     }
@@ -97,7 +98,7 @@ ArrayWriter* begin_append(PageSource* source, PageKind kind, uint64 segment_id, 
     return writer;
 }
 
-// Note a new page in the extents, joining it to the last one where it follows.
+// Add a new page to the extents, joining it to the last extent if it follows that.
 static void add_page(ArrayWriter* writer, BlockNumber block)
 {
     StoredArray* array = &writer->array;
@@ -115,7 +116,7 @@ static void add_page(ArrayWriter* writer, BlockNumber block)
     array->extents[array->extent_count++] = Extent{block, 1};
 }
 
-// Put the page that is full, or the last one, in its place.
+// Write the page being filled.
 static void put_page(ArrayWriter* writer)
 {
     Page page = writer->page.bytes;
@@ -183,7 +184,7 @@ StoredArray end_array(ArrayWriter* writer)
     return array;
 }
 
-// Walks along an array's extents with ascending ordinals of pages.
+// A cursor over an array's extents, for ascending ordinals of pages.
 struct ExtentWalk {
     const StoredArray* array;
     uint32 extent;
@@ -206,7 +207,7 @@ BlockNumber array_page_block(const StoredArray& array, uint64 ordinal)
     return walk_to(&walk, ordinal);
 }
 
-// A page that isn't ours any more: recycled if the index was rebuilt meanwhile, else corruption.
+// A page has another identity: recycled if the index has another generation by now, else corruption.
 static ReadResult unexpected_page(Relation index, const Segment& segment, BlockNumber block)
 {
     if (read_metapage(index).generation != segment.generation) return ReadResult::recycled;
@@ -229,7 +230,7 @@ static ReadResult check_chunks(Relation index, const Segment& segment, const Sto
     return ReadResult::done;
 }
 
-// Copy bytes from pages.
+// Copy bytes of an array out of pages.
 static ReadResult read_pages(Relation index, const Segment& segment, const StoredArray& array, uint64 offset,
                              uint64 length, BufferAccessStrategy strategy, void* out)
 {

@@ -1,3 +1,4 @@
+// Begins, fills and finishes an index.
 #include "postgres/storage/build_pages.h"
 
 #include "postgres/storage/delta_log.h"
@@ -18,12 +19,12 @@ struct IndexWriter {
     MetaPage meta;
     Directory directory;
     ArrayWriter* current;
-    BlockNumber placed_start;  // pages that their writers log
+    BlockNumber placed_start;  // pages that other processes write and log
     BlockNumber placed_end;
-    MemoryContext context;  // of the whole build
+    MemoryContext context;  // that lives as long as the build
 };
 
-// Take block 0, which finish_index fills.
+// Reserve block 0, which finish_index fills.
 static void reserve_metapage(Relation index, ForkNumber fork, uint64 generation)
 {
     const Buffer buffer = extend_index(index, fork);
@@ -117,7 +118,7 @@ static void write_metapage(IndexWriter* writer)
     UnlockReleaseBuffer(buffer);
 }
 
-// Log what its writers have not logged.
+// Log all pages but those that their writers have logged.
 static void log_pages(IndexWriter* writer)
 {
     const BlockNumber end = RelationGetNumberOfBlocksInFork(writer->index, writer->fork);

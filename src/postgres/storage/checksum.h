@@ -1,4 +1,4 @@
-// crc32c of a run of bytes.
+// Computes the crc32c of a run of bytes.
 #pragma once
 
 #include "postgres/postgres_headers.h"

@@ -1,3 +1,4 @@
+// Writes records in the form of PostgreSQL's generic WAL.
 #include "postgres/storage/content_record.h"
 
 extern "C" {
@@ -14,16 +15,16 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint32 worth_comparing = 256;  // bytes in place of others
+constexpr uint32 worth_comparing = 256;  // bytes that replace existing bytes
 
-// Whether a change is of much that is there already, perhaps as it will be.
+// Whether a change replaces many existing bytes, some of which may stay equal.
 bool replaces_much(const ContentChange& change)
 {
     const uint32 present = page_content_bytes(BufferGetPage(change.buffer));
     return change.length > worth_comparing && change.within + change.length <= present;
 }
 
-// Let PostgreSQL find what differs, which is less to log.
+// Have PostgreSQL compare the pages, which logs fewer bytes.
 void write_compared(Relation index, const ContentChange* changes, uint32 count)
 {
     GenericXLogState* state = GenericXLogStart(index);
@@ -35,8 +36,8 @@ void write_compared(Relation index, const ContentChange* changes, uint32 count)
     GenericXLogFinish(state);
 }
 
-// What the record says of a page: fragments of an offset, a length and so many bytes, as applyPageRedo() of
-// PostgreSQL's generic_xlog.c reads them. One of pd_lower; one of the content, whose bytes follow.
+// The record's data for a page: fragments of an offset, a length and bytes, as applyPageRedo() of PostgreSQL's
+// generic_xlog.c reads them. The first fragment sets pd_lower, the second the content, whose bytes follow.
 struct PageFragments {
     OffsetNumber lower_offset;
     OffsetNumber lower_length;
@@ -60,7 +61,7 @@ void change_page(const ContentChange& change, const PageFragments& fragments)
     Page page = BufferGetPage(change.buffer);
     const PageHeader header = reinterpret_cast<PageHeader>(page);
     memcpy(page + fragments.content_offset, change.bytes, change.length);
-    // Replay leaves zeros behind the content.
+    // Replay zeroes the bytes behind the content, so this does too.
     if (header->pd_lower > fragments.lower) memset(page + fragments.lower, 0, header->pd_lower - fragments.lower);
     header->pd_lower = fragments.lower;
     MarkBufferDirty(change.buffer);

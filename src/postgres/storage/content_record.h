@@ -1,6 +1,5 @@
-// One WAL record of changes whose places are known. GenericXLogFinish finds out what changed by comparing the pages
-// byte by byte, which was half of what an insert costs; these records have the same form and are replayed by the same
-// code.
+// Writes one WAL record of changes at known offsets. GenericXLogFinish compares pages byte by byte to find the changes,
+// which took half the time of an insert. These records have the same form, and the same code replays them.
 #pragma once
 
 #include "postgres/storage/page.h"
@@ -8,7 +7,7 @@
 namespace pgwarp
 {
 
-// Bytes that end the content of a page from now on: at `within` of it, with nothing behind them.
+// New bytes at offset `within` of a page's content. The content ends with them.
 struct ContentChange {
     Buffer buffer;  // exclusively locked, of the relation's main fork
     uint32 within;
@@ -18,8 +17,8 @@ struct ContentChange {
 
 inline constexpr uint32 most_content_changes = 4;
 
-// Makes these changes, each to another page, at most most_content_changes: all of them or, after a crash, none.
-// WAL-logged when the relation needs it.
+// Makes these changes, at most most_content_changes, each on another page. After a crash either all or none of them are
+// there. WAL-logged if the relation needs it.
 void write_contents(Relation index, const ContentChange* changes, uint32 count);
 
 }  // namespace pgwarp

@@ -1,4 +1,4 @@
-// Creating delta logs and appending to them.
+// Creates delta logs and appends to them.
 #include "postgres/storage/delta_log.h"
 
 #include "postgres/storage/checksum.h"
@@ -17,8 +17,8 @@ namespace pgwarp
 namespace
 {
 
-// A log whose head is locked exclusively, with its head's content as it will be, and the same for its page table from
-// the first page added.
+// A log whose head is locked exclusively, with the new content of its head. The page table (samples) is locked and
+// copied when the first page is added.
 struct OpenLog {
     Relation index;
     const MetaPage* meta;
@@ -34,8 +34,7 @@ Buffer lock_page(const OpenLog& log, PageKind kind, BlockNumber block, uint32 or
     return read_page(log.index, block, kind, log.segment_id, ordinal, BUFFER_LOCK_EXCLUSIVE);
 }
 
-// The page that follows the stream's tail: one left over by a crash, a free one or a new one, linked in the same
-// record.
+// Add a page after the stream's tail: one left over by a crash, a free one or a new one. The same record links it.
 BlockNumber add_stream_page(const OpenLog& log, PageKind kind, const LogStream& stream)
 {
     const Buffer tail_buffer = lock_page(log, kind, stream.tail, stream.tail_ordinal);
@@ -63,7 +62,7 @@ BlockNumber add_stream_page(const OpenLog& log, PageKind kind, const LogStream& 
     return block;
 }
 
-// Lock the page table, once.
+// Lock the page table, unless it is locked already.
 LogSamples* open_samples(OpenLog* log)
 {
     if (!BufferIsValid(log->samples_buffer)) {
@@ -74,7 +73,7 @@ LogSamples* open_samples(OpenLog* log)
     return &log->samples;
 }
 
-// Bring the stream's tail to the page with this ordinal: the present one or the next.
+// Move the stream's tail to the page with this ordinal, which is the present one or the next.
 void advance_tail(OpenLog* log, PageKind kind, uint64 ordinal)
 {
     LogStream* stream = kind == PageKind::log_entries ? &log->head.entries : &log->head.values;
@@ -88,8 +87,8 @@ void advance_tail(OpenLog* log, PageKind kind, uint64 ordinal)
     note_page(kind == PageKind::log_entries ? &samples->entries : &samples->values, stream->tail_ordinal, stream->tail);
 }
 
-// Write the value but its last piece, one record a page; the tail ends on the page of the last piece.
-// Returns the number of bytes written.
+// Write the value without its last piece, one record a page. Afterwards the tail is the page of the last piece. Returns
+// the number of bytes written.
 uint32 write_leading_value(OpenLog* log, const char* bytes, uint32 length)
 {
     uint32 written = 0;
@@ -110,8 +109,8 @@ uint32 write_leading_value(OpenLog* log, const char* bytes, uint32 length)
     }
 }
 
-// Write the value's last piece, if it has one, the entry, the head and the page table in one record: from then on the
-// row is in the log.
+// Write the last piece of the value, if it has one, the entry, the head and the page table in one record, which adds
+// the row to the log.
 void write_entry(OpenLog* log, DeltaEntry entry, const char* last_piece, uint32 last_length)
 {
     LogHead* head = &log->head;
@@ -157,7 +156,7 @@ Buffer pin_head(Relation index, const MetaPage& meta, uint32 log)
     return ReadBuffer(index, head);
 }
 
-// Lock the head of some log: the one of this process's number unless it is busy and another is free.
+// Lock the head of a log: the one of this process's number, or another that is free when that one is busy.
 uint32 lock_some_head(Relation index, const MetaPage& meta, Buffer* buffer)
 {
     const uint32 first = process_number() % delta_log_count;
@@ -186,7 +185,7 @@ BlockNumber create_page(Relation index, ForkNumber fork, PageKind kind, uint64 s
     return block;
 }
 
-// Create an empty stream's first page.
+// Create the first page of an empty stream.
 void create_stream(Relation index, ForkNumber fork, PageKind kind, uint64 segment_id, LogStream* stream,
                    StreamSamples* samples)
 {
@@ -207,7 +206,7 @@ DeltaEntry make_entry(ItemPointer tid, uint16 flags, const char* value, uint32 b
     return entry;
 }
 
-// Append to the log whose head is locked, and release that. Returns the entry's ordinal.
+// Append to the log whose head is locked, and unlock it. Returns the entry's ordinal.
 uint64 append_to_log(Relation index, const MetaPage& meta, uint32 number, Buffer head_buffer, DeltaEntry entry,
                      const char* value)
 {

@@ -1,4 +1,4 @@
-// Moving the pages that delta logs are writing.
+// Moves the last pages of delta logs to lower blocks.
 #include "postgres/storage/delta_log.h"
 #include "postgres/storage/delta_pages.h"
 #include "postgres/storage/fault_point.h"
@@ -28,8 +28,8 @@ struct TailMove {
     uint64 segment_id() const { return log_segment_id(*meta, log); }
 };
 
-// Whether there is a free page before the tail. The head remembers one page that was moved: while the metapage names
-// that as the first one, from where it was, no other page moves.
+// Whether there is a free page before the tail, and the head can record the move. The head records one moved page:
+// while the metapage still names the old block of that page as the stream's start, no other page may move.
 bool can_move(TailMove* move)
 {
     const LogStream& stream = *move->stream();
@@ -42,7 +42,7 @@ bool can_move(TailMove* move)
     return has_place;
 }
 
-// The page before the tail, locked; InvalidBuffer when the stream begins with its tail.
+// The page before the tail, locked; InvalidBuffer when the tail is the first page.
 Buffer lock_page_before(TailMove* move)
 {
     const LogStream& stream = *move->stream();
@@ -52,14 +52,14 @@ Buffer lock_page_before(TailMove* move)
     return read_page(move->index, block, move->kind, move->segment_id(), ordinal, BUFFER_LOCK_EXCLUSIVE);
 }
 
-// Enter the new place in the page table.
+// Enter the new block in the page table.
 void put_sample(StreamSamples* samples, uint32 ordinal, BlockNumber block)
 {
     if (ordinal % samples->stride == 0) samples->blocks[ordinal / samples->stride] = block;
 }
 
-// One record copies the page and changes all that leads to it: the head, the page table and the page before. The old
-// page stays as it is. Who reads it still knows no more of the log than is there.
+// One record copies the page and changes all links to it: the head, the page table and the page before. The old page
+// stays as it is, for sessions that still read it; it ends where the log ended.
 void write_move(TailMove* move, Buffer old_buffer, Buffer new_buffer, Buffer before_buffer, Buffer samples_buffer)
 {
     const BlockNumber block = BufferGetBlockNumber(new_buffer);

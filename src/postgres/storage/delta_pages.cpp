@@ -1,4 +1,4 @@
-// Checksums and page tables of delta logs.
+// Checks the pages of delta logs, and finds pages by their page tables.
 #include "postgres/storage/delta_pages.h"
 
 #include <cstddef>
@@ -109,7 +109,7 @@ void read_log_samples(Relation index, const MetaPage& meta, uint32 log, const Lo
     check_log_samples(index, head.samples, *samples);
 }
 
-// The sample nearest before the ordinal; sets *at to its ordinal.
+// The nearest sample at or before the ordinal; sets *at to the sample's ordinal.
 static BlockNumber nearest_sample(const LogSamples& samples, PageKind kind, uint32 ordinal, uint32* at)
 {
     const StreamSamples& stream = kind == PageKind::log_entries ? samples.entries : samples.values;
@@ -130,7 +130,7 @@ BlockNumber find_stream_page(Relation index, const MetaPage& meta, uint32 log, P
     read_log_samples(index, meta, log, head, &samples);
     uint32 at = 0;
     BlockNumber block = nearest_sample(samples, kind, ordinal, &at);
-    // The samples of pages before the start are those of pages that may be in other use.
+    // Pages before the log's start may be in other use, so samples of these are skipped.
     if (at < start.ordinal) {
         at = start.ordinal;
         block = start.block;

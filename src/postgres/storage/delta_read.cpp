@@ -1,4 +1,4 @@
-// Reading delta logs in order.
+// Reads delta logs in order.
 #include "postgres/storage/checksum.h"
 #include "postgres/storage/delta_log.h"
 #include "postgres/storage/delta_pages.h"
@@ -11,7 +11,7 @@ namespace pgwarp
 namespace
 {
 
-// One page of a stream, copied.
+// A copy of one page of a stream.
 struct PageCopy {
     PageKind kind;
     bool valid;
@@ -33,7 +33,7 @@ struct DeltaReader {
     uint32 attribute_bytes;  // behind every row
     uint32 most_bytes;       // of a value
     bool has_included;
-    char* value;           // the last one read, unless it is no more than the vector as the caller wants it
+    char* value;           // the last value read, unless the caller's vector holds all of it
     const char* stored;    // the last row read
     uint32 fixed;          // bytes of the last value before its included tuple
     uint32 length;         // of the last value
@@ -47,7 +47,8 @@ struct DeltaReader {
     PageCopy values;
 };
 
-// Whether the page that a stream ended with was moved after the reader began: the page before it leads to where it was.
+// Whether the last page of a stream was moved after the reader began. The reader's page before it still links to the
+// old block.
 static bool has_moved(const DeltaReader* reader)
 {
     const LogHead head = read_log_head(reader->index, reader->meta, reader->log);
@@ -55,7 +56,7 @@ static bool has_moved(const DeltaReader* reader)
            head.values.moved.block != reader->head.values.moved.block;
 }
 
-// Load the page of this ordinal, by the link from the page before it where that is at hand. False when it is gone.
+// Load the page of this ordinal, by the link from the page before it if that is loaded. False when the page is gone.
 static bool load_page(DeltaReader* reader, PageCopy* copy, uint32 ordinal)
 {
     if (copy->valid && copy->ordinal == ordinal) return true;
@@ -105,8 +106,8 @@ DeltaReader* begin_delta_read(Relation index, const MetaPage& meta, uint32 log, 
     return reader;
 }
 
-// Collect the value's bytes from its pages. The reader's end was known before any page was read, so a page copied once
-// has all that is asked of it. False when a page is gone.
+// Collect the value's bytes from its pages. The reader's end was read before any page, so a copied page has all bytes
+// up to that end. False when a page is gone.
 static bool read_value(DeltaReader* reader, const DeltaEntry& entry, char* out)
 {
     if (entry.value_position > reader->head.value_end || entry.length > reader->head.value_end - entry.value_position) {
@@ -130,7 +131,7 @@ static bool read_value(DeltaReader* reader, const DeltaEntry& entry, char* out)
     return true;
 }
 
-// Read a value into memory of the reader.
+// Read a value into the reader's memory.
 static bool read_own_value(DeltaReader* reader, const DeltaEntry& entry)
 {
     if (reader->value == nullptr) reader->value = static_cast<char*>(palloc(reader->most_bytes));
@@ -155,7 +156,7 @@ static bool next_entry(DeltaReader* reader, DeltaEntry* entry)
     return true;
 }
 
-// The bytes of an entry's row, once the entry's lengths are known to be possible.
+// The length of an entry's row. Raises an error when the entry's lengths are impossible.
 static uint32 check_lengths(DeltaReader* reader, const DeltaEntry& entry)
 {
     const bool listed = is_list(reader->meta.shape.element);
@@ -224,7 +225,7 @@ ReadResult end_delta_read(DeltaReader* reader)
     return result;
 }
 
-// The page of a stream that holds this position, or the tail where there is none yet.
+// The page of a stream that holds this position, or the tail if that page does not exist yet.
 static StreamStart stream_start(Relation index, const MetaPage& meta, uint32 log, PageKind kind, const LogHead& head,
                                 uint64 page)
 {

@@ -1,5 +1,5 @@
-// The directory's bytes: a header, then each segment (a header, its arrays with their extents and chunk checksums, the
-// tombstones last). The second segment, which format 1 lacks, is that of unplaced rows.
+// Reads and writes the directory's bytes: a header, then each segment (a header, its arrays with their extents and
+// chunk checksums, the tombstones last). The second segment holds the unplaced rows; format 1 lacks it.
 #include "postgres/storage/directory.h"
 
 #include "postgres/storage/checksum.h"
@@ -34,7 +34,7 @@ struct ArrayHeader {
     uint32 chunk_count;
 };
 
-// A cursor over the directory's bytes that never runs past their end.
+// A cursor over the directory's bytes. Raises an error instead of reading past their end.
 struct Reader {
     Relation index;
     BlockNumber block;
@@ -64,7 +64,7 @@ void append_array(StringInfo out, const StoredArray& array)
                            static_cast<int>(array.chunk_count * sizeof(uint32)));
 }
 
-// Read one array and check that its extents hold its bytes and lie within the relation.
+// Read one array. Check that its extents hold its bytes and lie within the relation.
 void take_array(Reader* reader, BlockNumber blocks, bool has_crc, StoredArray* array)
 {
     ArrayHeader header;
@@ -102,7 +102,7 @@ void take_array(Reader* reader, BlockNumber blocks, bool has_crc, StoredArray* a
     }
 }
 
-// Keep an array: the engine's, or one of the included columns'.
+// Assign an array by its name: to the engine's arrays or to one of the included columns.
 void keep_array(Directory* directory, const StoredArray& array)
 {
     if (strcmp(array.shape.name, array_included) == 0) {
@@ -114,7 +114,7 @@ void keep_array(Directory* directory, const StoredArray& array)
     }
 }
 
-// Check that every row has an included tuple, or none has.
+// Check that either every row has an included tuple or none has.
 void check_included(const Reader& reader, const Directory& directory)
 {
     const ArrayShape& tuples = directory.included.shape;
@@ -249,7 +249,7 @@ static void append_unplaced(StringInfo out, const UnplacedSegment& segment)
     append_array(out, segment.tombstones);
 }
 
-// Lay the directory's bytes out, in the format of `meta`.
+// Append the directory's bytes, in the format of `meta`.
 static void append_directory(StringInfo out, const MetaPage& meta, const Directory& directory)
 {
     DirectoryHeader header;
@@ -285,7 +285,7 @@ void write_directory(PageSource* pages, const Directory& directory, MetaPage* me
     meta->directory_bytes = length;
     meta->directory_crc = bytes_crc(out.data, length);
     meta->directory_block = InvalidBlockNumber;
-    // The last page first, so that each knows the next.
+    // The last page is written first, so that each page can link to the next.
     auto* image = static_cast<PageImage*>(palloc(sizeof(PageImage)));
     for (uint32 ordinal = (length + page_capacity - 1) / page_capacity; ordinal-- > 0;) {
         const uint32 first = ordinal * page_capacity;

@@ -1,3 +1,4 @@
+// Fault points of test builds.
 #include "postgres/storage/fault_point.h"
 
 #include <unistd.h>

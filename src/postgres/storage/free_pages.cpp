@@ -1,3 +1,4 @@
+// Reads and changes the page that lists free extents.
 #include "postgres/storage/free_pages.h"
 
 #include "postgres/storage/fault_point.h"
@@ -10,7 +11,7 @@ namespace
 
 static_assert(most_free_extents * sizeof(Extent) <= page_capacity);
 
-// The identity of the list's page among the pages of all streams.
+// The list's page has the index's log identity as its segment_id.
 uint64 list_segment_id(const MetaPage& meta)
 {
     return meta.log_identity;
@@ -49,7 +50,7 @@ void copy_list(Page page, FreeList* list)
     memcpy(list->extents, listed(page), list->count * sizeof(Extent));
 }
 
-// Replace the list as one WAL record and release its page.
+// Replace the list in one WAL record, and release its page.
 void write_list(Relation index, Buffer buffer, const Extent* extents, uint32 count)
 {
     GenericXLogState* state = GenericXLogStart(index);
@@ -60,7 +61,7 @@ void write_list(Relation index, Buffer buffer, const Extent* extents, uint32 cou
     UnlockReleaseBuffer(buffer);
 }
 
-// Take `pages` off the front.
+// Take pages off the front of the first extent.
 void take_front(FreeList* list, uint32 pages)
 {
     list->extents[0].start += pages;
@@ -84,7 +85,7 @@ int by_block(const void* a, const void* b)
     return left == right ? 0 : left < right ? -1 : 1;
 }
 
-// Merge two lists in order of blocks into `out`, joining neighbours. Returns their number.
+// Merge two lists in order of blocks into `out`, joining neighbours. Returns the number of extents.
 uint32 unite(const FreeList& list, const Extent* more, uint32 more_count, Extent* out)
 {
     uint32 count = 0;
@@ -184,7 +185,7 @@ Extent take_free_extent(Relation index, const MetaPage& meta, uint32 wanted)
 
 Buffer lock_free_list(Relation index, const MetaPage& meta, BlockNumber* block)
 {
-    // Most of the time there is none, and writers should not queue to learn that.
+    // The list is usually empty, so a share lock suffices to see that without queueing.
     const Buffer peeked = lock_list(index, meta, BUFFER_LOCK_SHARE);
     const bool empty = listed_count(BufferGetPage(peeked)) == 0;
     UnlockReleaseBuffer(peeked);

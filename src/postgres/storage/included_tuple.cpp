@@ -1,3 +1,4 @@
+// Forms, reads and checks included tuples.
 #include "postgres/storage/included_tuple.h"
 
 #include "postgres/storage/array_stream.h"
@@ -9,7 +10,7 @@ namespace pgwarp
 namespace
 {
 
-// The checksum of a tuple whose own place is empty.
+// The checksum of a tuple, whose own field counts as zero.
 uint32 included_crc(const char* bytes, uint64 length, Tid tid)
 {
     IndexTupleData header;
@@ -23,13 +24,13 @@ uint32 included_crc(const char* bytes, uint64 length, Tid tid)
     return crc;
 }
 
-// Whether a merge has made another generation, so that pages of this one may hold something else by now.
+// Whether the index has another generation by now, so that pages of this one may have other content.
 bool is_superseded(Relation index, const Directory& directory)
 {
     return read_metapage(index).generation != directory.generation;
 }
 
-// Where a row's tuple lies in the array; false when the index is of another generation by now.
+// The position of a row's tuple in the array; false when the index has another generation by now.
 bool find_row(Relation index, const Directory& directory, uint64 row, uint64* at, uint64* length)
 {
     const ArrayShape& shape = directory.included.shape;
@@ -75,7 +76,7 @@ TupleDesc included_descriptor(Relation index)
 
 IndexTuple form_included(TupleDesc included, ItemPointer tid, const Datum* values, const bool* nulls)
 {
-    // The vector is the one key column.
+    // The key column is the first, so included values begin at the second.
     IndexTuple tuple = index_form_tuple(included, const_cast<Datum*>(values + 1), const_cast<bool*>(nulls + 1));
     if (IndexTupleSize(tuple) > max_included_bytes) {
         ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),

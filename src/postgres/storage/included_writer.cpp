@@ -1,3 +1,4 @@
+// Writes tuples to the array, and their starts to a temporary file.
 #include "postgres/storage/included_writer.h"
 
 extern "C" {
@@ -9,12 +10,12 @@ namespace pgwarp
 
 struct IncludedWriter {
     IncludedTarget target;
-    ArrayWriter* tuples;  // null without rows
+    ArrayWriter* tuples;  // null if there are no rows
     bool appends;
-    uint64 first_place;  // where the first tuple begins
+    uint64 first_place;  // start of the first new tuple
     IncludedTotals announced;
     IncludedTotals written;
-    BufFile* places;  // where each tuple begins; null when their lengths are equal
+    BufFile* places;  // start of each tuple; null when their lengths are equal
 };
 
 void add_totals(IncludedTotals* to, const IncludedTotals& totals)
@@ -75,7 +76,7 @@ void write_included(IncludedWriter* writer, const void* tuple, uint32 bytes)
     count_included(&writer->written, bytes);
 }
 
-// Copy from the file to the array.
+// Copy the starts from the file to an array.
 static StoredArray write_places(const IncludedWriter* writer)
 {
     const uint64 rows = writer->written.rows;

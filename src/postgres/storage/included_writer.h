@@ -1,6 +1,6 @@
-// Writing the included tuples of an index's rows: one after the other, in row order. A build feeds it with sorted
-// tuples; whoever writes the arrays anew feeds it with read_included_row() and delta_included(): a tuple goes with its
-// row's heap address, so it is copied as it is.
+// Writes the included tuples of an index's rows, one after the other, in row order. A build passes sorted tuples. A
+// merge passes the tuples of read_included_row() and delta_included() unchanged, since their checksums contain the
+// row's heap address.
 #pragma once
 
 #include "postgres/storage/array_stream.h"
@@ -9,7 +9,8 @@
 namespace pgwarp
 {
 
-// What must be known of all tuples before the first is written: whether their lengths are equal.
+// Totals of all tuples. The writer must know them before the first tuple, to choose between equal and different
+// lengths.
 struct IncludedTotals {
     uint64 rows;
     uint64 bytes;
@@ -19,23 +20,23 @@ struct IncludedTotals {
 void add_totals(IncludedTotals* to, const IncludedTotals& totals);
 void count_included(IncludedTotals* to, uint32 bytes);
 
-// Where the tuples go: the arrays of `directory`, which are replaced at the end.
+// The index to write to. The included arrays of `directory` are replaced at the end.
 struct IncludedTarget {
     PageSource* pages;
     uint64 segment_id;
     Directory* directory;
 };
 
-// Lives in the current memory context, and holds no more than a temporary file. The arrays that the directory has are
-// left out of account.
+// Allocated in the current memory context; beyond a small state it uses a temporary file. Ignores the arrays that the
+// directory has.
 struct IncludedWriter;
 IncludedWriter* begin_included(const IncludedTarget& target, const IncludedTotals& totals);
-// Whether tuples of these lengths can follow those that the directory has, and the writer that does it; the totals are
-// those of the tuples to come.
+// Whether tuples of these lengths can be appended to the directory's arrays, and the writer that appends them. The
+// totals are those of the new tuples.
 bool can_append_included(const Directory& directory, const IncludedTotals& totals);
 IncludedWriter* begin_append_included(const IncludedTarget& target, const IncludedTotals& totals);
 void write_included(IncludedWriter* writer, const void* tuple, uint32 bytes);
-// Checks that as many came as were announced. The writer is freed.
+// Writes the arrays into the directory. Raises an error unless the announced number of tuples came. Frees the writer.
 void end_included(IncludedWriter* writer);
 
 }  // namespace pgwarp

@@ -1,3 +1,4 @@
+// Follows the directory, the arrays, the free list and the logs.
 #include "postgres/storage/linked_pages.h"
 
 #include "postgres/storage/delta_pages.h"
@@ -19,12 +20,12 @@ struct Mapping {
 void claim(Mapping* mapping, BlockNumber block, PageOwner owner)
 {
     if (block >= mapping->map.blocks) {
-        // A log may have grown meanwhile.
+        // An insert may have extended a log meanwhile.
         if (owner == PageOwner::log || !mapping->strict) return;
         report_corruption(mapping->index, block, "a page in use lies past the end of the index");
     }
     PageOwner* const present = &mapping->map.owners[block];
-    // An insert took it off the list of free pages, or put it to use, while we looked.
+    // An insert took the page off the free list for a log while the map was made.
     const bool taken = (*present == PageOwner::log && owner == PageOwner::free) ||
                        (*present == PageOwner::free && owner == PageOwner::log);
     if (*present != PageOwner::nobody && !taken) {
@@ -40,7 +41,6 @@ void claim_extents(Mapping* mapping, const Extent* extents, uint32 count, PageOw
     }
 }
 
-// The directory's own pages.
 void claim_directory(Mapping* mapping)
 {
     BlockNumber block = mapping->meta->directory_block;
@@ -58,7 +58,8 @@ void claim_directory(Mapping* mapping)
     }
 }
 
-// A linked stream from its start on. Whoever adds a page keeps the one before it locked until the link is there.
+// A linked stream, from its start. An insert that adds a page keeps the page before it locked until the link is
+// written, so the map misses none.
 void claim_stream(Mapping* mapping, uint32 log, PageKind kind, StreamStart start)
 {
     const uint64 segment_id = log_segment_id(*mapping->meta, log);
@@ -126,7 +127,8 @@ PageMap map_pages(Relation index, const MetaPage& meta, const Directory& directo
     claim(&mapping, meta.free_pages, PageOwner::free_list);
     claim_directory(&mapping);
     claim_arrays(&mapping);
-    // First what may be taken, then where it goes: a page is not lost between the two.
+    // Free pages are mapped before logs, so a page that an insert takes in between is mapped twice rather than
+    // missed.
     claim_free(&mapping);
     claim_logs(&mapping);
     return mapping.map;

@@ -1,3 +1,4 @@
+// Reads, checks and writes the metapage.
 #include "postgres/storage/metapage.h"
 
 #include <cstddef>
@@ -7,14 +8,14 @@
 namespace pgwarp
 {
 
-// What follows the last log.
+// The fields that follow the last log.
 struct MetaPageEnd {
     uint32 reserved;
     uint32 crc;
 };
 static_assert(sizeof(MetaPage) + sizeof(MetaPageEnd) <= page_capacity);
 
-// Bytes of the fields that a metapage of this format holds.
+// The number of bytes of fields that a metapage of this format has.
 static uint32 kept_bytes(const MetaPage& meta)
 {
     return static_cast<uint32>(offsetof(MetaPage, logs) + count_logs(meta) * sizeof(LogStart));
@@ -32,7 +33,7 @@ void put_metapage(Page page, const MetaPage& meta)
     set_page_content_bytes(page, kept + static_cast<uint32>(sizeof(end)));
 }
 
-// The metapage that a page holds, not checked yet.
+// The fields of the metapage in a page, unchecked.
 static MetaPage get_metapage(Page page)
 {
     MetaPage meta;
@@ -42,7 +43,7 @@ static MetaPage get_metapage(Page page)
     return meta;
 }
 
-// Whether the content ends in the crc of what is before it. That holds for metapages of every format and length.
+// Whether the content ends in the crc of all bytes before it, as in metapages of every format and length.
 static bool content_has_crc(Page page)
 {
     const uint32 bytes = page_content_bytes(page);
@@ -52,7 +53,7 @@ static bool content_has_crc(Page page)
     return stored == bytes_crc(page_content(page), bytes - sizeof(stored));
 }
 
-// Raise an error unless the page's content is a metapage of a format that this library reads.
+// Raise an error unless the page is a metapage of a format that this library reads.
 static void check_metapage(Relation index, Page page, const MetaPage& meta)
 {
     if (!page_is_sane(page) || page_trailer(page)->kind != static_cast<uint16>(PageKind::meta)) {

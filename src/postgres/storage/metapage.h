@@ -1,4 +1,4 @@
-// The metapage (block 0): what the index is, and where its parts start.
+// The metapage (block 0): identity of the index, and the starts of its parts.
 #pragma once
 
 #include "postgres/storage/page.h"
@@ -8,10 +8,10 @@ namespace pgwarp
 {
 
 inline constexpr uint32 meta_magic = 0x50475749;  // "PGWI"
-// Format 1 lacks the log of unplaced rows (unplaced.h). Its indexes are read and merged, and stay in their format.
+// Format 1 lacks the log of unplaced rows (unplaced.h). Indexes of format 1 are read and merged, and keep their format.
 inline constexpr uint32 meta_format_version = 2;
 
-inline constexpr uint32 unplaced_log = delta_log_count;  // follows the logs of the rows that the engine knows
+inline constexpr uint32 unplaced_log = delta_log_count;  // follows the logs of placed rows
 inline constexpr uint32 most_logs = delta_log_count + 1;
 
 // The first page of a linked stream that is still needed.
@@ -20,6 +20,7 @@ struct StreamStart {
     uint32 ordinal;
 };
 
+// The first pages of a log that are still needed.
 struct LogStart {
     BlockNumber head;  // log_head page
     uint32 reserved;
@@ -28,24 +29,24 @@ struct LogStart {
     StreamStart values;
 };
 
-// The metapage in memory. Its page holds the fields up to the last log of its format, a reserved word, and the crc32c
-// of all before. Magic, version and, at the end of the content, crc stay where they are in every format: so a damaged
-// metapage is not taken for one of another format.
+// The metapage in memory. The page holds the fields up to the last log of its format, a reserved word, and the crc32c
+// of all before. Magic, version and the crc at the end of the content have the same places in every format, so that a
+// damaged metapage is not mistaken for one of another format.
 struct MetaPage {
     uint32 magic;
     uint32 format_version;
     IndexShape shape;
     uint64 generation;
-    uint64 log_identity;       // drawn at the build; merges keep the delta logs
-    uint64 tombstone_version;  // bumped by every ambulkdelete as its last record
+    uint64 log_identity;       // drawn at the build and kept by merges: identifies the pages of the delta logs
+    uint64 tombstone_version;  // bumped by every ambulkdelete in its last record
     BlockNumber directory_block;
     uint32 directory_bytes;
     uint32 directory_crc;
-    BlockNumber free_pages;  // page of the free extents
+    BlockNumber free_pages;  // block of the list of free extents
     LogStart logs[most_logs];
 };
 
-// Whether the index has unplaced rows. One of format 1 has none, and nothing tells which rows those would be.
+// Whether the index stores unplaced rows. An index of format 1 does not, so scans of it cannot return them.
 inline bool keeps_unplaced(const MetaPage& meta)
 {
     return meta.format_version > 1;
@@ -55,21 +56,22 @@ inline uint32 count_logs(const MetaPage& meta)
     return keeps_unplaced(meta) ? most_logs : delta_log_count;
 }
 
-// Of streams of pages. recycled: a page is no longer part of what was to be read, because the index has another
+// The result of reading a stream of pages. recycled: a page has another identity, because the index has another
 // generation by now.
 enum class ReadResult { done, recycled };
 
-// Reads and checks the metapage: magic, crc, format version (another one: error saying REINDEX or upgrade).
+// Reads and checks the metapage: magic, crc and format version. A newer version raises an error that says REINDEX or
+// upgrade.
 MetaPage read_metapage(Relation index);
 
-// Replaces the metapage by one of another generation, as one WAL record of its own: from then on the index is the new
-// one. Nothing else may change the metapage meanwhile (the caller keeps VACUUM and other merges out).
+// Replaces the metapage by that of another generation, in one WAL record of its own, which makes the new generation
+// current. Nothing else may change the metapage meanwhile (the caller keeps VACUUM and other merges out).
 void switch_metapage(Relation index, const MetaPage& meta);
 
-// Adds one to the tombstone version, as one WAL record of its own; returns the new version.
+// Adds one to the tombstone version, in one WAL record of its own. Returns the new version.
 uint64 bump_tombstone_version(Relation index);
 
-// Makes it the content of the page.
+// Writes the metapage to the page's content.
 void put_metapage(Page page, const MetaPage& meta);
 
 }  // namespace pgwarp

@@ -1,3 +1,4 @@
+// Checks, locks and reads pages.
 #include "postgres/storage/page.h"
 
 #include "postgres/storage/checksum.h"
@@ -92,11 +93,10 @@ namespace
 {
 
 constexpr uint32 recent_indexes = 4096;
-constexpr uint32 recent_blocks = 16;     // of each index: a cache line
-constexpr uint32 reads_per_lookup = 16;  // only PostgreSQL's own look-up tells that a page is used often
+constexpr uint32 recent_blocks = 16;     // of each index: one cache line
+constexpr uint32 reads_per_lookup = 16;  // only PostgreSQL's own look-up raises the usage count of a buffer
 
-// Where blocks were found last; indexes made together have their places beside each other. The buffer itself tells
-// whether it still holds the block.
+// The last known buffers of blocks, by index oid. ReadRecentBuffer checks whether a buffer still holds the block.
 Buffer recent_buffers[recent_indexes][recent_blocks];
 
 Buffer* recent_place(Relation index, BlockNumber block)

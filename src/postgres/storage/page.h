@@ -1,4 +1,4 @@
-// Layout of every page of an index relation: PostgreSQL's page header, content, and our trailer in the special area.
+// The layout of every page of an index relation: PostgreSQL's page header, content, and a trailer in the special area.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -25,14 +25,14 @@ enum class PageKind : uint16 {
     free_pages = 8
 };
 
-// The special area. segment_id is a random number of the stream's segment (for logs: of the index's generation), so
-// that a reader knows whether a page is still the one it came for.
+// The special area. segment_id is a random number of the stream's segment (for logs: the index's log identity), by
+// which a reader recognises that a page was recycled.
 struct PageTrailer {
     uint64 segment_id;
-    uint32 ordinal;    // place of the page in its stream
+    uint32 ordinal;    // number of the page in its stream
     BlockNumber next;  // next page of a linked stream; InvalidBlockNumber at its end and in extents
     uint16 kind;
-    uint16 crc[2];  // tombstones: crc32c of the content, low half first (bits change in place); else 0
+    uint16 crc[2];  // crc32c of the content, low half first, of tombstones and free extents; else 0
     uint16 page_id;
 };
 static_assert(sizeof(PageTrailer) == 24);
@@ -47,7 +47,7 @@ inline char* page_content(Page page)
 {
     return PageGetContents(page);
 }
-// Bytes of content in use; kept in pd_lower, so that generic WAL logs them.
+// Bytes of content in use, from pd_lower, so that generic WAL logs them.
 inline uint32 page_content_bytes(Page page)
 {
     return reinterpret_cast<PageHeader>(page)->pd_lower - MAXALIGN(SizeOfPageHeaderData);
@@ -57,47 +57,50 @@ inline void set_page_content_bytes(Page page, uint32 bytes)
     reinterpret_cast<PageHeader>(page)->pd_lower = static_cast<LocationIndex>(MAXALIGN(SizeOfPageHeaderData) + bytes);
 }
 
-// Whether the page has our layout: lengths within bounds, our page id. Other functions on content and trailer need
-// that.
+// Whether the page has this layout: lengths within bounds and the page id of pgwarp. The other functions on content and
+// trailer require that.
 bool page_is_sane(Page page);
 
-// Sets and checks the crc of the content in the trailer, for pages of tombstones.
+// seal_page stores the crc of the content in the trailer, and page_is_sealed checks it. For pages of tombstones and
+// free pages.
 void seal_page(Page page);
 bool page_is_sealed(Page page);
 
-// Initialises a page with an empty content and this trailer.
+// Initialises a page with this trailer and no content.
 void init_page(Page page, PageKind kind, uint64 segment_id, uint32 ordinal);
 
-// Raises ERRCODE_INDEX_CORRUPTED (with a REINDEX hint) unless the page is sane and the one expected.
+// Raises ERRCODE_INDEX_CORRUPTED (with a REINDEX hint) unless the page is sane and has this identity.
 void check_page(Relation index, Buffer buffer, PageKind kind, uint64 segment_id, uint32 ordinal);
 
-// Whether the relation has this block (by the size known to the backend where that is enough).
+// Whether the relation has this block. Uses the cached size if that is enough.
 bool block_exists(Relation index, BlockNumber block);
 
-// The page of a block, pinned and locked, when it is the one expected; InvalidBuffer when it is not (any more).
+// The page of a block, pinned and locked, if it has this identity; else InvalidBuffer.
 Buffer try_read_page(Relation index, BlockNumber block, PageKind kind, uint64 segment_id, uint32 ordinal, int lock_mode,
                      BufferAccessStrategy strategy = nullptr);
 
-// Reads a block, locks it (BUFFER_LOCK_SHARE or BUFFER_LOCK_EXCLUSIVE) and checks that it is the page expected.
+// Reads a block, locks it (BUFFER_LOCK_SHARE or BUFFER_LOCK_EXCLUSIVE) and checks its identity.
 Buffer read_page(Relation index, BlockNumber block, PageKind kind, uint64 segment_id, uint32 ordinal, int lock_mode,
                  BufferAccessStrategy strategy = nullptr);
 
-// The same for a page that every search reads, found by where it was found last. Its kind is left to the caller to
-// check.
+// Reads and locks a page that every search reads. The buffer is remembered, which saves look-ups. The caller checks the
+// page.
 Buffer read_frequent_page(Relation index, BlockNumber block, int lock_mode);
 
-// A strategy for reading this many pages in a row that spares the buffer pool; nullptr when they are few.
+// A ring-buffer strategy for reading this many consecutive pages without evicting the buffer pool; nullptr when they
+// are few.
 BufferAccessStrategy bulk_read_strategy(uint64 pages);
 
-// check_page as a question, for loaders that take a recycled page as a retry.
+// Whether the page is sane and has this identity, for readers that retry when a page was recycled.
 bool page_is(Page page, PageKind kind, uint64 segment_id, uint32 ordinal);
 
-// Extends the relation by one page and returns it pinned and exclusively locked, uninitialised.
+// Extends the relation by one page. Returns it pinned, exclusively locked and uninitialised.
 Buffer extend_index(Relation index, ForkNumber fork);
 
 // A random 64-bit number for generations and segments, never 0.
 uint64 random_number64();
 
+// Raises ERRCODE_INDEX_CORRUPTED with the block, the detail and a REINDEX hint.
 [[noreturn]] void report_corruption(Relation index, BlockNumber block, const char* detail);
 
 }  // namespace pgwarp

@@ -1,3 +1,4 @@
+// Takes pages off the free list or extends the relation.
 #include "postgres/storage/page_source.h"
 
 #include "postgres/storage/fault_point.h"
@@ -13,9 +14,9 @@ namespace pgwarp
 namespace
 {
 
-constexpr uint32 pages_at_once = 64;  // taken off the free list
+constexpr uint32 pages_at_once = 64;  // taken off the free list together
 
-// A page to be overwritten, pinned and exclusively locked.
+// The buffer of the next page, pinned and exclusively locked, to be overwritten.
 Buffer next_page(PageSource* source)
 {
     if (source->meta == nullptr) return extend_index(source->index, source->fork);

@@ -1,5 +1,5 @@
-// Where the pages of new streams come from, and how they get there: pages are made in memory and put in place whole, so
-// that no page of the index is ever seen half made.
+// Allocates and writes the pages of new streams. Pages are formed in memory and written whole, so no reader sees an
+// incomplete page.
 #pragma once
 
 #include "postgres/storage/free_pages.h"
@@ -7,15 +7,17 @@
 namespace pgwarp
 {
 
+// The pages of a stream that is being written.
 struct PageSource {
     Relation index;
     ForkNumber fork;
     const MetaPage* meta;  // null at build: then every page is new, and the build logs the fork at its end
-    Extent taken;          // of the free list, not used yet
+    Extent taken;          // unused pages taken off the free list
 };
 
+// For a build: extends the fork. The build logs its pages at its end.
 PageSource build_pages(Relation index, ForkNumber fork);
-// For a merge: takes free pages, extends when there are none, and logs every page that it writes.
+// For a merge: uses free pages first, then extends the relation, and logs each page.
 PageSource merge_pages(Relation index, const MetaPage* meta);
 
 // A page in memory.
@@ -24,9 +26,9 @@ union PageImage {
     double alignment;
 };
 
-// Puts a page in place; returns its block.
+// Writes a page to the next block, and returns the block.
 BlockNumber write_page(PageSource* source, const PageImage& image);
-// Puts what was taken and not used back on the free list.
+// Puts the unused pages back on the free list.
 void close_pages(PageSource* source);
 
 }  // namespace pgwarp

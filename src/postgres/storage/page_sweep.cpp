@@ -1,3 +1,4 @@
+// Finds unused pages and truncates the relation.
 #include "postgres/storage/page_sweep.h"
 
 #include "postgres/storage/fault_point.h"
@@ -18,13 +19,14 @@ namespace pgwarp
 namespace
 {
 
-// Pages at the end that are worth the lock, which a standby takes too: so many, and such a part of all.
+// Truncation takes a lock that standbys take too. It needs at least worth_truncating pages and one truncated_part-th of
+// all pages.
 constexpr BlockNumber worth_truncating = 16;
 constexpr BlockNumber truncated_part = 16;
 constexpr int lock_tries = 100;  // of a patient sweep: as long as VACUUM tries for a table
 constexpr long lock_pause_ms = 50;
 
-// The pages in nobody's use, as extents.
+// The pages without a user, as extents.
 uint32 collect_unused(const PageMap& map, Extent** extents)
 {
     uint32 count = 0;
@@ -46,7 +48,7 @@ uint32 collect_unused(const PageMap& map, Extent** extents)
     return count;
 }
 
-// Lock the index if nobody else is using it. Nobody waits for us.
+// Lock the index if no other session uses it. The lock is tried, so no other session queues behind this one.
 bool lock_alone(Relation index, int tries)
 {
     for (;;) {
@@ -59,7 +61,7 @@ bool lock_alone(Relation index, int tries)
     }
 }
 
-// Give free pages at the relation's end back.
+// Truncate free pages at the relation's end.
 void truncate_tail(Relation index, const MetaPage& meta, bool patience)
 {
     const BlockNumber blocks = RelationGetNumberOfBlocks(index);

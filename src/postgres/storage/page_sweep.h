@@ -1,6 +1,7 @@
-// The sweep: pages that nothing uses become free extents; trailing ones are given back to the file system. Found are
-// those that a merge has just stopped using, and those that a crash or an interrupted merge left behind. Who still
-// reads the generation before a merge notices by the pages' identities and checksums, and reads the new one.
+// The sweep: adds pages that no part of the index uses to the free list, and gives trailing ones back to the file
+// system. These are pages of the generation before the last merge, and pages that a crash or a failed merge left. A
+// session that still reads the old generation detects reused pages by their identities and checksums, and reads the new
+// generation.
 #pragma once
 
 #include "postgres/storage/linked_pages.h"
@@ -8,9 +9,10 @@
 namespace pgwarp
 {
 
-// The caller keeps VACUUM and merges out; inserts go on: who adds a page to a log keeps the one before it locked until
-// the link is there, so that no page of theirs looks unused. Pages at the end are given back when nobody else has the
-// index locked: right now, or with `patience` within some seconds, in which others come and go as they like.
+// The caller keeps VACUUM and merges out. Inserts go on: an insert that adds a page to a log keeps the page before it
+// locked until the link is written, so the sweep finds no such page unused. Trailing pages are given back when no other
+// session has the index locked: at once, or with `patience` within some seconds, during which other sessions come
+// first.
 void sweep_pages(Relation index, bool patience);
 
 }  // namespace pgwarp

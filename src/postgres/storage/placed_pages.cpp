@@ -1,3 +1,4 @@
+// Reserves, forms, writes and logs pages past the shared buffers.
 #include "postgres/storage/placed_pages.h"
 
 #include "postgres/storage/fault_point.h"
@@ -17,12 +18,13 @@ struct PlacedPageWriter {
     PageKind kind;
     uint64 segment_id;
     bool logged;
-    char* memory;  // holds the pages
+    char* memory;  // memory of the pages
     Page pages[batch_pages];
     BlockNumber blocks[batch_pages];
 };
 
-// A batch never straddles two files of a relation, of which each is named to the checkpointer by itself.
+// A batch lies within one segment file of the relation, because each file is registered with the checkpointer
+// separately.
 static_assert(RELSEG_SIZE % batch_pages == 0);
 
 namespace
@@ -30,7 +32,7 @@ namespace
 
 constexpr size_t io_alignment = 4096;  // for direct I/O
 
-// Form the pages of a batch.
+// Form the pages of a batch. Returns their number.
 uint32 form_pages(PlacedPageWriter* writer, BlockNumber block, uint32 ordinal, uint32 most, const char* bytes,
                   uint64 length)
 {
@@ -42,7 +44,8 @@ uint32 form_pages(PlacedPageWriter* writer, BlockNumber block, uint32 ordinal, u
         init_page(page, writer->kind, writer->segment_id, ordinal + count);
         memcpy(page_content(page), bytes + done, piece);
         set_page_content_bytes(page, piece);
-        // No backup that began before takes the page for one that it could check.
+        // With a current LSN, a base backup that began earlier doesn't verify the page's checksum while it is
+        // being written.
         PageSetLSN(page, now);
         writer->blocks[count] = block + count;
         PageSetChecksumInplace(page, writer->blocks[count]);
@@ -69,7 +72,7 @@ void write_batch(PlacedPageWriter* writer, uint32 count)
     fault_point("build: pages logged");
 }
 
-// Memory for pages as storage takes them; `*allocated` is what to pfree.
+// Allocate pages, aligned for direct I/O. `*allocated` is the pointer for pfree.
 char* page_memory(uint32 count, char** allocated)
 {
     *allocated = static_cast<char*>(palloc(static_cast<size_t>(count) * BLCKSZ + io_alignment));
@@ -92,7 +95,8 @@ BlockNumber reserve_pages(Relation index, ForkNumber fork, uint64 count)
     char* const zeros = page_memory(1, &allocated);
     memset(zeros, 0, BLCKSZ);
     const BlockNumber end = first + static_cast<BlockNumber>(count);
-    // The last page of each file, in order: storage makes a file only behind full ones.
+    // Extend to the last page of each file in order, because the storage manager requires full files before a new
+    // one.
     for (BlockNumber last = first; last < end; ++last) {
         last = Min(last / RELSEG_SIZE * RELSEG_SIZE + (RELSEG_SIZE - 1), end - 1);
         smgrextend(RelationGetSmgr(index), fork, last, zeros, true);

@@ -1,3 +1,4 @@
+// Encodes and decodes rows of the logs.
 #include "postgres/storage/stored_value.h"
 
 #include "numeric/metric.h"

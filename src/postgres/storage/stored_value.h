@@ -1,5 +1,6 @@
-// How a row lies in the logs: halfvecs as they are, vectors as the index keeps them (of unit length for cosine), lists
-// as their words (u32) and then, where they have weights, as many floats. Its attributes (u64) follow.
+// The stored form of a row in the logs: halfvecs unchanged; vectors as the index keeps them (of unit length for
+// cosine); lists as their words (u32) followed by their weights (float), if they have weights. The row's attributes
+// (u64) follow.
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -9,27 +10,27 @@
 namespace pgwarp
 {
 
-// Of a dense row; 0 of lists, each of which has its own.
+// The length of a dense row; 0 for lists, whose lengths differ.
 uint32 stored_value_bytes(const IndexShape& shape);
-// What a row and its attributes take at most.
+// The most bytes of a row and its attributes.
 uint32 most_stored_bytes(const IndexShape& shape);
-// Whether a list of this shape can take so many bytes.
+// Whether a list of this shape can have this length.
 bool is_list_length(const IndexShape& shape, uint32 row_bytes);
 
-// The row's vector as the engine gets it: floats, of unit length for cosine.
+// Decodes a stored row to the vector that the engine takes: floats, of unit length for cosine.
 void decode_stored_value(const IndexShape& shape, const char* stored, float* out);
 
-// Where a stored row that is no plain vector is made ready for the engine.
+// Memory for decoding a stored row for the engine.
 struct StoredRowSpace {
     uint64 offsets[2];
     uint64 attributes[max_attributes];
-    float* vector;  // [dimensions], of dense rows
+    float* vector;  // [dimensions], for dense rows
 };
-// The row at `stored`, which has `row_bytes` and its attributes behind it, as the engine gets it. The view is of
-// `stored`, which is aligned to 4 bytes, and of `space`.
+// A view of the row at `stored`, in the form that the engine takes. The row has `row_bytes` bytes, and its attributes
+// follow. The view points into `stored`, which is aligned to 4 bytes, and into `space`.
 RowView view_stored_row(const IndexShape& shape, const char* stored, uint32 row_bytes, StoredRowSpace* space);
 
-// Scales to unit length in float64. False for the zero vector, which is left alone.
+// Scales a vector to unit length in float64. False for the zero vector, which stays unchanged.
 bool normalise(float* vector, uint32 dimensions);
 
 }  // namespace pgwarp

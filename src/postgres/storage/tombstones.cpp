@@ -1,3 +1,4 @@
+// Sweeps bitmaps and logs for dead rows, and counts rows.
 #include "postgres/storage/tombstones.h"
 
 #include "postgres/storage/array_stream.h"
@@ -51,7 +52,7 @@ bool is_dead(Sweep* sweep, BlockNumber block, uint16 offset)
     return sweep->callback(&tid, sweep->callback_state);
 }
 
-// Set bits of one bitmap page: `dead` are row numbers within it.
+// Set bits of one bitmap page. `dead` holds row numbers within the page.
 void mark_rows(Sweep* sweep, const Segment& segment, uint64 ordinal, const uint32* dead, uint32 count)
 {
     const BlockNumber block = array_page_block(segment.tombstones, ordinal);
@@ -71,7 +72,7 @@ void mark_rows(Sweep* sweep, const Segment& segment, uint64 ordinal, const uint3
     fault_point("bulkdelete: rows marked");
 }
 
-// Sweep rows [first, first + count) of one bitmap page, whose tids are given.
+// Sweep rows [first, first + count) of one bitmap page, which have these tids.
 void sweep_bitmap_page(Sweep* sweep, const Segment& segment, uint64 first, uint64 count, const Tid* tids,
                        const uint64* bitmap, uint32* dead)
 {
@@ -149,7 +150,7 @@ void sweep_segment(Sweep* sweep, const Segment& segment, ReadTids read_tids)
     pfree(tids);
 }
 
-// Flag the dead entries of one entry page; ordinals [from, to) within it. Returns the next page's block.
+// Flag the dead entries of one page, at positions [from, to) within it. Returns the next page's block.
 BlockNumber sweep_entry_page(Sweep* sweep, uint64 segment_id, BlockNumber block, uint32 ordinal, uint32 from, uint32 to)
 {
     DeltaEntry entries[entries_per_page];
@@ -281,7 +282,7 @@ static ReadResult count_segment(Relation index, const Segment& segment, RowCount
     return ReadResult::done;
 }
 
-// Count the entries of a log, and the dead ones among them.
+// Count the entries of a log, and its dead entries.
 static ReadResult count_entries(Relation index, const MetaPage& meta, uint32 log, uint64 end, RowCounts* counts)
 {
     DeltaReader* reader = begin_delta_read(index, meta, log, meta.logs[log].start, end);

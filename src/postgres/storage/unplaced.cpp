@@ -1,3 +1,4 @@
+// Sorts, writes and reads the keys of unplaced rows.
 #include "postgres/storage/unplaced.h"
 
 #include "postgres/storage/array_stream.h"

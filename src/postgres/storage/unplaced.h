@@ -1,5 +1,5 @@
-// The unplaced rows of an index. The engine knows nothing of them. The index keeps their addresses in a segment and a
-// delta log of their own, and a scan offers them when it has offered all other rows.
+// The unplaced rows of an index, which the engine does not know. A segment and a delta log of their own hold their
+// addresses, and a scan offers them after all other rows.
 #pragma once
 
 #include "postgres/storage/directory.h"
@@ -12,20 +12,21 @@ extern "C" {
 namespace pgwarp
 {
 
-// Puts unplaced rows in order, in `memory_kb` of memory and temporary files. Lives in the memory context in which it
-// was begun. `coordinate`: null for one process alone (see tuplesort.h).
+// Sorts unplaced rows in `memory_kb` of memory and temporary files. Allocated in the current memory context.
+// `coordinate`: null for one process alone (see tuplesort.h).
 struct UnplacedSort;
 UnplacedSort* begin_unplaced_sort(int memory_kb, SortCoordinate coordinate);
+// Adds the key of a row.
 void add_unplaced(UnplacedSort* sort, const UnplacedRow& row);
-// Rows that were added by this process.
+// The number of rows that this process added.
 uint64 count_unplaced(const UnplacedSort* sort);
-// Sorts. A worker's rows are then the leader's, whose own sort takes them over.
+// Sorts. The leader's sort then merges the workers' rows.
 void perform_unplaced_sort(UnplacedSort* sort);
 // The next row in order; false at the end.
 bool next_unplaced(UnplacedSort* sort, UnplacedRow* row);
 void end_unplaced_sort(UnplacedSort* sort);
 
-// Sorts the rows added and writes them as a segment, all alive, of the directory's generation.
+// Sorts the added rows and writes them as a segment of the directory's generation, all alive.
 void write_unplaced(PageSource* pages, UnplacedSort* sort, Directory* directory);
 
 using UnplacedVisit = void (*)(void* state, const UnplacedRow& row);

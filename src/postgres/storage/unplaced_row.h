@@ -1,5 +1,5 @@
-// An unplaced row: one without a place in the order of distances, NULL or a row whose distance is not a number (a zero
-// vector under cosine), for every query.
+// An unplaced row: a row without a place in any order by distance. It is NULL, or its distance to every query is not a
+// number (a zero vector under cosine).
 #pragma once
 
 #include "postgres/postgres_headers.h"
@@ -9,7 +9,7 @@
 namespace pgwarp
 {
 
-// Stored on disk: never renumber. In the order in which PostgreSQL sorts distances.
+// Stored on disk: never renumber. The order is that in which PostgreSQL sorts distances.
 enum class UnplacedKind : uint8 { not_a_number = 0, null = 1 };
 
 struct UnplacedRow {

@@ -33,7 +33,7 @@ void refuse_different_dims(ElementType element, int a, int b)
 namespace
 {
 
-// The words end where the varlena may not: they are a copy.
+// The varlena may end before the last word does, so the words are a copy.
 AnyVector read_bits(Datum value)
 {
     VarBit* bits = DatumGetVarBitP(value);

@@ -1,4 +1,4 @@
-// Values of any of the vector types, by the type of their elements.
+// Values of all vector types, selected by the type of their elements.
 #pragma once
 
 #include "postgres/types/vector.h"
@@ -6,31 +6,32 @@
 namespace pgwarp
 {
 
-// "vector", "halfvec", "bit"
+// Returns "vector", "halfvec" or "bit".
 const char* element_type_name(ElementType element);
-// The dimensions of an index's column as SQL counts them: of bit(n), n.
+// Returns the dimensions of an index's column as SQL counts them: n for bit(n).
 int index_dimensions(Relation index);
-// 22000 "different vector dimensions %d and %d" or "different bit lengths %d and %d".
+// Raises 22000 "different vector dimensions %d and %d" or "different bit lengths %d and %d".
 [[noreturn]] void refuse_different_dims(ElementType element, int a, int b);
 
-// A vector of one of the types, detoasted. Of bit: words of 32 bits (numeric/bits.h), which go where floats go.
+// A detoasted vector of any of the types. For bit: words of 32 bits (numeric/bits.h) in the place of floats.
 struct AnyVector {
     ElementType element;
-    int dim;  // as SQL counts
+    int dim;  // as SQL counts: bits of a bit string
     const void* x;
-    void* copy;  // in the memory context of the call, or null
+    void* copy;  // palloc'ed copy to free, or null
 };
+// Reads a value whose type has this element type.
 AnyVector read_any_vector(ElementType element, Datum value);
 void free_any_vector(const AnyVector& vector);
 
-// How many floats, or words in their place, it is.
+// Returns the number of floats, or of words in their place.
 uint32 width_of(const AnyVector& vector);
-// Its values, to out[width_of()].
+// Writes the values to out[width_of()].
 void copy_floats(const AnyVector& vector, float* out);
-// Its values, in memory of the vector's own or of the current context.
+// Returns the values, in the vector's own memory or in the current memory context.
 const float* floats_of(const AnyVector& vector);
 
-// What `values` become in a vector of such elements. 22003 where it has no room for them.
+// Rounds `values` to the element type. Raises 22003 if a value is out of its range.
 void round_to_element(ElementType element, float* values, int dim);
 
 }  // namespace pgwarp

@@ -1,4 +1,4 @@
-// CREATE EXTENSION in a schema that has types of these names already, pgvector's for one.
+// Refuses CREATE EXTENSION in a schema that already has types of these names, for example pgvector's.
 #include "postgres/fmgr_cpp.h"
 
 extern "C" {
@@ -29,7 +29,7 @@ namespace
 
 }  // namespace pgwarp
 
-// Raises an error when the schema where a script creates its objects has one of the types.
+// Raises an error if the schema where a script creates its objects has one of the types.
 PGWARP_FUNCTION(pgwarp_refuse_taken_names)
 {
     using namespace pgwarp;

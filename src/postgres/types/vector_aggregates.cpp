@@ -36,7 +36,7 @@ State view_state(ArrayType* array)
     return {array, ARR_DIMS(array)[0] - 1, values, values + 1};
 }
 
-// View argument n as a state; anyone may call these functions with any array.
+// Check argument n and view it as a state: users may call these functions with any array.
 State state_argument(FunctionCallInfo fcinfo, int n, const char* caller)
 {
     ArrayType* array = PG_GETARG_ARRAYTYPE_P(n);
@@ -82,14 +82,14 @@ void add_sums(double* sums, const double* a, const Value* b, int dim)
     if (overflow) float_overflow_error();
 }
 
-// Take one vector into the state.
+// Add one vector to the state.
 template <class Element>
 Datum accumulate(FunctionCallInfo fcinfo, const char* caller)
 {
     const State old = state_argument(fcinfo, 0, caller);
     const VectorOf<Element>* value = datum_get_vector<Element>(PG_GETARG_DATUM(1));
     if (old.dim > 0) check_expected_dim(old.dim, value->dim);
-    // An aggregate's own state may be changed in place.
+    // PostgreSQL allows an aggregate to change its own state in place.
     const bool in_place = old.dim > 0 && AggCheckCallContext(fcinfo, nullptr) != 0;
     const State next = in_place ? old : make_state(value->dim);
     add_sums(next.sums, old.dim > 0 ? old.sums : next.sums, value->x, value->dim);
@@ -97,7 +97,7 @@ Datum accumulate(FunctionCallInfo fcinfo, const char* caller)
     PG_RETURN_ARRAYTYPE_P(next.array);
 }
 
-// Turn the state into the mean; the mean of no rows is NULL.
+// Compute the mean from the state; the mean of no rows is NULL.
 template <class Element>
 Datum average(FunctionCallInfo fcinfo, const char* caller)
 {
@@ -140,7 +140,7 @@ PGWARP_FUNCTION(pgwarp_vector_combine)
     const State b = state_argument(fcinfo, 1, "vector_combine");
     const bool empty_a = *a.count == 0;
     const bool empty_b = *b.count == 0;
-    // Workers that saw no row are normal. Only a call by hand, as in pgvector, is refused without dimensions.
+    // Workers without rows are normal. Only a direct call with two empty states is refused, as in pgvector.
     if (empty_a && empty_b && AggCheckCallContext(fcinfo, nullptr) != 0) PG_RETURN_ARRAYTYPE_P(a.array);
     check_dim(empty_a ? b.dim : a.dim);
     if (empty_a) PG_RETURN_ARRAYTYPE_P(b.array);

@@ -23,7 +23,7 @@ using pgwarp::VectorOf;
 namespace
 {
 
-// Check the dimensions of a vector against a type modifier.
+// A cast to the same type only checks the dimensions against the type modifier.
 template <class Element>
 Datum to_same_type(FunctionCallInfo fcinfo)
 {
@@ -32,7 +32,6 @@ Datum to_same_type(FunctionCallInfo fcinfo)
     PG_RETURN_VECTOR(value);
 }
 
-// Convert one element of an array.
 float element_to_float(Oid type, Datum element)
 {
     switch (type) {
@@ -50,7 +49,6 @@ float element_to_float(Oid type, Datum element)
     pg_unreachable();
 }
 
-// Convert an array of numbers to a vector.
 template <class Element>
 Datum from_array(FunctionCallInfo fcinfo)
 {
@@ -75,7 +73,6 @@ Datum from_array(FunctionCallInfo fcinfo)
     PG_RETURN_VECTOR(result);
 }
 
-// Convert a vector to real[].
 template <class Element>
 Datum to_array(FunctionCallInfo fcinfo)
 {
@@ -99,7 +96,7 @@ PGWARP_VECTOR_FUNCTION(pgwarp_vector, pgwarp_halfvec, to_same_type)
 PGWARP_VECTOR_FUNCTION(pgwarp_array_to_vector, pgwarp_array_to_halfvec, from_array)
 PGWARP_VECTOR_FUNCTION(pgwarp_vector_to_float4, pgwarp_halfvec_to_float4, to_array)
 
-// Round to halves.
+// Converts by rounding to halves.
 PGWARP_FUNCTION(pgwarp_vector_to_halfvec)
 {
     const Vector* value = PG_GETARG_VECTOR(0);
@@ -109,7 +106,7 @@ PGWARP_FUNCTION(pgwarp_vector_to_halfvec)
     PG_RETURN_VECTOR(result);
 }
 
-// Every half is a float.
+// The conversion is exact: every half is a float.
 PGWARP_FUNCTION(pgwarp_halfvec_to_vector)
 {
     const HalfVector* value = datum_get_vector<half_bits>(PG_GETARG_DATUM(0));

@@ -1,4 +1,4 @@
-// Order and hash of vectors and halfvecs: element by element, then the shorter first.
+// Order and hash of vectors and halfvecs: element by element; if one is a prefix of the other, the shorter is first.
 #include "postgres/fmgr_cpp.h"
 #include "postgres/types/vector.h"
 
@@ -77,7 +77,6 @@ Datum is_greater(FunctionCallInfo fcinfo)
     PG_RETURN_BOOL(compare_arguments<Element>(fcinfo) > 0);
 }
 
-// Compare for a btree.
 template <class Element>
 Datum compare_for_btree(FunctionCallInfo fcinfo)
 {
@@ -98,7 +97,7 @@ bool has_negative_zero(const VectorOf<Element>* vector)
     return found;
 }
 
-// Hash the bytes of argument 0 with `hash`, -0 taken as 0 since both are equal.
+// Hash the bytes of argument 0 with `hash`; -0 is hashed as 0, because both are equal.
 template <class Element, class Hash>
 Datum hash_argument(FunctionCallInfo fcinfo, Hash hash)
 {
@@ -117,7 +116,6 @@ Datum hash_argument(FunctionCallInfo fcinfo, Hash hash)
     return result;
 }
 
-// Hash to 32 bits.
 template <class Element>
 Datum hash_to_32(FunctionCallInfo fcinfo)
 {
@@ -125,7 +123,6 @@ Datum hash_to_32(FunctionCallInfo fcinfo)
                                   [](const unsigned char* bytes, int length) { return hash_any(bytes, length); });
 }
 
-// Hash to 64 bits with a seed.
 template <class Element>
 Datum hash_to_64(FunctionCallInfo fcinfo)
 {

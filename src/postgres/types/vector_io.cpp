@@ -62,7 +62,7 @@ template void check_element<half_bits>(half_bits element);
 namespace
 {
 
-// Whether a finite value is beyond what the type holds.
+// Whether a finite value is out of the type's range.
 template <class Element>
 bool too_large(float value)
 {
@@ -110,11 +110,12 @@ template <class Element>
     pg_unreachable();
 }
 
-// Read one element at `at`; returns where it ends.
+// Read one element at `at`; return the position after it.
 template <class Element>
 const char* read_element(const char* literal, const char* at, const char* literal_end, Element* element)
 {
-    // Plain numbers. All else (hexadecimal, a plus sign, out of range, no number) is strtof's to judge, as in real.
+    // from_chars reads plain numbers. For all other input (hexadecimal, a plus sign, out of range, not a number) strtof
+    // decides, as for the type real.
     float value = 0;
     const std::from_chars_result plain = std::from_chars(at, literal_end, value);
     const bool ends = *plain.ptr == ',' || *plain.ptr == ']' || is_space(*plain.ptr);
@@ -124,7 +125,7 @@ const char* read_element(const char* literal, const char* at, const char* litera
     errno = 0;
     value = strtof(at, &end);
     if (end == at) syntax_error<Element>(literal, nullptr);
-    // Underflow to zero or a denormal is taken, an overflow isn't.
+    // Underflow to zero or a denormal is accepted; an overflow is refused.
     if ((errno == ERANGE && std::isinf(value)) || too_large<Element>(value)) {
         ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
                         errmsg("\"%s\" is out of range for type %s", pnstrdup(at, static_cast<Size>(end - at)),
@@ -178,7 +179,6 @@ using pgwarp::VectorOf;
 namespace
 {
 
-// Convert text to a vector.
 template <class Element>
 Datum read_text(FunctionCallInfo fcinfo)
 {
@@ -213,7 +213,6 @@ Datum write_text(FunctionCallInfo fcinfo)
     PG_RETURN_CSTRING(text);
 }
 
-// Convert a type modifier.
 template <class Element>
 Datum read_typmod(FunctionCallInfo fcinfo)
 {
@@ -253,7 +252,6 @@ void send_element(StringInfo buffer, half_bits element)
     pq_sendint16(buffer, element);
 }
 
-// Convert the external binary form to a vector.
 template <class Element>
 Datum read_binary(FunctionCallInfo fcinfo)
 {
@@ -274,7 +272,6 @@ Datum read_binary(FunctionCallInfo fcinfo)
     PG_RETURN_VECTOR(result);
 }
 
-// Convert a vector to the external binary form.
 template <class Element>
 Datum write_binary(FunctionCallInfo fcinfo)
 {

@@ -31,7 +31,7 @@ VectorOf<Element>* vector_argument(FunctionCallInfo fcinfo, int n)
     return datum_get_vector<Element>(PG_GETARG_DATUM(n));
 }
 
-// Both arguments, which must have the same dimensions.
+// Returns both arguments; raises an error unless their dimensions are the same.
 template <class Element>
 Arguments<Element> two_vectors(FunctionCallInfo fcinfo)
 {
@@ -41,7 +41,7 @@ Arguments<Element> two_vectors(FunctionCallInfo fcinfo)
     return {a, b, static_cast<std::size_t>(a->dim)};
 }
 
-// The canonical distance of both arguments.
+// Return the canonical distance of the two arguments.
 template <class Element, Metric metric>
 Datum distance_of_arguments(FunctionCallInfo fcinfo)
 {
@@ -67,7 +67,7 @@ Datum cosine_distance_of(FunctionCallInfo fcinfo)
     return distance_of_arguments<Element, Metric::cosine>(fcinfo);
 }
 
-// Get the negative inner product, by which rows are ordered.
+// Return the negative inner product, which orders rows.
 template <class Element>
 Datum negative_inner_product(FunctionCallInfo fcinfo)
 {
@@ -88,7 +88,7 @@ Datum l2_squared_distance(FunctionCallInfo fcinfo)
     PG_RETURN_FLOAT8(canonical_l2_squared(arguments.a->x, arguments.b->x, arguments.dim));
 }
 
-// Get the angle between two unit vectors, as a share of pi.
+// Return the angle between two unit vectors, as a share of pi.
 template <class Element>
 Datum spherical_distance(FunctionCallInfo fcinfo)
 {
@@ -111,14 +111,13 @@ double norm_of(const VectorOf<Element>* vector)
     return canonical_norm(vector->x, static_cast<std::size_t>(vector->dim));
 }
 
-// Get the L2 norm.
 template <class Element>
 Datum norm_of_argument(FunctionCallInfo fcinfo)
 {
     PG_RETURN_FLOAT8(norm_of(vector_argument<Element>(fcinfo, 0)));
 }
 
-// Look for an infinity, as integers: compilers vectorise that but not a test of floats.
+// Whether an element is infinite, by comparing integers: compilers vectorise that, but not a comparison of floats.
 bool is_infinite(float element)
 {
     return (std::bit_cast<int32>(element) & 0x7fffffff) > 0x7f7fffff;
@@ -137,7 +136,7 @@ void check_overflow(const VectorOf<Element>* vector)
     if (overflow != 0) float_overflow_error();
 }
 
-// Scale to unit norm; a zero vector stays as it is.
+// Scale to unit norm; a zero vector is returned unchanged.
 template <class Element>
 Datum normalised(FunctionCallInfo fcinfo)
 {
@@ -154,7 +153,7 @@ Datum normalised(FunctionCallInfo fcinfo)
 }
 
 // Apply `operation` to each pair of elements; an overflow is an error. Sums, differences and products of halves are
-// rounded as if at once: a float has more than twice the digits.
+// correctly rounded, because a float has more than twice the digits of a half.
 template <class Element, class Operation>
 VectorOf<Element>* elementwise(const Arguments<Element>& arguments, Operation operation)
 {
@@ -181,7 +180,7 @@ Datum subtract(FunctionCallInfo fcinfo)
     PG_RETURN_VECTOR(elementwise(two_vectors<Element>(fcinfo), [](float a, float b) { return a - b; }));
 }
 
-// Multiply element by element; unlike a sum, a product may also underflow.
+// Multiply element by element; unlike a sum, a product may underflow, which is an error too.
 template <class Element>
 Datum multiply(FunctionCallInfo fcinfo)
 {
@@ -196,7 +195,6 @@ Datum multiply(FunctionCallInfo fcinfo)
     PG_RETURN_VECTOR(result);
 }
 
-// Put one after the other.
 template <class Element>
 Datum concatenate(FunctionCallInfo fcinfo)
 {
@@ -210,7 +208,7 @@ Datum concatenate(FunctionCallInfo fcinfo)
     PG_RETURN_VECTOR(result);
 }
 
-// Make a bit of each element: set when it is above zero.
+// Make one bit for each element: 1 if the element is above zero.
 template <class Element>
 Datum quantize_to_bits(FunctionCallInfo fcinfo)
 {
@@ -225,7 +223,7 @@ Datum quantize_to_bits(FunctionCallInfo fcinfo)
     PG_RETURN_VARBIT_P(result);
 }
 
-// Cut a part out, as substring does with text: what lies outside is left out.
+// Cut out a part, as substring does with text: positions outside the vector are ignored.
 template <class Element>
 Datum cut_part(FunctionCallInfo fcinfo)
 {
@@ -233,7 +231,7 @@ Datum cut_part(FunctionCallInfo fcinfo)
     int32 start = PG_GETARG_INT32(1);
     const int32 count = PG_GETARG_INT32(2);
     if (count < 1) check_dim<Element>(0);
-    // One past the end; 64 bits hold every sum.
+    // The position after the end; 64 bits hold every sum.
     int64 end = static_cast<int64>(start) + count;
     if (end > vector->dim + 1) end = vector->dim + 1;
     if (start < 1) start = 1;

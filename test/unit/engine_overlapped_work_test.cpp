@@ -30,13 +30,13 @@ public:
     double bound_width(const float* query) const override { return searcher_->bound_width(query); }
     void search(const SearchBatch& batch, std::vector<std::vector<RowResult>>& results, ThreadPool& pool) const override
     {
-        if (batch.meanwhile != nullptr) batch.meanwhile->run();
+        if (batch.overlapped_work != nullptr) batch.overlapped_work->run();
         std::this_thread::sleep_for(device_time);
         SearchBatch own = batch;
         own.probed = nullptr;
         searcher_->search(own, results, pool);
         // A second run, as in searchers that search again with other settings.
-        if (batch.meanwhile != nullptr) batch.meanwhile->run();
+        if (batch.overlapped_work != nullptr) batch.overlapped_work->run();
     }
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool& pool) const override
@@ -68,18 +68,18 @@ MethodDescriptor waiting()
     return descriptor;
 }
 
-TEST(Meanwhile, RunsOnce)
+TEST(OverlappedWork, RunsOnce)
 {
     int runs = 0;
-    Meanwhile meanwhile([&] { ++runs; });
-    EXPECT_FALSE(meanwhile.begun());
-    meanwhile.run();
-    meanwhile.run();
-    EXPECT_TRUE(meanwhile.begun());
+    OverlappedWork overlapped_work([&] { ++runs; });
+    EXPECT_FALSE(overlapped_work.begun());
+    overlapped_work.run();
+    overlapped_work.run();
+    EXPECT_TRUE(overlapped_work.begun());
     EXPECT_EQ(runs, 1);
 }
 
-TEST(Meanwhile, ExactAnswersAreTheSame)
+TEST(OverlappedWork, ExactAnswersAreTheSame)
 {
     const MethodDescriptor device = waiting<Method::exact>();
     for (const std::size_t plain : {0, 1, 16}) {
@@ -101,7 +101,7 @@ TEST(Meanwhile, ExactAnswersAreTheSame)
     }
 }
 
-TEST(Meanwhile, IvfadcFindsAsMuch)
+TEST(OverlappedWork, IvfadcFindsAsMuch)
 {
     const MethodDescriptor device = waiting<Method::ivfadc>();
     const ParameterList options = make_list({{"lists", 48}});
@@ -117,7 +117,7 @@ TEST(Meanwhile, IvfadcFindsAsMuch)
     for (const std::uint32_t count : answer.counts) EXPECT_EQ(count, 3000U);
 }
 
-TEST(Meanwhile, ACancelledSearchEnds)
+TEST(OverlappedWork, ACancelledSearchEnds)
 {
     const MethodDescriptor device = waiting<Method::exact>();
     Fresh fresh(Method::exact, Metric::l2, 500, 400, {}, &device);
@@ -133,12 +133,12 @@ TEST(Meanwhile, ACancelledSearchEnds)
                  Cancelled);
 }
 
-TEST(Meanwhile, CostsWhatADispatchTakesLongerThanWithFewRows)
+TEST(OverlappedWork, CostsWhatADispatchTakesLongerThanWithFewRows)
 {
     Fresh fresh(Method::exact, Metric::l2, 500, 400);
     fresh.append(*fresh.mirror, 500, 900);
     const auto count = [&](std::size_t queries, std::uint64_t all, std::uint64_t parts, std::uint64_t plain) {
-        for (int i = 0; i < 10000; ++i) fresh.mirror->count_delta_meanwhile({queries, all, parts, plain});
+        for (int i = 0; i < 10000; ++i) fresh.mirror->count_overlapped_delta({queries, all, parts, plain});
     };
     fresh.mirror->count_with_few(1, 40000);
     count(1, 40000, 10000, 10000);
@@ -154,7 +154,7 @@ TEST(Meanwhile, CostsWhatADispatchTakesLongerThanWithFewRows)
     EXPECT_NEAR(fresh.mirror->delta_cost(), 0.375, 0.01) << "15 of 40 us";
 }
 
-TEST(Meanwhile, RungsSayNothingOfSearches)
+TEST(OverlappedWork, RungsSayNothingOfSearches)
 {
     const MethodDescriptor device = waiting<Method::exact>();
     Fresh fresh(Method::exact, Metric::l2, 100, 400, {}, &device);
@@ -173,32 +173,32 @@ TEST(Meanwhile, RungsSayNothingOfSearches)
         run_search(settings, dense_rows(queries.data(), 20, dimensions), nullptr, fresh.pool, answer);
     device_time = {};
     // A search that takes 12 ms longer than the first.
-    for (int i = 0; i < 1000; ++i) fresh.mirror->count_delta_meanwhile({20, 32000000, 12000000, 0});
+    for (int i = 0; i < 1000; ++i) fresh.mirror->count_overlapped_delta({20, 32000000, 12000000, 0});
     EXPECT_GT(fresh.mirror->delta_cost(), 0.1);
 }
 
-TEST(Meanwhile, WhatHeldADispatchUpCountsForLittle)
+TEST(OverlappedWork, WhatHeldADispatchUpCountsForLittle)
 {
     Fresh fresh(Method::exact, Metric::l2, 500, 400);
     fresh.append(*fresh.mirror, 500, 900);
     fresh.mirror->count_with_few(1, 40000);
     for (int i = 0; i < 3; ++i) fresh.mirror->count_with_few(1, 80000000);
-    for (int i = 0; i < 10000; ++i) fresh.mirror->count_delta_meanwhile({1, 60000, 20000, 0});
+    for (int i = 0; i < 10000; ++i) fresh.mirror->count_overlapped_delta({1, 60000, 20000, 0});
     EXPECT_GT(fresh.mirror->delta_cost(), 0.2);
     // After enough such searches the new time of a slower device is accepted.
     for (int i = 0; i < 200; ++i) fresh.mirror->count_with_few(1, 60000);
-    for (int i = 0; i < 10000; ++i) fresh.mirror->count_delta_meanwhile({1, 60000, 20000, 0});
+    for (int i = 0; i < 10000; ++i) fresh.mirror->count_overlapped_delta({1, 60000, 20000, 0});
     EXPECT_LT(fresh.mirror->delta_cost(), 0.02);
 }
 
-TEST(Meanwhile, WhatADeviceHidesIsToStayHidden)
+TEST(OverlappedWork, WhatADeviceHidesIsToStayHidden)
 {
     Fresh fresh(Method::exact, Metric::l2, 500, 400);
     fresh.append(*fresh.mirror, 500, 900);
     fresh.mirror->count_with_few(1, 40000);
-    for (int i = 0; i < 1000; ++i) fresh.mirror->count_delta_meanwhile({1, 40000, 0, 9000});
+    for (int i = 0; i < 1000; ++i) fresh.mirror->count_overlapped_delta({1, 40000, 0, 9000});
     EXPECT_FALSE(fresh.mirror->wants_part());
-    for (int i = 0; i < 1000; ++i) fresh.mirror->count_delta_meanwhile({1, 40000, 0, 12000});
+    for (int i = 0; i < 1000; ++i) fresh.mirror->count_overlapped_delta({1, 40000, 0, 12000});
     EXPECT_TRUE(fresh.mirror->wants_part());
     EXPECT_EQ(fresh.mirror->delta_cost(), 0);
 }

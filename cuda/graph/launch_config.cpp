@@ -1,4 +1,4 @@
-#include "graph/search_shape.h"
+#include "graph/launch_config.h"
 
 #include <algorithm>
 #include <bit>
@@ -37,7 +37,7 @@ constexpr std::size_t reserved_bytes = 1024;    // of shared memory, with each b
 
 // Of a query that has a multiprocessor to itself: twice the rows that it is likely to meet, where there is room.
 // Clearing more takes longer than it saves. Where blocks share scores, only what comes into the queue is remembered.
-std::uint32_t most_bits_alone(const SearchShape& shape)
+std::uint32_t most_bits_alone(const LaunchConfig& shape)
 {
     constexpr std::uint32_t usual = 14;
     constexpr std::uint32_t helped = 12;
@@ -47,7 +47,7 @@ std::uint32_t most_bits_alone(const SearchShape& shape)
 }
 
 // What forgetting loses a filter is worse: it takes rows for others when it is full.
-std::uint32_t option_bits(const SearchShape& shape)
+std::uint32_t option_bits(const LaunchConfig& shape)
 {
     const std::size_t ef = shape.traversal.ef;
     const std::size_t live = shape.traversal.length + shape.traversal.steps * shape.traversal.degree;
@@ -72,9 +72,9 @@ std::size_t default_steps(std::size_t ef)
 }
 
 // Blocks of so much shared memory that a multiprocessor takes at a time.
-std::size_t resident_blocks(std::size_t shared_bytes, const SearchGround& ground)
+std::size_t resident_blocks(std::size_t shared_bytes, const DeviceLimits& limits)
 {
-    return std::clamp<std::size_t>(ground.shared_bytes / (shared_bytes + reserved_bytes), 1, 32);
+    return std::clamp<std::size_t>(limits.shared_bytes / (shared_bytes + reserved_bytes), 1, 32);
 }
 
 struct Room {
@@ -87,13 +87,13 @@ struct Room {
 // about one in two searches forgets once; the words take what room there is. bytes(lanes, bits): the shared memory of a
 // query.
 template <class Bytes>
-Room default_room(const SearchShape& shape, std::size_t count, const SearchGround& ground, const Bytes& bytes)
+Room default_room(const LaunchConfig& shape, std::size_t count, const DeviceLimits& limits, const Bytes& bytes)
 {
-    const std::size_t by_count = ground.multiprocessors * resident_threads / std::max<std::size_t>(1, count);
+    const std::size_t by_count = limits.multiprocessors * resident_threads / std::max<std::size_t>(1, count);
     Room room{static_cast<std::uint32_t>(std::bit_floor(std::clamp<std::size_t>(by_count, 64, most_lanes))), 0};
     const std::uint32_t enough = std::clamp(bits_of(8 * std::size_t{shape.traversal.ef}), least_bits, most_bits);
     for (;; room.lanes *= 2) {
-        const std::size_t own = ground.shared_bytes * room.lanes / resident_threads;
+        const std::size_t own = limits.shared_bytes * room.lanes / resident_threads;
         const auto fits = [&](std::uint32_t bits) { return bytes(room.lanes, bits) + reserved_bytes <= own; };
         room.bits = !shape.plain() ? option_bits(shape) : shape.alone ? most_bits_alone(shape) : most_bits;
         while (shape.plain() && room.bits > enough && !fits(room.bits)) --room.bits;
@@ -102,46 +102,46 @@ Room default_room(const SearchShape& shape, std::size_t count, const SearchGroun
 }
 
 // A piece of 16 bytes a thread, two of long rows, or more.
-std::uint32_t default_team(const SearchGround& ground)
+std::uint32_t default_team(const DeviceLimits& limits)
 {
-    const std::size_t wanted = std::max(std::min<std::size_t>(ground.row_bytes / 16, 8), ground.row_bytes / 32);
+    const std::size_t wanted = std::max(std::min<std::size_t>(limits.row_bytes / 16, 8), limits.row_bytes / 32);
     return static_cast<std::uint32_t>(std::bit_floor(std::clamp<std::size_t>(wanted, 4, 32)));
 }
 
 // Blocks that share scores pay where one alone would take longer to read and score than they take to meet.
-bool default_help(const SearchShape& shape, const SearchGround& ground)
+bool default_help(const LaunchConfig& shape, const DeviceLimits& limits)
 {
     constexpr std::size_t least_bytes = std::size_t{96} << 10;
     const TraversalShape& traversal = shape.traversal;
     return traversal.steps > most_together ||
-           std::size_t{traversal.steps} * traversal.degree * ground.row_bytes >= least_bytes;
+           std::size_t{traversal.steps} * traversal.degree * limits.row_bytes >= least_bytes;
 }
 
 // The blocks of a query, if all can be placed at once. Those that share seeds alone are fewer: each has enough of them
 // to read for as long as they take to meet, and brings some to the first, which merges them.
-void choose_cluster(const ParameterList& settings, SearchShape& shape, std::size_t count, const SearchGround& ground)
+void choose_cluster(const ParameterList& settings, LaunchConfig& shape, std::size_t count, const DeviceLimits& limits)
 {
     constexpr std::size_t most_blocks = 8;
     constexpr std::size_t most_sharing = 4;
     constexpr std::size_t seeds_each = 128;
-    if (!ground.clusters || !shape.alone || !shape.plain()) return;
-    const bool helps = setting(settings, "help", default_help(shape, ground) ? 2 : 1, 1, 2) == 2;
+    if (!limits.clusters || !shape.alone || !shape.plain()) return;
+    const bool helps = setting(settings, "help", default_help(shape, limits) ? 2 : 1, 1, 2) == 2;
     const std::size_t of_use = std::clamp<std::size_t>(shape.seeds / seeds_each, 1, most_sharing);
     const std::size_t blocks = helps ? most_blocks : std::bit_floor(of_use);
-    const std::size_t otherwise = 2 * count * blocks <= ground.multiprocessors ? blocks : 1;
+    const std::size_t otherwise = 2 * count * blocks <= limits.multiprocessors ? blocks : 1;
     shape.cluster = std::bit_floor(setting(settings, "cluster", otherwise, 1, most_blocks));
     shape.helps = helps && shape.cluster > 1;
 }
 
 // Rows that are scored at a time.
-std::uint32_t least_fresh(const SearchShape& shape)
+std::uint32_t least_fresh(const LaunchConfig& shape)
 {
     const TraversalShape& traversal = shape.traversal;
     const std::uint32_t steps = shape.helps ? traversal.steps : traversal.together();
     return std::max(32U, steps * traversal.degree);
 }
 
-void go_alone(SearchShape& shape)
+void go_alone(LaunchConfig& shape)
 {
     shape.cluster = 1;
     shape.helps = false;
@@ -150,17 +150,17 @@ void go_alone(SearchShape& shape)
 // Of the seeds that are nearest to a query, those to begin at and as many more as may be among the best `ef` rows,
 // several times what their share of all rows says: what the edges don't lead to is found by them, which matters where
 // rows are few.
-std::uint32_t noted_seeds(const SearchShape& shape, const SearchGround& ground)
+std::uint32_t noted_seeds(const LaunchConfig& shape, const DeviceLimits& limits)
 {
     constexpr std::size_t most_noted = 1024;
     const std::size_t ef = shape.traversal.ef;
-    const std::size_t near = 4 * ef * shape.seeds / std::max<std::size_t>(1, ground.rows);
+    const std::size_t near = 4 * ef * shape.seeds / std::max<std::size_t>(1, limits.rows);
     return static_cast<std::uint32_t>(std::min<std::size_t>({shape.starts + 8 + near, ef, shape.seeds, most_noted}));
 }
 
 // A block that has a multiprocessor to itself waits for memory most of the time: what the next turn will read, and what
 // will be ranked, is brought near meanwhile. Among many, others compute meanwhile.
-void read_ahead(SearchShape& shape)
+void read_ahead(LaunchConfig& shape)
 {
     TraversalShape& traversal = shape.traversal;
     const bool ahead = shape.alone && shape.plain();
@@ -171,22 +171,22 @@ void read_ahead(SearchShape& shape)
 
 // A guess of how long a launch may be: turns of some microseconds, and what they read, about half of the neighbours'
 // rows, at a multiprocessor's share of the bandwidth.
-std::uint32_t launch_queries(const SearchShape& shape, const SearchGround& ground)
+std::uint32_t launch_queries(const LaunchConfig& shape, const DeviceLimits& limits)
 {
     constexpr double launch_seconds = 1.5e-3;
     constexpr double turn_seconds = 3e-6;
     constexpr double bandwidth = 3e10;
     const double expanded = 4 + 1.2 * shape.traversal.ef;
     const double turns = 2 + expanded / shape.traversal.steps;
-    const double read = expanded * shape.traversal.degree / 2 * static_cast<double>(ground.row_bytes) / bandwidth;
-    const std::size_t blocks = std::min<std::size_t>(resident_blocks(shape.shared_bytes, ground),
+    const double read = expanded * shape.traversal.degree / 2 * static_cast<double>(limits.row_bytes) / bandwidth;
+    const std::size_t blocks = std::min<std::size_t>(resident_blocks(shape.shared_bytes, limits),
                                                      std::max(1UL, resident_threads / shape.block_threads()));
     const double resident = static_cast<double>(blocks) * shape.groups;
     const double slower =
         1 + shape.traversal.steps * shape.traversal.degree / (4.0 * shape.lanes);  // of a turn with more to do
     const double wave = turns * turn_seconds * slower + read * resident;
     const double queries =
-        std::max(1.0, launch_seconds / wave) * resident * static_cast<double>(ground.multiprocessors);
+        std::max(1.0, launch_seconds / wave) * resident * static_cast<double>(limits.multiprocessors);
     return static_cast<std::uint32_t>(std::min(queries, 1e6));
 }
 
@@ -201,39 +201,39 @@ std::size_t ef_search_of(const ParameterList& settings, std::int64_t effort, std
     return std::min(std::max(wanted, k), std::max<std::size_t>(rows, 1));
 }
 
-SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::size_t wanted, std::size_t count,
-                         const SearchGround& ground)
+LaunchConfig launch_config(const ParameterList& settings, std::size_t ef, std::size_t wanted, std::size_t count,
+                           const DeviceLimits& limits)
 {
-    SearchShape shape;
+    LaunchConfig shape;
     TraversalShape& traversal = shape.traversal;
     shape.wanted = static_cast<std::uint32_t>(std::clamp<std::size_t>(wanted, 1, ef));
     traversal.ef = static_cast<std::uint32_t>(ef);
     traversal.length = static_cast<std::uint32_t>(settings.get("unbounded_queue", 0) > 0 ? 4 * ef : ef);
-    traversal.degree = static_cast<std::uint32_t>(ground.degree);
+    traversal.degree = static_cast<std::uint32_t>(limits.degree);
     traversal.steps = setting(settings, "multi_step", default_steps(ef), 1, std::min<std::size_t>(ef, most_steps));
     traversal.most_early = early_rows;
     traversal.degree_inverse = inverse_of(traversal.degree);
     traversal.deletes = settings.get("visited_deletion", 0) > 0;
     traversal.selected = traversal.deletes || settings.get("selected_insertion", 0) > 0;
-    shape.alone = count <= ground.multiprocessors;
+    shape.alone = count <= limits.multiprocessors;
     if (!shape.alone) traversal.most_together = few_together;
     shape.visited = static_cast<VisitedKind>(std::clamp<std::int64_t>(settings.get("visited", 0), 0, 2));
     if (shape.visited == VisitedKind::bloom) traversal.deletes = false;
-    shape.seeds = setting(settings, "seeds", ground.seeds, 1, ground.seeds);
-    choose_cluster(settings, shape, count, ground);
+    shape.seeds = setting(settings, "seeds", limits.seeds, 1, limits.seeds);
+    choose_cluster(settings, shape, count, limits);
     traversal.most_fresh = least_fresh(shape);
     read_ahead(shape);
     shape.starts = setting(settings, "starts", 16, 1, std::min<std::size_t>(shape.seeds, most_starts));
-    traversal.again = noted_seeds(shape, ground);
+    traversal.again = noted_seeds(shape, limits);
     // Tiles compare halves: they propose a few more, of which the traversal notes the best.
     const std::uint32_t routes = count <= few_queries && shape.seeds <= most_looked_at ? 2 : 1;
-    const bool looks = ground.bits || setting(settings, "routes", routes, 1, 2) == 2;
+    const bool looks = limits.bits || setting(settings, "routes", routes, 1, 2) == 2;
     const std::uint32_t noted = std::max(shape.starts, traversal.again);
     shape.offered = looks ? 0 : std::min(shape.seeds, noted + 4 + noted / 4);
 
-    shape.query_bytes = static_cast<std::uint32_t>(ground.query_bytes);
+    shape.query_bytes = static_cast<std::uint32_t>(limits.query_bytes);
     const auto bytes = [&] { return shape.layout().end * shape.groups; };
-    const Room room = default_room(shape, count, ground, [&](std::uint32_t lanes, std::uint32_t bits) {
+    const Room room = default_room(shape, count, limits, [&](std::uint32_t lanes, std::uint32_t bits) {
         TraversalShape some = traversal;
         some.warps = warps_of(lanes);
         return std::size_t{shared_layout(some, bits, shape.query_bytes, 0).end};
@@ -244,7 +244,7 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
     if (queries_of_warp > 1) shape.lanes = 32 / queries_of_warp;
     shape.groups = shape.lanes < 32 ? 32 / shape.lanes : 1;
     traversal.warps = warps_of(shape.lanes);
-    shape.team = std::bit_floor(setting(settings, "team", default_team(ground), 4, 32));
+    shape.team = std::bit_floor(setting(settings, "team", default_team(limits), 4, 32));
     shape.team = std::min(shape.team, shape.lanes);
     if (shape.lanes <= 32 || (!looks && !shape.helps)) go_alone(shape);
     traversal.most_fresh = least_fresh(shape);
@@ -252,17 +252,17 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
                   shape.wanted <= std::min(most_ranked_in_place, traversal.most_fresh);
     // What does not fit goes without, what is found last: the memory of visited rows, what is read ahead, queries
     // beside each other, the rest of the queue.
-    while (shape.helps && bytes() > ground.shared_bytes && shape.visited_bits > least_bits) --shape.visited_bits;
-    if (bytes() > ground.shared_bytes) go_alone(shape);
+    while (shape.helps && bytes() > limits.shared_bytes && shape.visited_bits > least_bits) --shape.visited_bits;
+    if (bytes() > limits.shared_bytes) go_alone(shape);
     traversal.most_fresh = least_fresh(shape);
-    while (bytes() > ground.shared_bytes && shape.visited_bits > 5) --shape.visited_bits;
-    if (bytes() > ground.shared_bytes) traversal.ahead = 0;
-    if (bytes() > ground.shared_bytes && shape.groups > 1) {
+    while (bytes() > limits.shared_bytes && shape.visited_bits > 5) --shape.visited_bits;
+    if (bytes() > limits.shared_bytes) traversal.ahead = 0;
+    if (bytes() > limits.shared_bytes && shape.groups > 1) {
         shape.groups = 1;
         shape.lanes = 32;
     }
-    if (bytes() > ground.shared_bytes) traversal.length = traversal.ef;
-    while (bytes() > ground.shared_bytes && traversal.steps > 1) {
+    if (bytes() > limits.shared_bytes) traversal.length = traversal.ef;
+    while (bytes() > limits.shared_bytes && traversal.steps > 1) {
         traversal.steps /= 2;
         traversal.most_fresh = least_fresh(shape);
     }
@@ -271,14 +271,14 @@ SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::siz
          together /= 2) {
         const std::uint32_t larger = std::max(least_fresh(shape), std::min(together, shape.seeds));
         const std::uint32_t before = std::exchange(traversal.most_fresh, larger);
-        if (bytes() <= ground.shared_bytes) break;
+        if (bytes() <= limits.shared_bytes) break;
         traversal.most_fresh = before;
     }
     // What the other blocks have found is taken in at once.
     const std::uint32_t best = (shape.cluster - 1) * noted_starts(traversal, shape.starts);
     if (std::min(best, shape.seeds) > traversal.most_fresh) go_alone(shape);
     shape.shared_bytes = bytes();
-    shape.launch_queries = launch_queries(shape, ground);
+    shape.launch_queries = launch_queries(shape, limits);
     return shape;
 }
 

@@ -1,4 +1,4 @@
-#include "engine/server/attention.h"
+#include "engine/server/busy_poll.h"
 
 #include <hwy/cache_control.h>
 
@@ -15,7 +15,7 @@ namespace
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds least_patience = std::chrono::microseconds(50);
-constexpr nanoseconds most_patience{longest_awake_ns};
+constexpr nanoseconds most_patience{longest_poll_hint_ns};
 constexpr int weight = 8;  // of what was known, beside a new wait of 1: a dozen short waits begin the polling
 constexpr auto period = std::chrono::milliseconds(10);
 constexpr std::uint64_t most_counted_number = 0xffff;
@@ -95,12 +95,12 @@ std::size_t RecentNumber::value(TimePoint now) const
     return std::max(numbers.before, numbers.now);
 }
 
-Attention::Attention(std::size_t processors, std::size_t all_processors, std::size_t io_threads)
+BusyPoll::BusyPoll(std::size_t processors, std::size_t all_processors, std::size_t io_threads)
     : processors_(processors), io_threads_(io_threads), not_ours_(all_processors - std::min(all_processors, processors))
 {
 }
 
-void Attention::request_came(ConnectionPace& pace, TimePoint now)
+void BusyPoll::request_came(ConnectionPace& pace, TimePoint now)
 {
     if (pace.last_reply != TimePoint{}) pace.question.add(now - pace.last_reply);
     pace.last_request = now;
@@ -110,20 +110,20 @@ void Attention::request_came(ConnectionPace& pace, TimePoint now)
     asking_.add_one(now);
 }
 
-void Attention::reply_goes(ConnectionPace& pace, TimePoint now)
+void BusyPoll::reply_goes(ConnectionPace& pace, TimePoint now)
 {
     pace.answer.add(now - pace.last_request);
     pace.last_reply = now;
 }
 
-void Attention::look_around(std::size_t in_flight, TimePoint now)
+void BusyPoll::look_around(std::size_t in_flight, TimePoint now)
 {
     TimePoint due = next_look_.load(std::memory_order_relaxed);
     if (now < due || !next_look_.compare_exchange_strong(due, now + look_interval, std::memory_order_relaxed)) return;
     if (const auto running = tasks_.count()) note_running(*running, in_flight, now);
 }
 
-void Attention::note_running(std::size_t running, std::size_t in_flight, TimePoint now)
+void BusyPoll::note_running(std::size_t running, std::size_t in_flight, TimePoint now)
 {
     const std::size_t known = own_tasks(in_flight, has_room(in_flight, now), now) + not_ours_;
     const double others = static_cast<double>(running - std::min(running, known));
@@ -131,7 +131,7 @@ void Attention::note_running(std::size_t running, std::size_t in_flight, TimePoi
     others_.store(before + look_weight * (others - before), std::memory_order_relaxed);
 }
 
-std::size_t Attention::own_tasks(std::size_t in_flight, bool awake, TimePoint now) const
+std::size_t BusyPoll::own_tasks(std::size_t in_flight, bool awake, TimePoint now) const
 {
     const std::size_t asking = std::max(asking_.value(now), in_flight);
     const std::size_t working = std::max(most_working_.value(now), working_.load(std::memory_order_relaxed));
@@ -139,23 +139,23 @@ std::size_t Attention::own_tasks(std::size_t in_flight, bool awake, TimePoint no
     return asking + (awake ? std::min(asking, io_threads_) : 0) + working;
 }
 
-bool Attention::has_room(std::size_t in_flight, TimePoint now) const
+bool BusyPoll::has_room(std::size_t in_flight, TimePoint now) const
 {
     const double others = others_.load(std::memory_order_relaxed);
     return static_cast<double>(own_tasks(in_flight, true, now)) + others <=
            static_cast<double>(processors_) + tolerance;
 }
 
-Attention::Work::Work(Attention& attention, std::size_t threads) : attention_(attention), threads_(threads)
+BusyPoll::Work::Work(BusyPoll& busy_poll, std::size_t threads) : busy_poll_(busy_poll), threads_(threads)
 {
-    const std::size_t before = attention_.working_.fetch_add(threads_, std::memory_order_relaxed);
-    attention_.most_working_.raise_to(before + threads_, std::chrono::steady_clock::now());
+    const std::size_t before = busy_poll_.working_.fetch_add(threads_, std::memory_order_relaxed);
+    busy_poll_.most_working_.raise_to(before + threads_, std::chrono::steady_clock::now());
 }
 
-Attention::Work::~Work()
+BusyPoll::Work::~Work()
 {
-    const std::size_t before = attention_.working_.fetch_sub(threads_, std::memory_order_relaxed);
-    attention_.most_working_.raise_to(before, std::chrono::steady_clock::now());
+    const std::size_t before = busy_poll_.working_.fetch_sub(threads_, std::memory_order_relaxed);
+    busy_poll_.most_working_.raise_to(before, std::chrono::steady_clock::now());
 }
 
 void rest_between_looks()

@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "engine/server/attention.h"
+#include "engine/server/busy_poll.h"
 #include "engine/server/running_tasks.h"
 #include "engine_fixture.h"
 
@@ -14,7 +14,7 @@ namespace
 {
 
 using namespace std::chrono_literals;
-using TimePoint = Attention::TimePoint;
+using TimePoint = BusyPoll::TimePoint;
 
 const TimePoint start = TimePoint{} + 1h;
 constexpr auto long_after = 30ms;  // longer than anything is recent
@@ -36,7 +36,7 @@ TEST(TypicalWait, IsPolledForTwiceAsLongAsItTakes)
     for (int i = 0; i < 200; ++i) wait.add(60us);
     EXPECT_NEAR(static_cast<double>(wait.patience().count()), 120e3, 2e3);
     for (int i = 0; i < 200; ++i) wait.add(150us);
-    EXPECT_EQ(wait.patience().count(), longest_awake_ns);
+    EXPECT_EQ(wait.patience().count(), longest_poll_hint_ns);
 }
 
 TEST(TypicalWait, IsNotPolledForWhenItIsLong)
@@ -87,16 +87,16 @@ TEST(RecentNumber, CountsWhatThreadsAddAtOnce)
 // The largest number of connections with requests at which waiting threads poll.
 std::size_t most_awake(std::size_t processors, std::size_t io_threads)
 {
-    Attention attention(processors, processors, io_threads);
+    BusyPoll busy_poll(processors, processors, io_threads);
     for (std::size_t connections = 1; connections < 100; ++connections) {
         ConnectionPace pace;
-        attention.request_came(pace, start);
-        if (!attention.has_room(1, start)) return connections - 1;
+        busy_poll.request_came(pace, start);
+        if (!busy_poll.has_room(1, start)) return connections - 1;
     }
     return 100;
 }
 
-TEST(Attention, NeedsAProcessorForEachConnectionAndTheThreadThatServesIt)
+TEST(BusyPoll, NeedsAProcessorForEachConnectionAndTheThreadThatServesIt)
 {
     EXPECT_EQ(most_awake(1, 2), 0U);
     EXPECT_EQ(most_awake(2, 2), 1U);
@@ -105,76 +105,76 @@ TEST(Attention, NeedsAProcessorForEachConnectionAndTheThreadThatServesIt)
     EXPECT_EQ(most_awake(16, 4), 12U);
 }
 
-TEST(Attention, CountsAConnectionOnceForAsLongAsItAsks)
+TEST(BusyPoll, CountsAConnectionOnceForAsLongAsItAsks)
 {
-    Attention attention(2, 2, 2);
+    BusyPoll busy_poll(2, 2, 2);
     ConnectionPace first;
     ConnectionPace second;
     const TimePoint end = start + 95ms;
     for (auto now = start; now < end; now += 100us) {
-        attention.request_came(first, now);
-        Attention::reply_goes(first, now + 20us);
-        ASSERT_TRUE(attention.has_room(1, now)) << (now - start).count();
+        busy_poll.request_came(first, now);
+        BusyPoll::reply_goes(first, now + 20us);
+        ASSERT_TRUE(busy_poll.has_room(1, now)) << (now - start).count();
     }
-    attention.request_came(second, end);
-    EXPECT_FALSE(attention.has_room(1, end));
-    EXPECT_TRUE(attention.has_room(1, end + long_after));
-    EXPECT_FALSE(attention.has_room(2, end + long_after)) << "requests that take long";
+    busy_poll.request_came(second, end);
+    EXPECT_FALSE(busy_poll.has_room(1, end));
+    EXPECT_TRUE(busy_poll.has_room(1, end + long_after));
+    EXPECT_FALSE(busy_poll.has_room(2, end + long_after)) << "requests that take long";
     EXPECT_GT(first.answer.patience(), 0ns);
     EXPECT_GT(first.question.patience(), 0ns);
     EXPECT_EQ(second.question.patience(), 0ns);
 }
 
-TEST(Attention, CountsThreadsAtWorkAndForAWhileAfterwards)
+TEST(BusyPoll, CountsThreadsAtWorkAndForAWhileAfterwards)
 {
-    Attention attention(8, 8, 2);
+    BusyPoll busy_poll(8, 8, 2);
     const TimePoint before = std::chrono::steady_clock::now();
     {
-        const Attention::Work build(attention, 4);
-        EXPECT_TRUE(attention.has_room(2, before));
-        EXPECT_FALSE(attention.has_room(3, before));
-        const Attention::Work search(attention, 3);
-        EXPECT_FALSE(attention.has_room(1, before + 1h)) << "as long as it lasts";
+        const BusyPoll::Work build(busy_poll, 4);
+        EXPECT_TRUE(busy_poll.has_room(2, before));
+        EXPECT_FALSE(busy_poll.has_room(3, before));
+        const BusyPoll::Work search(busy_poll, 3);
+        EXPECT_FALSE(busy_poll.has_room(1, before + 1h)) << "as long as it lasts";
     }
-    EXPECT_FALSE(attention.has_room(1, std::chrono::steady_clock::now()));
-    EXPECT_TRUE(attention.has_room(6, std::chrono::steady_clock::now() + long_after));
+    EXPECT_FALSE(busy_poll.has_room(1, std::chrono::steady_clock::now()));
+    EXPECT_TRUE(busy_poll.has_room(6, std::chrono::steady_clock::now() + long_after));
 }
 
-TEST(Attention, LeavesProcessorsToOthers)
+TEST(BusyPoll, LeavesProcessorsToOthers)
 {
-    Attention attention(2, 2, 2);
+    BusyPoll busy_poll(2, 2, 2);
     ConnectionPace pace;
     TimePoint now = start;
     const auto look = [&](std::size_t running) {
         for (int i = 0; i < 20; ++i, now += 5ms) {
-            attention.request_came(pace, now);
-            attention.note_running(running, 1, now);
+            busy_poll.request_came(pace, now);
+            busy_poll.note_running(running, 1, now);
         }
-        return attention.has_room(1, now);
+        return busy_poll.has_room(1, now);
     };
     EXPECT_TRUE(look(2)) << "the I/O thread and the session";
-    attention.note_running(4, 1, now);
-    EXPECT_TRUE(attention.has_room(1, now)) << "what comes and goes";
+    busy_poll.note_running(4, 1, now);
+    EXPECT_TRUE(busy_poll.has_room(1, now)) << "what comes and goes";
     EXPECT_FALSE(look(3)) << "and one that is not ours";
     EXPECT_FALSE(look(2)) << "the session blocks now, and the other is still there";
     EXPECT_TRUE(look(1));
     EXPECT_TRUE(look(2));
 }
 
-TEST(Attention, DoesNotMindOthersOnProcessorsThatAreNotItsOwn)
+TEST(BusyPoll, DoesNotMindOthersOnProcessorsThatAreNotItsOwn)
 {
-    Attention attention(2, 8, 2);
+    BusyPoll busy_poll(2, 8, 2);
     ConnectionPace pace;
     for (auto now = start; now < start + 100ms; now += 5ms) {
-        attention.request_came(pace, now);
-        attention.note_running(8, 1, now);
-        EXPECT_TRUE(attention.has_room(1, now));
+        busy_poll.request_came(pace, now);
+        busy_poll.note_running(8, 1, now);
+        EXPECT_TRUE(busy_poll.has_room(1, now));
     }
     for (auto now = start + 100ms; now < start + 200ms; now += 5ms) {
-        attention.request_came(pace, now);
-        attention.note_running(9, 1, now);
+        busy_poll.request_came(pace, now);
+        busy_poll.note_running(9, 1, now);
     }
-    EXPECT_FALSE(attention.has_room(1, start + 200ms));
+    EXPECT_FALSE(busy_poll.has_room(1, start + 200ms));
 }
 
 TEST(RunningTasks, CountsThisOne)
@@ -200,7 +200,7 @@ bool becomes_awake(EngineClient& client)
     const auto deadline = std::chrono::steady_clock::now() + 20s;
     while (std::chrono::steady_clock::now() < deadline) {
         client.call(MessageType::status);
-        if (client.awake_ns() > 0) return true;
+        if (client.poll_hint_ns() > 0) return true;
     }
     return false;
 }
@@ -209,9 +209,9 @@ TEST(AwakeServer, TellsWhoAsksOften)
 {
     TestServer server(with_processors(64));
     EngineClient client(server.path());
-    EXPECT_EQ(client.awake_ns(), 0U) << "nothing is known yet";
+    EXPECT_EQ(client.poll_hint_ns(), 0U) << "nothing is known yet";
     ASSERT_TRUE(becomes_awake(client));
-    EXPECT_LE(client.awake_ns(), longest_awake_ns);
+    EXPECT_LE(client.poll_hint_ns(), longest_poll_hint_ns);
 }
 
 TEST(AwakeServer, TellsNobodyWithoutAProcessorForIt)
@@ -220,7 +220,7 @@ TEST(AwakeServer, TellsNobodyWithoutAProcessorForIt)
     EngineClient client(server.path());
     for (int i = 0; i < 300; ++i) {
         client.call(MessageType::status);
-        ASSERT_EQ(client.awake_ns(), 0U);
+        ASSERT_EQ(client.poll_hint_ns(), 0U);
     }
 }
 
@@ -230,7 +230,7 @@ TEST(AwakeServer, TellsNobodyWhoAsksRarely)
     EngineClient client(server.path());
     for (int i = 0; i < 50; ++i) {
         client.call(MessageType::status);
-        ASSERT_EQ(client.awake_ns(), 0U);
+        ASSERT_EQ(client.poll_hint_ns(), 0U);
         std::this_thread::sleep_for(2ms);
     }
 }

@@ -1,11 +1,11 @@
-// Where a search begins: at the best of some rows, which a crew may share. Free of CUDA; Group, Memory, Scores and Crew
-// as in traversal.h, queue.h and crew.h.
+// Where a search begins: at the best of some rows, which a block cluster may share. Free of CUDA; Group, Memory, Scores
+// and BlockCluster as in traversal.h, queue.h and block_cluster.h.
 #pragma once
 
 #include <cstdint>
 
-#include "graph/crew.h"
-#include "graph/intake.h"
+#include "graph/block_cluster.h"
+#include "graph/candidate_batch.h"
 #include "graph/queue.h"
 #include "graph/traversal_shape.h"
 
@@ -14,19 +14,20 @@ namespace pgwarp::cuda::graph
 
 // All that is given has to outlive the beginning.
 template <class Group, class Memory, class Scores>
-class Beginning
+class SeedStage
 {
 public:
-    PGWARP_HOST_DEVICE Beginning(const Group& group, const TraversalShape& shape, const Memory& memory,
-                                 const Scores& scores, const Intake<Group, Memory>& intake)
-        : group_(group), shape_(shape), memory_(memory), scores_(scores), intake_(intake)
+    PGWARP_HOST_DEVICE SeedStage(const Group& group, const TraversalShape& shape, const Memory& memory,
+                                 const Scores& scores, const CandidateBatch<Group, Memory>& candidate_batch)
+        : group_(group), shape_(shape), memory_(memory), scores_(scores), candidate_batch_(candidate_batch)
     {
     }
 
     // The queue of the first group has the best of the starts then, and the first row is in it or located. False in
     // the others. Starts that are all rows are shared.
-    template <class Crew>
-    PGWARP_HOST_DEVICE bool begin(Queue<Group, Memory>& queue, const TraversalStarts& starts, const Crew& crew) const
+    template <class BlockCluster>
+    PGWARP_HOST_DEVICE bool begin(Queue<Group, Memory>& queue, const TraversalStarts& starts,
+                                  const BlockCluster& block_cluster) const
     {
         const std::uint32_t kept = smaller(starts.kept, shape_.length);
         const std::uint32_t noted = noted_starts(shape_, starts.kept);
@@ -35,17 +36,17 @@ public:
         group_.sync();
         Part part{0, starts.count};
         bool shared = false;
-        if constexpr (Crew::shares) {
-            shared = starts.all_rows && crew.size() > 1;
-            if (!shared && crew.own() > 0) return false;
+        if constexpr (BlockCluster::shares) {
+            shared = starts.all_rows && block_cluster.size() > 1;
+            if (!shared && block_cluster.own() > 0) return false;
             if (shared) {
-                part = part_of(crew, starts.count);
-                crew.begin();
+                part = part_of(block_cluster, starts.count);
+                block_cluster.begin();
             }
         }
-        look_at<Crew::shares>(few, starts, part, noted);
-        if constexpr (Crew::shares) {
-            if (shared && !gather(few, noted, crew)) return false;
+        look_at<BlockCluster::shares>(few, starts, part, noted);
+        if constexpr (BlockCluster::shares) {
+            if (shared && !gather(few, noted, block_cluster)) return false;
         }
         // The best are put down, to be offered again in the end; those kept stay in the queue.
         const Entry* entries = few.entries();
@@ -54,11 +55,11 @@ public:
         }
         group_.sync();
         queue.continue_with(few, kept);
-        if (Crew::shares && starts.all_rows) {
+        if (BlockCluster::shares && starts.all_rows) {
             add_first(queue, kept);
             group_.sync();
         } else {
-            intake_.add_rows(1, [&](std::uint32_t) { return starts.first; });
+            candidate_batch_.add_rows(1, [&](std::uint32_t) { return starts.first; });
         }
         return true;
     }
@@ -89,10 +90,10 @@ private:
     {
         const std::uint32_t* rows = starts.rows + begin;
         if (!starts.all_rows) {
-            intake_.add_rows(count, [rows](std::uint32_t i) { return rows[i]; });
-            const std::uint32_t located = intake_.located();
+            candidate_batch_.add_rows(count, [rows](std::uint32_t i) { return rows[i]; });
+            const std::uint32_t located = candidate_batch_.located();
             scores_(memory_.rows(), located, [&](std::uint32_t, Entry entry) { few.offer(entry); });
-            intake_.take_scored(few, located, starts.repeats);
+            candidate_batch_.take_scored(few, located, starts.repeats);
             return;
         }
         const auto offer = [&](std::uint32_t i, Entry entry) {
@@ -104,23 +105,24 @@ private:
         } else {
             scores_(rows, count, offer);
         }
-        intake_.take_scored(few, count, starts.repeats);
+        candidate_batch_.take_scored(few, count, starts.repeats);
     }
 
     // The best of each group's part come to the first group.
-    template <class Crew>
-    PGWARP_HOST_DEVICE bool gather(Queue<Group, Memory>& few, std::uint32_t noted, const Crew& crew) const
+    template <class BlockCluster>
+    PGWARP_HOST_DEVICE bool gather(Queue<Group, Memory>& few, std::uint32_t noted,
+                                   const BlockCluster& block_cluster) const
     {
         // The memory of a group that has not begun can't be written.
-        crew.wait();
-        if (crew.own() > 0) {
-            Entry* to = crew.leader().gathered() + (crew.own() - 1) * noted;
+        block_cluster.wait();
+        if (block_cluster.own() > 0) {
+            Entry* to = block_cluster.leader().gathered() + (block_cluster.own() - 1) * noted;
             for (std::uint32_t i = group_.rank(); i < noted; i += group_.size()) to[i] = few.entries()[i];
         }
-        meet(crew);
-        if (crew.own() > 0) return false;
-        intake_.take_gathered((crew.size() - 1) * noted, [&](Entry entry) { few.offer(entry); });
-        intake_.take_scored(few, 0, false);
+        meet(block_cluster);
+        if (block_cluster.own() > 0) return false;
+        candidate_batch_.take_gathered((block_cluster.size() - 1) * noted, [&](Entry entry) { few.offer(entry); });
+        candidate_batch_.take_scored(few, 0, false);
         return true;
     }
 
@@ -137,7 +139,7 @@ private:
     const TraversalShape& shape_;
     const Memory& memory_;
     const Scores& scores_;
-    const Intake<Group, Memory>& intake_;
+    const CandidateBatch<Group, Memory>& candidate_batch_;
 };
 
 }  // namespace pgwarp::cuda::graph

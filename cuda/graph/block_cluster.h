@@ -1,9 +1,9 @@
 // Several groups of threads at one search: the first goes through the graph and tells the others what comes next; each
 // scores its part of it and writes the scores where the first gathers them. Free of CUDA.
 //
-// A Crew has, for each of its groups,
+// A BlockCluster has, for each of its groups,
 //   shares        true: Traversal::run() reckons with others
-//   size(), own() groups of the crew, and the number of the calling one
+//   size(), own() groups of the block cluster, and the number of the calling one
 //   helps()       whether the others score the links of the rows that are expanded as well, not the starts alone
 //   leader()      the Memory of the first group, as the calling one sees it
 //   begin()       arrive() of a group that has written nothing yet that others read
@@ -19,13 +19,13 @@ namespace pgwarp::cuda::graph
 {
 
 // What the first group tells the others, in its memory.
-struct CrewTask {
+struct ClusterTask {
     std::uint32_t parents = 0;         // 0: the search is at its end
     std::uint32_t rows[most_steps]{};  // whose links are to be scored
 };
 
 // The way of a group that is alone.
-struct NoCrew {
+struct NoBlockCluster {
     static constexpr bool shares = false;
     static constexpr bool helps() { return false; }
 };
@@ -37,19 +37,19 @@ struct Part {
 };
 
 // Of `count` pieces of work, those of the calling group.
-template <class Crew>
-PGWARP_HOST_DEVICE inline Part part_of(const Crew& crew, std::uint32_t count)
+template <class BlockCluster>
+PGWARP_HOST_DEVICE inline Part part_of(const BlockCluster& block_cluster, std::uint32_t count)
 {
-    const std::uint32_t each = (count + crew.size() - 1) / crew.size();
-    const std::uint32_t begin = crew.own() * each < count ? crew.own() * each : count;
+    const std::uint32_t each = (count + block_cluster.size() - 1) / block_cluster.size();
+    const std::uint32_t begin = block_cluster.own() * each < count ? block_cluster.own() * each : count;
     return {begin, begin + each < count ? begin + each : count};
 }
 
-template <class Crew>
-PGWARP_HOST_DEVICE inline void meet(const Crew& crew)
+template <class BlockCluster>
+PGWARP_HOST_DEVICE inline void meet(const BlockCluster& block_cluster)
 {
-    crew.arrive();
-    crew.wait();
+    block_cluster.arrive();
+    block_cluster.wait();
 }
 
 }  // namespace pgwarp::cuda::graph

@@ -14,12 +14,12 @@ namespace pgwarp::cuda::graph
 
 // All that is given has to outlive the intake.
 template <class Group, class Memory>
-class Intake
+class CandidateBatch
 {
 public:
     // neighbours: [rows][degree].
-    PGWARP_HOST_DEVICE Intake(const Group& group, const TraversalShape& shape, const Memory& memory,
-                              const std::uint32_t* neighbours)
+    PGWARP_HOST_DEVICE CandidateBatch(const Group& group, const TraversalShape& shape, const Memory& memory,
+                                      const std::uint32_t* neighbours)
         : group_(group), shape_(shape), memory_(memory), neighbours_(neighbours)
     {
     }

@@ -60,13 +60,13 @@ struct ConnectionPace {
 };
 
 // Knows who is at work: connections that ask, and the engine's threads. Thread-safe.
-class Attention
+class BusyPoll
 {
 public:
     using TimePoint = std::chrono::steady_clock::time_point;
 
     // processors: that the process may use; all_processors: the system's; io_threads: of the server.
-    Attention(std::size_t processors, std::size_t all_processors, std::size_t io_threads);
+    BusyPoll(std::size_t processors, std::size_t all_processors, std::size_t io_threads);
 
     // A connection for which nothing was under way has sent a request; nothing is under way for it any more.
     void request_came(ConnectionPace& pace, TimePoint now);
@@ -87,13 +87,13 @@ public:
     class Work
     {
     public:
-        Work(Attention& attention, std::size_t threads);
+        Work(BusyPoll& busy_poll, std::size_t threads);
         ~Work();
         Work(const Work&) = delete;
         Work& operator=(const Work&) = delete;
 
     private:
-        Attention& attention_;
+        BusyPoll& busy_poll_;
         const std::size_t threads_;
     };
 

@@ -1,11 +1,12 @@
-// The blocks of a cluster as the Crew of one query (crew.h), from sm_90 on; elsewhere one block is alone.
+// The blocks of a cluster that search for one query (block_cluster.h), from sm_90 on; elsewhere one block is
+// alone.
 #pragma once
 
 #include <cooperative_groups.h>
 
 #include <cstdint>
 
-#include "graph/crew.h"
+#include "graph/block_cluster.h"
 #include "graph/shared_memory.cuh"
 
 namespace pgwarp::cuda::graph
@@ -13,13 +14,13 @@ namespace pgwarp::cuda::graph
 
 #if __CUDA_ARCH__ >= 900
 
-class ClusterCrew
+class ClusterBlocks
 {
 public:
     static constexpr bool shares = true;
 
     // shared: the calling block's memory, laid out the same in all of them.
-    __device__ ClusterCrew(std::uint32_t size, bool helps, unsigned char* shared, const SharedLayout& layout)
+    __device__ ClusterBlocks(std::uint32_t size, bool helps, unsigned char* shared, const SharedLayout& layout)
         : size_(size), helps_(helps), shared_(shared), layout_(layout)
     {
     }
@@ -42,8 +43,8 @@ private:
 
 #else
 
-struct ClusterCrew : NoCrew {
-    __device__ ClusterCrew(std::uint32_t, bool, unsigned char*, const SharedLayout&) {}
+struct ClusterBlocks : NoBlockCluster {
+    __device__ ClusterBlocks(std::uint32_t, bool, unsigned char*, const SharedLayout&) {}
     __device__ static std::uint32_t own() { return 0; }
     __device__ static void wait() {}
 };

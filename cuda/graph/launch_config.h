@@ -22,7 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "graph/crew.h"
+#include "graph/block_cluster.h"
 #include "graph/queue.h"
 #include "graph/traversal_shape.h"
 #include "graph/visited.h"
@@ -39,7 +39,7 @@ inline constexpr std::size_t byte_query_header = 16;   // of a query in bytes, i
 inline constexpr std::uint32_t most_ranked_in_place = 256;
 
 // What a search of an index on a device has to go by.
-struct SearchGround {
+struct DeviceLimits {
     std::size_t rows = 0;
     std::size_t degree = 0;
     std::size_t seeds = 0;
@@ -85,7 +85,7 @@ PGWARP_HOST_DEVICE constexpr SharedLayout shared_layout(const TraversalShape& sh
     layout.entries = take((2 * shape.length + 1) * 8);
     layout.kept = take(kept_room(shape.most_fresh) * 8);
     layout.gathered = take(gathered * 8);
-    layout.task = take(gathered > 0 ? sizeof(CrewTask) : 0);
+    layout.task = take(gathered > 0 ? sizeof(ClusterTask) : 0);
     layout.rows = take(shape.most_fresh * 4);
     layout.parents = take(shape.warps * shape.places() * 4);
     layout.again = take(shape.again * 4);
@@ -95,7 +95,7 @@ PGWARP_HOST_DEVICE constexpr SharedLayout shared_layout(const TraversalShape& sh
     return layout;
 }
 
-struct SearchShape {
+struct LaunchConfig {
     TraversalShape traversal;
     VisitedKind visited = VisitedKind::hash;
     std::uint32_t visited_bits = 0;
@@ -135,7 +135,7 @@ std::size_t ef_search_of(const ParameterList& settings, std::int64_t effort, std
 
 // The shape for `count` queries. Nothing that decides what is found depends on the count.
 // ef <= most_ef; wanted: the rows to be ranked, at most ef. What is asked for is brought to what the device can do.
-SearchShape search_shape(const ParameterList& settings, std::size_t ef, std::size_t wanted, std::size_t count,
-                         const SearchGround& ground);
+LaunchConfig launch_config(const ParameterList& settings, std::size_t ef, std::size_t wanted, std::size_t count,
+                           const DeviceLimits& limits);
 
 }  // namespace pgwarp::cuda::graph

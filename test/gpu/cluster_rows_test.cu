@@ -331,7 +331,7 @@ TEST(HalfRows, OfManyRows)
     constexpr std::size_t count = (std::size_t{1} << 20) + 1001;
     constexpr std::size_t d = 2;
     auto rows = normal_values(count * d, 43);
-    rows[count * d - 1] = 50;  // the largest error is the last row's, if anybody's
+    rows[count * d - 1] = 50;  // the last row has the largest error
     const auto device_rows = to_device(rows, stream);
     const HalfCodec codec = train_half(context(), device_rows.data(), count, d, stream);
     const auto mean = to_device(codec.mean, stream);

@@ -95,8 +95,8 @@ TEST(ExactSearch, FewRowsAndLargeK)
     check_search(Metric::l2, none, 3);
 }
 
-// All of these rows are proposals: the best are brought to the front and sorted; the others only where the proof asks
-// for them.
+// All of these rows are proposals: the best are moved to the front and sorted; the others only where the proof needs
+// them.
 TEST(ExactSearch, FewRowsForFewQueries)
 {
     for (const Metric metric : metrics) {

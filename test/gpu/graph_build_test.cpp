@@ -155,7 +155,8 @@ TEST(DeviceGraphBuild, FindsTheNearestRows)
     }
 }
 
-// Three groups of which each row belongs to three are all rows compared with all; of more, little is lost.
+// With three groups, each row is in all of them, so all rows are compared with all; with more groups recall falls
+// little.
 TEST(DeviceGraphBuild, FindsTheNearestRowsByGroups)
 {
     constexpr std::uint32_t count = 60000;

@@ -86,7 +86,7 @@ TEST(DeviceMemory, AsksForReliefBeforeItFails)
     EXPECT_EQ(context.pool().used(), std::uint64_t{30} << 20);
 }
 
-// More than the device has is short memory too, whatever the budget says.
+// An allocation beyond the device's memory fails as one beyond the budget does, under any budget.
 TEST(DeviceMemory, OfTheDeviceMayBeShort)
 {
     Context context(0, ~std::uint64_t{0});
@@ -96,7 +96,7 @@ TEST(DeviceMemory, OfTheDeviceMayBeShort)
     EXPECT_EQ(context.pool().used(), std::uint64_t{1} << 20);
 }
 
-// Memory of the host that runs short is no reason for an index to leave its device.
+// Exhausted host memory does not make an index leave its device.
 TEST(DeviceMemory, OfTheHostMayBeShort)
 {
     Context context(0, 0);

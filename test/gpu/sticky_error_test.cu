@@ -1,5 +1,5 @@
-// A kernel that writes where nothing is takes the whole context with it: the process ends with a line on stderr, and
-// the launcher starts another engine.
+// A kernel that writes to an invalid address ends the whole context: the process ends with a line on stderr, and the
+// launcher starts another engine.
 #include <gtest/gtest.h>
 
 #include "device/context.h"

@@ -133,7 +133,7 @@ TEST_P(Tombstones, AreNotLookedAtAgainWhileTheirVersionStays)
     Bits bits = killing({100});
     const std::uint64_t version = new_bitmap_version();
     EXPECT_FALSE(finds(100, bits, version));
-    std::fill(bits.begin(), bits.end(), 0);  // which nobody may do
+    std::fill(bits.begin(), bits.end(), 0);  // callers must not do this
     EXPECT_FALSE(finds(100, bits, version));
     EXPECT_TRUE(finds(100, bits, new_bitmap_version()));
 }

@@ -305,7 +305,7 @@ TEST_P(Options, FindWhatAPlainSearchFinds)
     }
 }
 
-// On a graph of islands the nearest rows are where no edges lead: seeds there find them.
+// In a graph of islands no edges lead to the nearest rows: seeds on their island find them.
 TEST_P(Options, ComeToWhereOnlySeedsAre)
 {
     const Setting setting = GetParam();

@@ -44,7 +44,7 @@ double distance(const float* a, const float* b)
     return std::sqrt(sum);
 }
 
-// Compares all rows. Its kernels read and write the memory that a device's would.
+// Compares all rows. Its kernels read and write the same memory as a device's kernels.
 class HostedSearcher : public DeviceSearcher
 {
 public:
@@ -229,7 +229,7 @@ TEST_F(DeviceSearch, AnswersByEveryWay)
     EXPECT_TRUE(results[0].empty());
 }
 
-// So many results that they are copied and handed out in several pieces.
+// Enough results that they are copied and handed out in several pieces.
 TEST_F(DeviceSearch, BringsLargeAnswersInPieces)
 {
     queries = random_floats(3000 * width, 4);

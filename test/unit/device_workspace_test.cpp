@@ -113,7 +113,7 @@ TEST_F(WorkspaceTest, IdleOnesAreDropped)
     EXPECT_EQ(context.pool().used(), 0U);
 }
 
-// A kernel that is still writing when its search fails writes to memory that is there.
+// A kernel that is still writing when its search fails writes to memory that is still allocated.
 TEST_F(WorkspaceTest, IsDrainedAndFreedWhereASearchFails)
 {
     bool ran = false;

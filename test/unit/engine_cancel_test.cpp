@@ -63,7 +63,7 @@ TEST_F(EngineCancel, ADisconnectEndsASearchAndOthersAreServed)
                      EngineClient::bytes_of_all(query));
         ASSERT_TRUE(eventually([] { return test_method_state().searches == 1; }));
         test_method_state().slow_ms = 0;
-        // Another index is served meanwhile.
+        // Another index is served during that search.
         EXPECT_EQ(search(client, search_request(second, 3), query).results.size(), 3U);
     }
     EXPECT_TRUE(eventually([] { return test_method_state().cancelled == 1; }));

@@ -39,7 +39,7 @@ TEST_P(ExactParts, AnswerAsComparingEveryRowDoes)
     fresh.kill(*fresh.mirror, dead, 1);
     expect_same(fresh.search(fresh.mirror, queries, 10), fresh.search(plain, queries, 10));
     EXPECT_EQ(fresh.recall(fresh.search(fresh.mirror, queries, 10), queries, 10, dead), 1);
-    // Parts that are made of dead rows.
+    // Parts of dead rows alone.
     fresh.mirror->add_part(fresh.pool, [](std::uint64_t) {});
     EXPECT_EQ(fresh.mirror->snapshot()->plain_rows(), 0U);
     expect_same(fresh.search(fresh.mirror, queries, 40), fresh.search(plain, queries, 40));
@@ -115,13 +115,13 @@ TEST_P(IvfadcParts, RunOutOfNoRows)
     const std::vector<float> queries = fresh.queries(3);
     const SearchAnswer answer = fresh.search(fresh.mirror, queries, 700, 1);
     EXPECT_EQ(fresh.recall(answer, queries, 700), 1) << "also those in lists that are not probed";
-    // Few of the index live: its own search goes through all lists, and so does that of the parts.
+    // Few rows of the index live: its own search goes through all lists, and so does that of the parts.
     const std::set<std::size_t> all = every(1, 300);
     fresh.kill(*fresh.mirror, all, 1);
     EXPECT_EQ(fresh.recall(fresh.search(fresh.mirror, queries, 400, 1), queries, 400, all), 1);
 }
 
-// Rows that differ by less than a part's bytes tell.
+// Rows that differ by less than the precision of a part's bytes.
 TEST_P(IvfadcParts, RankAsManyAsAreAskedFor)
 {
     constexpr std::size_t crowd = 400;

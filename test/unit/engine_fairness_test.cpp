@@ -72,8 +72,8 @@ protected:
         flood_.clear();
     }
 
-    // Milliseconds that single queries take, but for the slowest fifth of them: a machine that has other things to do
-    // may stand still for a moment. Where they waited for wide requests, all of them would.
+    // Milliseconds of single queries without the slowest fifth: a busy machine may stand still for a moment. If single
+    // queries waited for wide requests, all of them would be slow.
     double slow_single(const TestIndex& index)
     {
         EngineClient session(server_.path());
@@ -146,7 +146,7 @@ TEST_F(EngineFairness, WhatSearchesTakeIsLearnt)
 TEST_F(EngineFairness, WideRequestsOfIndexesTakeTurns)
 {
     flood({flooded_}, 6);
-    double quickest = 1e9;  // of some: the machine may stand still for a moment
+    double quickest = 1e9;  // of several searches: the machine may stand still for a moment
     for (int i = 0; i < 3; ++i) {
         const auto begun = Clock::now();
         const SearchOutcome outcome = search(client_, search_request(other_, 1, wide), std::vector<float>(4 * wide));

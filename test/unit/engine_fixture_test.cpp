@@ -1,3 +1,4 @@
+// The fixture of engine tests: the predictable test method, its device, and a backend's steps.
 #include "engine_fixture.h"
 
 #include <algorithm>

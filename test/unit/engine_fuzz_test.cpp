@@ -313,7 +313,7 @@ void expect_served(const TestServer& server, const TestIndex& index, const Built
         load(client, index, built);
         outcome = search(client, search_request(index, 3), query);
     }
-    // A mutated load may hold the key for the moment that its connection lives.
+    // A mutated load may hold the key until its connection is closed.
     EXPECT_TRUE(outcome.reply.status == SearchStatus::answered) << static_cast<int>(outcome.reply.status);
 }
 

@@ -1,3 +1,4 @@
+// Small parts of an inverted file: the delta rows of the probed lists are compared one by one. Against brute force.
 #include "engine/mirror/listed_rows.h"
 
 #include <gtest/gtest.h>

@@ -167,7 +167,7 @@ TEST(EngineLoad, AClaimEndsWithItsConnection)
     });
     EXPECT_EQ(begin_load(watcher, index, built, 10000, LoadRole::watch), LoadGrant::absent);
     leaving.join();
-    // A claim that nobody took over becomes its own connection's load.
+    // A claim without a taker becomes its own connection's load.
     ASSERT_EQ(begin_load(watcher, index, built, 0, LoadRole::claim), LoadGrant::granted);
     load(watcher, index, built);
     EXPECT_EQ(begin_load(watcher, index, built, 0), LoadGrant::already_loaded);
@@ -483,8 +483,7 @@ TEST(EngineResidency, AnEarlierGenerationThatComesLateDropsNoLaterOne)
     EXPECT_EQ(residency.find(old, {}).state, Residency::State::resident);
 }
 
-// Entries that are no log's first are no beginning for a mirror that knows nothing of the log, unless its loader says
-// so.
+// The first delta rows that a mirror gets must be the log's first entries, unless its loader sends them.
 TEST(EngineLoad, OnlyTheLoaderKnowsWhereALogBegins)
 {
     TestServer server;

@@ -149,7 +149,7 @@ TEST(OverlappedWork, CostsWhatADispatchTakesLongerThanWithFewRows)
     EXPECT_GT(fresh.mirror->delta_cost(), 0.5);
     count(1, 40000, 10000, 10000);
     EXPECT_LT(fresh.mirror->delta_cost(), 0.01);
-    // The device worked for both until the end.
+    // The device worked for the index and the parts until the end.
     count(1, 55000, 30000, 15000);
     EXPECT_NEAR(fresh.mirror->delta_cost(), 0.375, 0.01) << "15 of 40 us";
 }

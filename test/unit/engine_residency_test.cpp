@@ -254,7 +254,7 @@ TEST(GpuRefusals, WhatWasTooLittleIsTooLittleAgain)
     const MirrorKey key = key_of(1663, 5, 100);
     const auto start = Clock::now();
     const auto least_room = [&] { return refusals.due(start + 1h)[0].least_room; };
-    // An index whose arrays are 1,000 bytes, and that takes more than 2,400.
+    // An index with arrays of 1,000 bytes that takes more than 2,400 bytes of the GPU.
     refusals.note(key, 1000, 2000, start);
     EXPECT_GT(least_room(), 2000U);
     EXPECT_LT(least_room(), 2400U);

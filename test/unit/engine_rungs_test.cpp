@@ -1,4 +1,4 @@
-// One sequence of rows for a query, whatever LIMIT and batch: with delta rows, in parts or not, and tombstones.
+// One sequence of rows for a query under every LIMIT and batch: with delta rows, in parts or not, and tombstones.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -65,7 +65,7 @@ TEST(SearchMemory, SearchesForManyResultsGoInSeveralBatches)
     const auto wait_for = [end = Clock::now() + std::chrono::seconds(20)](const auto& what) {
         while (!what() && Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     };
-    // The others come while the first is under way.
+    // The others come during the first search.
     state.searches = 0;
     send(client);
     wait_for([&] { return state.searches == 1; });

@@ -42,7 +42,7 @@ TEST(EngineServer, BuildReadLoadSearchEqualsBruteForce)
         EXPECT_EQ(outcome.reply.kind, ResultKind::exact);
         ASSERT_EQ(outcome.counts.size(), 5U);
         for (std::size_t i = 0; i < 5; ++i) {
-            // The engine normalised the rows once more: compare with what it stores.
+            // The engine normalised the rows once more: compare with its stored rows.
             TestIndex stored = index;
             std::memcpy(stored.vectors.data(), built.bytes[2].data(), built.bytes[2].size());
             expect_nearest(stored, queries.data() + i * 19, std::span(outcome.results).subspan(i * 10, 10), 10);
@@ -139,7 +139,7 @@ TEST(EngineServer, BuildRefusesWhatNoIndexHolds)
     EXPECT_TRUE(refused(std::numeric_limits<float>::quiet_NaN()));
     EXPECT_TRUE(refused(std::numeric_limits<float>::infinity()));
     EXPECT_TRUE(refused(0.0F));
-    // It has lost rows: without them it would be another index.
+    // The build has lost rows: without them it would make another index.
     EXPECT_THROW(client.call(MessageType::build_run, EngineClient::bytes_of(BuildRequest{token})), EngineError);
     const BuildRequest request{begin_build(client, index)};
     send_rows(client, index, request.token);
@@ -491,7 +491,7 @@ TEST(EngineServer, SomeRequestsAreNotAnswered)
         client.want_replies(true);
     };
     post(0, {7, 7, 0});
-    post(5, {8, 8, 0});  // after a gap: refused, in silence too
+    post(5, {8, 8, 0});  // after a gap: refused, without a reply too
     const SearchOutcome outcome = search(client, search_request(index, 1), std::vector<float>(4, 90));
     ASSERT_EQ(outcome.results.size(), 1U);
     EXPECT_EQ(outcome.results[0].tid.block, 7U);

@@ -16,7 +16,7 @@ struct SpreadOutcome {
     std::vector<IndexAnswer> answers;
     std::vector<std::uint32_t> counts;
     std::vector<Result> results;
-    std::vector<std::uint64_t> places;  // of the indexes that were to tell them
+    std::vector<std::uint64_t> places;  // of the indexes whose places were requested
 };
 
 class EngineSpread : public testing::Test

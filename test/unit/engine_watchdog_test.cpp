@@ -38,7 +38,7 @@ TEST(Watchdog, TellsOnceThatAWaitIsOverdue)
     EXPECT_EQ(told, 1);
 }
 
-// A process that was stopped finds its waits overdue when it goes on; they end soon.
+// A stopped process finds its waits overdue when it continues; these waits end soon, so it must not end itself.
 TEST(Watchdog, OneLookIsNotEnough)
 {
     std::atomic<int> looks{0};

@@ -197,7 +197,7 @@ TEST_P(GraphOfBits, TheSameHoweverManyThreads)
     for (const ArrayShape& array : a.builder->arrays()) EXPECT_EQ(a.contents(array), b.contents(array)) << array.name;
 }
 
-// Half of the rows are built with, the other half is added.
+// The index is built of half of the rows; a merge adds the other half.
 TEST_P(GraphOfBits, Grows)
 {
     ThreadPool pool(2);

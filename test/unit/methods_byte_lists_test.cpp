@@ -1,3 +1,5 @@
+// Scores over bytes of inverted lists: their errors, the same values on every instruction set, and the selection below
+// a threshold.
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 

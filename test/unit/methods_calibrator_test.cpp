@@ -97,8 +97,7 @@ class Recalibration : public testing::TestWithParam<Case>
 protected:
     void make(std::size_t count)
     {
-        // On a surface of few dimensions and in no clusters: there neighbours lie in the more lists the fewer rows
-        // there are.
+        // On a surface of few dimensions without clusters: there, neighbours lie in more lists when rows are fewer.
         constexpr std::size_t latent = 5;
         const std::size_t dimensions = GetParam().dimensions;
         std::mt19937 generator(1);
@@ -135,7 +134,7 @@ TEST_P(Recalibration, MeasuresWhatTheBuildDid)
     const Calibration anew = measure_anew(index, GetParam().kept, pool, {sample_of_build(index, 2000)});
     ASSERT_EQ(anew.count, built.count);
     EXPECT_EQ(anew.sample, built.sample);
-    // By vectors it is the same curve; near neighbours that are rounded may change places.
+    // Indexes with vectors give the same curve; near neighbours that are rounded may change places.
     const double rounding = GetParam().refine == 2 ? 0 : GetParam().refine == 1 ? 0.03 : 0.06;
     for (std::uint32_t i = 0; i < anew.count; ++i) {
         EXPECT_EQ(anew.points[i].effort, built.points[i].effort);

@@ -1,3 +1,4 @@
+// The clustering method, which trains centroids for kmeans(): found groups, repeatability, refused options.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The exact method on the CPU against brute force in float64: every form of rows, ties, dead rows, continuations.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -65,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Metrics, ExactAnswers,
                                          Case{Metric::l1, false, 32}, Case{Metric::l1, true, 32},
                                          Case{Metric::l2, false, 1}, Case{Metric::l2, true, 3}));
 
-// Rows of halves are kept as they came: for cosine of any length, subnormal ones among them.
+// Rows of halves are stored unchanged: for cosine of any length, subnormal ones among them.
 TEST(Exact, RowsInHalves)
 {
     ThreadPool pool(3);
@@ -77,7 +78,7 @@ TEST(Exact, RowsInHalves)
                 const float scale = std::ldexp(1.0F, static_cast<int>(i / dimensions % 30) - 23);
                 rows[i] = float_of_half(half_of_float(metric == Metric::cosine ? rows[i] * scale : rows[i]));
             }
-            // No zero vectors: cosine has none.
+            // No zero vectors: they have no cosine distance.
             for (std::size_t i = 0; i < count; ++i) rows[i * dimensions] += rows[i * dimensions] == 0 ? 0x1p-24F : 0.0F;
             std::vector<float> queries = random_rows(20, dimensions, 2);
             std::vector<float> units = rows;
@@ -90,7 +91,7 @@ TEST(Exact, RowsInHalves)
             const auto together = index.search(queries, 10, pool);
             for (std::size_t q = 0; q < 20; ++q) {
                 const float* query = queries.data() + q * dimensions;
-                // Distances are those of the unit vectors that rows in floats are.
+                // Distances are those of an index of floats, whose rows are unit vectors.
                 const auto expected = brute_force(metric, query, units, dimensions, 10);
                 const auto alone = index.search({query, query + dimensions}, 10, pool)[0];
                 ASSERT_EQ(ids(together[q]), ids(expected)) << dimensions << " " << static_cast<int>(metric) << " " << q;

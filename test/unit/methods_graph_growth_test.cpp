@@ -108,7 +108,7 @@ TEST_P(GraphGrowth, IsTheSameHoweverManyThreads)
     EXPECT_TRUE(one.same_as(several));
 }
 
-// Rows that are unlike all others are found as well: they are linked among themselves.
+// Added rows that are unlike all others are found as well: they are linked among themselves.
 TEST_P(GraphGrowth, TakesInWhatLiesApart)
 {
     const auto [metric, vectors, dimensions] = GetParam();

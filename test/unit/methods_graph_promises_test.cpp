@@ -26,7 +26,7 @@ std::vector<float> clustered_rows(std::size_t count, std::size_t dimensions, uns
     std::vector<float> rows(count * dimensions);
     for (std::size_t i = 0; i < count; ++i) {
         // Of ever fewer rows, from 2,100 to 42 of 12,000.
-        // One after the other: the same rows whatever compiles this.
+        // Drawn in statements of their own: the order of evaluation, and so the rows, do not depend on the compiler.
         const std::size_t drawn = random();
         const std::size_t cluster = std::min<std::size_t>(99, drawn % (random() % 100 + 1));
         for (std::size_t d = 0; d < dimensions; ++d)

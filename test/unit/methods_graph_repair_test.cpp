@@ -282,7 +282,7 @@ TEST_F(GraphRepair, RowsThatComeAndGo)
     EXPECT_NEAR(recall_at_24(measured), now.recall, 0.04);
 }
 
-// Recall is measured among the rows that a search can find: of few live ones no curve promises anything of a thousand.
+// Recall is measured among the rows that a search can find: with few live rows the curve has no recall at k = 1,000.
 TEST_F(GraphRepair, DeadRowsAreNotMeasured)
 {
     const std::vector<float> first(rows.begin(), rows.begin() + 1500 * dimensions);

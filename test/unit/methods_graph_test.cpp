@@ -168,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, GraphAnswers,
                                          Case{Metric::l2, full, 3}, Case{Metric::l2, full, 130},
                                          Case{Metric::inner_product, full, 3}));
 
-// Rows of very different length: those that win are mostly the long ones.
+// Rows of very different length: the nearest ones are mostly long.
 TEST(Graph, FindsTheLargestProductsOfRowsOfManyLengths)
 {
     ThreadPool pool(2);
@@ -387,7 +387,7 @@ TEST(Graph, BuiltByGroupsIsAsGoodAsByComparingAll)
 {
     ThreadPool pool(2);
     constexpr std::size_t dimensions = 24;
-    // One cloud: rows at the border of a group are the hard ones, and most are.
+    // One cloud: rows at the border of a group are the hard ones, and most rows lie there.
     std::mt19937 generator(41);
     std::normal_distribution<float> normal;
     std::vector<float> all(12300 * dimensions);

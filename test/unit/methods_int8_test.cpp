@@ -209,8 +209,8 @@ TEST(Int8, RefusesArraysThatNoBuildMakes)
     EXPECT_THROW(Index(Method::ivfadc, Metric::l2, 8, rows, make_list({{"codes", 3}}), pool), BadRequest);
 }
 
-// Proposals may leave out rows that are too far away, and no others: also beside rows with large errors, where
-// neighbours are nearer than bytes can tell, and far from all rows.
+// Proposals may leave out rows beyond the reach, and no others: also beside rows with large errors, where distances
+// of neighbours are below the precision of bytes, and far from all rows.
 TEST(Int8, ProposalsKeepAllWithinReach)
 {
     constexpr std::size_t dimensions = 24;

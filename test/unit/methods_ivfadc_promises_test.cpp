@@ -23,7 +23,7 @@ std::vector<float> clustered_rows(std::size_t count, std::size_t dimensions, flo
     for (float& value : centres) value = apart * normal(random);
     std::vector<float> rows(count * dimensions);
     for (std::size_t i = 0; i < count; ++i) {
-        // One after the other: the same rows whatever compiles this.
+        // Drawn in statements of their own: the order of evaluation, and so the rows, do not depend on the compiler.
         const std::size_t drawn = random();
         const std::size_t cluster = drawn % (random() % clusters + 1);
         for (std::size_t d = 0; d < dimensions; ++d)

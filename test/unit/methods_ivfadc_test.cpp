@@ -1,3 +1,5 @@
+// The ivfadc method on the CPU against brute force in float64: answers, merges of rows, calibration, continuations,
+// builds.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -374,7 +376,7 @@ TEST(Ivfadc, StopsWhenCancelled)
     EXPECT_THROW(index.searcher->search(batch, results, pool), Cancelled);
 }
 
-// Every row is there four times: which of equal ones are kept depends on the order in which they are offered.
+// Every row exists four times: the order in which equal rows are offered decides which of them are kept.
 TEST(Ivfadc, FindsTheSameOnSeveralThreads)
 {
     constexpr std::size_t dimensions = 512;

@@ -1,3 +1,4 @@
+// The buffer of a build's rows: collection from several threads, and sorting in place.
 #include <gtest/gtest.h>
 
 #include <algorithm>

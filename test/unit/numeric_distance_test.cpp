@@ -1,3 +1,4 @@
+// Fast scores by SIMD: exact for integers on every instruction set, and within score_error_bound() for real values.
 #include "numeric/distance.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ namespace
 
 using reference::Unaligned;
 
-// Where a check failed.
+// The place of a failed check.
 std::string place(const char* target, Metric metric, std::size_t dimensions, std::size_t count)
 {
     return std::string(target) + " metric " + std::to_string(static_cast<int>(metric)) + " dimensions " +

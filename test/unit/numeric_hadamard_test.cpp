@@ -1,3 +1,4 @@
+// The random rotation by Walsh-Hadamard transforms, and the choice between it and a learnt rotation.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Conversions between floats and halves on every instruction set, and the codec that stores rows as halves.
 #include <gtest/gtest.h>
 
 #include <algorithm>

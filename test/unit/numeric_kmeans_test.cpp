@@ -1,3 +1,4 @@
+// k-means on the CPU: assignment, starts, splits of clusters, balancing, and the same bytes on any number of threads.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -231,7 +232,7 @@ TEST(KMeans, BalancingEvensOut)
     }
 }
 
-// Twelve different rows, half of all the same one; five clusters find five places whatever the seed.
+// Twelve different rows, half of all the same one; five clusters find five places with every seed.
 TEST(KMeans, WastesNoClusterOnDuplicates)
 {
     for (const std::size_t dimensions : {3, 40}) {

@@ -1,3 +1,4 @@
+// The thread pool: every index is visited once, errors and cancels reach the caller, callers share the threads.
 #include "numeric/parallel.h"
 
 #include <gtest/gtest.h>

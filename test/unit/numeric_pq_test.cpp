@@ -1,3 +1,4 @@
+// The product quantizer and the learnt rotation: parts, nearest codewords, and errors.
 #include <gtest/gtest.h>
 
 #include <algorithm>

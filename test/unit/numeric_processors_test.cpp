@@ -1,3 +1,4 @@
+// The number of processors that the process may use.
 #include "numeric/processors.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Selection of the k smallest scores: pushes, blocks, merges and thresholds against sorting.
 #include "numeric/top_k.h"
 
 #include <gtest/gtest.h>

@@ -15,15 +15,15 @@ struct BatchWork {
     double target;
     Settings settings;
     std::string planner;  // batched, index, forced (an index that the planner had to be told to use), function
-    std::size_t queries;  // that one round makes; of clients, those that they choose from
+    std::size_t queries;  // queries of one round; with clients, the queries from which they choose
     int clients;
     double recall;
     std::function<Measurement()> measure;  // one round
     std::vector<Measurement> rounds;
 };
 
-// The point of a method that is measured: its settings as given in options.settings for `part`, else found by tuning
-// on the first options.queries queries. Nothing where no setting reaches the target.
+// The measured point of a method: its settings as given in options.settings for `part`, else found by tuning on the
+// first options.queries queries. Nothing where no setting reaches the target.
 std::optional<Point> batch_point(const Options& options, const Dataset& data, const Method& method,
                                  const std::string& part);
 

@@ -55,7 +55,7 @@ Measurement summarise(std::vector<std::vector<double>>& latencies, double elapse
 
 using Work = std::function<void(std::size_t)>;  // does the i-th piece of work
 
-// Work for so long, and note how long each piece took.
+// Works for this time, and notes the time of each piece.
 void work_for(double seconds, std::size_t offset, const Work& work, std::vector<double>& latencies)
 {
     const auto end = Clock::now() + std::chrono::duration<double>(seconds);

@@ -17,7 +17,7 @@ struct Measurement {
 
 const std::string& connection_of(const Options& options, Server server);
 
-// A connection with the settings of a point; index methods whose index the planner would not take are told to take it.
+// A connection with the settings of a point. Where the planner would not take a method's index, settings force it to;
 // `forced` says whether that was needed.
 Database open_for(const Options& options, const Dataset& data, const Method& method, const Settings& settings,
                   bool* forced);

@@ -6,8 +6,8 @@
 // Rows of the CSV, by kind:
 //   build       milliseconds of a build (host_ms), calibration included
 //   search      one setting: recall@k, queries/s and milliseconds a batch. One query at a time runs on one thread, and
-//               counts as long as the fastest of the rounds in which it was asked, whatever else the machine does
-//               meanwhile; batches run on all threads, and the fastest round counts
+//               the fastest of its rounds counts, so that other work of the machine does not; batches run on all
+//               threads, and the fastest round counts
 //   calibrated  recall@k over all queries of a search with a target recall
 //
 // Recall is that of a search through SQL: for bounds and estimates the bench asks for the backend's number of
@@ -117,7 +117,7 @@ void build(const CurveData& data, Metric metric, Index& index, ThreadPool& pool)
     feed_searcher(*builder, *index.searcher, pool);
 }
 
-// How many results the backend asks for, to return k rows.
+// The number of results that the backend asks for, to return k rows.
 std::uint32_t width_of(const Searcher& searcher, Metric metric, std::uint32_t k)
 {
     switch (searcher.result_kind()) {
@@ -172,8 +172,8 @@ void measure(const CurveData& data, const Neighbours& truth, Metric metric, Poin
     point.recall = recall / static_cast<double>(point.queries);
 }
 
-// Where a curve is measured: that of linked rows at the ef given, but those that mean the same, as no fewer rows are
-// kept than asked for; others' along their calibration.
+// The efforts of a curve. Linked rows: the given values of ef, without equivalent ones, as a search keeps no fewer rows
+// than it returns. Other methods: efforts along their calibration.
 std::vector<std::int64_t> efforts_of(const Index& index, const Options& options, std::uint32_t k)
 {
     if (index.method->complete) return {0};

@@ -137,7 +137,7 @@ long peak_kib()
     return usage.ru_maxrss;
 }
 
-// Of the processor, by all threads: on a busy machine it says more than the clock does.
+// Processor seconds of all threads: on a busy machine they are more reliable than the clock.
 double cpu_seconds()
 {
     rusage usage{};

@@ -1,4 +1,4 @@
-// Rows of vectors in memory, and the file formats that the field's benchmarks come in.
+// Rows of vectors in memory, and the file formats of common vector data sets.
 #pragma once
 
 #include <cstddef>

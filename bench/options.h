@@ -31,16 +31,17 @@ struct Options {
     double seconds = 2;
     int kills = 0;                  // > 0: instead of searches, measure the recovery from the engine's death
     double settle_seconds = 11;     // of life before each kill
-    bool while_building = false;    // instead: one client while an index on another table is built
-    double inserts_per_second = 0;  // > 0: instead: one client while rows are inserted
+    bool while_building = false;    // run one client while an index on another table is built, instead of searches
+    double inserts_per_second = 0;  // > 0: run one client while rows are inserted, instead of searches
     double insert_seconds = 600;
-    std::vector<std::string> batch_parts;  // not empty: instead, these ways to make many searches at once
+    std::vector<std::string>
+        batch_parts;  // not empty: measure these forms of many searches at once, instead of searches
     std::vector<std::string> partition_methods = {complete_method().name, "pgvector-hnsw"};
     std::size_t batch_queries = 10000;  // searches of a join and of one call
     std::size_t partitions = 1000;      // of that many rows each as partition_rows
     std::size_t partition_rows = 1000;
     std::vector<std::string> settings;  // METHOD NAME=VALUE ...: settings given instead of found
-    bool reuse = false;                 // tables and indexes that are there stay, and are measured
+    bool reuse = false;                 // existing tables and indexes stay, and are measured
     std::string storage = "external";
     std::string pgwarp_database;
     std::string pgvector_database;
@@ -63,7 +64,7 @@ constexpr int kind_of(std::size_t row)
     return static_cast<int>((static_cast<std::uint32_t>(row) * 2654435761U >> 16) % kinds);
 }
 
-// Nothing to run (help, or a mistake that was told): false, and `exit_code` is set.
+// False, with `exit_code` set, when there is nothing to run: after --help, or after an error that was printed.
 bool parse_options(int argc, char** argv, Options& options, int& exit_code);
 
 Dataset load_dataset(const Options& options);

@@ -1,4 +1,4 @@
-// How long searches are without an answer when the engine is killed.
+// The time without answers to searches after the engine is killed.
 #pragma once
 
 #include "clients.h"

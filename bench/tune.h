@@ -1,4 +1,4 @@
-// Finding the settings with which a method reaches a recall.
+// Tuning: finds the settings with which a method reaches a target recall.
 #pragma once
 
 #include <map>

@@ -50,7 +50,7 @@ using namespace pgwarp;
 using namespace pgwarp::bench;
 using cuda::graph::Mirror;
 
-// How many results the backend asks for, to return k rows.
+// The number of results that the backend asks for, to return k rows.
 std::size_t width_of(const Searcher& searcher, std::size_t k)
 {
     switch (searcher.result_kind()) {
@@ -346,7 +346,7 @@ void run_cases(const Bench& bench, const std::function<bool(const char*)>& wants
                 }
             }
         }
-        // Those that belong together.
+        // Settings that interact.
         bench.head("shapes: lanes with steps");
         for (const std::size_t ef : arguments.numbers("shape-ef", "64,192")) {
             for (const int lanes : {32, 64, 128}) {

@@ -81,7 +81,7 @@ is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname = '
 is($node->safe_psql('postgres', "SET enable_seqscan = off; $search"), 1, 'searches go on after a terminated build');
 is(engine_pid($node), $engine, 'it was one engine all the time');
 
-# VACUUM's merge: whatever ends it, the session goes on outside of a transaction.
+# VACUUM's merge: after a timeout at any moment the session goes on outside of a transaction.
 $node->safe_psql('postgres', q{
 	CREATE TABLE grown (id int, v vector(128));
 	INSERT INTO grown SELECT 0, v FROM big LIMIT 3000;

@@ -76,7 +76,7 @@ for my $kind (sort keys %names)
 	}
 }
 
-# An index of another format: whole, and not ours to read.
+# An index of another format: whole, but not readable by this version.
 {
 	my $path = index_pages($node, 'items_v');
 	$node->stop;
@@ -111,7 +111,7 @@ for my $kind (sort keys %names)
 	same_rows($node, 'items', 'truncated index: REINDEX mends');
 }
 
-# Rows without a distance, which no engine knows: their array, log and tombstones.
+# Rows without a distance, which the engine never gets: their array, log and tombstones.
 $node->safe_psql('postgres', 'CREATE TABLE nulls (id int, v vector(3)); INSERT INTO nulls SELECT i FROM generate_series(1, 3000) i');
 for my $kind (3, 5, 7)
 {

@@ -38,7 +38,7 @@ my $rounds = torture_size(1, 10);
 for my $round (1 .. $rounds)
 {
 	my $load = start_load($node, @writers);
-	# Once in each round long enough for any device to answer.
+	# One life in each round is long enough for any device to answer.
 	for my $kill (1 .. 5) { $kills += kill_engine($load, $kill == 3 ? 2_500_000 : 0) }
 	cut_load($node);
 	my $name = "round $round";
@@ -47,7 +47,7 @@ for my $round (1 .. $rounds)
 	check_indexes($node, $name);
 	drop_leftovers($node);
 	$committed += $kept;
-	# A new launcher begins without the back-off that the engine's deaths have earned.
+	# A new launcher begins without the pauses that grew with the engine's deaths.
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgwarp launcher'");
 }
 is($kills, 5 * $rounds, "the engine was killed $kills times");

@@ -36,7 +36,7 @@ for my $round (1 .. 3)
 }
 is($session->query_safe('SELECT pg_backend_pid()'), $backend, 'it is the same session');
 
-# A lost delta row or tombstone would show.
+# The answer would differ without a delta row or a tombstone.
 $session->query_safe('INSERT INTO items SELECT 100007, v FROM items WHERE id = 7; DELETE FROM items WHERE id % 3 = 0');
 $session->query_safe('VACUUM items');
 $truth = $node->safe_psql('postgres', "SET enable_indexscan = off; $query");
@@ -57,7 +57,7 @@ my $kills = 0;
 for (1 .. 3)
 {
 	usleep(1_000_000);
-	# Each session has had an answer by then: a search that meets two deaths is given up.
+	# Each session has had an answer by then: a search fails after two deaths of the engine.
 	$node->poll_query_until('postgres', 'SELECT sum(searches) > 200 FROM pgwarp_status') or die 'no searches';
 	my $pid = eval { engine_pid($node) };
 	$kills += kill 'KILL', $pid if $pid;
@@ -70,7 +70,7 @@ unlike($err, qr/ERROR|aborted/, 'no query of pgbench failed') or diag($err);
 like($out, qr/number of failed transactions: 0 |number of transactions actually processed: [1-9]/, 'pgbench went through');
 is($node->safe_psql('postgres', "SET enable_seqscan = off; $query") ne '', 1, 'searches are answered');
 
-# A new launcher begins without the back-off that the deaths so far have earned.
+# A new launcher begins without the pauses that grew with the deaths so far.
 $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgwarp launcher'");
 
 # During a load that takes a while.

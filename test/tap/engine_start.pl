@@ -85,10 +85,10 @@ usleep(50_000) while (join(',', engines($node)) eq $first && time < $deadline);
 is($node->safe_psql('postgres', $query), 7, 'answered after the settings changed');
 isnt(engine_pid($node), $first, 'by a new engine');
 is($node->safe_psql('postgres', 'SELECT DISTINCT memory_allowed FROM pgwarp_status'), 256 * 1024 * 1024, 'with the new memory');
-# The CPU device tells its threads, a GPU its name.
+# The CPU device reports its number of threads, a GPU its name.
 like($node->safe_psql('postgres', 'SELECT DISTINCT device FROM pgwarp_status'), qr/\b1 thread|^cuda/, 'and the new threads');
 
-# Hygiene of the process.
+# The process has a session of its own, ends before the server when memory runs out, and inherits no files.
 my $pid = engine_pid($node);
 my ($session) = slurp_file("/proc/$pid/stat") =~ /\) \S+ \d+ \d+ (\d+)/;
 is($session, $pid, 'the engine has a process session of its own');
@@ -110,7 +110,7 @@ for my $function ('pgwarp_prewarm', 'pgwarp_release')
 	like($err, qr/"items_pkey" is not a pgwarp index/, "$function is for our indexes");
 }
 
-# A launcher that is told to end comes back with the next need; one that is killed takes the server through a restart.
+# A launcher that is stopped comes back with the next search; a killed one makes the server restart.
 $node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'pgwarp launcher'");
 no_engine_left($node, 'the engine ends with its launcher');
 is($node->safe_psql('postgres', $query), 7, 'answered by the next one');
@@ -118,7 +118,7 @@ kill_launcher($node);
 is($node->safe_psql('postgres', $query), 7, 'answered after the launcher was killed');
 is(scalar(engines($node)), 1, 'by one engine');
 
-# Every way to stop leaves nothing behind.
+# No stop mode leaves an engine behind.
 for my $mode ('smart', 'fast', 'immediate')
 {
 	is($node->safe_psql('postgres', $query), 7, "before stop $mode");
@@ -135,7 +135,7 @@ no_engine_left($node, 'the engine ends when the postmaster is killed');
 # Until the other processes have noticed, too: they hold the shared memory.
 $deadline = time + 60;
 usleep(20_000) while server_processes($node, engine => 0) && time < $deadline;
-# Where nothing collects dead processes, as in a container without an init, the lock files would seem to be held.
+# In a container without an init no process collects dead ones, and the lock files would seem to be held.
 my $state = eval { slurp_file("/proc/$postmaster/stat") } // '';
 unlink $node->data_dir . '/postmaster.pid', $node->host . '/.s.PGSQL.' . $node->port . '.lock' if $state =~ /\) Z/;
 $node->{_pid} = undef;
@@ -154,7 +154,7 @@ my ($rc, $out, $err) = $node->psql('postgres', "SELECT pgwarp_prewarm('items_v')
 like($err, qr/cannot be started.*max_worker_processes/s, 'what needs it says why');
 $node->stop;
 
-# Preloaded: there from the start.
+# Preloaded: the engine runs from the start.
 my $preloaded = PostgreSQL::Test::Cluster->new('preloaded');
 $preloaded->init;
 configure($preloaded, 'shared_preload_libraries' => q{'$libdir/pgwarp'}, 'restart_after_crash' => 'on');

@@ -40,12 +40,12 @@ my $pgbench = do
 		'<', \undef, '>', \$out, '2>', \$err, IPC::Run::timeout(60));
 };
 
-# One hang: seen as the time until another engine serves.
+# The time of one hang, until another engine serves.
 my ($in, $hung_out, $hung_err) = ('SET enable_seqscan = off; SET pgwarp.fault = 4; ' . sprintf($search, 'items') . ';', '', '');
 my $began = time;
 my $hung = IPC::Run::start([ 'psql', '-X', '-q', '-A', '-t', '-d', $node->connstr('postgres'), '-c', $in ],
 	'<', \undef, '>', \$hung_out, '2>', \$hung_err, IPC::Run::timeout(60));
-# The log tells it: a question to the next engine may wait for a thread that the same search, sent again, hangs.
+# The log shows it: a request to the next engine may wait for a thread that hangs in the same search, sent again.
 usleep(50_000) while engines_started() == $engines && time - $began < 30;
 # Three of them are the deadline of a wait. Where other work fills the processors, starting an engine takes longer.
 my ($load) = slurp_file('/proc/loadavg') =~ /^(\S+)/;

@@ -101,7 +101,7 @@ sub after_wait
 	return $session->query('SELECT 1') =~ s/^begun\n//r =~ s/\n?1\z//r;
 }
 
-# EvalPlanQual: rows that another session changed while they were waited for are looked at again by the same plan.
+# EvalPlanQual: the same plan evaluates rows again that another session changed during a wait for them.
 sub look_again
 {
 	my ($name, $statement, $change, $undo) = @_;
@@ -135,7 +135,7 @@ look_again('KnnBatch', 'UPDATE asked SET kind = asked.kind + n.id FROM asked a C
 look_again('KnnBatch', 'DELETE FROM items USING asked CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> asked.v LIMIT 2) n WHERE items.id = n.id RETURNING items.id',
 	'UPDATE items SET kind = 5 WHERE id IN (SELECT n.id FROM asked CROSS JOIN LATERAL (SELECT id FROM items i ORDER BY i.v <-> asked.v LIMIT 2) n)', 'SELECT 1');
 
-# Subtransactions that end while a cursor is open: it goes on where it was.
+# Subtransactions that end while a cursor is open: the cursor goes on from its row.
 for my $name (sort keys %statements)
 {
 	my $expected = sql("$plain; $statements{$name}");
@@ -181,7 +181,7 @@ is($kept->query_safe('EXECUTE near(5)'), sql("SELECT id FROM items ORDER BY v <-
 like($kept->query_safe('EXPLAIN EXECUTE batch(2)'), qr/KnnBatch/, 'the join is batched again');
 $kept->quit;
 
-# SERIALIZABLE: whatever reads an index has its predicate lock, also where rows are searched for ahead.
+# SERIALIZABLE: every reader of an index takes its predicate lock, also where rows are searched for ahead.
 for my $name (sort keys %statements)
 {
 	my $session = session("$forced; BEGIN ISOLATION LEVEL SERIALIZABLE; DECLARE c CURSOR FOR $statements{$name}; FETCH 1 FROM c");

@@ -159,7 +159,7 @@ for my $columns ('id', 'id, title')
 			if ($damage eq 'content') { substr($bytes, $block * $page + 24 + 100 * $_, 1) ^= "\x10" for 0 .. 80 }
 			if ($damage eq 'trailer') { substr($bytes, $block * $page + $page - 24, 1) ^= "\x10" }
 			if ($damage eq 'zeros') { substr($bytes, $block * $page, $page) = "\0" x $page }
-			# Right tuples of other rows.
+			# Valid tuples of other rows.
 			if ($damage eq 'swapped') {
 				my $half = 8144 / 16 * 8;
 				my $content = substr($bytes, $block * $page + 24, 8144);

@@ -64,7 +64,7 @@ sql(q{
 sql('VACUUM items');
 like(sql("SET enable_seqscan = off; EXPLAIN SELECT id FROM items ORDER BY v <#> (SELECT draw(1)) LIMIT 1"), qr/Index Only Scan using items_included/, 'index-only scans are among them');
 
-# One script for each kind of session; the numbers say how often each is run.
+# One script for each kind of session; the numbers are pgbench's weights.
 my @scripts = (
 	[ 'insert', 30, q{
 		INSERT INTO items SELECT nextval('ids'), draw(i) FROM generate_series(1, 5) i;
@@ -190,7 +190,7 @@ sql('VACUUM (INDEX_CLEANUP ON) items');
 merge_all();
 is(sql("SET enable_seqscan = off; $nearest"), -5, 'after a merge too');
 
-# Two serializable transactions that miss each other's row can't both commit, whatever becomes of the index between.
+# Two serializable transactions that miss each other's row can't both commit, also when the index changes between.
 # `between` runs when both have searched, and again when both have inserted.
 sub write_skew
 {

@@ -18,7 +18,7 @@ my $queries = $ENV{PGWARP_KNN_BATCH_QUERIES} || 250;
 my $database = 'postgres';
 my @setup;
 
-# Random coordinates: no two distances are equal. Some vectors are null, some queries twice there.
+# Random coordinates: no two distances are equal. Some vectors are null, and some queries exist twice.
 push @setup, q{
 	CREATE FUNCTION random_vector() RETURNS vector LANGUAGE sql VOLATILE AS
 		'SELECT array_agg(random())::vector(6) FROM generate_series(1, 6)';
@@ -282,7 +282,7 @@ sub compare
 	return;
 }
 
-# Read by a role that sees only some rows, of both sides.
+# Read by a role that row security limits to some rows, on both sides.
 $node->safe_psql('postgres', q{
 	CREATE ROLE reader;
 	GRANT ALL ON ALL TABLES IN SCHEMA public TO reader;
@@ -339,7 +339,7 @@ compare('ivfadc', 'read', $queries, 0.2, 0.5);
 compare('ivfadc, writing', 'write', $queries / 4, 0.21, 0.4);
 compare('ivfadc, by cursors', 'cursor', $queries / 4, 0.22, 0.7);
 compare_beside_writers('ivfadc, beside writers', $queries / 4, 0.23);
-# With as much effort as there is, approximate searches find the same rows, however many are asked for at first.
+# With the largest effort approximate searches find the same rows for any size of the first search.
 my $more_rows = 'INSERT INTO items SELECT i, i % 7, random_vector() FROM generate_series(5001, 5200) i;';
 $node->safe_psql('postgres', qq{
 	DROP INDEX items_v_idx; DROP INDEX parts_v_idx; DELETE FROM items WHERE id > 5000;

@@ -36,7 +36,7 @@ append_to_file($script, join '', map { qq{
 	SELECT id FROM items_$_ ORDER BY v <-> (SELECT v FROM items_$_ WHERE id = :row) LIMIT 10;
 } } methods($node));
 
-# Memory of its own, without the buffer pool, and open descriptors.
+# Private memory of a process, without the buffer pool, and its open descriptors.
 sub footprint
 {
 	my ($pid) = @_;

@@ -116,7 +116,7 @@ sub numbered
 	return map { my ($id, $list) = /^(\d+)\|\{(.*)\}$/; map { "$id $_" } split /,/, $list } split /\n/, $answer;
 }
 
-# Search and check each index. One of format 1 lacks the NULLs, and says so.
+# Search and check each index. An index of format 1 lacks the NULLs, and pgwarp_check reports that in a NOTICE.
 sub try_indexes
 {
 	my ($when, $rows, $has_nulls) = @_;

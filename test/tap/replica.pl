@@ -88,7 +88,7 @@ sub start_searching
 	}
 	return @searching;
 }
-# End the searches. All were right, and failed at most as $allowed says.
+# End the searches. All answers were right, and all errors match $allowed.
 sub stop_searching
 {
 	my ($name, $allowed, @searching) = @_;
@@ -163,7 +163,7 @@ sub whole
 # Sessions that delay replay are cancelled soon, and indexes come and go.
 same_answers('at first');
 my @searching = start_searching($standby, $search, $search, $look_twice);
-# On a slow machine little happens in a while.
+# On a slow machine few statements run in this time.
 for my $try (1 .. 20)
 {
 	run_load($primary, 'conflicts', $seconds, $write => 2, $maintain => 1, $define => 1);
@@ -205,7 +205,7 @@ isnt(engine_pid($standby), engine_pid($primary), 'and is the standby\'s own');
 my %before = map { $_ => show($standby, sprintf($nearest, $_)) } '<->', '<=>';
 my $recall_before = show($standby, $recall);
 my $engine = engine_pid($standby);
-# Its answers are compared before anybody changes its indexes.
+# Its answers are compared before any session changes its indexes.
 $standby->append_conf('postgresql.conf', 'autovacuum = off');
 $standby->reload;
 $primary->stop;

@@ -37,7 +37,7 @@ sub write_binary
 	return;
 }
 
-# Blocks whose trailer says this kind (see src/postgres/storage/page.h).
+# Blocks whose trailer has this kind (see src/postgres/storage/page.h).
 sub blocks_of
 {
 	my ($kind) = @_;

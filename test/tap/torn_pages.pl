@@ -48,7 +48,7 @@ my $vector = "ARRAY(SELECT (hashint8(i::bigint * 31 + d) % 1000)::real / 100 FRO
 sql("CREATE TABLE items (id int, v vector(16), note text);
 	INSERT INTO items SELECT i, $vector, repeat('x', i % 30) FROM generate_series(1, 600) i");
 
-# Torn by the crash: whatever was changed since the last checkpoint.
+# The crash tears every page that was changed since the last checkpoint.
 {
 	my @all = ('t_exact', 't_half', 't_pq', 't_graph');
 	sql("CREATE INDEX t_half ON items USING ivfadc (v) INCLUDE (note); CHECKPOINT;

@@ -31,7 +31,7 @@ old(q{CREATE EXTENSION pgwarp VERSION '0.1.0';
 		UNION ALL (SELECT string_agg(centroid::text, ',' ORDER BY id) FROM kmeans('items', 'h', 1))
 		UNION ALL (SELECT nearest_centroid('[1,2]', ARRAY['[0,0]', '[1,1]']::vector[]) || ' ' || avg(v) || sum(h) || (v + v) || vector_dims(h) FROM items GROUP BY v, h ORDER BY v LIMIT 1)
 	$$});
-# A session that has looked at the operator classes stays open over the update.
+# A session that has cached the operator classes stays open over the update.
 my $session = $node->background_psql('old');
 my $before = $session->query_safe('SELECT string_agg(a, E\'\n\') FROM answers() a');
 like($before, qr/^40 \[40,5,-40\]/, 'version 0.1.0: searches');

@@ -34,8 +34,7 @@ struct Options {
     bool while_building = false;    // run one client while an index on another table is built, instead of searches
     double inserts_per_second = 0;  // > 0: run one client while rows are inserted, instead of searches
     double insert_seconds = 600;
-    std::vector<std::string>
-        batch_parts;  // not empty: measure these forms of many searches at once, instead of searches
+    std::vector<std::string> batch_parts;  // not empty: measure these forms of many searches at once instead
     std::vector<std::string> partition_methods = {complete_method().name, "pgvector-hnsw"};
     std::size_t batch_queries = 10000;  // searches of a join and of one call
     std::size_t partitions = 1000;      // of that many rows each as partition_rows

@@ -46,7 +46,7 @@ sub pg_config
 
 sub server_major { return pg_config('version') =~ /(\d+)/ ? $1 : die 'no version' }
 
-# Where the server finds an extension that was installed into a folder. Up to 17 the setting is Debian's own.
+# The setting by which the server finds an extension in a staging folder. Up to 17 it is Debian's own.
 sub staged_extension
 {
 	my ($destdir) = @_;
@@ -60,7 +60,7 @@ sub new_cluster
 {
 	my ($name, %settings) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
-	# Pages that tests damage are for pgwarp to notice, not for the server's checksums, which are the default from 18 on.
+	# pgwarp must detect pages that tests damage, so the server's checksums, the default from 18 on, are off.
 	$node->init(allows_streaming => 1, extra => server_major() < 18 ? [] : ['--no-data-checksums']);
 	configure($node, %settings);
 	$node->start;

@@ -18,7 +18,7 @@ our @EXPORT = qw(torture_size create_items start_load run_load end_load check_ro
 my $most_rows = 800;        # of a writer, about
 my $transactions = 2000;    # made ahead for each writer
 my @indexes = ('items_exact', 'items_half', 'items_graph', 'items_bits');
-# Searches of all rows return those found late as well.
+# Searches of all rows must also return rows that were found late.
 my $own_order = "SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off; SET pgwarp.iterative = relaxed;";
 my $row_list = "md5(coalesce(string_agg(client || '.' || id || '.' || version, ' ' ORDER BY client, id), ''))";
 my $table_order = "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off;";
@@ -51,7 +51,7 @@ sub create_items
 	return map { { client => $_, asynchronous => 0, rows => {}, next_id => 1 } } 1 .. $writers;
 }
 
-# Some row of the writer, one of the newer ones if that is found soon.
+# A random one of the writer's newer rows, or its first row when few tries find none.
 sub pick_row
 {
 	my ($writer, $rows) = @_;
@@ -189,7 +189,7 @@ $upkeep{builds} = join '', map {
 	. "REINDEX INDEX CONCURRENTLY items_half;\nCREATE INDEX extra_c ON items USING ivfadc (v vector_ip_ops) WITH (refine = none);\nDROP INDEX extra_c;\n"
 } 1 .. 500;
 
-# Everything at once. end_load() awaits it.
+# Start all clients at once. end_load() awaits them.
 sub start_load
 {
 	my ($node, @writers) = @_;
@@ -251,7 +251,7 @@ sub run_load
 	return;
 }
 
-# Over all loads: searches compared, and those that ended in an error that the engine's end explains.
+# Over all loads: the number of compared searches, and of searches with an error that the engine's end explains.
 my ($searched, $refused) = (0, 0);
 sub searched_times { return $searched }
 sub refused_times { return $refused }
@@ -285,7 +285,7 @@ sub end_load
 	return;
 }
 
-# How many transactions of a writer the rows in the table have seen: the last number that fits.
+# The number of a writer's transactions that the table's rows include: the last number that fits.
 sub find_prefix
 {
 	my ($writer, $least, $most, $found) = @_;
@@ -304,8 +304,8 @@ sub find_prefix
 	return $prefix;
 }
 
-# The table's rows are those that the writers know as committed, which become the state that the next load starts from.
-# Returns how many transactions were committed, and how many asynchronous ones were lost.
+# The table's rows are those that the writers have noted as committed; they become the start of the next load.
+# Returns the numbers of committed transactions and of lost asynchronous ones.
 sub check_rows
 {
 	my ($node, $name, @writers) = @_;

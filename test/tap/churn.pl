@@ -173,7 +173,7 @@ sub compare_with_fresh
 	my ($size, $fresh_size) = map { sql("SELECT pg_relation_size('$_')") } $index, $fresh;
 	cmp_ok($size, '<=', $most_sizes * $fresh_size, sprintf '%s: %.2f times the size of a fresh one', $index, $size / $fresh_size);
 	my ($time, $fresh_time);
-	# A machine that has other things to do gets more than one chance.
+	# On a busy machine the measurement is repeated.
 	for my $try (1 .. 3)
 	{
 		($time, $fresh_time) = search_times($index, $fresh);

@@ -44,7 +44,7 @@ sub under_load
 	return;
 }
 
-# A base backup says nothing, verifies, and answers.
+# A base backup prints nothing, passes verification, and answers.
 sub base_backup
 {
 	my ($node, $name) = @_;
@@ -151,7 +151,7 @@ sql('postgres', 'CREATE DATABASE moved TEMPLATE wal_log TABLESPACE pg_default ST
 on_both('moved', 'a copy in another tablespace', answers($primary, 'wal_log'));
 sql('postgres', "DROP DATABASE $_") for 'wal_log', 'file_copy', 'moved';
 
-# An engine that is started again has nothing to say of databases that are gone.
+# A restarted engine logs nothing about databases that are gone.
 kill 'KILL', engine_pid($primary);
 whole($primary, 'origin', 'after all');
 $standby->promote;

@@ -17,7 +17,7 @@ my $node = new_cluster('crash', 'jit' => 'off', 'autovacuum_naptime' => '1s', 'm
 my @writers = create_items($node, 4);
 my ($committed, $lost) = (0, 0);
 
-# By the postmaster's end, which the other processes notice by themselves, or all at once.
+# Kills the postmaster, whose end the other processes notice by themselves, or all processes at once.
 sub crash
 {
 	my ($round) = @_;
@@ -30,8 +30,8 @@ sub crash
 	return 'SIGKILL';
 }
 
-# Until no process of the old server is left, the engine neither. A postmaster that is dead, but not yet waited for by
-# its parent, keeps its lock file valid.
+# Waits until no process of the old server is left, nor its engine. A dead postmaster keeps its lock file valid until
+# its parent has waited for it.
 sub await_end
 {
 	my ($postmaster) = @_;

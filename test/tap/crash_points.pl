@@ -49,7 +49,7 @@ sub choose_points
 	return sort { $a <=> $b } uniq(1, @chosen);
 }
 
-# Wait until the server is back from the crash that the log tells of after $log_end.
+# Wait until the server is back from the crash that the log reports after $log_end.
 sub await_restart
 {
 	my ($log_end) = @_;
@@ -94,7 +94,7 @@ if (!list_points('fault', 'INSERT INTO items TABLE items LIMIT 1'))
 }
 sub insert { my ($from, $to) = @_; sql("INSERT INTO items SELECT i, $vector FROM generate_series($from, $to) i"); return }
 my $next = 5_000_000;
-# Merged before, so that nothing but the new rows is left to do.
+# Merged before, so that only the new rows are left to merge.
 sub add_few { sql("CALL pgwarp_merge('$_')") for 'items_exact', 'items_half', 'items_pq', 'items_graph'; insert($next, $next + 39); $next += 40; return }
 crash_at_points('items_exact', 'append (exact)', \&add_few, "CALL pgwarp_merge('items_exact')");
 crash_at_points('items_pq', 'append (ivfadc, without vectors)', \&add_few, "CALL pgwarp_merge('items_pq')");

@@ -26,7 +26,7 @@ sub new
 	return $self;
 }
 
-# Run SQL: (rows as lines of text, error text). The connection's end is an error too, and so is an answer that doesn't come.
+# Run SQL: (rows as lines of text, error text). A lost connection is an error too, and so is a missing answer.
 sub run
 {
 	my ($self, $sql) = @_;

@@ -11,7 +11,7 @@ sub pick { return $_[ int rand @_ ] }
 sub chance { my ($probability) = @_; return rand() < $probability }
 sub between { my ($least, $most) = @_; return $least + int rand($most - $least + 1) }
 
-# As many coordinates as text: whole numbers of a small range where ties are wanted.
+# Random coordinates as text: whole numbers of a small range where ties are wanted.
 sub number_list
 {
 	my ($count, $ties) = @_;

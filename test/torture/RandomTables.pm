@@ -22,9 +22,9 @@ my @functions = (
 	q{CREATE FUNCTION random_bits(dims int) RETURNS varbit LANGUAGE sql VOLATILE AS
 		$$SELECT string_agg(CASE WHEN random() < 0.4 THEN '1' ELSE '0' END, '')::varbit FROM generate_series(1, dims)$$},
 	q{CREATE FUNCTION passes(a int, b int) RETURNS bool LANGUAGE plpgsql STABLE COST 5 AS 'BEGIN RETURN a % 5 <> b; END'},
-	# which rows a query looks at
+	# notes the rows that a query evaluates
 	q{CREATE FUNCTION leak(uid int) RETURNS bool LANGUAGE plpgsql COST 0.01 AS $$BEGIN RAISE NOTICE 'leaked <%>', uid; RETURN true; END$$},
-	# a search, in whatever place of another one it stands
+	# a search that may stand anywhere in another one
 	q{CREATE FUNCTION search_again(name text, operator text, operand text, shift float8) RETURNS float8 LANGUAGE plpgsql STABLE AS $$
 		DECLARE found float8;
 		BEGIN

@@ -13,8 +13,8 @@ use RandomTables;
 
 my $forced = 'SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off';
 
-# Run a query with the index preferred, or for the truth: (rows, error text). The ground says where: { session, round,
-# begin, truth }, the last being settings under which no index of pgwarp is used.
+# Run a query with the index preferred, or for the truth: (rows, error text). `ground` is { session, round, begin,
+# truth }, the last being settings under which no index of pgwarp is used.
 sub run_on
 {
 	my ($ground, $which, $sql, $settings) = @_;
@@ -65,7 +65,7 @@ sub check_partitions
 	return join(' ', sort @found) eq join(' ', sort @$all) ? () : 'TLP: ' . @$all . ' rows, but ' . @found . " in parts\n" . join(";\n", $whole, @parts);
 }
 
-# As many rows pass in a search as the predicate is true for.
+# The number of rows that pass in a search is the number for which the predicate is true.
 sub check_filter
 {
 	my ($ground) = @_;
@@ -78,7 +78,7 @@ sub check_filter
 	return $got->[0] eq $expected->[0] ? () : "NoREC: $got->[0] rows pass, the filter is true for $expected->[0]\n$optimised;\n$plain";
 }
 
-# A function that tells which rows it sees sees none that a policy hides, also where it is cheap.
+# A function that notes its rows gets none that a policy hides, also where it is cheap.
 sub check_policy
 {
 	my ($ground) = @_;

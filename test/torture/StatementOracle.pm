@@ -1,4 +1,4 @@
-# Whether a statement has one answer: without an index, with it, with it disabled, in whatever way it is run.
+# Whether a statement has one answer: without an index, with it, with it disabled, and in every way of running it.
 package StatementOracle;
 
 use strict;
@@ -136,7 +136,7 @@ sub difference
 	return '';
 }
 
-# Is an error one of pgwarp's own faults, however it came about?
+# Whether an error is a fault of pgwarp itself, in any way of running a statement.
 sub is_fault { my ($errors) = @_; return $errors =~ /XX00\d|wrong distance|wrong included|the connection ended|PANIC|TRAP|WARNING/ }
 
 # Run a statement in several ways and compare: returns descriptions of differences.

@@ -49,7 +49,7 @@ sub fail
 # How a round's indexes are tested: exact ones alone, all methods with every graph and list searched, or as they are.
 sub random_kind { return pick('exact', 'exact', 'exhaustive', 'approximate') }
 
-# Where answers come from: the tables without index, or, when others write, one snapshot that a session holds.
+# The source of true answers: the tables without index, or, when others write, one snapshot that a session holds.
 sub ground
 {
 	my ($self, $round) = @_;

@@ -93,7 +93,7 @@ void load_and_build(const Options& options, const Dataset& data, const Method& m
     measure_builds(once, data, {method}, {0.0});
 }
 
-// All that is measured of one method on the whole table.
+// All work that is measured with one method on the whole table.
 void add_works(const Options& options, const Dataset& data, const Method& method, std::vector<BatchWork>& works)
 {
     const bool ours = method.server == Server::pgwarp;

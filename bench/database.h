@@ -1,5 +1,4 @@
-// A connection to PostgreSQL, as a client library has it: prepared statements, binary parameters and results, binary
-// COPY.
+// A connection to PostgreSQL by a client library: prepared statements, binary parameters and results, binary COPY.
 #pragma once
 
 #include <cstdint>

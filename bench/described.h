@@ -16,7 +16,7 @@ inline const MethodDescription& method_named(const std::string& name)
     return *description;
 }
 
-// The first that may miss rows, and the first that links them.
+// The first method that may miss rows, and the first that links them.
 inline const MethodDescription& approximate_method()
 {
     for (const MethodDescription* description : method_descriptions()) {
@@ -33,7 +33,7 @@ inline const MethodDescription& linking_method()
     throw std::runtime_error("no method links rows");
 }
 
-// The first that misses none.
+// The first method that misses none.
 inline const MethodDescription& complete_method()
 {
     return *complete_description(ElementType::float32);

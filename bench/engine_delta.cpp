@@ -19,7 +19,7 @@ namespace pgwarp::bench
 namespace
 {
 
-constexpr std::size_t news = 64;  // rows that come at once
+constexpr std::size_t news = 64;  // rows that are appended at once
 constexpr int rounds = 5;
 constexpr std::size_t part_steps = 16;  // times that new rows are put into a part
 

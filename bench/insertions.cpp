@@ -24,7 +24,7 @@ std::chrono::duration<double> seconds_of(double seconds)
     return std::chrono::duration<double>(seconds);
 }
 
-// Inserts rows like those that are there, at a steady rate, until the object goes. Behind its time it catches up.
+// Inserts rows like the table's, at a steady rate, until the object is destroyed. A late inserter catches up.
 class Inserter
 {
 public:
@@ -76,7 +76,7 @@ double part_of(const std::vector<double>& sorted, double part)
     return sorted[static_cast<std::size_t>(part * double(sorted.size() - 1))];
 }
 
-// Prints a line and gives the 99th percentile back. idle_p99: 0 for the line of nothing else.
+// Prints a line and returns the 99th percentile. idle_p99: that without insertions; 0 on its own line.
 double print(const std::string& method, const std::string& when, std::vector<double> latencies, double idle_p99,
              std::size_t inserted, const std::string& waiting)
 {

@@ -37,7 +37,7 @@ struct Latencies {
     }
 };
 
-// Builds an index and drops it, again and again, until the object goes; then the build under way is finished.
+// Builds an index and drops it, again and again, until the object is destroyed, which first awaits the present build.
 class Builder
 {
 public:

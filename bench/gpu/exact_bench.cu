@@ -79,7 +79,7 @@ std::uint64_t mix(std::uint64_t x)
     return x ^ (x >> 31);
 }
 
-// A normal deviate that depends on (seed, i) alone.
+// A normally distributed number that depends on (seed, i) alone.
 float normal(std::uint64_t seed, std::uint64_t i)
 {
     const std::uint64_t bits = mix(seed * 0x9E3779B97F4A7C15ULL + i);

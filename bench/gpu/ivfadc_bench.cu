@@ -96,7 +96,7 @@ void feed(const Built& built, Target& target)
     }
 }
 
-// Where only half vectors are to be scanned, codes are 1.
+// With `plain` the lists hold half vectors alone (codes = 1, IvfCodes::half).
 ParameterList with_refine(const ParameterList& options, std::int64_t refine, bool plain)
 {
     ParameterList changed = options;
@@ -183,7 +183,7 @@ double time_on_device(const Mirror& mirror, std::size_t count, std::size_t probe
     cuda::DeviceArray<std::uint32_t> numbers(pool, count * k, "bench", lease);
     cuda::DeviceArray<std::uint32_t> counts(pool, count, "bench", lease);
     cuda::check(cudaMemcpyAsync(queries.data(), host_queries, queries.bytes(), cudaMemcpyHostToDevice, lease), "bench");
-    // As the searcher chooses it.
+    // The searcher's own choice.
     const bool by_others = mirror.options().byte_codes && mirror.options().refine != IvfRefine::none;
     const std::size_t factor = !by_others ? 1 : k <= 20 ? 3 : 2;
     const std::size_t wanted = std::min(mirror.rows(), std::max(factor * k, k + 8 + k / 8));

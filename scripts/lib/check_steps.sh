@@ -27,7 +27,7 @@ count()
     [ "$3" -eq 0 ] || failed_steps+=("$1")
 }
 
-# A step that is a test in itself.
+# Run a step that counts as one test.
 counted_step()
 {
     if step "$@"; then count "$1" 1 0; else count "$1" 0 1; return 1; fi
@@ -180,7 +180,7 @@ run_sanitizer_tool()
     wait
 }
 
-# A test fails that fails by itself or in which the tool finds anything: check_sanitizer_tool TOOL
+# Count a test as failed when it fails itself, or when the tool reports an error: check_sanitizer_tool TOOL
 check_sanitizer_tool()
 {
     local good bad slow
@@ -208,8 +208,8 @@ check_compute_sanitizer()
     for tool in ${SANITIZER:-memcheck racecheck initcheck}; do check_sanitizer_tool "$tool"; done
 }
 
-# The settings of every cluster that tests run in. Nothing but the tests looks at tables and pages: a visit of autovacuum
-# or of the checkpointer keeps VACUUM from rows, or changes plans.
+# The settings of every cluster for tests. Only the tests read tables and pages: autovacuum or the checkpointer would
+# keep VACUUM from rows, or change plans.
 test_settings=(shared_buffers=256MB fsync=off max_wal_size=4GB pgwarp.verify_results=on pgwarp.merge_worker=off autovacuum=off
     checkpoint_timeout=1h)
 # Which of the engine's devices the tests run on: --device.

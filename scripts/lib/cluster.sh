@@ -19,7 +19,7 @@ start_cluster()
     {
         echo "listen_addresses = ''"
         echo "unix_socket_directories = '$cluster_dir/socket'"
-        # Libraries named without $libdir, as by background workers, are looked for along a path of their own.
+        # Libraries named without $libdir, as by background workers, are found by a path of their own.
         if [ "$bundle" = no ]; then
             if [ "$PG_MAJOR" -ge 18 ]; then
                 echo "extension_control_path = '$work/stage$("$pg_bin/pg_config" --sharedir):\$system'"

@@ -3,7 +3,7 @@
 root_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 PG_MAJOR=${PG_MAJOR:-15}
 pg_bin=/usr/lib/postgresql/$PG_MAJOR/bin
-# Go by the server in a folder of its own, as scripts/build-server makes it: use_server PREFIX
+# Use the server in a folder of its own, as scripts/build-server makes it: use_server PREFIX
 use_server()
 {
     PG_PREFIX=$1
@@ -24,7 +24,7 @@ jobs=${JOBS:-$(nproc)}
 # One cache for all build folders and checkouts.
 export CCACHE_BASEDIR=$root_dir CCACHE_NOHASHDIR=1
 
-# Say something on a line of its own.
+# Print a message on a line of its own.
 say() { printf '%s\n' "$*"; }
 
 # End with an error.
@@ -46,7 +46,7 @@ make_work_dir()
 now() { date +%s.%N; }
 since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.1f", b - a }'; }
 
-# Tell how a running step is doing: the function step_status when there is one, else the last line of its log.
+# Print the state of a running step: by the function step_status when there is one, else the last line of its log.
 status_line()
 {
     if declare -F step_status >/dev/null; then

@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Graph, DrawnEdges,
                          testing::Values(Shape{600, 24, 12, 1}, Shape{300, 40, 7, 1}, Shape{60, 16, 16, 3},
                                          Shape{40, 9, 4, 2}, Shape{700, 64, 32, 1}));
 
-// A search in breadth that the caller has made, as a device makes it, serves as one made here.
+// A breadth-first search by the caller, as a device makes it, gives the same edges as one made here.
 TEST(ConnectedRows, TakeASearchThatWasMade)
 {
     const NearestRows nearest = make_lists(3000, 12, 17);
@@ -116,7 +116,7 @@ TEST(ConnectedRows, TakeASearchThatWasMade)
     ThreadPool pool(1);
     const BuildProgress progress{[](const char*, std::uint64_t, std::uint64_t) {}, nullptr};
     GraphEdges edges = draw_edges(nearest, 4, all, progress, pool);
-    // Rows that nothing leads to: their links are taken from the others.
+    // Redirect edges to rows 7 i + 3, so that no edges lead to these rows.
     for (std::uint32_t& to : edges.neighbours) {
         if (to % 7 == 3) to = (to + 1) % 3000;
     }

@@ -45,7 +45,7 @@ std::vector<Vector> vectors(std::size_t count, std::size_t dimensions, const std
     return made;
 }
 
-// Elements that are hard on one part of the bound or the other.
+// Elements that stress one part of the bound or the other.
 struct Hard {
     const char* name;
     std::function<float(Random&)> element;
@@ -146,7 +146,7 @@ TEST_P(ScoreBound, HoldsForRowsThatAreAlike)
     }
 }
 
-// Of random rows a filter by the bound of the tenth value keeps hardly more than ten.
+// A filter by the bound of the tenth value keeps hardly more than ten of random rows.
 TEST_P(ScoreBound, LetsFewRowsThrough)
 {
     Random random(14);
@@ -233,7 +233,7 @@ TEST(ScoreBoundOfWorstPairs, IsNearlyReached)
     EXPECT_LE(share_of_bound(product, far, 0, -product.value(far, 0) * product.bounds.scale), 1.0);
 }
 
-// Whether the worst pair keeps to the bound after `change` has taken something out of it.
+// Whether the worst pair is within the bound after `change` has removed a part of the bound.
 bool holds_without(Metric metric, ScoreKind kind,
                    const std::function<void(cuda::RowBounds&, cuda::QueryBound&)>& change)
 {

@@ -1,4 +1,4 @@
-// Where rows stand in a list: one by one, and of many at once.
+// The table of rows' places in a list: look-ups one by one, and of many rows at once.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -108,7 +108,7 @@ TEST(Rungs, EndWhereIndexesAreCalibrated)
 TEST(Rungs, AllowForWhatEarlierOnesHaveMissed)
 {
     EXPECT_EQ(recall_before_freezing(0, 0.95), 0.95);
-    // A row in twenty of the first ten is lost: of a hundred, one in two hundred.
+    // Of the first ten rows one in twenty is lost, so of a hundred one in two hundred.
     EXPECT_NEAR(recall_before_freezing(1, 0.95), 0.955, 0.0005);
     EXPECT_LT(recall_before_freezing(2, 0.99), 1);
     EXPECT_EQ(recall_before_freezing(2, 1), 1);

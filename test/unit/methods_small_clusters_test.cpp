@@ -19,7 +19,7 @@ constexpr std::size_t row_count = 20000;  // 200 a cluster
 constexpr std::size_t query_count = 200;
 constexpr std::uint32_t deepest = 1000;
 
-// Rows first, then queries. Clusters lie several times as far apart as they are wide.
+// The rows, then the queries. Clusters lie several times as far apart as they are wide.
 std::vector<float> clustered_rows()
 {
     std::mt19937 random(17);

@@ -15,7 +15,7 @@ namespace
 
 constexpr std::size_t awkward[] = {1, 2, 3, 5, 16, 17, 31, 33, 100, 127, 255, 300};
 
-// Row i is where the i-th unit vector goes.
+// Row i is the image of the i-th unit vector.
 std::vector<std::vector<float>> images(std::size_t dimensions)
 {
     const std::vector<std::uint8_t> signs = draw_signs(dimensions, 3);
@@ -68,7 +68,7 @@ TEST(Hadamard, KeepsLengthsAndEvensOutWhatDimensionsCarry)
 {
     for (const std::size_t dimensions : {2049, 3000, 4096, 4097, 8191, 16000}) {
         const std::vector<std::uint8_t> signs = draw_signs(dimensions, 7);
-        // All in ten dimensions, wherever they are.
+        // Ten neighbouring dimensions carry all of the length.
         for (const std::size_t begin : {std::size_t{0}, dimensions / 2, dimensions - 10}) {
             std::vector<float> row(dimensions, 0.0F);
             for (std::size_t d = begin; d < begin + 10; ++d) row[d] = 1;

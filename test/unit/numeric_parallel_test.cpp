@@ -45,7 +45,7 @@ TEST(ThreadPool, VisitsEveryIndexOnce)
     }
 }
 
-// Those that this process may run on.
+// The processors that this process may run on.
 TEST(ThreadPool, ZeroMeansAllCores)
 {
     ThreadPool pool(0);

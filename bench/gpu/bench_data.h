@@ -91,7 +91,7 @@ inline void rotate(std::vector<float>& rows, const std::vector<double>& rotation
     });
 }
 
-// Centres one to 200 rows; along axis i all is 1 / (1 + i / 6) as wide as along the first.
+// One centre for 200 rows; along axis i the widths are 1 / (1 + i / 6) of those along the first.
 inline std::vector<float> generate(std::size_t rows, std::size_t n, std::size_t centres, unsigned seed,
                                    ThreadPool& pool)
 {

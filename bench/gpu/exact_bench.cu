@@ -396,7 +396,7 @@ void host_cases(Context& context, Metric metric, const Matrix& base, const Matri
     host_case(*searcher, asked, std::min(100U, asked.count()), 10000, 3);
 }
 
-// Queries that are a row of which there are many copies, beside others.
+// Queries equal to a row with many copies, and others.
 void ties_cases(Context& context, Matrix base, Matrix asked)
 {
     for (const std::uint32_t copies : {5000U, 20000U}) {

@@ -1,5 +1,5 @@
-// The graph on the device: how long a build and its steps take, and recall and time of searches in every shape of the
-// work. Each row of each table has its recall and the settings it was measured with.
+// The graph on the device: times of a build and its steps, and recall and time of searches in every shape of the work.
+// Each row of each table has its recall and its settings.
 //
 //   graph_bench [--rows N] [--dimensions D] [--queries N|FILE] [--base FILE.u8] [--rotate 0|1] [--cosine 1]
 //               [--metric l2|ip|cosine|l1] [--degree D,...] [--build-degree B] [--vectors full|half|bits,...] [--bits
@@ -235,7 +235,7 @@ ParameterList settings_of(const std::string& text)
     return settings;
 }
 
-// From host memory to host memory, as the engine asks.
+// From host memory to host memory, as the engine searches.
 void Bench::ask(std::size_t first, std::size_t count, std::size_t ef, const ParameterList& settings, Results& out) const
 {
     static ThreadPool alone(1);
@@ -429,7 +429,7 @@ void run_index(const Arguments& arguments, const Data& data, const Results& trut
     Mirror mirror(small, built.shape, built.options, built.arrays);
     built.feed(mirror);
     mirror.finish_load();
-    // Of its own, since the two together may have no room.
+    // A context with a budget of its own, since one budget may have no room for both.
     cuda::Context smaller(0, arguments.number("budget", 0) << 20);
     const auto searcher = cuda::graph::make_searcher(built.shape, built.options, built.arrays, smaller);
     built.feed(*searcher);

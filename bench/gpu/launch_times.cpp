@@ -1,4 +1,4 @@
-// How long kernels run, of any program that uses CUDA: a library that the driver loads by itself.
+// Run times of the kernels of any program that uses CUDA: a library that the driver loads.
 //
 //   CUDA_INJECTION64_PATH=build/check/bench/gpu/liblaunch_times.so build/check/bench/gpu/cluster_bench
 //

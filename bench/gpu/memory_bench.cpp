@@ -161,7 +161,7 @@ void time_forms(std::size_t rows, std::size_t dimensions, std::size_t lists, std
     std::printf("form    device MB  host MB  write s  finish s  batch  k  probes  factor  recall  queries/s\n");
     for (const cuda::ivfadc::Form form : cuda::ivfadc::forms_of(resolved)) {
         const std::uint64_t bytes = cuda::ivfadc::device_bytes_of(resolved, size, form);
-        // A little less than the next better form takes, which leaves most for workspaces.
+        // A little less than the memory of the next better form, which leaves most for workspaces.
         cuda::Context context(0, better == 0 ? 0 : better - 1);
         better = bytes;
         const Loaded loaded = load(shape, *builder, arrays, context, pool);

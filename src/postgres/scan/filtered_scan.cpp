@@ -25,11 +25,6 @@ constexpr uint32 most_deeper = 2;         // number of such searches before an e
 constexpr double lowest = -std::numeric_limits<double>::infinity();
 constexpr double farthest = std::numeric_limits<double>::infinity();
 
-ScanState* state_of(IndexScanDesc scan)
-{
-    return static_cast<ScanState*>(scan->opaque);
-}
-
 // Whether an exact search through all rows costs less than the method's own search for `wanted` rows.
 bool exact_is_cheaper(Relation index, const Directory& directory, uint32 wanted)
 {

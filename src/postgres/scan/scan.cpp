@@ -19,11 +19,6 @@ namespace pgwarp
 namespace
 {
 
-ScanState* state_of(IndexScanDesc scan)
-{
-    return static_cast<ScanState*>(scan->opaque);
-}
-
 // Raise an error for a scan without an ORDER BY, or under a snapshot for which tids of dead rows may be reused.
 void check_scan(IndexScanDesc scan)
 {

@@ -21,11 +21,6 @@ constexpr uint32 first_chunk = 1024;
 
 constexpr SearchCursor front = {-std::numeric_limits<double>::infinity(), 0};
 
-ScanState* state_of(IndexScanDesc scan)
-{
-    return static_cast<ScanState*>(scan->opaque);
-}
-
 // From the second search on, the scan must know the rows of the first, to leave them out.
 void remember_first_batch(ScanState* state)
 {

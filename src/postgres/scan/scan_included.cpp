@@ -28,11 +28,6 @@ constexpr uint32 look_ahead = 16;  // candidates whose pages are looked up toget
 constexpr uint32 fixed_columns = 2;
 constexpr uint32 returned_front = 3 * MAXIMUM_ALIGNOF;  // header, and the two columns before the included ones
 
-ScanState* state_of(IndexScanDesc scan)
-{
-    return static_cast<ScanState*>(scan->opaque);
-}
-
 TupleDesc returned_descriptor(TupleDesc included)
 {
     TupleDesc returned = CreateTemplateTupleDesc(included->natts + static_cast<int>(fixed_columns));

@@ -15,11 +15,6 @@ namespace
 
 constexpr Size fewest_gathered = 4096;
 
-ScanState* state_of(IndexScanDesc scan)
-{
-    return static_cast<ScanState*>(scan->opaque);
-}
-
 // Order by value, ties by heap address.
 int compare_candidates(const void* a, const void* b)
 {

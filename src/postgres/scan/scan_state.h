@@ -89,6 +89,11 @@ struct ScanState {
     Progress now;
 };
 
+inline ScanState* state_of(IndexScanDesc scan)
+{
+    return static_cast<ScanState*>(scan->opaque);
+}
+
 // Whether the scan has its statement's snapshot. Prefetched answers are valid for such scans only.
 bool scans_for_statement(IndexScanDesc scan);
 

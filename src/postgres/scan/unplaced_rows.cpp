@@ -21,11 +21,6 @@ struct UnplacedRows {
 namespace
 {
 
-ScanState* state_of(IndexScanDesc scan)
-{
-    return static_cast<ScanState*>(scan->opaque);
-}
-
 void take_row(void* sort, const UnplacedRow& row)
 {
     add_unplaced(static_cast<UnplacedSort*>(sort), row);

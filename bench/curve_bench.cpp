@@ -99,7 +99,7 @@ void build(const CurveData& data, Metric metric, Index& index, ThreadPool& pool)
     shape.element = ElementType::float32;
     shape.metric = static_cast<std::uint8_t>(metric);
     shape.dimensions = static_cast<std::uint32_t>(data.dimensions);
-    const MethodDescriptor* method = find_method(index.method->method);
+    const MethodFactory* method = find_method(index.method->method);
     const auto builder = method->make_builder(shape, index.options);
     const auto start = Clock::now();
     builder->run(rows, {[](const char*, std::uint64_t, std::uint64_t) {}, nullptr}, pool);

@@ -323,7 +323,7 @@ void run(const Options& options)
         options.no_load ? Neighbours() : brute_force(metric, rows.vectors(), queries, options.k, pool);
     std::printf("rows,%zu,dimensions,%zu,simd,%s,threads,%zu,kib_before,%ld\n", rows.size(), queries.dimensions,
                 simd_target(), pool.threads(), peak_kib());
-    const MethodDescriptor* method = find_method(shape.method);
+    const MethodFactory* method = find_method(shape.method);
     const auto builder = method->make_builder(shape, parameters);
     PhaseClock phases;
     BuildProgress progress{[&](const char* phase, std::uint64_t, std::uint64_t) { phases.enter(phase); }, nullptr};

@@ -38,7 +38,7 @@ std::shared_ptr<Mirror> load(const DeltaRun& run, const Builder& index, std::siz
     std::vector<ArrayShape> arrays = index.arrays();
     arrays.push_back(make_array_shape(array_tid_block, ArrayType::u32, rows, 1));
     arrays.push_back(make_array_shape(array_tid_offset, ArrayType::u16, rows, 1));
-    const MethodDescriptor& method = *find_method(run.shape.method);
+    const MethodFactory& method = *find_method(run.shape.method);
     auto mirror =
         std::make_shared<Mirror>(MirrorKey{}, run.shape, index.effective_options(), rows, arrays, method, false);
     std::vector<std::uint32_t> blocks;

@@ -5,9 +5,9 @@
 namespace pgwarp::cuda
 {
 
-const MethodDescriptor* find_method(Method method)
+const MethodFactory* find_method(Method method)
 {
-    if (method == clustering_method) return clustering_descriptor();
+    if (method == clustering_method) return clustering_factory();
 #define PGWARP_FIND_METHOD(name, number, on_device)          \
     if constexpr (on_device) {                               \
         if (method == Method::name) return &name##_method(); \
@@ -17,7 +17,7 @@ const MethodDescriptor* find_method(Method method)
     return nullptr;
 }
 
-const MethodDescriptor* complete_method()
+const MethodFactory* complete_method()
 {
     return cuda::find_method(complete_description(ElementType::float32)->method);
 }

@@ -7,11 +7,11 @@ namespace pgwarp::cuda
 {
 
 // Null where the CPU is to serve the method.
-const MethodDescriptor* find_method(Method method);
+const MethodFactory* find_method(Method method);
 // The method that misses no row.
-const MethodDescriptor* complete_method();
+const MethodFactory* complete_method();
 
-#define PGWARP_DECLARE_METHOD(name, number, on_device) const MethodDescriptor& name##_method();
+#define PGWARP_DECLARE_METHOD(name, number, on_device) const MethodFactory& name##_method();
 PGWARP_METHODS(PGWARP_DECLARE_METHOD)
 #undef PGWARP_DECLARE_METHOD
 

@@ -74,7 +74,7 @@ void describe(char* text, std::size_t text_bytes)
     }
 }
 
-const MethodDescriptor* find(std::uint8_t method)
+const MethodFactory* find(std::uint8_t method)
 {
     return cuda::find_method(static_cast<Method>(method));
 }

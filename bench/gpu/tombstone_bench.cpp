@@ -40,7 +40,7 @@ Loaded build(Method method, const Data& data, ThreadPool& pool)
     loaded.shape.element = ElementType::float32;
     loaded.shape.metric = static_cast<std::uint8_t>(Metric::l2);
     loaded.shape.dimensions = static_cast<std::uint32_t>(data.dimensions);
-    const MethodDescriptor& descriptor = *cuda::find_method(method);
+    const MethodFactory& descriptor = *cuda::find_method(method);
     const auto builder = descriptor.make_builder(loaded.shape, {});
     std::vector<Tid> tids(data.rows());
     for (std::size_t i = 0; i < tids.size(); ++i) tids[i] = {static_cast<std::uint32_t>(i), 1, 0};

@@ -39,10 +39,10 @@ std::unique_ptr<Builder> make_builder(const IndexShape& shape, const ParameterLi
 
 }  // namespace
 
-const MethodDescriptor* clustering_descriptor()
+const MethodFactory* clustering_factory()
 {
-    static const MethodDescriptor descriptor{clustering_method, make_builder, make_clustering_searcher};
-    return &descriptor;
+    static const MethodFactory factory{clustering_method, make_builder, make_clustering_searcher};
+    return &factory;
 }
 
 }  // namespace pgwarp::cuda

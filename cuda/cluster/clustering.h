@@ -7,7 +7,7 @@
 namespace pgwarp::cuda
 {
 
-// The descriptor for the device module's find_method().
-const MethodDescriptor* clustering_descriptor();
+// The factory for the device module's find_method().
+const MethodFactory* clustering_factory();
 
 }  // namespace pgwarp::cuda

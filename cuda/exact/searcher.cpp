@@ -262,13 +262,13 @@ ExactStatistics exact_statistics(const Searcher& searcher)
 }
 
 // The CPU's builder, which only stores rows, and the searcher on the device with the most room.
-const MethodDescriptor& exact_method()
+const MethodFactory& exact_method()
 {
-    static const MethodDescriptor descriptor{.method = Method::exact,
-                                             .make_builder = &make_exact_builder,
-                                             .make_searcher = &searcher_with_most_room,
-                                             .exact_parts = &descriptor};
-    return descriptor;
+    static const MethodFactory factory{.method = Method::exact,
+                                       .make_builder = &make_exact_builder,
+                                       .make_searcher = &searcher_with_most_room,
+                                       .exact_parts = &factory};
+    return factory;
 }
 
 }  // namespace pgwarp::cuda

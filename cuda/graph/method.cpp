@@ -15,13 +15,13 @@ std::unique_ptr<Builder> make_builder(const IndexShape& shape, const ParameterLi
 
 }  // namespace
 
-const MethodDescriptor& graph_method()
+const MethodFactory& graph_method()
 {
-    static const MethodDescriptor descriptor{.method = Method::graph,
-                                             .make_builder = make_builder,
-                                             .make_searcher = graph::make_searcher,
-                                             .exact_parts = complete_method()};
-    return descriptor;
+    static const MethodFactory factory{.method = Method::graph,
+                                       .make_builder = make_builder,
+                                       .make_searcher = graph::make_searcher,
+                                       .exact_parts = complete_method()};
+    return factory;
 }
 
 }  // namespace pgwarp::cuda

@@ -16,13 +16,13 @@ std::unique_ptr<Builder> make_builder(const IndexShape& shape, const ParameterLi
 
 }  // namespace
 
-const MethodDescriptor& ivfadc_method()
+const MethodFactory& ivfadc_method()
 {
-    static const MethodDescriptor descriptor{.method = Method::ivfadc,
-                                             .make_builder = make_builder,
-                                             .make_searcher = ivfadc::make_searcher,
-                                             .exact_parts = complete_method()};
-    return descriptor;
+    static const MethodFactory factory{.method = Method::ivfadc,
+                                       .make_builder = make_builder,
+                                       .make_searcher = ivfadc::make_searcher,
+                                       .exact_parts = complete_method()};
+    return factory;
 }
 
 }  // namespace pgwarp::cuda

@@ -1,6 +1,6 @@
 /* The door between pgwarp-engine and the CUDA module (pgwarp-cuda.so), which the engine opens with dlopen so that one
  * package runs with and without a driver. Plain C at the door; behind it both sides are of one build, which is checked,
- * so that MethodDescriptor and what it makes may be C++. */
+ * so that MethodFactory and what it makes may be C++. */
 #pragma once
 
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #ifdef __cplusplus
 namespace pgwarp
 {
-struct MethodDescriptor;
+struct MethodFactory;
 }
 #endif
 
@@ -54,7 +54,7 @@ struct PgwarpDeviceModule {
 
 #ifdef __cplusplus
     /* The method's builder and searcher on the device; NULL where the CPU is to serve the method. */
-    const pgwarp::MethodDescriptor* (*find_method)(uint8_t method);
+    const pgwarp::MethodFactory* (*find_method)(uint8_t method);
 #else
     const void* (*find_method)(uint8_t method);
 #endif

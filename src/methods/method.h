@@ -174,7 +174,7 @@ public:
     virtual ParameterList resolved_settings(const SearchBatch& batch) const = 0;
 };
 
-struct MethodDescriptor {
+struct MethodFactory {
     Method method;
     // Throws BadRequest for options that make no sense together.
     std::unique_ptr<Builder> (*make_builder)(const IndexShape& shape, const ParameterList& options);
@@ -195,15 +195,15 @@ struct MethodDescriptor {
     std::unique_ptr<Builder> (*make_calibrator)(const IndexShape& shape, const ParameterList& options) = nullptr;
     // Of a device: its exact method, where that searches delta rows beside an index of this one. Null: part_options
     // holds.
-    const MethodDescriptor* exact_parts = nullptr;
+    const MethodFactory* exact_parts = nullptr;
     // Rows are lists, which its searchers compare themselves; else dense.
     bool takes_lists = false;
 };
 
 // nullptr when this build doesn't know the method.
-const MethodDescriptor* find_method(Method method);
+const MethodFactory* find_method(Method method);
 
-#define PGWARP_DECLARE_METHOD(name, number, on_device) const MethodDescriptor& name##_method();
+#define PGWARP_DECLARE_METHOD(name, number, on_device) const MethodFactory& name##_method();
 PGWARP_METHODS(PGWARP_DECLARE_METHOD)
 #undef PGWARP_DECLARE_METHOD
 
@@ -212,13 +212,13 @@ PGWARP_METHODS(PGWARP_DECLARE_METHOD)
 class RegisteredMethod
 {
 public:
-    explicit RegisteredMethod(const MethodDescriptor& method);
+    explicit RegisteredMethod(const MethodFactory& method);
     ~RegisteredMethod();
     RegisteredMethod(const RegisteredMethod&) = delete;
     RegisteredMethod& operator=(const RegisteredMethod&) = delete;
 
 private:
-    const MethodDescriptor& method_;
+    const MethodFactory& method_;
 };
 
 }  // namespace pgwarp

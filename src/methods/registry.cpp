@@ -5,13 +5,13 @@
 namespace pgwarp
 {
 
-static std::vector<const MethodDescriptor*>& registered()
+static std::vector<const MethodFactory*>& registered()
 {
-    static std::vector<const MethodDescriptor*> others;
+    static std::vector<const MethodFactory*> others;
     return others;
 }
 
-RegisteredMethod::RegisteredMethod(const MethodDescriptor& method) : method_(method)
+RegisteredMethod::RegisteredMethod(const MethodFactory& method) : method_(method)
 {
     registered().push_back(&method);
 }
@@ -21,15 +21,15 @@ RegisteredMethod::~RegisteredMethod()
     std::erase(registered(), &method_);
 }
 
-const MethodDescriptor* find_method(Method method)
+const MethodFactory* find_method(Method method)
 {
-    if (method == clustering_method) return &clustering_descriptor();
+    if (method == clustering_method) return &clustering_factory();
 #define PGWARP_FIND_METHOD(name, number, on_device) \
     if (method == Method::name) return &name##_method();
     PGWARP_METHODS(PGWARP_FIND_METHOD)
 #undef PGWARP_FIND_METHOD
-    for (const MethodDescriptor* descriptor : registered()) {
-        if (descriptor->method == method) return descriptor;
+    for (const MethodFactory* factory : registered()) {
+        if (factory->method == method) return factory;
     }
     return nullptr;
 }

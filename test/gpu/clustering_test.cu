@@ -32,7 +32,7 @@ void fill(RowBuffer& rows, std::size_t count)
 }
 
 // Mean squared distance to the nearest of the centroids that a method trains.
-double cost_of(const MethodDescriptor& method)
+double cost_of(const MethodFactory& method)
 {
     IndexShape shape{};
     shape.method = clustering_method;
@@ -66,7 +66,7 @@ double cost_of(const MethodDescriptor& method)
 TEST(GpuClustering, IsAsGoodAsTheCpu)
 {
     cuda::contexts().push_back(std::make_unique<cuda::Context>(0, 0));
-    const double device = cost_of(*cuda::clustering_descriptor());
+    const double device = cost_of(*cuda::clustering_factory());
     const double host = cost_of(*find_method(clustering_method));
     EXPECT_TRUE(std::isfinite(device));
     EXPECT_NEAR(device, host, 0.05 * host);

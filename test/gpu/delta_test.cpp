@@ -17,7 +17,7 @@ class DeviceParts : public testing::Test
 protected:
     DeviceParts() { cuda::contexts().push_back(std::make_unique<cuda::Context>(0, 0)); }
     ~DeviceParts() override { cuda::contexts().clear(); }
-    static const MethodDescriptor* device(Method method) { return cuda::find_method(method); }
+    static const MethodFactory* device(Method method) { return cuda::find_method(method); }
 };
 
 struct Served {

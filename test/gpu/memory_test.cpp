@@ -161,7 +161,7 @@ public:
         for (const std::uint64_t budget : budgets) cuda::contexts().push_back(std::make_unique<Context>(0, budget));
     }
     ~GpuDevice() override { cuda::contexts().clear(); }
-    const MethodDescriptor* method(Method method, MirrorDevice on, bool& on_cuda) const override
+    const MethodFactory* method(Method method, MirrorDevice on, bool& on_cuda) const override
     {
         on_cuda = on == MirrorDevice::best && (method == Method::ivfadc || method == Method::exact);
         if (!on_cuda) return find_method(method);

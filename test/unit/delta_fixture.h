@@ -32,7 +32,7 @@ class Fresh
 public:
     // device: serves instead of the CPU; outlives this.
     Fresh(Method method, Metric metric, std::size_t rows, std::size_t fresh, const ParameterList& options = {},
-          const MethodDescriptor* device = nullptr)
+          const MethodFactory* device = nullptr)
         : metric_(metric), device_(device), indexed_(rows), vectors_(random_rows(rows + fresh, dimensions, 7))
     {
         if (metric == Metric::cosine) test::normalise_rows(vectors_, dimensions);
@@ -203,7 +203,7 @@ private:
     }
 
     Metric metric_;
-    const MethodDescriptor* device_;
+    const MethodFactory* device_;
     std::size_t indexed_;
     std::vector<float> vectors_;
     std::unique_ptr<test::Index> index_;

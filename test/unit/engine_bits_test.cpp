@@ -72,7 +72,7 @@ TEST(EngineBits, AnyPatternGoesThrough)
 class GpuOfAll : public Device
 {
 public:
-    const MethodDescriptor* method(Method method, MirrorDevice on, bool& on_cuda) const override
+    const MethodFactory* method(Method method, MirrorDevice on, bool& on_cuda) const override
     {
         on_cuda = on == MirrorDevice::best;
         return find_method(method);

@@ -35,13 +35,13 @@ struct TestMethodState {
 TestMethodState& test_method_state();
 
 // Brute force by canonical distance; served as Method::graph, which this engine doesn't have otherwise.
-const MethodDescriptor& test_method();
+const MethodFactory& test_method();
 
 // Serves everything as the CPU, unless it is told to be a GPU without memory.
 class TestDevice : public Device
 {
 public:
-    const MethodDescriptor* method(Method method, MirrorDevice on, bool& on_cuda) const override;
+    const MethodFactory* method(Method method, MirrorDevice on, bool& on_cuda) const override;
     std::atomic<bool> full_gpu{false};
 };
 

@@ -140,22 +140,22 @@ private:
 
 }  // namespace
 
-const MethodDescriptor& test_method()
+const MethodFactory& test_method()
 {
-    static const MethodDescriptor method{Method::graph,
-                                         [](const IndexShape& shape, const ParameterList&) -> std::unique_ptr<Builder> {
-                                             return std::make_unique<TestBuilder>(shape);
-                                         },
-                                         [](const IndexShape& shape, const ParameterList&,
-                                            std::span<const ArrayShape> arrays) -> std::unique_ptr<Searcher> {
-                                             return std::make_unique<TestSearcher>(shape, arrays);
-                                         }};
+    static const MethodFactory method{Method::graph,
+                                      [](const IndexShape& shape, const ParameterList&) -> std::unique_ptr<Builder> {
+                                          return std::make_unique<TestBuilder>(shape);
+                                      },
+                                      [](const IndexShape& shape, const ParameterList&,
+                                         std::span<const ArrayShape> arrays) -> std::unique_ptr<Searcher> {
+                                          return std::make_unique<TestSearcher>(shape, arrays);
+                                      }};
     return method;
 }
 
-const MethodDescriptor* TestDevice::method(Method method, MirrorDevice on, bool& on_cuda) const
+const MethodFactory* TestDevice::method(Method method, MirrorDevice on, bool& on_cuda) const
 {
-    static const MethodDescriptor full = {
+    static const MethodFactory full = {
         Method::graph,
         [](const IndexShape&, const ParameterList&) -> std::unique_ptr<Builder> { throw std::bad_alloc(); },
         [](const IndexShape&, const ParameterList&, std::span<const ArrayShape>) -> std::unique_ptr<Searcher> {

@@ -61,11 +61,11 @@ std::unique_ptr<Searcher> make_waiting(const IndexShape& shape, const ParameterL
 }
 
 template <Method method>
-MethodDescriptor waiting()
+MethodFactory waiting()
 {
-    MethodDescriptor descriptor = *find_method(method);
-    descriptor.make_searcher = &make_waiting<method>;
-    return descriptor;
+    MethodFactory factory = *find_method(method);
+    factory.make_searcher = &make_waiting<method>;
+    return factory;
 }
 
 TEST(OverlappedWork, RunsOnce)
@@ -81,7 +81,7 @@ TEST(OverlappedWork, RunsOnce)
 
 TEST(OverlappedWork, ExactAnswersAreTheSame)
 {
-    const MethodDescriptor device = waiting<Method::exact>();
+    const MethodFactory device = waiting<Method::exact>();
     for (const std::size_t plain : {0, 1, 16}) {
         Fresh fresh(Method::exact, Metric::l2, 1500, 1300, {}, &device);
         Fresh cpu(Method::exact, Metric::l2, 1500, 1300);
@@ -103,7 +103,7 @@ TEST(OverlappedWork, ExactAnswersAreTheSame)
 
 TEST(OverlappedWork, IvfadcFindsAsMuch)
 {
-    const MethodDescriptor device = waiting<Method::ivfadc>();
+    const MethodFactory device = waiting<Method::ivfadc>();
     const ParameterList options = make_list({{"lists", 48}});
     Fresh fresh(Method::ivfadc, Metric::l2, 4000, 3000, options, &device);
     Fresh cpu(Method::ivfadc, Metric::l2, 4000, 3000, options);
@@ -119,7 +119,7 @@ TEST(OverlappedWork, IvfadcFindsAsMuch)
 
 TEST(OverlappedWork, ACancelledSearchEnds)
 {
-    const MethodDescriptor device = waiting<Method::exact>();
+    const MethodFactory device = waiting<Method::exact>();
     Fresh fresh(Method::exact, Metric::l2, 500, 400, {}, &device);
     fresh.append(*fresh.mirror, 500, 900);
     SearchSettings settings;
@@ -156,7 +156,7 @@ TEST(OverlappedWork, CostsWhatADispatchTakesLongerThanWithFewRows)
 
 TEST(OverlappedWork, RungsSayNothingOfSearches)
 {
-    const MethodDescriptor device = waiting<Method::exact>();
+    const MethodFactory device = waiting<Method::exact>();
     Fresh fresh(Method::exact, Metric::l2, 100, 400, {}, &device);
     fresh.append(*fresh.mirror, 100, 500);
     const std::vector<float> queries = fresh.queries(20);

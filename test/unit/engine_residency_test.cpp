@@ -121,10 +121,10 @@ private:
 
 Behaviour told;
 
-const MethodDescriptor& told_method()
+const MethodFactory& told_method()
 {
-    static const MethodDescriptor method = [] {
-        MethodDescriptor descriptor = test_method();
+    static const MethodFactory method = [] {
+        MethodFactory descriptor = test_method();
         descriptor.make_searcher = [](const IndexShape& shape, const ParameterList& options,
                                       std::span<const ArrayShape> arrays) -> std::unique_ptr<Searcher> {
             return std::make_unique<ToldSearcher>(test_method().make_searcher(shape, options, arrays), told);
@@ -342,7 +342,7 @@ TEST_F(MirrorTable, TheGpuIsAskedAgainWhereItHasRoom)
 class GpuDevice : public Device
 {
 public:
-    const MethodDescriptor* method(Method, MirrorDevice on, bool& on_cuda) const override
+    const MethodFactory* method(Method, MirrorDevice on, bool& on_cuda) const override
     {
         on_cuda = on == MirrorDevice::best;
         return &told_method();

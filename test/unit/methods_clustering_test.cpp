@@ -32,7 +32,7 @@ IndexShape shape_of(std::uint32_t dimensions)
 // The centroids of groups of rows around (10 i, -10 i).
 std::vector<float> train(std::size_t groups, std::int64_t clusters, std::int64_t seed)
 {
-    const MethodDescriptor* method = find_method(clustering_method);
+    const MethodFactory* method = find_method(clustering_method);
     const auto builder = method->make_builder(shape_of(2), options_of(clusters, 10, seed));
     RowBuffer rows(2);
     for (std::uint32_t i = 0; i < groups * 20; ++i) {

@@ -58,8 +58,8 @@ struct Index {
         shape.element = element;
         shape.metric = static_cast<std::uint8_t>(metric);
         shape.dimensions = static_cast<std::uint32_t>(dimensions);
-        const MethodDescriptor* descriptor = find_method(method);
-        builder = descriptor->make_builder(shape, options);
+        const MethodFactory* factory = find_method(method);
+        builder = factory->make_builder(shape, options);
         // Rows arrive out of order, as from several workers.
         const std::size_t count = vectors.size() / dimensions;
         for (std::size_t i = count; i-- > 0;) {
@@ -70,7 +70,7 @@ struct Index {
         BuildProgress progress{[](const char*, std::uint64_t, std::uint64_t) {}, nullptr};
         builder->run(rows, progress, pool);
         const std::vector<ArrayShape> arrays = builder->arrays();
-        searcher = descriptor->make_searcher(shape, builder->effective_options(), arrays);
+        searcher = factory->make_searcher(shape, builder->effective_options(), arrays);
         for (const ArrayShape& array : arrays) {
             const std::vector<std::byte> bytes = contents(array);
             for (std::size_t offset = 0; offset < bytes.size(); offset += 1001) {

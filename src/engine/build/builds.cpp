@@ -60,7 +60,7 @@ std::function<void(const char*, std::uint64_t, std::uint64_t)> paced(
 
 }  // namespace
 
-BuilderMaker maker_of(const MethodDescriptor& method, BuildKind kind)
+BuilderMaker maker_of(const MethodFactory& method, BuildKind kind)
 {
     switch (kind) {
         case BuildKind::extend:
@@ -72,8 +72,8 @@ BuilderMaker maker_of(const MethodDescriptor& method, BuildKind kind)
     }
 }
 
-Build::Build(std::uint64_t owner, const BuildBeginRequest& request, const MethodDescriptor& method,
-             const MethodDescriptor* second)
+Build::Build(std::uint64_t owner, const BuildBeginRequest& request, const MethodFactory& method,
+             const MethodFactory* second)
     : owner_(owner),
       shape_(request.shape),
       rows_(request.shape),
@@ -201,8 +201,8 @@ void Build::read(std::uint32_t array, std::uint64_t offset, std::span<std::byte>
     }
 }
 
-std::uint64_t Builds::begin(std::uint64_t owner, const BuildBeginRequest& request, const MethodDescriptor& method,
-                            const MethodDescriptor* second)
+std::uint64_t Builds::begin(std::uint64_t owner, const BuildBeginRequest& request, const MethodFactory& method,
+                            const MethodFactory* second)
 {
     auto build = std::make_shared<Build>(owner, request, method, second);
     const std::uint64_t token = random_token();

@@ -34,14 +34,14 @@ struct BuildOutcome {
 
 using BuilderMaker = std::unique_ptr<Builder> (*)(const IndexShape& shape, const ParameterList& options);
 // What makes the builder for a kind of build; null when the method has none.
-BuilderMaker maker_of(const MethodDescriptor& method, BuildKind kind);
+BuilderMaker maker_of(const MethodFactory& method, BuildKind kind);
 
 class Build
 {
 public:
     // second: builds when the first runs out of device memory; may be null.
-    Build(std::uint64_t owner, const BuildBeginRequest& request, const MethodDescriptor& method,
-          const MethodDescriptor* second);
+    Build(std::uint64_t owner, const BuildBeginRequest& request, const MethodFactory& method,
+          const MethodFactory* second);
 
     std::uint64_t owner() const { return owner_; }
     const IndexShape& shape() const { return shape_; }
@@ -83,8 +83,8 @@ public:
     Builds(ThreadPool& pool, BusyPoll& busy_poll) : pool_(pool), busy_poll_(busy_poll) {}
     ~Builds() { stop(); }
 
-    std::uint64_t begin(std::uint64_t owner, const BuildBeginRequest& request, const MethodDescriptor& method,
-                        const MethodDescriptor* second);
+    std::uint64_t begin(std::uint64_t owner, const BuildBeginRequest& request, const MethodFactory& method,
+                        const MethodFactory* second);
     // Throws UnknownBuild.
     std::shared_ptr<Build> find(std::uint64_t token);
     std::shared_ptr<Build> find_owned(std::uint64_t token, std::uint64_t owner);

@@ -113,15 +113,15 @@ void Device::hang(std::chrono::seconds duration) const
     std::this_thread::sleep_for(duration);
 }
 
-const MethodDescriptor* Device::method(Method method, MirrorDevice on, bool& on_cuda) const
+const MethodFactory* Device::method(Method method, MirrorDevice on, bool& on_cuda) const
 {
     const bool ask = module_ != nullptr && on == MirrorDevice::best;
-    const MethodDescriptor* found = ask ? module_->find_method(static_cast<std::uint8_t>(method)) : nullptr;
+    const MethodFactory* found = ask ? module_->find_method(static_cast<std::uint8_t>(method)) : nullptr;
     on_cuda = found != nullptr;
     return found != nullptr ? found : find_method(method);
 }
 
-const MethodDescriptor& Device::require_method(const IndexShape& shape, MirrorDevice on, bool& on_cuda) const
+const MethodFactory& Device::require_method(const IndexShape& shape, MirrorDevice on, bool& on_cuda) const
 {
     const bool bits = shape.element == ElementType::bit;
     const MethodDescription* description = find_description(shape.method);
@@ -129,7 +129,7 @@ const MethodDescriptor& Device::require_method(const IndexShape& shape, MirrorDe
         throw BadRequest("this index method takes no rows of such elements");
     // Bits and lists are the CPU's whatever the device.
     const bool cpu_only = bits || is_list(shape.element);
-    const MethodDescriptor* found = method(shape.method, cpu_only ? MirrorDevice::cpu : on, on_cuda);
+    const MethodFactory* found = method(shape.method, cpu_only ? MirrorDevice::cpu : on, on_cuda);
     if (found == nullptr) throw BadRequest("this engine doesn't know the index method");
     if (found->takes_lists != is_list(shape.element))
         throw BadRequest("this index method takes no rows of such elements");

@@ -42,10 +42,10 @@ public:
     // For tests: waits as for a device that hangs for so long; on the CPU nothing is under way.
     void hang(std::chrono::seconds duration) const;
 
-    // The descriptor to build and search with, and whether that is on the GPU. Null when nobody knows the method.
-    virtual const MethodDescriptor* method(Method method, MirrorDevice on, bool& on_cuda) const;
+    // The factory to build and search with, and whether that is on the GPU. Null when nobody knows the method.
+    virtual const MethodFactory* method(Method method, MirrorDevice on, bool& on_cuda) const;
     // The same for an index; throws BadRequest when it can't be served.
-    const MethodDescriptor& require_method(const IndexShape& shape, MirrorDevice on, bool& on_cuda) const;
+    const MethodFactory& require_method(const IndexShape& shape, MirrorDevice on, bool& on_cuda) const;
 
 protected:
     Device() = default;

@@ -21,10 +21,10 @@ constexpr std::uint64_t growth_on_device = 256;
 
 // What makes the searchers of parts. A device compares fresh rows while it searches the index: exact parts are made by
 // copying, and find all that there is.
-const MethodDescriptor* method_of_parts(const MethodDescriptor& method, ElementType element, std::uint64_t rows)
+const MethodFactory* method_of_parts(const MethodFactory& method, ElementType element, std::uint64_t rows)
 {
     if (method.exact_parts != nullptr) return method.exact_parts;
-    const MethodDescriptor* known = find_method(method.method);
+    const MethodFactory* known = find_method(method.method);
     if (known == nullptr || known->part_options == nullptr || known->make_merge_builder == nullptr) return nullptr;
     if (known->part_array == nullptr) return &method;
     if (rows > 0) return known;
@@ -166,14 +166,14 @@ std::vector<std::uint64_t> DeltaPart::dead_rows(
 }
 
 PartRecipe::PartRecipe(const IndexShape& given, const ParameterList& effective, std::uint64_t rows,
-                       std::span<const ArrayShape> arrays, const MethodDescriptor& used)
+                       std::span<const ArrayShape> arrays, const MethodFactory& used)
     : shape(given), method(method_of_parts(used, given.element, rows)), exact_on_device(used.exact_parts != nullptr)
 {
     if (!possible()) return;
     shape.method = method->method;
     shape.attribute_count = 0;  // those of fresh rows stay in the logs
     if (shape.element == ElementType::float16) shape.element = ElementType::float32;  // as the rows arrive
-    const MethodDescriptor& known = *find_method(method->method);
+    const MethodFactory& known = *find_method(method->method);
     const ArrayShape* array = known.part_array != nullptr ? find_array(arrays, known.part_array) : nullptr;
     if (known.part_array != nullptr && array == nullptr)
         throw BadRequest("array \"" + std::string(known.part_array) + "\" is missing");

@@ -50,14 +50,14 @@ using DeltaPartPtr = std::shared_ptr<const DeltaPart>;
 struct PartRecipe {
     // method: of the mirror's device; null options there: the index has no parts.
     PartRecipe(const IndexShape& shape, const ParameterList& options, std::uint64_t rows,
-               std::span<const ArrayShape> arrays, const MethodDescriptor& method);
+               std::span<const ArrayShape> arrays, const MethodFactory& method);
 
     bool possible() const { return method != nullptr; }
     bool takes(const ArrayShape& array) const;
 
     IndexShape shape;
     ParameterList options;
-    const MethodDescriptor* method;  // makes the searchers
+    const MethodFactory* method;     // makes the searchers
     bool exact_on_device;            // of the rows as they are
     std::vector<ArrayShape> shared;  // what parts take from the index: none or one array
     std::vector<std::byte> shared_bytes;

@@ -170,7 +170,7 @@ std::uint64_t MirrorSnapshot::delta_rows() const
 }
 
 Mirror::Mirror(const MirrorKey& key, const IndexShape& shape, const ParameterList& options, std::uint64_t rows,
-               std::vector<ArrayShape> arrays, const MethodDescriptor& method, bool on_cuda)
+               std::vector<ArrayShape> arrays, const MethodFactory& method, bool on_cuda)
     : key_(key),
       shape_(shape),
       rows_(rows),

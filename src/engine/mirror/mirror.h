@@ -70,7 +70,7 @@ class Mirror
 public:
     // Checks the shapes against each other; throws BadRequest.
     Mirror(const MirrorKey& key, const IndexShape& shape, const ParameterList& options, std::uint64_t rows,
-           std::vector<ArrayShape> arrays, const MethodDescriptor& method, bool on_cuda);
+           std::vector<ArrayShape> arrays, const MethodFactory& method, bool on_cuda);
 
     const MirrorKey& key() const { return key_; }
     const IndexShape& shape() const { return shape_; }

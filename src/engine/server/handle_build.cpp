@@ -63,13 +63,13 @@ void handle_build_begin(IoThread& thread, const Request& request)
     if (begin.kind != BuildKind::whole) {
         // On the CPU, whatever serves: what is encoded is what came since the build or the last merge, and a sample is
         // compared no faster than rows come.
-        const MethodDescriptor& method = thread.engine().device.require_method(begin.shape, MirrorDevice::cpu, on_cuda);
+        const MethodFactory& method = thread.engine().device.require_method(begin.shape, MirrorDevice::cpu, on_cuda);
         if (maker_of(method, begin.kind) == nullptr) throw BadRequest("an index of this method knows no such build");
         const BuildBeginReply reply{thread.engine().builds.begin(request.connection->id(), begin, method, nullptr)};
         return thread.reply(request.connection, request.header.request_id, MessageType::reply, as_bytes(reply));
     }
-    const MethodDescriptor& method = thread.engine().device.require_method(begin.shape, MirrorDevice::best, on_cuda);
-    const MethodDescriptor* second =
+    const MethodFactory& method = thread.engine().device.require_method(begin.shape, MirrorDevice::best, on_cuda);
+    const MethodFactory* second =
         on_cuda ? &thread.engine().device.require_method(begin.shape, MirrorDevice::cpu, on_cuda) : nullptr;
     const BuildBeginReply reply{thread.engine().builds.begin(request.connection->id(), begin, method, second)};
     thread.reply(request.connection, request.header.request_id, MessageType::reply, as_bytes(reply));

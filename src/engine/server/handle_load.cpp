@@ -21,7 +21,7 @@ std::shared_ptr<Mirror> make_mirror_on(Engine& engine, const LoadBeginMessage& m
 {
     const LoadBeginRequest& load = message.request;
     bool on_cuda = false;
-    const MethodDescriptor& method = engine.device.require_method(load.shape, on, on_cuda);
+    const MethodFactory& method = engine.device.require_method(load.shape, on, on_cuda);
     return std::make_shared<Mirror>(load.key, load.shape, load.options, load.rows, message.arrays, method, on_cuda);
 }
 

@@ -83,12 +83,12 @@ std::unique_ptr<Searcher> make_clustering_searcher(const IndexShape&, const Para
     throw BadRequest("a clustering cannot be searched");
 }
 
-const MethodDescriptor& clustering_descriptor()
+const MethodFactory& clustering_factory()
 {
-    static const MethodDescriptor descriptor{.method = clustering_method,
-                                             .make_builder = make_clustering_builder,
-                                             .make_searcher = make_clustering_searcher};
-    return descriptor;
+    static const MethodFactory factory{.method = clustering_method,
+                                       .make_builder = make_clustering_builder,
+                                       .make_searcher = make_clustering_searcher};
+    return factory;
 }
 
 }  // namespace pgwarp

@@ -30,6 +30,6 @@ std::unique_ptr<Builder> make_clustering_builder(const IndexShape& shape, const 
 std::unique_ptr<Searcher> make_clustering_searcher(const IndexShape& shape, const ParameterList& options,
                                                    std::span<const ArrayShape> arrays);
 
-const MethodDescriptor& clustering_descriptor();
+const MethodFactory& clustering_factory();
 
 }  // namespace pgwarp

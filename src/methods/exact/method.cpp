@@ -15,14 +15,14 @@ ParameterList part_options(const IndexShape&, const ParameterList& options, cons
 
 }  // namespace
 
-const MethodDescriptor& exact_method()
+const MethodFactory& exact_method()
 {
-    static const MethodDescriptor descriptor{.method = Method::exact,
-                                             .make_builder = make_exact_builder,
-                                             .make_searcher = make_exact_searcher,
-                                             .make_merge_builder = make_exact_builder,
-                                             .part_options = part_options};
-    return descriptor;
+    static const MethodFactory factory{.method = Method::exact,
+                                       .make_builder = make_exact_builder,
+                                       .make_searcher = make_exact_searcher,
+                                       .make_merge_builder = make_exact_builder,
+                                       .part_options = part_options};
+    return factory;
 }
 
 }  // namespace pgwarp

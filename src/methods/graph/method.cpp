@@ -23,14 +23,14 @@ ParameterList part_options(const IndexShape& shape, const ParameterList& options
 
 }  // namespace
 
-const MethodDescriptor& graph_method()
+const MethodFactory& graph_method()
 {
-    static const MethodDescriptor descriptor{.method = Method::graph,
-                                             .make_builder = make_graph_builder,
-                                             .make_searcher = make_graph_searcher,
-                                             .make_merge_builder = make_graph_merge_builder,
-                                             .part_options = part_options};
-    return descriptor;
+    static const MethodFactory factory{.method = Method::graph,
+                                       .make_builder = make_graph_builder,
+                                       .make_searcher = make_graph_searcher,
+                                       .make_merge_builder = make_graph_merge_builder,
+                                       .part_options = part_options};
+    return factory;
 }
 
 }  // namespace pgwarp

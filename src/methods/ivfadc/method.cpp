@@ -21,16 +21,16 @@ ParameterList part_options(const IndexShape&, const ParameterList&, const ArrayS
 
 }  // namespace
 
-const MethodDescriptor& ivfadc_method()
+const MethodFactory& ivfadc_method()
 {
-    static const MethodDescriptor descriptor{.method = Method::ivfadc,
-                                             .make_builder = make_ivfadc_builder,
-                                             .make_searcher = make_ivfadc_searcher,
-                                             .make_merge_builder = make_ivfadc_merge_builder,
-                                             .part_options = part_options,
-                                             .part_array = array_centroids,
-                                             .make_calibrator = make_ivfadc_calibrator};
-    return descriptor;
+    static const MethodFactory factory{.method = Method::ivfadc,
+                                       .make_builder = make_ivfadc_builder,
+                                       .make_searcher = make_ivfadc_searcher,
+                                       .make_merge_builder = make_ivfadc_merge_builder,
+                                       .part_options = part_options,
+                                       .part_array = array_centroids,
+                                       .make_calibrator = make_ivfadc_calibrator};
+    return factory;
 }
 
 }  // namespace pgwarp

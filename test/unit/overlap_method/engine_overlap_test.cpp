@@ -237,7 +237,7 @@ void add_part(TestServer& server, const ListTable& table)
 class OverlapMethod : public testing::TestWithParam<bool>
 {
 private:
-    RegisteredMethod registered_{overlap_descriptor()};
+    RegisteredMethod registered_{overlap_factory()};
 };
 
 TEST_P(OverlapMethod, BuildsAndSearches)
@@ -443,7 +443,7 @@ INSTANTIATE_TEST_SUITE_P(Lists, OverlapMethod, testing::Bool(), [](const testing
 // Attributes travel with rows, are sorted with them, and come back as an array that mirrors hold.
 TEST(Attributes, AreStoredInRowOrderAndHeld)
 {
-    const RegisteredMethod registered(overlap_descriptor());
+    const RegisteredMethod registered(overlap_factory());
     TestServer server;
     EngineClient client(server.path());
     TestIndex index;
@@ -480,8 +480,8 @@ TEST(RegisteredMethod, IsKnownForAsLongAsItIsRegistered)
 {
     EXPECT_EQ(find_method(overlap_method), nullptr);
     {
-        const RegisteredMethod registered(overlap_descriptor());
-        EXPECT_EQ(find_method(overlap_method), &overlap_descriptor());
+        const RegisteredMethod registered(overlap_factory());
+        EXPECT_EQ(find_method(overlap_method), &overlap_factory());
     }
     EXPECT_EQ(find_method(overlap_method), nullptr);
 }

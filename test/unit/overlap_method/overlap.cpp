@@ -145,10 +145,10 @@ double overlap_distance(const RowView& a, std::size_t i, const RowView& b, std::
     return -common;
 }
 
-const MethodDescriptor& overlap_descriptor()
+const MethodFactory& overlap_factory()
 {
-    static const MethodDescriptor descriptor = [] {
-        MethodDescriptor method{};
+    static const MethodFactory factory = [] {
+        MethodFactory method{};
         method.method = overlap_method;
         method.make_builder = make_builder;
         method.make_searcher = make_searcher;
@@ -157,7 +157,7 @@ const MethodDescriptor& overlap_descriptor()
         method.takes_lists = true;
         return method;
     }();
-    return descriptor;
+    return factory;
 }
 
 }  // namespace pgwarp::test

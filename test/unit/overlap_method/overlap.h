@@ -11,7 +11,7 @@ namespace pgwarp::test
 inline constexpr auto overlap_method = static_cast<Method>(250);
 
 // The row for the registry (RegisteredMethod).
-const MethodDescriptor& overlap_descriptor();
+const MethodFactory& overlap_factory();
 
 // The distance of two lists: row i of one view, row j of another.
 double overlap_distance(const RowView& a, std::size_t i, const RowView& b, std::size_t j);

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "graph/detours.h"
@@ -214,6 +215,34 @@ TEST(LaunchConfigs, AreWhatADeviceCanDo)
             }
         }
     }
+}
+
+// A batch goes in chunks, and what one leaves is searched again: where a device has a search of the batch, it has it of
+// each part.
+TEST(LaunchConfigs, FitInEachPartOfABatch)
+{
+    std::size_t too_large = 0;
+    std::string first;
+    for (const std::size_t shared : {std::size_t{64} << 10, std::size_t{99} << 10, std::size_t{227} << 10}) {
+        for (std::size_t query_bytes = 512; query_bytes <= 64000; query_bytes += 512) {
+            for (std::size_t ef = 64; ef <= most_ef; ef += 64) {
+                DeviceLimits limits = ground_of(shared);
+                limits.degree = 64;
+                limits.clusters = shared == 227 << 10;
+                limits.row_bytes = query_bytes;
+                limits.query_bytes = query_bytes;
+                if (launch_config({}, ef, 10, 1000, limits).shared_bytes > shared) continue;
+                for (const std::size_t part : {1, 30, 132, 133, 999}) {
+                    if (launch_config({}, ef, 26, part, limits).shared_bytes <= shared) continue;
+                    ++too_large;
+                    if (!first.empty()) continue;
+                    first = std::to_string(query_bytes) + " bytes a query, ef " + std::to_string(ef) + ", " +
+                            std::to_string(part) + " of 1000 queries, " + std::to_string(shared) + " bytes";
+                }
+            }
+        }
+    }
+    EXPECT_EQ(too_large, 0U) << first;
 }
 
 // The answer is the same for a single query and for a large batch; the launch is not.

@@ -14,8 +14,8 @@ namespace
 {
 
 constexpr std::size_t query_grain = 4;                           // queries that a thread takes at a time
-constexpr std::size_t prefetched = 4;                            // rows on their way while one is compared
-constexpr std::size_t compared_together = std::size_t{1} << 20;  // bytes; for fewer no thread is woken
+constexpr std::size_t prefetched = 4;                            // vectors requested ahead of their comparison
+constexpr std::size_t compared_together = std::size_t{1} << 20;  // bytes; for fewer the caller works alone
 
 class ListedRows : public Searcher
 {
@@ -93,7 +93,7 @@ private:
         std::erase_if(found, [limit](const RowResult& row) { return row.distance > limit; });
     }
 
-    // Adds the rows at these places of by_list_.
+    // Adds the live rows at by_list_[begin, end).
     void add_live(const SearchBatch& batch, std::size_t begin, std::size_t end, std::vector<RowResult>& found) const
     {
         for (std::size_t at = begin; at < end; ++at) {
@@ -101,7 +101,7 @@ private:
         }
     }
 
-    // Gives these rows their scores.
+    // Sets the scores of these rows.
     void compare(const SearchBatch& batch, const float* query, ThreadPool& pool, std::vector<RowResult>& found) const
     {
         const std::size_t grain = items_at_a_time(dimensions_ * sizeof(float));
@@ -122,7 +122,7 @@ private:
     const char* const effort_;
     const std::span<const DeltaPart::Row> rows_;
     std::vector<std::uint32_t> first_;    // [lists + 1] places in by_list_
-    std::vector<std::uint32_t> by_list_;  // numbers of rows
+    std::vector<std::uint32_t> by_list_;  // rows, list after list
     float max_norm_ = 0;
 };
 

@@ -1,3 +1,4 @@
+// The handler of searches: checks the request and the age of the mirror, and accepts the search for this round.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -33,7 +34,7 @@ void check_search(const SearchRequest& search)
         throw BadRequest("cursor is not a number");
 }
 
-// Refuses what this index can't answer in one reply.
+// Refuses queries of another shape than the index has, and answers that exceed one reply.
 void check_against(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchMessage& message)
 {
     const SearchRequest& search = message.request;
@@ -87,7 +88,7 @@ bool inject_fault(IoThread& thread, const Request& request, Fault fault)
         thread.engine().device.hang(fault_hang);
         return false;
     }
-    // Asleep until its time is up: nothing else waits for it, and a closed connection ends it.
+    // Parked for the duration of the fault: no thread waits, and closing the connection ends it.
     if (request.timed_out && Clock::now() >= request.received + fault_sleep) return false;
     thread.park(request, thread.new_ticket(), request.received + fault_sleep);
     return true;

@@ -1,4 +1,4 @@
-// Searches of many indexes in one request.
+// The handler of searches of many indexes in one request.
 #include <algorithm>
 
 #include "engine/mirror/row_checks.h"
@@ -41,7 +41,7 @@ void check_targets(const SearchIndexesMessage& message)
     if (bytes > max_payload) throw BadRequest("more results than one reply holds: ask for fewer indexes at a time");
 }
 
-// The searches of what is resident and new enough.
+// The searches of all targets. Only an index that is resident and new enough gets a mirror; the others get a status.
 std::shared_ptr<SpreadSearch> prepare(Engine& engine, const SearchIndexesMessage& message)
 {
     auto search = std::make_shared<SpreadSearch>();

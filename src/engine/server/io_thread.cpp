@@ -1,3 +1,4 @@
+// The loop of an I/O thread: events, parked requests, replies.
 #include "engine/server/io_thread.h"
 
 #include <sys/eventfd.h>
@@ -19,7 +20,7 @@ constexpr std::uint32_t max_in_flight = 64;               // requests of a conne
 constexpr std::size_t max_unsent = std::size_t{4} << 20;  // bytes of replies that a connection doesn't read
 constexpr auto greeting_patience = std::chrono::seconds(10);
 constexpr int max_events = 256;
-constexpr int looks_of_all = 4;  // one in so many is for all that may happen, the rest for who is likely to ask next
+constexpr int looks_of_all = 4;  // one poll in 4 asks epoll, the others the connection answered last
 
 }  // namespace
 
@@ -164,7 +165,7 @@ void IoThread::expect_answer(const Connection& connection)
 
 std::uint32_t IoThread::note_reply(const ConnectionPtr& connection)
 {
-    // Who has asked for more is about to hear of that.
+    // No poll hint while other requests of this connection are pending.
     if (connection->in_flight != 1) return 0;
     const auto now = Clock::now();
     ConnectionPace& pace = connection->pace;
@@ -269,7 +270,7 @@ void IoThread::handle_events(std::uint64_t id, std::uint32_t events)
         unblock(connection);
         watch(connection);
     }
-    // A connection that is held back isn't read; that its peer is gone must be seen all the same.
+    // A connection that is held back isn't read, but the death of its peer must be noticed.
     if (connection->held_back || !may_parse(*connection)) {
         if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) return close(connection);
         connection->held_back = true;
@@ -384,7 +385,7 @@ void IoThread::acknowledge(const ConnectionPtr& connection, std::uint64_t reques
 
 void IoThread::reply_error(const ConnectionPtr& connection, std::uint64_t request_id, const ErrorReply& error)
 {
-    // Memory that nobody has used lately is worth less than the next request.
+    // Idle mirrors go, so that the next request finds memory.
     const bool memory = error.code == ErrorCode::out_of_memory || error.code == ErrorCode::out_of_device_memory;
     if (memory) engine_.residency.evict_idle();
     reply(connection, request_id, MessageType::error, as_bytes(error));
@@ -392,7 +393,7 @@ void IoThread::reply_error(const ConnectionPtr& connection, std::uint64_t reques
 
 void IoThread::send_progress(const ConnectionPtr& connection, std::uint64_t request_id, const ProgressReply& progress)
 {
-    // Progress is news: nobody misses a piece that a slow reader doesn't get.
+    // Progress may be lost: a slow reader gets a later report.
     if (connection->closed() || connection->unsent() > 0) return;
     if (!connection->send(MessageType::progress, request_id, 0, as_bytes(progress), {})) return close(connection);
     if (connection->unsent() > 0) watch(connection);

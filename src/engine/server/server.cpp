@@ -18,7 +18,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr auto drain_patience = std::chrono::seconds(3);  // less than the launcher's with the engine
+constexpr auto drain_patience = std::chrono::seconds(3);  // less than the launcher gives the engine
 
 }  // namespace
 
@@ -65,7 +65,7 @@ void Server::accept_all()
         }
         if (errno == EINTR || errno == ECONNABORTED) continue;
         if (errno != EAGAIN && errno != EWOULDBLOCK) {
-            // Out of descriptors or memory: those who are served go on, the rest waits in the backlog.
+            // Out of descriptors or memory: present connections are served, new ones wait in the backlog.
             log_line(LogLevel::warning, "cannot accept a connection: " + std::generic_category().message(errno));
             std::this_thread::sleep_for(std::chrono::milliseconds(100));
         }
@@ -92,7 +92,7 @@ void Server::finish()
     while (engine_.in_flight.load() > 0 && Clock::now() < deadline) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    // Closing the connections cancels what still runs for them.
+    // Closing the connections cancels their searches and builds.
     for (auto& thread : engine_.threads) thread->stop();
     engine_.builds.stop();
     engine_.searches.stop();

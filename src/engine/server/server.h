@@ -17,8 +17,8 @@ public:
     Server(const EngineOptions& options, Device& device);
     ~Server();
 
-    // Serves until stop(), a version mismatch, or until `signals` (or -1) becomes readable. What was asked
-    // before is answered, within limits of patience.
+    // Serves until stop(), a version mismatch, or until `signals` becomes readable (-1: no signals). Requests received
+    // before that are answered, if they take no longer than 3 s.
     void run(int signals);
     // From any thread.
     void stop(const std::string& reason);

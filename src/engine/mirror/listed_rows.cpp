@@ -13,9 +13,9 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t query_grain = 4;                           // queries that a thread takes at a time
-constexpr std::size_t prefetched = 4;                            // vectors requested ahead of their comparison
-constexpr std::size_t compared_together = std::size_t{1} << 20;  // bytes; for fewer the caller works alone
+constexpr std::size_t query_grain = 4;                                // queries that a thread takes at a time
+constexpr std::size_t prefetched = 4;                                 // vectors requested ahead of their comparison
+constexpr std::size_t parallel_compare_bytes = std::size_t{1} << 20;  // bytes; for fewer the caller works alone
 
 class ListedRows : public Searcher
 {
@@ -81,7 +81,7 @@ private:
         } else {
             add_live(batch, 0, by_list_.size(), found);
         }
-        const bool few = found.size() * dimensions_ * sizeof(float) < compared_together;
+        const bool few = found.size() * dimensions_ * sizeof(float) < parallel_compare_bytes;
         compare(batch, query, few ? caller_alone() : pool, found);
         if (found.size() <= batch.k) return;
         const auto nearer = [](const RowResult& a, const RowResult& b) { return a.distance < b.distance; };

@@ -77,12 +77,12 @@ PartView view_again(const PartView& before, const Tombstones& dead)
 // Adds bits. True when any of them is new.
 bool add_bits(std::vector<std::uint64_t>& have, std::span<const std::uint64_t> more)
 {
-    std::uint64_t fresh = 0;
+    std::uint64_t added = 0;
     for (std::size_t i = 0; i < more.size(); ++i) {
-        fresh |= more[i] & ~have[i];
+        added |= more[i] & ~have[i];
         have[i] |= more[i];
     }
-    return fresh != 0;
+    return added != 0;
 }
 
 // Checks that both tid arrays are there, once, with an entry for each row.
@@ -327,10 +327,10 @@ void Mirror::count_with_few(std::size_t queries, std::uint64_t nanoseconds)
 
 void Mirror::count_overlapped_delta(const OverlappedTimes& times)
 {
-    const std::uint64_t fresh = times.parts + times.plain;
+    const std::uint64_t delta = times.parts + times.plain;
     const std::uint64_t with_few = with_few_ns_[class_of(times.queries)].load(std::memory_order_relaxed);
-    const std::uint64_t cost = std::min(fresh, times.all - std::min(times.all, with_few));
-    const std::uint64_t parts = fresh > 0 ? cost * times.parts / fresh : 0;
+    const std::uint64_t cost = std::min(delta, times.all - std::min(times.all, with_few));
+    const std::uint64_t parts = delta > 0 ? cost * times.parts / delta : 0;
     hidden_ns_.fetch_add(times.plain - std::min(times.plain, cost - parts), std::memory_order_relaxed);
     count_delta(times.all - cost, parts, cost - parts);
 }
@@ -368,7 +368,7 @@ bool Mirror::wants_part()
 
 void Mirror::add_part(ThreadPool& pool, const std::function<void(std::uint64_t)>& make_room)
 {
-    const std::lock_guard alone(part_mutex_);
+    const std::lock_guard making(part_mutex_);
     const auto started = Clock::now();
     try {
         const auto before = snapshot();

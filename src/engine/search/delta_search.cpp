@@ -20,8 +20,8 @@ constexpr std::size_t rank_grain = 16;  // queries whose proposals a thread rank
 constexpr std::size_t value_grain = 8;  // rows of one query whose values a thread takes at a time
 constexpr std::size_t prefetched = 3;   // vectors requested ahead of their comparison
 // For fewer bytes the caller works alone: contiguous rows are read fast, and rows compared just now are in the cache.
-constexpr std::size_t compared_together = std::size_t{2} << 20;
-constexpr std::size_t valued_together = std::size_t{256} << 10;
+constexpr std::size_t parallel_compare_bytes = std::size_t{2} << 20;
+constexpr std::size_t parallel_value_bytes = std::size_t{256} << 10;
 
 // Walks along sorted dead positions beside ascending positions.
 class DeadWalk
@@ -163,9 +163,9 @@ float farthest_score(const std::vector<float>& scores, std::size_t k, float erro
 void take_values(const Values& values, const std::vector<const float*>& vectors, std::size_t dimensions,
                  std::size_t first, ThreadPool& pool, std::vector<Found>& found)
 {
-    const bool few = vectors.size() * dimensions * sizeof(float) < valued_together;
-    ThreadPool& together = few ? caller_alone() : pool;
-    together.parallel_for(vectors.size(), value_grain, [&](std::size_t begin, std::size_t end) {
+    const bool few = vectors.size() * dimensions * sizeof(float) < parallel_value_bytes;
+    ThreadPool& workers = few ? caller_alone() : pool;
+    workers.parallel_for(vectors.size(), value_grain, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
             if (i + prefetched < vectors.size()) prefetch_vector(vectors[i + prefetched], dimensions);
             found[first + i].distance = values.of(vectors[i]);
@@ -223,8 +223,8 @@ void search_by_metric(const Mirror& mirror, const MirrorSnapshot& snapshot, Delt
     thread_local std::vector<float> own_scores;
     std::vector<float>& scores = own_scores;  // of this thread, filled by threads of the pool
     scores.resize(rows);
-    ThreadPool& together = rows * dimensions * sizeof(float) < compared_together ? caller_alone() : pool;
-    together.parallel_for(stretches.size(), 1, [&](std::size_t begin, std::size_t) {
+    ThreadPool& workers = rows * dimensions * sizeof(float) < parallel_compare_bytes ? caller_alone() : pool;
+    workers.parallel_for(stretches.size(), 1, [&](std::size_t begin, std::size_t) {
         if (cancel != nullptr) cancel->check();
         const Stretch& stretch = stretches[begin];
         score_stretch(mirror, snapshot, stretch, query.values, scores.data() + stretch.number);
@@ -239,7 +239,7 @@ void search_by_metric(const Mirror& mirror, const MirrorSnapshot& snapshot, Delt
             vectors.push_back(stretch.rows.values + i * dimensions);
         }
     }
-    take_values(Values(mirror, query), vectors, dimensions, 0, together, found);
+    take_values(Values(mirror, query), vectors, dimensions, 0, workers, found);
     keep_nearest(found, k);
 }
 

@@ -13,7 +13,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t fresh_grain = 4;  // queries whose delta rows a thread compares at a time
+constexpr std::size_t delta_grain = 4;  // queries whose delta rows a thread compares at a time
 
 bool same_parameters(const ParameterList& a, const ParameterList& b)
 {
@@ -206,7 +206,7 @@ struct DispatchTimes {
     Clock::duration index{};  // with the work that overlapped its device
     Clock::duration parts{};  // without the index; and of joining the results
     Clock::duration plain{};  // rows in no part
-    bool fresh_beside{};      // delta rows were compared while a device worked
+    bool overlapped{};        // delta rows were compared while a device worked
 };
 
 // Adds the duration of `work` to `sum`.
@@ -222,7 +222,7 @@ void timed(Clock::duration& sum, const Work& work)
 void search_plain(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch, ThreadPool& pool,
                   SearchWork& work)
 {
-    pool.parallel_for(batch.count, fresh_grain, [&](std::size_t begin, std::size_t end) {
+    pool.parallel_for(batch.count, delta_grain, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
             const RowView query = query_of(mirror, batch, i);
             search_delta(mirror, snapshot, DeltaRows::in_no_part, query, batch.k, batch.cancel, pool, work.delta[i]);
@@ -248,7 +248,7 @@ void search_with_device_parts(Mirror& mirror, const MirrorSnapshot& snapshot, co
     const std::vector<std::vector<RowResult>> nothing(batch.count);
     timed(times.parts, [&] { propose_in_parts(mirror, snapshot, in_parts, nothing, pool, work.proposals); });
     times.parts -= times.index;
-    times.fresh_beside = index.begun() && plain.begun();
+    times.overlapped = index.begun() && plain.begun();
     index.run();
     plain.run();
 }
@@ -262,14 +262,14 @@ void search_index_first(Mirror& mirror, const MirrorSnapshot& snapshot, const Se
     SearchBatch in_index = batch;
     if (snapshot.delta_rows() > 0) in_index.overlapped_work = &plain;
     timed(times.index, [&] { mirror.searcher().search(in_index, work.rows, pool); });
-    times.fresh_beside = plain.begun();
+    times.overlapped = plain.begun();
     plain.run();
     if (snapshot.parts.empty()) return;
     timed(times.parts, [&] { propose_in_parts(mirror, snapshot, batch, work.rows, pool, work.proposals); });
 }
 
 // The nearest of all delta rows for query i, in work.delta.
-void join_fresh(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch, std::size_t i,
+void join_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch, std::size_t i,
                 ThreadPool& pool, SearchWork& work)
 {
     const std::vector<Found>& in_parts = work.part_rows[i];
@@ -289,7 +289,7 @@ void count_times(Mirror& mirror, const MirrorSnapshot& snapshot, std::size_t que
     const std::uint64_t index = nanoseconds(times.index);
     const std::uint64_t parts = nanoseconds(times.parts);
     const std::uint64_t plain = nanoseconds(times.plain);
-    if (!times.fresh_beside) return mirror.count_delta(index, parts, plain);
+    if (!times.overlapped) return mirror.count_delta(index, parts, plain);
     const std::uint64_t all = index + parts;
     if (snapshot.delta_rows() <= few_delta_rows) mirror.count_with_few(queries, all);
     mirror.count_overlapped_delta({queries, all, parts, plain});
@@ -311,7 +311,7 @@ void search_all(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& bat
     if (!snapshot.parts.empty()) {
         timed(times.parts, [&] {
             rank_in_parts(mirror, snapshot, batch, work.rows, work.proposals, pool, work.part_rows);
-            for (std::size_t i = 0; i < batch.count; ++i) join_fresh(mirror, snapshot, batch, i, pool, work);
+            for (std::size_t i = 0; i < batch.count; ++i) join_delta(mirror, snapshot, batch, i, pool, work);
         });
     }
     count_times(mirror, snapshot, batch.count, times);
@@ -327,7 +327,7 @@ void search_rungs_together(Mirror& mirror, const MirrorSnapshot& snapshot, const
     SearchBatch in_index = batch;
     if (snapshot.delta_rows() > 0) in_index.overlapped_work = &plain;
     timed(times.index, [&] { mirror.searcher().search_rungs(in_index, rungs, work.rungs, pool); });
-    times.fresh_beside = plain.begun();
+    times.overlapped = plain.begun();
     plain.run();
     // A device takes as long for each rung as for a search.
     count_times(mirror, snapshot, batch.count * rungs.size(), times);

@@ -118,7 +118,7 @@ void Engine::add_part(Mirror& mirror, ThreadPool& pool)
         mirror.add_part(pool, [&](std::uint64_t bytes) { residency.make_room(bytes, &mirror); });
     } catch (...) {
         // Searches are slower, but right.
-        log_line(LogLevel::log, std::string("fresh rows of an index are not indexed: ") + describe_exception().message);
+        log_line(LogLevel::log, std::string("delta rows of an index are not indexed: ") + describe_exception().message);
     }
 }
 

@@ -131,13 +131,13 @@ int IoThread::wait_for_events(std::span<epoll_event> events)
         }
         awake_until_ = Clock::time_point{};
     }
-    next_asker_.reset();
+    next_sender_.reset();
     return ::epoll_wait(epoll_.get(), events.data(), most, next_timeout());
 }
 
 bool IoThread::poll_next_request()
 {
-    const ConnectionPtr connection = next_asker_;
+    const ConnectionPtr connection = next_sender_;
     if (!connection || connection->closed() || connection->held_back || !may_parse(*connection)) return false;
     switch (connection->read()) {
         case Connection::ReadState::nothing:
@@ -174,7 +174,7 @@ std::uint32_t IoThread::note_reply(const ConnectionPtr& connection)
     const auto until_question = pace.question.patience();
     if (until_question.count() == 0 || !engine_.busy_poll.has_room(engine_.in_flight.load(), now)) return 0;
     keep_polling(until_question, now);
-    next_asker_ = connection;
+    next_sender_ = connection;
     return static_cast<std::uint32_t>(pace.answer.patience().count());
 }
 

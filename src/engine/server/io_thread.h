@@ -148,7 +148,7 @@ private:
     std::vector<ConnectionPtr> to_parse_;                                // were held back by limits
     std::deque<std::pair<Clock::time_point, std::uint64_t>> ungreeted_;  // by deadline of the greeting
     Clock::time_point awake_until_{};
-    ConnectionPtr next_asker_;  // answered last, while the thread polls for its next request
+    ConnectionPtr next_sender_;  // answered last, while the thread polls for its next request
     std::uint64_t last_ticket_ = 0;
     std::unordered_map<std::uint64_t, Parked> parked_;
     std::multimap<Clock::time_point, std::uint64_t> deadlines_;

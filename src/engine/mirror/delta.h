@@ -72,6 +72,13 @@ inline constexpr std::uint64_t delta_ordinal(std::uint32_t log, std::uint64_t po
     return (std::uint64_t{log + 1U} << 48) | position;
 }
 
+// An entry of a log, as a part holds it.
+struct DeltaEntry {
+    const float* vector;  // in a chunk of its log; null of a list
+    std::uint64_t ordinal;
+    Tid tid;
+};
+
 // Returns `view` with the rows from position `first` on that it lacks; the chunks are shared. check_rows() has passed
 // the rows. Only one thread may extend a log at a time, and only the newest view. Dense rows are normalised when the
 // metric is cosine. Throws BadRequest for a gap before `first`, and for values that no index holds.

@@ -62,7 +62,7 @@ void collect_rows(const LogViews& logs, DeltaPart& part)
 void fill_buffer(const DeltaPart& part, std::size_t dimensions, RowBuffer& buffer)
 {
     for (std::size_t i = 0; i < part.rows.size(); ++i) {
-        const DeltaPart::Row& row = part.rows[i];
+        const DeltaEntry& row = part.rows[i];
         if (part.list_rows.empty()) {
             buffer.append({&row.tid, 1}, {row.vector, dimensions});
         } else {
@@ -72,8 +72,8 @@ void fill_buffer(const DeltaPart& part, std::size_t dimensions, RowBuffer& buffe
 }
 
 // Loads rows [first, first + count), each contiguous run in a chunk by one write.
-void write_rows(const std::vector<DeltaPart::Row>& rows, std::uint64_t first, std::uint64_t count,
-                std::size_t dimensions, const char* array, Searcher& searcher)
+void write_rows(const std::vector<DeltaEntry>& rows, std::uint64_t first, std::uint64_t count, std::size_t dimensions,
+                const char* array, Searcher& searcher)
 {
     const std::size_t row_bytes = dimensions * sizeof(float);
     for (std::uint64_t done = 0; done < count;) {
@@ -145,8 +145,8 @@ std::vector<std::uint32_t> known_lists(const PartPlan& plan, std::span<const Del
 
 std::uint64_t DeltaPart::memory_bytes() const
 {
-    return rows.size() * sizeof(Row) + list_rows.size() * sizeof(RowView) + lists.size() * sizeof(std::uint32_t) +
-           searcher->memory_bytes();
+    return rows.size() * sizeof(DeltaEntry) + list_rows.size() * sizeof(RowView) +
+           lists.size() * sizeof(std::uint32_t) + searcher->memory_bytes();
 }
 
 std::vector<std::uint64_t> DeltaPart::dead_rows(
@@ -215,7 +215,7 @@ std::uint64_t part_bytes(const PartRecipe& recipe, const LogViews& logs, const P
 {
     if (is_list(recipe.shape.element)) {
         // The size of the logs is the estimate for lists.
-        std::uint64_t bytes = plan.rows * (sizeof(DeltaPart::Row) + sizeof(RowView));
+        std::uint64_t bytes = plan.rows * (sizeof(DeltaEntry) + sizeof(RowView));
         for (const DeltaView& log : logs) bytes += log.bytes();
         return bytes;
     }

@@ -27,13 +27,8 @@ using LogSpans = std::array<LogSpan, delta_log_count>;
 using LogViews = std::array<DeltaView, delta_log_count>;
 
 struct DeltaPart {
-    struct Row {
-        const float* vector;  // in a chunk of its log; null of a list
-        std::uint64_t ordinal;
-        Tid tid;
-    };
     LogSpans spans;
-    std::vector<Row> rows;             // log after log, by position: so ties go by number as by ordinal
+    std::vector<DeltaEntry> rows;      // log after log, by position: so ties go by number as by ordinal
     std::vector<RowView> list_rows;    // the rows where they are lists, each in a chunk of its log
     std::vector<std::uint32_t> lists;  // the list of each row, where the method has lists
     std::unique_ptr<Searcher> searcher;

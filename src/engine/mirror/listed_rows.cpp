@@ -20,7 +20,7 @@ constexpr std::size_t parallel_compare_bytes = std::size_t{1} << 20;  // bytes; 
 class ListedRows : public Searcher
 {
 public:
-    ListedRows(const IndexShape& shape, const char* effort, std::span<const DeltaPart::Row> rows,
+    ListedRows(const IndexShape& shape, const char* effort, std::span<const DeltaEntry> rows,
                std::span<const std::uint32_t> lists, std::size_t list_count)
         : metric_(static_cast<Metric>(shape.metric)),
           dimensions_(shape.dimensions),
@@ -34,7 +34,7 @@ public:
         std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
         for (std::size_t row = 0; row < lists.size(); ++row)
             by_list_[next[lists[row]]++] = static_cast<std::uint32_t>(row);
-        for (const DeltaPart::Row& row : rows)
+        for (const DeltaEntry& row : rows)
             max_norm_ = std::max(max_norm_, bound_norm(metric_, {row.vector, dimensions_}));
     }
 
@@ -120,7 +120,7 @@ private:
     const Metric metric_;
     const std::size_t dimensions_;
     const char* const effort_;
-    const std::span<const DeltaPart::Row> rows_;
+    const std::span<const DeltaEntry> rows_;
     std::vector<std::uint32_t> first_;    // [lists + 1] places in by_list_
     std::vector<std::uint32_t> by_list_;  // rows, list after list
     float max_norm_ = 0;
@@ -129,7 +129,7 @@ private:
 }  // namespace
 
 std::unique_ptr<Searcher> make_listed_rows(const IndexShape& shape, const char* effort,
-                                           std::span<const DeltaPart::Row> rows, std::span<const std::uint32_t> lists,
+                                           std::span<const DeltaEntry> rows, std::span<const std::uint32_t> lists,
                                            std::size_t list_count)
 {
     return std::make_unique<ListedRows>(shape, effort, rows, lists, list_count);

@@ -7,7 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/mirror/delta_part.h"
+#include "engine/mirror/delta.h"
+#include "methods/method.h"
 
 namespace pgwarp
 {
@@ -19,7 +20,7 @@ inline constexpr std::uint64_t few_rows_of_list = 2;
 // lists[i] < list_count: of row i. `effort` names the parameter for the number of probed lists. A result holds the k
 // nearest live rows of those lists, unordered, and rows that may be as near within the error of scores.
 std::unique_ptr<Searcher> make_listed_rows(const IndexShape& shape, const char* effort,
-                                           std::span<const DeltaPart::Row> rows, std::span<const std::uint32_t> lists,
+                                           std::span<const DeltaEntry> rows, std::span<const std::uint32_t> lists,
                                            std::size_t list_count);
 
 }  // namespace pgwarp

@@ -296,7 +296,7 @@ void rank_of_part(const DeltaPart& part, const std::vector<RowResult>& proposed,
     const std::size_t first = found.size();
     std::vector<const float*> vectors;
     for (std::size_t at = 0; at < within; ++at) {
-        const DeltaPart::Row& row = part.rows[proposed[at].row];
+        const DeltaEntry& row = part.rows[proposed[at].row];
         found.push_back({0, row.ordinal, row.tid});
         if (part.list_rows.empty()) {
             vectors.push_back(row.vector);

@@ -14,6 +14,12 @@ namespace pgwarp
 
 using Bytes = std::span<const std::byte>;
 
+template <class T>
+Bytes as_bytes(const T& value)
+{
+    return std::as_bytes(std::span(&value, 1));
+}
+
 // Requests of fixed size.
 HelloRequest decode_hello(Bytes payload);
 MirrorKey decode_mirror(Bytes payload);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "engine/server/io_thread.h"
 #include "engine/server/log.h"
 #include "numeric/processors.h"
 
@@ -99,7 +98,7 @@ void Engine::greet(std::uint64_t incarnation)
     if (greeted_) {
         log_line(LogLevel::log, "the server was restarted: dropping all resident indexes");
         residency.clear();
-        for (auto& thread : threads) thread->drop_other_incarnations(incarnation);
+        on_restart(incarnation);
     }
     greeted_ = true;
     incarnation_ = incarnation;

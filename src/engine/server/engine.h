@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "engine/build/builds.h"
 #include "engine/device/device.h"
@@ -23,8 +22,6 @@
 
 namespace pgwarp
 {
-
-class IoThread;
 
 class Engine
 {
@@ -68,8 +65,9 @@ public:
 
     std::atomic<std::uint32_t> connections{0};
     std::atomic<std::uint32_t> in_flight{0};
-    std::vector<std::unique_ptr<IoThread>> threads;  // fixed once serving
-    std::function<void()> on_drain;                  // wakes the server; set before serving
+    // Of the server, set before serving: wakes it; drops the connections of other incarnations.
+    std::function<void()> on_drain;
+    std::function<void(std::uint64_t incarnation)> on_restart;
     std::atomic<bool (*)()> was_replaced = executable_was_replaced;
 
     // Bytes that the GPU with the most room has for an index. Bytes that `mirror` takes there count as free.

@@ -35,10 +35,4 @@ void handle_build_run(IoThread& thread, const Request& request);
 void handle_build_read(IoThread& thread, const Request& request);
 void handle_build_end(IoThread& thread, const Request& request);
 
-template <class T>
-Bytes as_bytes(const T& value)
-{
-    return std::as_bytes(std::span(&value, 1));
-}
-
 }  // namespace pgwarp

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <system_error>
 
-#include "engine/server/handlers.h"
 #include "engine/server/log.h"
 
 namespace pgwarp
@@ -31,8 +30,11 @@ void wake(const std::vector<Ticket>& tickets)
     }
 }
 
-IoThread::IoThread(Engine& engine, std::size_t)
-    : engine_(engine), epoll_(::epoll_create1(EPOLL_CLOEXEC)), event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC))
+IoThread::IoThread(Engine& engine, RequestHandler handler)
+    : engine_(engine),
+      handler_(handler),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC))
 {
     epoll_event event{};
     event.events = EPOLLIN;
@@ -310,7 +312,7 @@ void IoThread::parse(const ConnectionPtr& connection)
 void IoThread::handle(const Request& request)
 {
     try {
-        handle_request(*this, request);
+        handler_(*this, request);
     } catch (const Malformed& error) {
         drop(request.connection, error.what());
     } catch (...) {

@@ -40,6 +40,11 @@ struct Request {
     MessageType type() const { return static_cast<MessageType>(header.type); }
 };
 
+class IoThread;
+
+// Replies, parks the request, or throws: Malformed drops the connection, others become the error reply.
+using RequestHandler = void (*)(IoThread& thread, const Request& request);
+
 // A search accepted in this round. At its end, searches of equal settings are answered as one batch.
 struct RoundSearch {
     ConnectionPtr connection;
@@ -53,7 +58,7 @@ struct RoundSearch {
 class IoThread
 {
 public:
-    IoThread(Engine& engine, std::size_t index);
+    IoThread(Engine& engine, RequestHandler handler);
     ~IoThread();
     void start();
     void stop();
@@ -135,6 +140,7 @@ private:
                        const SpreadSearch& search);
 
     Engine& engine_;
+    const RequestHandler handler_;
     FileDescriptor epoll_;
     FileDescriptor event_;
     std::thread thread_;

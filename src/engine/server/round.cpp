@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/server/handlers.h"
 #include "engine/server/io_thread.h"
 #include "engine/server/log.h"
 

@@ -3,12 +3,15 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/server/engine.h"
 #include "engine/server/file_descriptor.h"
 
 namespace pgwarp
 {
+
+class IoThread;
 
 class Server
 {
@@ -34,6 +37,7 @@ private:
     FileDescriptor event_;
     Engine engine_;
     std::uint64_t next_id_ = 0;
+    std::vector<std::unique_ptr<IoThread>> threads_;  // end before the engine
 };
 
 }  // namespace pgwarp

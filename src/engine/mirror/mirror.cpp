@@ -156,6 +156,15 @@ std::uint64_t Tombstones::bytes() const
     return values * sizeof(std::uint64_t);
 }
 
+SearchStatus MirrorSnapshot::status_for(std::span<const std::uint64_t> delta_end,
+                                        std::uint64_t least_tombstone_version) const
+{
+    for (std::size_t i = 0; i < delta_log_count; ++i) {
+        if (logs[i].end < delta_end[i]) return SearchStatus::need_delta;
+    }
+    return tombstone_version < least_tombstone_version ? SearchStatus::need_tombstones : SearchStatus::answered;
+}
+
 std::uint64_t MirrorSnapshot::plain_rows() const
 {
     std::uint64_t rows = delta_rows();

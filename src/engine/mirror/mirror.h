@@ -21,6 +21,10 @@ namespace pgwarp
 {
 
 using Clock = std::chrono::steady_clock;
+inline std::uint64_t nanoseconds(Clock::duration duration)
+{
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(std::chrono::nanoseconds(duration).count(), 0));
+}
 
 // Dead rows: a bitmap over rows (bit i = row i) and sorted positions per delta log.
 struct Tombstones {
@@ -43,6 +47,8 @@ struct MirrorSnapshot {
     std::shared_ptr<const Tombstones> dead;
     std::uint64_t tombstone_version = 0;
 
+    // What the mirror lacks for a search with these minimums; answered: nothing.
+    SearchStatus status_for(std::span<const std::uint64_t> delta_end, std::uint64_t least_tombstone_version) const;
     std::uint64_t delta_rows() const;
     // Delta rows that no part holds, and the first of them in a log.
     std::uint64_t plain_rows() const;

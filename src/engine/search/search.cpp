@@ -125,11 +125,6 @@ std::uint32_t row_cursor(const SearchCursor& cursor)
     return static_cast<std::uint32_t>(std::min(cursor.ordinal, last_row));
 }
 
-std::uint64_t nanoseconds(Clock::duration duration)
-{
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(std::chrono::nanoseconds(duration).count(), 0));
-}
-
 }  // namespace
 
 bool can_share_batch(const SearchSettings& a, const SearchSettings& b)

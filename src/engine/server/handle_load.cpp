@@ -48,16 +48,13 @@ std::shared_ptr<Mirror> make_mirror(Engine& engine, const LoadBeginMessage& mess
                 engine.residency.note_too_large(key, stored_bytes(message.arrays), engine.gpu_room());
             throw;
         }
-        if (!engine.residency.drop_other_generations(key)) {
-            log_line(LogLevel::log, "the GPU has no room for an index: the CPU serves it");
-        } else {
-            // After a merge or REINDEX the new generation takes the place of the old one.
-            try {
+        try {
+            if (engine.residency.drop_other_generations(key))
                 return make_mirror_on(engine, message, MirrorDevice::best);
-            } catch (const std::bad_alloc&) {
-                log_line(LogLevel::log, "the GPU has no room for an index: the CPU serves it");
-            }
+        } catch (const std::bad_alloc&) {
+            // The dropped generations took too little memory.
         }
+        log_line(LogLevel::log, "the GPU has no room for an index: the CPU serves it");
     }
     if (may_fit) engine.residency.note_too_large(key, stored_bytes(message.arrays), engine.gpu_room());
     return make_mirror_on(engine, message, MirrorDevice::cpu);
@@ -117,6 +114,23 @@ void give_up_gpu(Engine& engine, const std::shared_ptr<Mirror>& mirror)
     engine.residency.note_too_large(mirror->key(), mirror->stored_bytes(), engine.gpu_room(mirror.get()));
     engine.residency.abandon_load(mirror->key(), mirror);
     throw UnknownMirror("the device has no room for the index");
+}
+
+// Readies a complete mirror, and one that is loaded ahead also makes a part. A load that fails is abandoned.
+void finish_load(Engine& engine, const std::shared_ptr<Mirror>& mirror, ThreadPool& pool, bool ahead)
+{
+    try {
+        const BusyPoll::Work work(engine.busy_poll, pool.threads());
+        mirror->finish_load(pool);
+        if (ahead && mirror->wants_part_ahead()) engine.add_part(*mirror, pool);
+    } catch (const std::bad_alloc&) {
+        give_up_gpu(engine, mirror);
+        engine.residency.abandon_load(mirror->key(), mirror);
+        throw;
+    } catch (...) {
+        engine.residency.abandon_load(mirror->key(), mirror);
+        throw;
+    }
 }
 
 // Makes the empty mirror on another thread (it can be large) and tells the loader to go on.
@@ -208,27 +222,12 @@ void handle_load_chunk(IoThread& thread, const Request& request)
 // threads from searches. Called again after delta rows have come, it makes a part of them before any search meets them.
 void handle_load_prepare(IoThread& thread, const Request& request)
 {
-    const MirrorKey key = decode_mirror(request.payload);
-    const auto mirror = find_load(thread, request, key);
+    const auto mirror = find_load(thread, request, decode_mirror(request.payload));
     if (!mirror) return;
     mirror->check_complete();
     Engine& engine = thread.engine();
     thread.run_exclusive_on(
-        engine.loads, request,
-        [&engine, mirror, key] {
-            try {
-                const BusyPoll::Work work(engine.busy_poll, engine.ahead_pool->threads());
-                mirror->finish_load(*engine.ahead_pool);
-                if (mirror->wants_part_ahead()) engine.add_part(*mirror, *engine.ahead_pool);
-            } catch (const std::bad_alloc&) {
-                give_up_gpu(engine, mirror);
-                engine.residency.abandon_load(key, mirror);
-                throw;
-            } catch (...) {
-                engine.residency.abandon_load(key, mirror);
-                throw;
-            }
-        },
+        engine.loads, request, [&engine, mirror] { finish_load(engine, mirror, *engine.ahead_pool, true); },
         [&thread, connection = request.connection, id = request.header.request_id] {
             thread.acknowledge(connection, id);
         });
@@ -246,17 +245,7 @@ void handle_load_end(IoThread& thread, const Request& request)
     thread.run_exclusive_on(
         engine.loads, request,
         [&engine, mirror, key] {
-            try {
-                const BusyPoll::Work work(engine.busy_poll, engine.search_pool.threads());
-                mirror->finish_load(engine.search_pool);
-            } catch (const std::bad_alloc&) {
-                give_up_gpu(engine, mirror);
-                engine.residency.abandon_load(key, mirror);
-                throw;
-            } catch (...) {
-                engine.residency.abandon_load(key, mirror);
-                throw;
-            }
+            finish_load(engine, mirror, engine.search_pool, false);
             engine.residency.publish(key, mirror);
         },
         [&thread, connection = request.connection, id = request.header.request_id] {

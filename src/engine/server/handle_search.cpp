@@ -46,14 +46,6 @@ void check_against(const Mirror& mirror, const MirrorSnapshot& snapshot, const S
     if (bytes > max_payload) throw BadRequest("more results than one reply holds: ask for fewer queries at a time");
 }
 
-bool has_delta(const MirrorSnapshot& snapshot, const SearchRequest& search)
-{
-    for (std::size_t i = 0; i < delta_log_count; ++i) {
-        if (snapshot.logs[i].end < search.delta_end[i]) return false;
-    }
-    return true;
-}
-
 void accept_search(IoThread& thread, const Request& request, const SearchMessage& message,
                    std::shared_ptr<Mirror> mirror)
 {
@@ -117,10 +109,8 @@ void handle_search(IoThread& thread, const Request& request)
     found.mirror->touch();
     const auto snapshot = found.mirror->snapshot();
     check_against(*found.mirror, *snapshot, message);
-    if (!has_delta(*snapshot, search)) return reply_status(thread, request, SearchStatus::need_delta, snapshot.get());
-    if (snapshot->tombstone_version < search.tombstone_version) {
-        return reply_status(thread, request, SearchStatus::need_tombstones, snapshot.get());
-    }
+    const SearchStatus status = snapshot->status_for(search.delta_end, search.tombstone_version);
+    if (status != SearchStatus::answered) return reply_status(thread, request, status, snapshot.get());
     accept_search(thread, request, message, found.mirror);
 }
 

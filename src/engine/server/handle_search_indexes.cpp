@@ -14,21 +14,6 @@ namespace
 constexpr double inline_cost = 2e6;  // float operations that an I/O thread spends itself
 constexpr std::size_t most_inline_indexes = 16;
 
-std::uint64_t nanoseconds(Clock::duration duration)
-{
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(std::chrono::nanoseconds(duration).count(), 0));
-}
-
-SearchStatus status_of(const Mirror& mirror, const IndexTarget& target)
-{
-    const auto snapshot = mirror.snapshot();
-    for (std::size_t i = 0; i < delta_log_count; ++i) {
-        if (snapshot->logs[i].end < target.delta_end[i]) return SearchStatus::need_delta;
-    }
-    if (snapshot->tombstone_version < target.tombstone_version) return SearchStatus::need_tombstones;
-    return SearchStatus::answered;
-}
-
 void check_targets(const SearchIndexesMessage& message)
 {
     std::uint64_t bytes = sizeof(SearchIndexesReply) + message.targets.size() * sizeof(IndexAnswer) + 8;
@@ -58,7 +43,7 @@ std::shared_ptr<SpreadSearch> prepare(Engine& engine, const SearchIndexesMessage
         if (!mirror) continue;
         mirror->touch();
         check_query_rows(mirror->shape(), message.queries);
-        target.answer.status = status_of(*mirror, asked);
+        target.answer.status = mirror->snapshot()->status_for(asked.delta_end, asked.tombstone_version);
         if (target.answer.status != SearchStatus::answered) continue;
         target.settings.mirror = std::move(mirror);
         target.settings.k = asked.k;

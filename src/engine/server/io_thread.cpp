@@ -30,7 +30,7 @@ void wake(const std::vector<Ticket>& tickets)
     }
 }
 
-IoThread::IoThread(Engine& engine, RequestHandler handler)
+IoThread::IoThread(Engine& engine, Handler handler)
     : engine_(engine),
       handler_(handler),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),

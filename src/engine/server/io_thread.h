@@ -40,11 +40,6 @@ struct Request {
     MessageType type() const { return static_cast<MessageType>(header.type); }
 };
 
-class IoThread;
-
-// Replies, parks the request, or throws: Malformed drops the connection, others become the error reply.
-using RequestHandler = void (*)(IoThread& thread, const Request& request);
-
 // A search accepted in this round. At its end, searches of equal settings are answered as one batch.
 struct RoundSearch {
     ConnectionPtr connection;
@@ -58,7 +53,9 @@ struct RoundSearch {
 class IoThread
 {
 public:
-    IoThread(Engine& engine, RequestHandler handler);
+    // Replies, parks the request, or throws: Malformed drops the connection, others become the error reply.
+    using Handler = void (*)(IoThread& thread, const Request& request);
+    IoThread(Engine& engine, Handler handler);
     ~IoThread();
     void start();
     void stop();
@@ -140,7 +137,7 @@ private:
                        const SpreadSearch& search);
 
     Engine& engine_;
-    const RequestHandler handler_;
+    const Handler handler_;
     FileDescriptor epoll_;
     FileDescriptor event_;
     std::thread thread_;

@@ -16,11 +16,6 @@ constexpr double inline_cost = 2e6;              // float operations of a reques
 constexpr double inline_batch_cost = 16e6;       // of requests that it answers as one batch
 constexpr std::size_t most_inline_queries = 64;  // of a request
 
-std::uint64_t nanoseconds(Clock::duration duration)
-{
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(std::chrono::nanoseconds(duration).count(), 0));
-}
-
 // The body behind a SearchReply: the counts, padded to 8 bytes, the results, and their places where wanted.
 void write_body(const SearchSlice& slice, bool want_places, std::vector<std::byte>& body)
 {

@@ -101,13 +101,16 @@ void check_tid_arrays(const std::vector<ArrayShape>& arrays, std::uint64_t rows)
     if (blocks != 1 || offsets != 1) throw BadRequest("arrays of row addresses are missing");
 }
 
-// Checks that attributes are there, once, where the shape says so, and only there; and that as many lists are as rows.
+// Checks that attributes are there, once, where the shape says so, and only there; and that lists and vectors have the
+// rows of the index.
 void check_row_arrays(const std::vector<ArrayShape>& arrays, std::uint64_t rows, std::uint32_t columns)
 {
     std::uint32_t found = 0;
     for (const ArrayShape& array : arrays) {
         if (is_named(array, array_list_offsets) && array.rows != rows + 1)
             throw BadRequest("array of lists has another number of rows than the index");
+        if (is_named(array, array_vectors) && array.rows != rows)
+            throw BadRequest("array of vectors has another number of rows than the index");
         if (!is_named(array, array_attributes)) continue;
         ++found;
         if (array.type != ArrayType::u64 || array.rows != rows || array.width != columns)

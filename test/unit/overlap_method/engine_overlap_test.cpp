@@ -224,41 +224,45 @@ void expect_all_pages(EngineClient& client, const ListTable& table, std::uint32_
     EXPECT_EQ(seen, truth.size());
 }
 
-void add_part(TestServer& server, const ListTable& table)
-{
-    ThreadPool pool(2);
-    const auto mirror = server.engine().residency.find_resident(table.index.key);
-    ASSERT_NE(mirror, nullptr);
-    mirror->add_part(pool, [](std::uint64_t bytes) { EXPECT_GT(bytes, 0U); });
-    EXPECT_EQ(mirror->snapshot()->plain_rows(), 0U);
-    EXPECT_GT(mirror->memory_bytes(), mirror->stored_bytes());
-}
-
 class OverlapMethod : public testing::TestWithParam<bool>
 {
 private:
     RegisteredMethod registered_{overlap_factory()};
 };
 
-TEST_P(OverlapMethod, BuildsAndSearches)
+// A table whose index is built and loaded.
+class LoadedTable : public OverlapMethod
 {
+protected:
+    LoadedTable()
+    {
+        table.create(client);
+        table.load(client);
+    }
+    void add_part()
+    {
+        ThreadPool pool(2);
+        const auto mirror = server.engine().residency.find_resident(table.index.key);
+        ASSERT_NE(mirror, nullptr);
+        mirror->add_part(pool, [](std::uint64_t bytes) { EXPECT_GT(bytes, 0U); });
+        EXPECT_EQ(mirror->snapshot()->plain_rows(), 0U);
+        EXPECT_GT(mirror->memory_bytes(), mirror->stored_bytes());
+    }
+
     TestServer server;
-    EngineClient client(server.path());
-    ListTable table(GetParam());
-    table.create(client);
+    EngineClient client{server.path()};
+    ListTable table{GetParam()};
+};
+
+TEST_P(LoadedTable, BuildsAndSearches)
+{
     EXPECT_EQ(table.built.reply.rows, indexed);
-    table.load(client);
     for (const std::uint32_t k : {1U, 10U, 300U, 2000U}) expect_truth(client, table, k);
     expect_all_pages(client, table, 64);
 }
 
-TEST_P(OverlapMethod, FindsInsertedRowsAndLeavesDeadOnesOut)
+TEST_P(LoadedTable, FindsInsertedRowsAndLeavesDeadOnesOut)
 {
-    TestServer server;
-    EngineClient client(server.path());
-    ListTable table(GetParam());
-    table.create(client);
-    table.load(client);
     table.insert(0, 90);
     table.push(client, 1);
     expect_truth(client, table, 10);
@@ -270,33 +274,23 @@ TEST_P(OverlapMethod, FindsInsertedRowsAndLeavesDeadOnesOut)
     expect_all_pages(client, table, 200);
 }
 
-TEST_P(OverlapMethod, SearchesPartsOfItsDelta)
+TEST_P(LoadedTable, SearchesPartsOfItsDelta)
 {
-    TestServer server;
-    EngineClient client(server.path());
-    ListTable table(GetParam());
-    table.create(client);
-    table.load(client);
     table.insert(0, 500);
     table.push(client, 20);
-    add_part(server, table);
+    add_part();
     expect_truth(client, table, 25);
     table.kill(client, {2, indexed + 7, indexed + 8, indexed + 450});
     table.insert(500, inserted);
     table.push(client, 20);
     expect_truth(client, table, 25);
-    add_part(server, table);
+    add_part();
     expect_truth(client, table, 3000);
     expect_all_pages(client, table, 100);
 }
 
-TEST_P(OverlapMethod, MergesItsDelta)
+TEST_P(LoadedTable, MergesItsDelta)
 {
-    TestServer server;
-    EngineClient client(server.path());
-    ListTable table(GetParam());
-    table.create(client);
-    table.load(client);
     table.insert(0, 500);
     table.push(client, 20);
     table.kill(client, {2, indexed + 7, indexed + 450});
@@ -311,13 +305,8 @@ TEST_P(OverlapMethod, MergesItsDelta)
     expect_all_pages(client, table, 300);
 }
 
-TEST_P(OverlapMethod, SearchesManyIndexesAtOnce)
+TEST_P(LoadedTable, SearchesManyIndexesAtOnce)
 {
-    TestServer server;
-    EngineClient client(server.path());
-    ListTable table(GetParam());
-    table.create(client);
-    table.load(client);
     ListTable other(GetParam());
     other.create(client);
     other.index.key.relation = 4;
@@ -436,9 +425,12 @@ TEST_P(OverlapMethod, HoldsNothing)
     EXPECT_EQ(search_lists(client, list_request(index, query.view(), 4), query.view()).results.size(), 3U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Lists, OverlapMethod, testing::Bool(), [](const testing::TestParamInfo<bool>& weighted) {
+std::string kind_of_lists(const testing::TestParamInfo<bool>& weighted)
+{
     return weighted.param ? "weighted" : "plain";
-});
+}
+INSTANTIATE_TEST_SUITE_P(Lists, OverlapMethod, testing::Bool(), kind_of_lists);
+INSTANTIATE_TEST_SUITE_P(Lists, LoadedTable, testing::Bool(), kind_of_lists);
 
 // Attributes travel with rows, are sorted with them, and come back as an array that mirrors hold.
 TEST(Attributes, AreStoredInRowOrderAndHeld)

@@ -112,22 +112,22 @@ public:
         return asked;
     }
 
-    // As a merge does it: the engine makes arrays of the logs' live rows, which the index's own go on with. Another
+    // As a merge does it: the engine makes arrays of live delta rows, which are appended to those of the index. Another
     // generation, whose dead rows stay dead.
     void merge(EngineClient& client)
     {
-        OwnedRows fresh;
+        OwnedRows delta;
         std::vector<Tid> tids;
         for (auto& log : logs) {
             for (const std::size_t row : log) {
                 if (dead.contains(row)) continue;
-                fresh.append(all().row(row));
+                delta.append(all().row(row));
                 tids.push_back(tids_[row]);
                 index_rows.push_back(row);
             }
             log.clear();
         }
-        const BuiltIndex made = build_lists(client, index, tids, fresh.view(), BuildKind::extend);
+        const BuiltIndex made = build_lists(client, index, tids, delta.view(), BuildKind::extend);
         ASSERT_EQ(made.arrays.size(), built.arrays.size());
         const std::uint64_t old_rows = built.reply.rows;
         for (std::size_t i = 0; i < made.arrays.size(); ++i) append_array(i, made);

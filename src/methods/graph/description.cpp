@@ -11,7 +11,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr double usual_ef_search = 64;  // what the usual recall takes, about
+constexpr double usual_ef_search = 64;  // about the effort of the default recall
 constexpr double usual_degree = 32;
 constexpr int fewest_degree = 4;
 constexpr int most_degree = 256;
@@ -31,7 +31,7 @@ constexpr ValueDescription options[] = {
      .maximum = 512},
 };
 
-// Of the settings only ef_search counts on the CPU; the others are what SONG leaves to choose of a search on a GPU.
+// The CPU follows ef_search alone; the other settings are the choices of SONG's search on a GPU.
 constexpr const char* visited_choices[] = {"default", "hash", "bloom", "cuckoo", nullptr};
 constexpr SettingDescription settings[] = {
     {.value = {.name = "graph_ef_search",
@@ -134,7 +134,7 @@ ResultPromise promise_results(const ParameterList& given, Metric metric)
     return {vectors == GraphVectors::half ? ResultKind::lower_bound : ResultKind::approximate};
 }
 
-// About half of the neighbours looked at were seen before; rows from all over memory cost twice as much as a block.
+// About half of the neighbours were seen before; a row at a random address costs twice as much as one of a block.
 double compare_neighbours(const SearchCostInput& input)
 {
     auto degree = static_cast<double>(input.options.get("degree", 0));

@@ -22,7 +22,7 @@ std::span<const std::uint32_t> without_unused(std::span<const std::uint32_t> row
     return rows.first(used);
 }
 
-// Orders the rows near one by how many detours lead to them: by way of a nearer one, which has them at a better rank.
+// Orders the rows near a row by their number of detours: ways over a nearer row, which ranks them better.
 class DetourOrder
 {
 public:
@@ -58,7 +58,7 @@ private:
     std::vector<std::pair<std::uint32_t, std::uint32_t>> order_;
 };
 
-// [rows][degree]: of the nearest, those with fewest detours.
+// Returns [rows][degree]: of the nearest rows those with the fewest detours.
 GraphEdges forward_edges(const NearestRows& nearest, std::size_t degree, std::span<const std::uint32_t> rows,
                          const BuildProgress& progress, ThreadPool& pool)
 {
@@ -82,7 +82,7 @@ GraphEdges forward_edges(const NearestRows& nearest, std::size_t degree, std::sp
     return edges;
 }
 
-// [rows][degree]: rows with an edge to each row; those that rank it first come first.
+// Returns [rows][degree]: the rows with an edge to each row, first those that rank it first.
 GraphEdges reverse_edges(const GraphEdges& forward, const BuildProgress& progress)
 {
     GraphEdges reverse{forward.degree, {}};
@@ -101,7 +101,7 @@ GraphEdges reverse_edges(const GraphEdges& forward, const BuildProgress& progres
     return reverse;
 }
 
-// Half of the places for a row's own edges, then those of others to it, then more of its own, then what is near.
+// Half of the places take the row's own edges, then come its reverse edges, then more of its own.
 void join_edges(std::span<const std::uint32_t> forward, std::span<const std::uint32_t> reverse,
                 std::span<std::uint32_t> out)
 {
@@ -151,7 +151,7 @@ void insert_row(GraphEdges& edges, std::uint32_t row, std::span<const std::uint3
     for (const std::uint32_t other : ordered) {
         const std::span<std::uint32_t> back = edges.of(other);
         if (std::find(back.begin(), back.end(), row) != back.end()) continue;
-        // The place of the least useful edge, if there is no other.
+        // The first unused place, otherwise the last, that of the least useful edge.
         const auto place = std::find(back.begin(), back.end() - 1, no_neighbour);
         *place = row;
     }

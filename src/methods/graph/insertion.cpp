@@ -74,8 +74,8 @@ std::vector<std::uint32_t> find_near(const RowScores& scores, const GraphEdges& 
 namespace
 {
 
-// The place that an edge to `row` takes among those of `from`, all taken: that of the edge of which most others make
-// detours, nearer rows with an edge to where it leads; of these the longest. The end where there is none.
+// Returns the place that an edge to `row` takes among the places of `from`, all in use: that of the edge with the most
+// detours, over nearer neighbours of `from`; of equal ones the longest. The end where no edge has a detour.
 std::size_t place_to_give(const GraphEdges& edges, const RowScores& scores, std::uint32_t from, std::uint32_t row)
 {
     const std::span<const std::uint32_t> places = edges.of(from);

@@ -27,13 +27,13 @@ namespace
 constexpr std::size_t most_together = 512;  // rows that are searched for before any of them has edges
 constexpr std::size_t piece_rows = 2048;
 constexpr std::size_t search_width = 2;   // rows that a search keeps, times those that edges are chosen from
-constexpr std::size_t many_rows = 10000;  // from there on room for new ones is made at once
-constexpr std::size_t usual_growth = 16;  // of the rows there are, one of so many
-constexpr std::size_t changes_share = 2;  // of the neighbours' bytes, one of so many, that changes may take
+constexpr std::size_t many_rows = 10000;  // from this number of rows on memory for new ones is reserved
+constexpr std::size_t usual_growth = 16;  // new rows that memory is reserved for: one for so many old ones
+constexpr std::size_t changes_share = 2;  // changes may take the neighbours' bytes, divided by this
 
 struct Given {
     ArrayShape shape;
-    std::uint64_t bytes;  // that came
+    std::uint64_t bytes;  // received
 };
 
 class GraphMergeBuilder : public Builder
@@ -97,7 +97,7 @@ private:
     BulkVector<float> vectors_;  // of all rows
 };
 
-// Where the bytes of an array go; makes room for it.
+// Returns the memory of an array, allocated at its first piece.
 std::span<std::byte> GraphMergeBuilder::place_of(const ArrayShape& shape)
 {
     const std::string name = shape.name;
@@ -147,7 +147,7 @@ void GraphMergeBuilder::give(const ArrayShape& shape, std::uint64_t offset, std:
     found->bytes += bytes.size();
 }
 
-// Every array came whole, and its numbers are those of rows.
+// Checks that every array was received whole, and that its numbers are those of rows.
 void GraphMergeBuilder::check_given()
 {
     for (const Given& given : given_) {
@@ -180,7 +180,7 @@ void GraphMergeBuilder::encode_halves(std::span<const float> rows, ThreadPool& p
     half_.measure(rows, pool, nullptr);
 }
 
-// Puts the new rows behind the old ones, in the form in which the index keeps them, and as floats where it keeps any.
+// Appends the new rows in their stored form, and as floats where the index stores vectors.
 void GraphMergeBuilder::take_rows(RowBuffer& rows, const BuildProgress& progress, ThreadPool& pool)
 {
     progress.report("encoding rows", 0, new_);
@@ -205,8 +205,9 @@ void GraphMergeBuilder::take_rows(RowBuffer& rows, const BuildProgress& progress
     });
 }
 
-// Some rows at a time are searched for in the graph without them, and compared with those before them; then they get
-// their edges, one after the other: the graph is the same however many threads search.
+// A batch of rows is searched for, in parallel, in the graph without it; each row is also compared with those of the
+// batch before it. Then the rows get their edges one after the other, so that the graph does not depend on the number
+// of threads.
 void GraphMergeBuilder::insert_rows(const RowScores& scores, const BuildProgress& progress, ThreadPool& pool)
 {
     std::vector<std::vector<std::uint32_t>> near(std::min(most_together, new_));
@@ -262,7 +263,7 @@ void GraphMergeBuilder::run(RowBuffer& rows, const BuildProgress& progress, Thre
     if (leaves_out_) leave_out_dead();
 }
 
-// And makes room for the new rows' bits.
+// Counts the dead rows, and extends the bitmap to the new rows.
 void GraphMergeBuilder::count_dead()
 {
     if (dead_.empty()) return;
@@ -272,7 +273,7 @@ void GraphMergeBuilder::count_dead()
     dead_.resize((all() + 63) / 64, 0);
 }
 
-// As many for the new rows as the old ones have, and some where no seed leads.
+// Adds seeds in parts that no seed reaches, and new rows until there are as many seeds as a build chooses.
 void GraphMergeBuilder::add_seeds()
 {
     std::vector<std::uint32_t> live;
@@ -288,7 +289,7 @@ void GraphMergeBuilder::add_seeds()
     }
 }
 
-// Rows get the numbers that they have among live ones.
+// Renumbers rows: the new number of a row is its rank among live rows.
 void GraphMergeBuilder::leave_out_dead()
 {
     std::vector<std::uint32_t> numbers(all(), no_neighbour);

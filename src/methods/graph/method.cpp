@@ -1,4 +1,4 @@
-// graph on the CPU, as the engine's registry has it.
+// The factory of graph on the CPU.
 #include "methods/graph/graph.h"
 #include "methods/graph/merge_build.h"
 #include "protocol/merge_build.h"

@@ -19,17 +19,18 @@ namespace
 
 constexpr std::size_t piece_rows = 256;
 constexpr std::size_t step_rows = 16384;
-constexpr std::size_t most_passed = 256;  // dead rows that are looked behind, for one row
+constexpr std::size_t most_passed = 256;  // dead rows that are passed through, for one row
 constexpr std::size_t searched_together = 512;
 constexpr std::size_t search_width = 2;  // rows that a search keeps, times those that edges are chosen from
 
-// The live rows behind the dead ones that a row leads to, as far as is needed to find enough.
+// Finds the live rows behind the dead neighbours of a row, until there are enough.
 class Surroundings
 {
 public:
     Surroundings(const GraphEdges& edges, const Repair& repair) : edges_(edges), repair_(repair) {}
 
-    // The row's live neighbours, and those found, nearest first, at most build_degree. Not the row itself.
+    // Returns the row's live neighbours and the live rows found, nearest first, at most build_degree, without the row
+    // itself.
     std::vector<std::uint32_t> nearest(std::uint32_t row)
     {
         seen_.clear();
@@ -37,7 +38,7 @@ public:
         passed_.clear();
         seen_.add(row);
         look_at(edges_.of(row));
-        // Dead rows as far away as each other in turns, until enough live ones are known.
+        // Dead rows of equal distance in edges are passed together, until there are enough live ones.
         for (std::size_t begin = 0; begin < passed_.size();) {
             const std::size_t end = passed_.size();
             for (std::size_t i = begin; i < end; ++i) look_at(edges_.of(passed_[i]));
@@ -96,7 +97,8 @@ bool leads_to_dead(std::span<const std::uint32_t> edges, RowBitmap dead)
     return false;
 }
 
-// What stays, in its place, and in place of the dead what is chosen. Unused places come last.
+// Returns the new places of a row: live neighbours keep theirs, chosen rows take those of dead ones, unused places come
+// last.
 std::vector<std::uint32_t> replace_dead(std::span<const std::uint32_t> edges, RowBitmap dead,
                                         std::span<const std::uint32_t> chosen)
 {
@@ -109,7 +111,7 @@ std::vector<std::uint32_t> replace_dead(std::span<const std::uint32_t> edges, Ro
         const bool vacant = place == no_neighbour || bit_is_set(dead, place);
         if (vacant) place = next != fresh.end() ? *next++ : no_neighbour;
     }
-    // What is left vacant takes an edge from behind: few places change.
+    // A place left vacant takes the last edge, so that few places change.
     std::size_t used = places.size();
     for (std::size_t i = 0; i < used; ++i) {
         while (used > 0 && places[used - 1] == no_neighbour) --used;
@@ -177,7 +179,7 @@ private:
         seeds_ = std::move(kept);
     }
 
-    // From the edges as they were, so that the order of rows doesn't matter.
+    // Reads the edges before the repair alone, so that the order of rows does not matter.
     void find_edges()
     {
         std::mutex mutex;
@@ -227,7 +229,7 @@ private:
         }
     }
 
-    // What a search finds, and the neighbours that it has.
+    // Returns the rows that a search finds and the neighbours of the row, nearest first.
     std::vector<std::uint32_t> near_thin(std::uint32_t row) const
     {
         std::vector<std::uint32_t> found = find_near(repair_.scores, edges_, seeds_, row, row, repair_.build_degree,

@@ -104,7 +104,7 @@ public:
         if (!(codec_.scale > 0) || !std::isfinite(codec_.scale) || !(scale_[1] >= 0))
             throw BadRequest("the scale of half vectors is impossible");
         halves_ = kept_.all(rows_ * dimensions_).data();
-        // Sums of absolute differences are off by up to the root of the dimensions times as much.
+        // The error in L1 is at most the root of the dimensions times that in L2.
         error_ = metric_ == Metric::l1 ? scale_[1] * std::sqrt(static_cast<double>(dimensions_)) : scale_[1];
     }
     void lend(std::span<const half_bits> halves) override { kept_.borrow(halves); }
@@ -122,7 +122,8 @@ public:
         if (metric_ == Metric::l1) return 2 * error_;
         return pgwarp::bound_width(metric_, error_, canonical_norm(query, dimensions_));
     }
-    // Distances in the codec's space are those here times the scale (l2: squared); a product lacks the mean's share.
+    // Distances in the codec's space are larger by the scale (l2: by its square); products lack that of the query and
+    // the mean.
     void prepare(const float* query, GraphQuery& out) const override
     {
         out.query = query;

@@ -1,4 +1,4 @@
-// Rows kept as bytes alone (codes = int8, refine = none): read from the lists that the proposer scans. Values are
+// Rows stored as bytes alone (codes = int8, refine = none), read from the lists that the proposer scans. Values are
 // canonical distances to the decoded rows, the same bits on every device.
 #include <cmath>
 
@@ -33,7 +33,7 @@ public:
         prepared.query = query;
         return prepared;
     }
-    // The proposer scans.
+    // Not used by searches: the proposer scores bytes.
     void scores(const PreparedQuery& query, std::size_t list, float, std::size_t begin, std::size_t count,
                 float* out) const override
     {

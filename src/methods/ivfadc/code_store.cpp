@@ -1,4 +1,4 @@
-// Rows kept as product-quantized residuals, compared by asymmetric distances (ADC).
+// Rows stored as product-quantized residuals, compared by asymmetric distances (ADC).
 //
 // For l2 and a row y = c + r, r quantized to r', the squared distance splits as in the Faiss paper's equation 11:
 //   |x - c - r'|^2 = |x - c|^2 + (|r'|^2 + 2 c.r') - 2 x.r'

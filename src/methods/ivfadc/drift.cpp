@@ -16,14 +16,14 @@ namespace pgwarp
 namespace
 {
 
-constexpr double tolerance = 1.5;            // times the error of old rows
+constexpr double tolerance = 1.5;            // limit of the error of new rows, in errors of old ones
 constexpr double codes_tolerance = 2.5;      // where the old rows' residuals are known by their codes alone
-constexpr double deviations = 3;             // by which the means of two samples differ by chance
+constexpr double deviations = 3;             // standard deviations that two samples may differ by
 constexpr std::size_t rows_for_a_word = 32;  // with fewer rows per codeword the codebook overfits
 constexpr std::uint64_t most_sample = 1U << 16;
 
-// A mean over a sample, and its own variance: errors are uneven, and few rows far from any codeword may make most of
-// one.
+// A mean over a sample, and the variance of that mean. Errors are uneven: a few rows far from every codeword may make
+// most of the mean.
 class MeanError
 {
 public:
@@ -48,7 +48,7 @@ struct SampleError {
     MeanError code;
 };
 
-// Whether new rows fare worse than `times` as badly as old ones, and not by the luck of two samples.
+// Whether the error of new rows exceeds `times` that of old ones by more than the chance of two samples.
 bool is_worse(const MeanError& fresh, const MeanError& old, double times)
 {
     const double difference = fresh.mean() - times * old.mean();
@@ -145,7 +145,8 @@ void IvfadcDrift::check_given() const
     }
 }
 
-// Of a row of the sample. Of product codes alone, by what they stand for: a rotation doesn't change its length.
+// Returns the squared distance of a sample row to its centroid. With product codes alone it is the squared length of
+// the decoded residual, which a rotation does not change.
 double IvfadcDrift::centroid_error(std::size_t row) const
 {
     std::vector<float> vector(dimensions_);
@@ -157,7 +158,7 @@ double IvfadcDrift::centroid_error(std::size_t row) const
     return canonical_l2_squared(vector.data(), old_.centroid_of(row), dimensions_);
 }
 
-// Of a vector of this list. Null: with the code that it would get.
+// Returns the squared error of the code of a vector in this list. Null: of the code that it would get.
 double IvfadcDrift::code_error(const float* vector, std::uint32_t list, const std::uint8_t* code) const
 {
     std::vector<float> residual(dimensions_);
@@ -188,7 +189,7 @@ SampleError IvfadcDrift::error_of_old() const
     return errors;
 }
 
-// With the lists and codes that they would get.
+// Errors with the lists and codes that the rows would get.
 SampleError IvfadcDrift::error_of_new(std::span<const float> vectors, ThreadPool& pool) const
 {
     std::vector<std::uint32_t> lists(vectors.size() / dimensions_);

@@ -41,7 +41,7 @@ public:
 private:
     struct Given {
         ArrayShape shape;
-        std::uint64_t bytes;  // that came
+        std::uint64_t bytes;  // received
     };
     void check_given();
     void assign(const IvfadcBuildInput& input, std::size_t first, std::size_t count);
@@ -51,7 +51,7 @@ private:
     std::vector<Given> given_;
 };
 
-// The new rows' arrays, and the half vectors' error, which they may raise.
+// The arrays of the new rows, and "half_scale", whose error they may raise.
 std::vector<ArrayShape> IvfadcMergeBuilder::arrays() const
 {
     std::vector<ArrayShape> shapes = made_.shapes();
@@ -86,7 +86,7 @@ void IvfadcMergeBuilder::check_given()
     }
 }
 
-// Finds the lists that are not known yet.
+// Finds the lists that were not given.
 void IvfadcMergeBuilder::assign(const IvfadcBuildInput& input, std::size_t first, std::size_t count)
 {
     const std::size_t dimensions = made_.dimensions;

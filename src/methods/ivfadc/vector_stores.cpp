@@ -1,4 +1,4 @@
-// Rows kept as floats or as halves.
+// Rows stored as floats or as halves.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -33,7 +33,7 @@ namespace
 void prefetch_bytes(const void* bytes, std::size_t count)
 {
     constexpr std::size_t line = 64;
-    constexpr std::size_t most = 16 * line;  // then the processor's own prefetching has seen what comes
+    constexpr std::size_t most = 16 * line;  // the hardware prefetcher loads the rest
     for (std::size_t at = 0; at < std::min(count, most); at += line)
         __builtin_prefetch(static_cast<const std::byte*>(bytes) + at);
 }
@@ -131,7 +131,8 @@ public:
     std::uint64_t memory_bytes() const override { return halves_.size() * sizeof(half_bits); }
     ResultKind result_kind() const override { return ResultKind::lower_bound; }
 
-    // Scores are taken in the codec's space: l2 there is l2 here times scale^2; a dot product lacks the mean's share.
+    // Scores are computed in the codec's space: squared distances are larger by scale^2; a dot product lacks that of
+    // the query and the mean.
     PreparedQuery prepare(const float* query) const override
     {
         PreparedQuery prepared;

@@ -1,4 +1,4 @@
-// What searchers do that have no better way: the searches of several rungs, one after the other.
+// Defaults of Searcher: the searches of several rungs, one after the other.
 #include "methods/method.h"
 
 namespace pgwarp

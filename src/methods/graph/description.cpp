@@ -15,6 +15,9 @@ constexpr double usual_ef_search = 64;  // about the effort of the default recal
 constexpr double usual_degree = 32;
 constexpr int fewest_degree = 4;
 constexpr int most_degree = 256;
+constexpr int most_queries_of_warp = 4;
+constexpr int most_steps = 32;
+constexpr int usual_visited = -1;  // before the kinds of cuda/graph/visited.h
 
 constexpr const char* vectors_choices[] = {"full", "half", "bits", nullptr};
 constexpr ValueDescription options[] = {
@@ -31,7 +34,13 @@ constexpr ValueDescription options[] = {
      .maximum = 512},
 };
 
-// The CPU follows ef_search alone; the other settings are the choices of SONG's search on a GPU.
+bool may_share_warp(int queries)
+{
+    return queries == 0 || queries == 1 || queries == 2 || queries == 4;
+}
+
+// The CPU follows ef_search alone; the others are the choices in a search of the SONG paper (Zhao, Tan, Li, ICDE 2020,
+// sections 4 to 6), which the CUDA device follows (cuda/graph/launch_config.h).
 constexpr const char* visited_choices[] = {"default", "hash", "bloom", "cuckoo", nullptr};
 constexpr SettingDescription settings[] = {
     {.value = {.name = "graph_ef_search",
@@ -44,9 +53,9 @@ constexpr SettingDescription settings[] = {
     {.value = {.name = "graph_visited",
                .help = "How a search of a graph index on a GPU remembers visited rows.",
                .kind = ValueKind::choice,
-               .default_value = static_cast<int>(GraphChoices::Visited::usual),
+               .default_value = usual_visited,
                .choices = visited_choices,
-               .first_choice = static_cast<int>(GraphChoices::Visited::usual)},
+               .first_choice = usual_visited},
      .parameter = "visited",
      .detail = "The filters, bloom and cuckoo, may pass over a few rows."},
     {.value = {.name = "graph_bounded_queue",
@@ -65,14 +74,14 @@ constexpr SettingDescription settings[] = {
      .detail = "Implies pgwarp.graph_selected_insertion. A Bloom filter can't forget."},
     {.value = {.name = "graph_multi_query",
                .help = "Queries that share a warp of a GPU: 1, 2 or 4.",
-               .maximum = GraphChoices::most_queries_of_warp},
+               .maximum = most_queries_of_warp},
      .parameter = "multi_query",
      .detail = "0 means as many as is usual.",
-     .accepts = GraphChoices::may_share_warp,
+     .accepts = may_share_warp,
      .refusal = "Queries share a warp evenly: 1, 2 or 4; 0 means as many as is usual."},
     {.value = {.name = "graph_multi_step",
                .help = "Rows whose neighbours a search on a GPU looks at together.",
-               .maximum = GraphChoices::most_steps},
+               .maximum = most_steps},
      .parameter = "multi_step",
      .detail = "0 means as many as is usual."},
 };

@@ -13,8 +13,8 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t most_together = 192;  // rows of a group that are queries at once
-constexpr std::size_t tile_rows = 512;      // compared with these at once
+constexpr std::size_t most_queries = 192;  // rows of a group that are queries at once
+constexpr std::size_t tile_rows = 512;     // compared with these at once
 constexpr double far_out = 1e4;         // least squared norm of a centre far out, in mean squared distances of its rows
 constexpr std::size_t fewest_near = 8;  // least number of groups that a row is compared with
 constexpr std::size_t choice = 4;  // groups that a row chooses from, in multiples of those that it is compared with
@@ -50,8 +50,8 @@ public:
         const std::span<const std::uint32_t> own = groups_.of(group);
         if (own.empty()) return;
         const std::vector<std::uint32_t> near = near_groups(group);
-        for (std::size_t first = 0; first < own.size(); first += most_together)
-            fill_some(own.subspan(first, std::min(most_together, own.size() - first)), first, near,
+        for (std::size_t first = 0; first < own.size(); first += most_queries)
+            fill_some(own.subspan(first, std::min(most_queries, own.size() - first)), first, near,
                       moved_[group] != 0 ? groups_.centroid(group) : nullptr, cancel);
     }
 
@@ -155,7 +155,7 @@ private:
                  const float* origin, std::vector<TopK>& best, Scratch& scratch) const
     {
         const std::size_t size = groups_.of(group).size();
-        const std::size_t most = std::max(compared_, 2 * most_together);
+        const std::size_t most = std::max(compared_, 2 * most_queries);
         const std::size_t begin =
             size <= most ? 0 : std::min(first_query - std::min(first_query, most / 2), size - most);
         const std::size_t end = std::min(size, begin + most);

@@ -24,7 +24,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t most_together = 512;  // rows that are searched for before any of them has edges
+constexpr std::size_t batch_rows = 512;  // rows that are searched for before any of them has edges
 constexpr std::size_t piece_rows = 2048;
 constexpr std::size_t search_width = 2;   // rows that a search keeps, times those that edges are chosen from
 constexpr std::size_t many_rows = 10000;  // from this number of rows on memory for new ones is reserved
@@ -210,11 +210,11 @@ void GraphMergeBuilder::take_rows(RowBuffer& rows, const BuildProgress& progress
 // of threads.
 void GraphMergeBuilder::insert_rows(const RowScores& scores, const BuildProgress& progress, ThreadPool& pool)
 {
-    std::vector<std::vector<std::uint32_t>> near(std::min(most_together, new_));
+    std::vector<std::vector<std::uint32_t>> near(std::min(batch_rows, new_));
     for (std::size_t first = old_; first < all();) {
         if (progress.cancel != nullptr) progress.cancel->check();
         progress.report("inserting rows", first - old_, new_);
-        const std::size_t count = std::min({most_together, all() - first, std::max<std::size_t>(first / 8, 1)});
+        const std::size_t count = std::min({batch_rows, all() - first, std::max<std::size_t>(first / 8, 1)});
         pool.parallel_for(count, 4, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i) {
                 near[i] = find_near(scores, edges_, seeds_, static_cast<std::uint32_t>(first), first + i,
@@ -339,7 +339,7 @@ std::vector<ArrayShape> GraphMergeBuilder::arrays() const
 
 void GraphMergeBuilder::read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const
 {
-    const auto fresh = [&](const auto& values, std::size_t width) {
+    const auto read_new = [&](const auto& values, std::size_t width) {
         read_piece(std::span(values).subspan(old_ * width), offset, out);
     };
     if (array == array_seeds) return read_piece(std::span<const std::uint32_t>(seeds_), offset, out);
@@ -348,10 +348,10 @@ void GraphMergeBuilder::read(const std::string& array, std::uint64_t offset, std
         return read_piece(std::span<const EdgeChange>(changes_).subspan(old_changes_), offset, out);
     if (array == array_neighbours && rewrites())
         return read_piece(std::span<const std::uint32_t>(edges_.neighbours), offset, out);
-    if (array == array_neighbours) return fresh(edges_.neighbours, edges_.degree);
-    if (array == array_vectors) return fresh(vectors_, dimensions_);
-    if (array == array_half) return fresh(halves_, dimensions_);
-    if (array == array_bits) return fresh(bits_, words());
+    if (array == array_neighbours) return read_new(edges_.neighbours, edges_.degree);
+    if (array == array_vectors) return read_new(vectors_, dimensions_);
+    if (array == array_half) return read_new(halves_, dimensions_);
+    if (array == array_bits) return read_new(bits_, words());
     throw BadRequest("unknown array of a graph that grows");
 }
 

@@ -103,13 +103,13 @@ std::vector<std::uint32_t> replace_dead(std::span<const std::uint32_t> edges, Ro
                                         std::span<const std::uint32_t> chosen)
 {
     std::vector<std::uint32_t> places(edges.begin(), edges.end());
-    std::vector<std::uint32_t> fresh;
+    std::vector<std::uint32_t> added;
     for (const std::uint32_t row : chosen)
-        if (std::find(edges.begin(), edges.end(), row) == edges.end()) fresh.push_back(row);
-    auto next = fresh.begin();
+        if (std::find(edges.begin(), edges.end(), row) == edges.end()) added.push_back(row);
+    auto next = added.begin();
     for (std::uint32_t& place : places) {
         const bool vacant = place == no_neighbour || bit_is_set(dead, place);
-        if (vacant) place = next != fresh.end() ? *next++ : no_neighbour;
+        if (vacant) place = next != added.end() ? *next++ : no_neighbour;
     }
     // A place left vacant takes the last edge, so that few places change.
     std::size_t used = places.size();

@@ -24,7 +24,7 @@ namespace
 constexpr std::size_t default_ef = 64;  // of an index without calibration
 constexpr std::size_t worth_comparing =
     8;  // live rows are all compared up to this multiple of the rows that a search compared
-constexpr double fresh_share = 0.4;  // about the share of a row's neighbours that were not visited before
+constexpr double unseen_share = 0.4;  // about the share of a row's neighbours that were not visited before
 
 struct DeadCount {
     std::size_t linked = 0;  // dead rows that searches pass through
@@ -166,8 +166,8 @@ std::size_t GraphSearcher::ef_of(const SearchBatch& batch) const
 
 double GraphSearcher::search_cost(const SearchBatch& batch) const
 {
-    const double fresh = fresh_share * static_cast<double>(options_.degree);
-    const double compared = static_cast<double>(seeds_.size()) + fresh * static_cast<double>(ef_of(batch));
+    const double unseen = unseen_share * static_cast<double>(options_.degree);
+    const double compared = static_cast<double>(seeds_.size()) + unseen * static_cast<double>(ef_of(batch));
     return 2 * static_cast<double>(batch.count) * std::min(compared, static_cast<double>(rows_)) *
            static_cast<double>(dimensions_);
 }
@@ -194,7 +194,7 @@ bool GraphSearcher::few_are_alive(const SearchBatch& batch, const DeadCount& dea
     const auto alive = static_cast<double>(dead.alive);
     const double expanded =
         static_cast<double>(ef_of(batch)) * (alive + static_cast<double>(dead.linked)) / std::max(alive, 1.0);
-    return alive <= static_cast<double>(seeds_.size()) + fresh_share * static_cast<double>(options_.degree) * expanded;
+    return alive <= static_cast<double>(seeds_.size()) + unseen_share * static_cast<double>(options_.degree) * expanded;
 }
 
 void GraphSearcher::compare_all(const SearchBatch& batch, const GraphQuery& query, std::vector<Candidate>& found) const

@@ -49,10 +49,10 @@ struct SampleError {
 };
 
 // Whether the error of new rows exceeds `times` that of old ones by more than the chance of two samples.
-bool is_worse(const MeanError& fresh, const MeanError& old, double times)
+bool is_worse(const MeanError& added, const MeanError& old, double times)
 {
-    const double difference = fresh.mean() - times * old.mean();
-    const double variance = fresh.variance() + times * times * old.variance();
+    const double difference = added.mean() - times * old.mean();
+    const double variance = added.variance() + times * times * old.variance();
     return difference > deviations * std::sqrt(variance);
 }
 
@@ -211,10 +211,10 @@ void IvfadcDrift::run(RowBuffer& rows, const BuildProgress& progress, ThreadPool
     check_given();
     if (old_.stores_half()) old_.half.take_scale();
     const SampleError old = error_of_old();
-    const SampleError fresh = error_of_new(rows.vectors(), pool);
-    const bool worse = is_worse(fresh.centroid, old.centroid, keeps_vectors() ? tolerance : codes_tolerance) ||
-                       is_worse(fresh.code, old.code, tolerance);
-    report_ = {old.centroid.mean(), old.code.mean(), fresh.centroid.mean(), fresh.code.mean(), worse ? 1U : 0U};
+    const SampleError added = error_of_new(rows.vectors(), pool);
+    const bool worse = is_worse(added.centroid, old.centroid, keeps_vectors() ? tolerance : codes_tolerance) ||
+                       is_worse(added.code, old.code, tolerance);
+    report_ = {old.centroid.mean(), old.code.mean(), added.centroid.mean(), added.code.mean(), worse ? 1U : 0U};
 }
 
 }  // namespace

@@ -15,6 +15,13 @@ inline constexpr double cosine_slack = 4e-7;
 // Relative rounding error of the arithmetic of bounds.
 inline constexpr double bound_rounding = 1e-12;
 
+// Returns the canonical distance to a decoded row. Rows of a cosine index were of unit length before they were coded.
+inline double decoded_distance(Metric metric, const float* query, const float* row, std::size_t dimensions)
+{
+    return metric == Metric::cosine ? 1 - canonical_dot(query, row, dimensions)
+                                    : canonical_distance(metric, query, row, dimensions);
+}
+
 // Returns a lower bound of the operator's distance when the stored row lies within `error` (L2) of the indexed one.
 // `value`: the canonical distance to the stored row, for cosine 1 - dot.
 inline double lower_bound(Metric metric, double value, double error, double query_norm)

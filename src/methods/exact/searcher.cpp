@@ -71,14 +71,8 @@ public:
         return (vectors_.size() + norms_.size() + inverse_norms_.size()) * sizeof(float) +
                halves_.size() * sizeof(half_bits);
     }
-    double bound_width(const float*) const override
-    {
-        return metric_ == Metric::cosine ? pgwarp::bound_width(metric_, 0, 1) : 0;
-    }
-    ResultKind result_kind() const override
-    {
-        return metric_ == Metric::cosine ? ResultKind::lower_bound : ResultKind::exact;
-    }
+    double bound_width(const float*) const override { return pgwarp::bound_width(metric_, 0, 1); }
+    ResultKind result_kind() const override { return promise_of_vectors(metric_ == Metric::cosine).kind; }
     double search_cost(const SearchBatch& batch) const override
     {
         return 2.0 * static_cast<double>(batch.count) * static_cast<double>(rows_) * static_cast<double>(dimensions_);

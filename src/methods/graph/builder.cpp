@@ -262,27 +262,7 @@ void GraphBuilder::take_in()
 
 std::vector<ArrayShape> GraphBuilder::arrays() const
 {
-    std::vector<ArrayShape> all;
-    all.push_back(make_array_shape(array_seeds, ArrayType::u32, seeds_.size(), 1));
-    if (options_.vectors == GraphVectors::half) {
-        all.push_back(make_array_shape(array_half_mean, ArrayType::f32, 1, dimensions_));
-        all.push_back(make_array_shape(array_half_scale, ArrayType::f32, 1, 2));
-    }
-    if (options_.vectors == GraphVectors::bits)
-        all.push_back(make_array_shape(array_projection, ArrayType::f32, options_.bits, dimensions_ + 1));
-    all.push_back(make_array_shape(array_neighbours, ArrayType::u32, rows_, options_.degree));
-    switch (options_.vectors) {
-        case GraphVectors::full:
-            all.push_back(make_array_shape(array_vectors, vector_array_type(shape_), rows_, dimensions_));
-            break;
-        case GraphVectors::half:
-            all.push_back(make_array_shape(array_half, ArrayType::f16, rows_, dimensions_));
-            break;
-        case GraphVectors::bits:
-            all.push_back(make_array_shape(array_bits, ArrayType::u32, rows_, options_.bits / 32));
-            break;
-    }
-    return all;
+    return graph_arrays(shape_, options_, rows_, seeds_.size());
 }
 
 void GraphBuilder::read(const std::string& array, std::uint64_t offset, std::span<std::byte> out) const

@@ -48,6 +48,14 @@ struct GraphOptions {
     ParameterList as_parameters() const;
 };
 
+// Returns the shapes of the arrays of an index but edge_changes, small ones first.
+std::vector<ArrayShape> graph_arrays(const IndexShape& shape, const GraphOptions& options, std::size_t rows,
+                                     std::size_t seeds);
+// Returns the shape of the array that holds the rows: vectors, half or bits.
+ArrayShape graph_row_array(const IndexShape& shape, const GraphOptions& options, std::size_t rows);
+// Throws BadRequest unless these are the arrays of an index with rows.
+void require_graph_arrays(std::span<const ArrayShape> arrays, const IndexShape& shape, const GraphOptions& options);
+
 // Return the usual number of seeds of an index of `rows` rows, and the largest, where many clusters lie apart.
 std::size_t seed_count(std::size_t rows);
 std::size_t most_seeds(std::size_t rows);

@@ -323,17 +323,7 @@ std::vector<ArrayShape> GraphMergeBuilder::arrays() const
         made.push_back(make_array_shape(array_edge_changes, ArrayType::u32, changes_.size() - old_changes_, 3));
     made.push_back(
         make_array_shape(array_neighbours, ArrayType::u32, rewrites() ? edges_.count() : new_, edges_.degree));
-    switch (options_.vectors) {
-        case GraphVectors::full:
-            made.push_back(make_array_shape(array_vectors, type_, new_, dimensions_));
-            break;
-        case GraphVectors::half:
-            made.push_back(make_array_shape(array_half, ArrayType::f16, new_, dimensions_));
-            break;
-        case GraphVectors::bits:
-            made.push_back(make_array_shape(array_bits, ArrayType::u32, new_, words()));
-            break;
-    }
+    made.push_back(graph_row_array(shape_, options_, new_));
     return made;
 }
 

@@ -40,22 +40,15 @@ std::size_t count_rows(RowBitmap bitmap)
 std::unique_ptr<Searcher> search_over(const ChangedGraph& graph, const GraphEdges& edges,
                                       std::span<const std::uint32_t> seeds, ThreadPool& pool)
 {
-    const std::size_t rows = edges.count();
-    const std::size_t dimensions = graph.shape.dimensions;
-    const bool half = graph.options.vectors == GraphVectors::half;
-    std::vector<ArrayShape> arrays{make_array_shape(array_seeds, ArrayType::u32, seeds.size(), 1)};
-    if (half) {
-        arrays.push_back(make_array_shape(array_half_mean, ArrayType::f32, 1, dimensions));
-        arrays.push_back(make_array_shape(array_half_scale, ArrayType::f32, 1, 2));
-    }
-    arrays.push_back(make_array_shape(array_neighbours, ArrayType::u32, rows, edges.degree));
-    arrays.push_back(half ? make_array_shape(array_half, ArrayType::f16, rows, dimensions)
-                          : make_array_shape(array_vectors, vector_array_type(graph.shape), rows, dimensions));
+    const std::vector<ArrayShape> arrays = graph_arrays(graph.shape, graph.options, edges.count(), seeds.size());
     const auto read = [&](const std::string& name, std::span<std::byte> out) {
         if (name == array_seeds) return read_piece(seeds, 0, out);
         read_piece(name == array_half_mean ? graph.half_mean : graph.half_scale, 0, out);
     };
-    const LentArrays lent{edges, half ? std::span<const float>() : graph.vectors, graph.halves, {}};
+    const LentArrays lent{edges,
+                          graph.options.vectors == GraphVectors::half ? std::span<const float>() : graph.vectors,
+                          graph.halves,
+                          {}};
     return make_lent_graph_searcher(graph.shape, graph.options.as_parameters(), arrays, read, lent, pool);
 }
 

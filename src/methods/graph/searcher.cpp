@@ -103,18 +103,12 @@ GraphSearcher::GraphSearcher(const IndexShape& shape, const ParameterList& optio
     const ArrayShape* neighbours = find_array(arrays, array_neighbours);
     rows_ = neighbours != nullptr ? neighbours->rows : 0;
     options_ = GraphOptions::resolve(options, dimensions_);
-    stored_ = make_stored_rows(metric_, dimensions_, rows_, options_, arrays);
+    stored_ = make_stored_rows(metric_, dimensions_, rows_, options_);
     if (rows_ == 0) return;
-    require_array(arrays, array_neighbours, ArrayType::u32, rows_, options_.degree);
-    const ArrayShape* seeds = find_array(arrays, array_seeds);
-    if (seeds == nullptr || seeds->rows == 0) throw BadRequest("array \"seeds\" is missing");
-    require_array(arrays, array_seeds, ArrayType::u32, seeds->rows, 1);
-    seeds_.resize(seeds->rows);
+    require_graph_arrays(arrays, shape, options_);
+    seeds_.resize(find_array(arrays, array_seeds)->rows);
     edges_.degree = options_.degree;
-    if (const ArrayShape* changes = find_array(arrays, array_edge_changes)) {
-        require_array(arrays, array_edge_changes, ArrayType::u32, changes->rows, 3);
-        changes_.resize(changes->rows);
-    }
+    if (const ArrayShape* changes = find_array(arrays, array_edge_changes)) changes_.resize(changes->rows);
 }
 
 void GraphSearcher::lend(const LentArrays& lent)

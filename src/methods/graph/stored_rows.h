@@ -53,9 +53,8 @@ public:
     virtual double value(const GraphQuery& query, std::uint32_t row) const = 0;
 };
 
-// Throws BadRequest unless the arrays of these options are there, with `rows` rows.
 std::unique_ptr<StoredRows> make_stored_rows(Metric metric, std::size_t dimensions, std::size_t rows,
-                                             const GraphOptions& options, std::span<const ArrayShape> arrays);
+                                             const GraphOptions& options);
 
 // The scores of a query.
 class StoredScorer : public Scorer

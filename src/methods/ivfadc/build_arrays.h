@@ -57,7 +57,8 @@ struct IvfadcArrays {
 // Whether an array of this name holds rows.
 bool is_ivfadc_row_array(const ArrayShape& array);
 
-// Throws BadRequest unless the array of a rotation of these dimensions is there.
-void require_rotation(std::span<const ArrayShape> arrays, std::size_t dimensions);
+// Throws BadRequest unless the arrays that a search reads are there, in the shapes of an index with rows.
+void require_ivfadc_arrays(std::span<const ArrayShape> arrays, const IvfOptions& options, std::size_t rows,
+                           std::size_t lists, std::size_t dimensions);
 
 }  // namespace pgwarp

@@ -129,31 +129,11 @@ std::size_t lists_of(std::span<const ArrayShape> arrays)
 }
 
 std::unique_ptr<RowStore> make_store(Metric metric, std::size_t dimensions, std::size_t rows, const IvfOptions& options,
-                                     std::span<const ArrayShape> arrays, std::span<const float> centroids,
-                                     const ByteLists& bytes)
+                                     std::span<const float> centroids, const ByteLists& bytes)
 {
-    if (options.byte_codes && rows > 0) {
-        require_array(arrays, array_code_scale, ArrayType::f32, rows, 1);
-        require_array(arrays, array_codes, ArrayType::u8, rows, dimensions);
-    }
-    if (options.keeps_full()) {
-        if (rows > 0) require_array(arrays, array_vectors, ArrayType::f32, rows, dimensions);
-        return make_full_store(metric, dimensions, rows);
-    }
-    if (options.keeps_half()) {
-        if (rows > 0) {
-            require_array(arrays, array_half, ArrayType::f16, rows, dimensions);
-            require_array(arrays, array_half_mean, ArrayType::f32, 1, dimensions);
-            require_array(arrays, array_half_scale, ArrayType::f32, 1, 2);
-        }
-        return make_half_store(metric, dimensions, rows);
-    }
+    if (options.keeps_full()) return make_full_store(metric, dimensions, rows);
+    if (options.keeps_half()) return make_half_store(metric, dimensions, rows);
     if (options.byte_codes) return make_byte_store(metric, dimensions, centroids, bytes);
-    if (rows > 0) {
-        require_array(arrays, array_codes, ArrayType::u8, rows, options.subquantizers);
-        require_array(arrays, array_codebooks, ArrayType::f32, 256, dimensions);
-        if (options.opq) require_rotation(arrays, dimensions);
-    }
     return make_code_store(metric, dimensions, rows, options, centroids);
 }
 
@@ -167,8 +147,8 @@ IvfadcSearcher::IvfadcSearcher(const IndexShape& shape, const ParameterList& opt
       lists_(lists_of(arrays), rows_)
 {
     if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
-    if (rows_ > 0) require_array(arrays, array_centroids, ArrayType::f32, lists_of(arrays), dimensions_);
-    store_ = make_store(metric_, dimensions_, rows_, options_, arrays, centroids_, proposer_.rows());
+    if (rows_ > 0) require_ivfadc_arrays(arrays, options_, rows_, lists_of(arrays), dimensions_);
+    store_ = make_store(metric_, dimensions_, rows_, options_, centroids_, proposer_.rows());
     values_by_list_ = !options_.keeps_half() && !options_.keeps_full();
     if (options_.byte_codes) stored_bytes_ = std::make_unique<StoredBytes>(metric_, dimensions_, rows_);
 }

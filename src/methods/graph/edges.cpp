@@ -144,16 +144,17 @@ std::vector<std::uint32_t> choose_edges(const GraphEdges& edges, std::span<const
     return ordered;
 }
 
-void insert_row(GraphEdges& edges, std::uint32_t row, std::span<const std::uint32_t> near)
+void insert_row(GraphEdges& edges, std::uint32_t row, std::span<const std::uint32_t> near,
+                const std::function<std::size_t(std::uint32_t from)>& give_up)
 {
-    const std::vector<std::uint32_t> ordered = choose_edges(edges, near);
-    std::copy(ordered.begin(), ordered.end(), edges.of(row).begin());
-    for (const std::uint32_t other : ordered) {
+    const std::vector<std::uint32_t> chosen = choose_edges(edges, near);
+    std::copy(chosen.begin(), chosen.end(), edges.of(row).begin());
+    for (const std::uint32_t other : chosen) {
         const std::span<std::uint32_t> back = edges.of(other);
         if (std::find(back.begin(), back.end(), row) != back.end()) continue;
-        // The first unused place, otherwise the last, that of the least useful edge.
-        const auto place = std::find(back.begin(), back.end() - 1, no_neighbour);
-        *place = row;
+        std::size_t place = without_unused(back).size();
+        if (place == back.size()) place = give_up ? give_up(other) : place - 1;
+        if (place < back.size()) back[place] = row;
     }
 }
 

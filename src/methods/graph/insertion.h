@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "methods/graph/edges.h"
@@ -43,6 +44,11 @@ private:
     std::span<const std::uint32_t> bits_;
     std::size_t words_;
 };
+
+// Returns the `wanted` nearest to `row` of `others` and of the rows `found` with their scores, in order of (score,
+// row). NaN counts as infinite.
+std::vector<std::uint32_t> nearest_of(const RowScores& scores, std::size_t row, std::span<const std::uint32_t> others,
+                                      std::size_t wanted, std::vector<std::pair<float, std::uint32_t>> found = {});
 
 // Returns the `wanted` rows nearest to `row`, nearest first: of the rows before `first`, which have edges, those that a
 // search that keeps `ef` rows finds; of [first, row), which have none yet, all.

@@ -1,8 +1,6 @@
 #include "methods/graph/repair.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <mutex>
 #include <unordered_set>
 #include <utility>
@@ -45,22 +43,7 @@ public:
             begin = end;
             if (live_.size() >= repair_.build_degree) break;
         }
-        return sorted_by_distance(repair_.scores, row, live_, repair_.build_degree);
-    }
-
-    static std::vector<std::uint32_t> sorted_by_distance(const RowScores& scores, std::uint32_t row,
-                                                         std::span<const std::uint32_t> others, std::size_t most)
-    {
-        std::vector<float> values(others.size());
-        scores.scores(row, others, values.data());
-        std::vector<std::pair<float, std::uint32_t>> order(others.size());
-        for (std::size_t i = 0; i < others.size(); ++i)
-            order[i] = {std::isnan(values[i]) ? std::numeric_limits<float>::infinity() : values[i], others[i]};
-        std::sort(order.begin(), order.end());
-        order.resize(std::min(order.size(), most));
-        std::vector<std::uint32_t> sorted;
-        for (const auto& [score, other] : order) sorted.push_back(other);
-        return sorted;
+        return nearest_of(repair_.scores, row, live_, repair_.build_degree);
     }
 
 private:
@@ -239,7 +222,7 @@ private:
         std::sort(found.begin(), found.end());
         found.erase(std::unique(found.begin(), found.end()), found.end());
         std::erase(found, row);
-        return Surroundings::sorted_by_distance(repair_.scores, row, found, repair_.build_degree);
+        return nearest_of(repair_.scores, row, found, repair_.build_degree);
     }
 
     GraphEdges& edges_;

@@ -84,13 +84,7 @@ public:
     void search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,
                       std::vector<RowResult>& results, ThreadPool& pool) const override
     {
-        const float* query = batch.queries.data();
-        results = scan_in_order(
-            rows_, batch, after_distance, after_row,
-            [&](std::size_t position) {
-                return RowResult{value(query, position), static_cast<std::uint32_t>(position)};
-            },
-            pool);
+        results = scan(batch, batch.queries.data(), after_distance, after_row, pool);
     }
 
 private:
@@ -103,6 +97,13 @@ private:
         const double distance =
             in_halves_ ? distance_to_halves(query, i) : canonical_distance(metric_, query, row(i), dimensions_);
         return metric_ == Metric::cosine ? lower_bound(metric_, distance, 0, 1) : distance;
+    }
+
+    std::vector<RowResult> scan(const SearchBatch& batch, const float* query, double after_distance,
+                                std::uint32_t after_row, ThreadPool& pool) const
+    {
+        const auto result_at = [&](std::size_t i) { return RowResult{value(query, i), static_cast<std::uint32_t>(i)}; };
+        return scan_in_order(rows_, batch, after_distance, after_row, result_at, pool);
     }
 
     void make_halves(ThreadPool& pool);
@@ -282,12 +283,7 @@ void ExactSearcher::rank(const SearchBatch& batch, const float* query, std::vect
         if (in_range && candidates.back().score > proof_threshold(candidates[batch.k - 1].score, norm)) break;
         asked = std::min(rows_, asked * 4);
         if (!in_range || asked * 4 >= rows_) {
-            result = scan_in_order(
-                rows_, batch, -HUGE_VAL, 0,
-                [&](std::size_t position) {
-                    return RowResult{value(query, position), static_cast<std::uint32_t>(position)};
-                },
-                pool);
+            result = scan(batch, query, -HUGE_VAL, 0, pool);
             return;
         }
         candidates = propose(batch, query, asked, pool);

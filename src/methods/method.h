@@ -26,13 +26,6 @@
 namespace pgwarp
 {
 
-// Bit i set = row i is dead (tombstoned). Empty = none are.
-using RowBitmap = std::span<const std::uint64_t>;
-inline bool bit_is_set(RowBitmap bitmap, std::uint64_t i)
-{
-    return !bitmap.empty() && ((bitmap[i / 64] >> (i % 64)) & 1U) != 0;
-}
-
 // Whether the rows of a build are floats that halves hold exactly. Unit vectors are not.
 inline bool are_halves(const IndexShape& shape)
 {
@@ -174,6 +167,9 @@ public:
     // view.
     virtual ParameterList resolved_settings(const SearchBatch& batch) const = 0;
 };
+
+// Returns the batch with the k and the effort of each rung.
+std::vector<SearchBatch> batches_of(const SearchBatch& batch, std::span<const SearchRung> rungs);
 
 struct MethodFactory {
     Method method;

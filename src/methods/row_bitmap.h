@@ -1,14 +1,29 @@
-// Versions of bitmaps of dead rows. Searchers cache data derived from a bitmap by its version, so that no search
-// compares all words of a bitmap to find it unchanged.
+// Bitmaps of rows, such as the dead ones, and their versions. Searchers cache data derived from a bitmap by its
+// version, so that no search compares all words of a bitmap to find it unchanged.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
+#include <vector>
 
 namespace pgwarp
 {
+
+// Bit i set = row i is in it; of dead rows: tombstoned. Empty = no row is.
+using RowBitmap = std::span<const std::uint64_t>;
+inline bool bit_is_set(RowBitmap bitmap, std::uint64_t i)
+{
+    return !bitmap.empty() && ((bitmap[i / 64] >> (i % 64)) & 1U) != 0;
+}
+inline void set_bit(std::span<std::uint64_t> bitmap, std::uint64_t i)
+{
+    bitmap[i / 64] |= std::uint64_t{1} << (i % 64);
+}
+// Returns the rows below `count` that are not in the bitmap, ascending.
+std::vector<std::uint32_t> rows_outside(RowBitmap bitmap, std::size_t count);
 
 // Returns a version larger than all earlier ones of this process; never 0.
 std::uint64_t new_bitmap_version();

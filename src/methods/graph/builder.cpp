@@ -117,17 +117,13 @@ void GraphBuilder::hold_out()
 {
     if (asked_.get(option_alone, 0) == 0) held_out_ = sample_rows(rows_, held_out_sample(rows_), build_seed);
     held_out_bits_.assign((rows_ + 63) / 64, 0);
-    for (const std::uint32_t row : held_out_) held_out_bits_[row / 64] |= std::uint64_t{1} << (row % 64);
+    for (const std::uint32_t row : held_out_) set_bit(held_out_bits_, row);
 }
 
 void GraphBuilder::draw_graph(const GraphSpace& space, ThreadPool& pool)
 {
     if (steps_ != nullptr && steps_->draw(space, options_, held_out_bits_, *progress_, pool, seeds_, edges_)) {
-        std::vector<std::uint32_t> drawn;
-        for (std::uint32_t row = 0; row < rows_; ++row) {
-            if (!bit_is_set(held_out_bits_, row)) drawn.push_back(row);
-        }
-        add_seeds(edges_, drawn, most_seeds(rows_), seeds_, reach());
+        add_seeds(edges_, rows_outside(held_out_bits_, rows_), most_seeds(rows_), seeds_, reach());
         return connect(held_out_bits_);
     }
     const RowGroups groups = group_rows(space, seed_count(rows_), held_out_bits_, *progress_, pool);

@@ -276,9 +276,7 @@ void GraphMergeBuilder::count_dead()
 // Adds seeds in parts that no seed reaches, and new rows until there are as many seeds as a build chooses.
 void GraphMergeBuilder::add_seeds()
 {
-    std::vector<std::uint32_t> live;
-    for (std::uint32_t row = 0; row < all(); ++row)
-        if (!bit_is_set(dead_, row)) live.push_back(row);
+    const std::vector<std::uint32_t> live = rows_outside(dead_, all());
     pgwarp::add_seeds(edges_, live, most_seeds(live.size()), seeds_);
     const std::size_t wanted = std::max(seed_count(all() - dead_count_), seeds_.size());
     const std::size_t missing = std::min(wanted - seeds_.size(), new_);

@@ -1,7 +1,6 @@
 #include "methods/graph/remeasure.h"
 
 #include <algorithm>
-#include <bit>
 #include <string>
 
 #include "methods/arrays.h"
@@ -22,19 +21,10 @@ constexpr std::uint64_t sample_seed = 0x6d656173;
 
 std::vector<std::uint32_t> sample_live(const ChangedGraph& graph)
 {
-    std::vector<std::uint32_t> live;
-    for (std::uint32_t row = 0; row < graph.edges.count(); ++row)
-        if (!bit_is_set(graph.dead, row)) live.push_back(row);
+    const std::vector<std::uint32_t> live = rows_outside(graph.dead, graph.edges.count());
     std::vector<std::uint32_t> sample = sample_rows(live.size(), held_out_sample(live.size()), sample_seed);
     for (std::uint32_t& row : sample) row = live[row];
     return sample;
-}
-
-std::size_t count_rows(RowBitmap bitmap)
-{
-    std::size_t rows = 0;
-    for (const std::uint64_t word : bitmap) rows += static_cast<std::size_t>(std::popcount(word));
-    return rows;
 }
 
 std::unique_ptr<Searcher> search_over(const ChangedGraph& graph, const GraphEdges& edges,
@@ -63,7 +53,7 @@ Calibration measure_changed_graph(const ChangedGraph& graph, const BuildProgress
     progress.report("calibrating", 0, 1);
     std::vector<std::uint64_t> gone(graph.dead.begin(), graph.dead.end());
     gone.resize((graph.edges.count() + 63) / 64, 0);
-    for (const std::uint32_t row : sample) gone[row / 64] |= std::uint64_t{1} << (row % 64);
+    for (const std::uint32_t row : sample) set_bit(gone, row);
     GraphEdges edges = graph.edges;
     std::vector<std::uint32_t> seeds = graph.seeds;
     unlink_dead(edges, seeds, {graph.scores, gone, graph.options.build_degree}, progress, pool);
@@ -72,7 +62,7 @@ Calibration measure_changed_graph(const ChangedGraph& graph, const BuildProgress
     const std::vector<float> queries = gather_rows(graph.vectors.data(), dimensions, sample);
     const std::unique_ptr<Searcher> searcher = search_over(graph, edges, seeds, pool);
     const auto distances = distances_of_truth(metric, graph.vectors, dimensions, queries, truth);
-    const std::size_t held = graph.edges.count() - count_rows(gone);
+    const std::size_t held = rows_outside(gone, graph.edges.count()).size();
     const RecallInput input{
         .searcher = *searcher, .rows = held, .queries = queries, .truth = truth, .dead = gone, .distances = distances};
     return measure_recall(input, graph_recall_rules(held), progress, pool);

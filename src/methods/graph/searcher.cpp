@@ -304,12 +304,8 @@ void GraphSearcher::search_rungs(const SearchBatch& batch, std::span<const Searc
     // Among dead rows a search keeps more rows than its effort, by a number that depends on all rows seen.
     const OfBitmap<DeadCount>::Use dead = dead_.get(batch.dead_version, [&] { return count_dead(batch.dead); });
     if (dead->linked > 0 || dead->alive == 0) return Searcher::search_rungs(batch, rungs, results, pool);
-    std::vector<SearchBatch> batches(rungs.size(), batch);
+    const std::vector<SearchBatch> batches = batches_of(batch, rungs);
     results.assign(rungs.size(), std::vector<std::vector<RowResult>>(batch.count));
-    for (std::size_t rung = 0; rung < rungs.size(); ++rung) {
-        batches[rung].k = rungs[rung].k;
-        batches[rung].effort = rungs[rung].effort;
-    }
     pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t q = begin; q < end; ++q) {
             if (batch.cancel != nullptr) batch.cancel->check();

@@ -429,12 +429,8 @@ void IvfadcSearcher::search_rungs(const SearchBatch& batch, std::span<const Sear
 {
     if (rungs.size() == 1 || rows_ == 0 || batch.proposals_will_do || batch.probed != nullptr)
         return Searcher::search_rungs(batch, rungs, results, pool);
-    std::vector<SearchBatch> batches(rungs.size(), batch);
+    const std::vector<SearchBatch> batches = batches_of(batch, rungs);
     results.assign(rungs.size(), std::vector<std::vector<RowResult>>(batch.count));
-    for (std::size_t rung = 0; rung < rungs.size(); ++rung) {
-        batches[rung].k = rungs[rung].k;
-        batches[rung].effort = rungs[rung].effort;
-    }
     pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t q = begin; q < end; ++q) {
             if (batch.cancel != nullptr) batch.cancel->check();

@@ -1,3 +1,4 @@
+// A table of deadlines, one slot a wait. Threads take slots by one atomic exchange each.
 #include "methods/device_wait.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Versions of bitmaps, and the rows outside one.
 #include "methods/row_bitmap.h"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Lloyd's iterations: assignment in a frame that keeps it precise, updates by segmented sums, moves of small clusters.
 #include "numeric/kmeans.h"
 
 #include <algorithm>

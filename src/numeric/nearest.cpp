@@ -1,3 +1,4 @@
+// A fused product and selection over blocks of packed centroids, with run-time SIMD dispatch (Highway).
 #include "numeric/nearest.h"
 
 #include <algorithm>

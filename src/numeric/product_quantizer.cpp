@@ -1,3 +1,4 @@
+// Training, encoding and decoding, a part of the vector at a time.
 #include "numeric/product_quantizer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Groups of rows of bits: k-means whose centres are majorities (Hamming) or the most frequent bits (Jaccard).
 #include "methods/graph/bit_groups.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Rows and queries as bytes, and the probe that compares byte scores with exact ones.
 #include "methods/graph/byte_choice.h"
 
 #include <algorithm>

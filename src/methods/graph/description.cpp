@@ -1,3 +1,4 @@
+// The description of graph.
 #include "methods/graph/description.h"
 
 #include <algorithm>

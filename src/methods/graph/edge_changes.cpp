@@ -1,3 +1,4 @@
+// Applying and computing changes of edges.
 #include "methods/graph/edge_changes.h"
 
 #include <algorithm>

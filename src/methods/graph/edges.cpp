@@ -1,3 +1,4 @@
+// Pruning by detours, reverse edges, and the edges of one new row.
 #include "methods/graph/edges.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The rows near a new one, and the edge that a full row gives up for it.
 #include "methods/graph/insertion.h"
 
 #include <algorithm>

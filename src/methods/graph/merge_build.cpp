@@ -1,3 +1,4 @@
+// Merges: the arrays of an index come in pieces, dead rows go, new rows are inserted in batches.
 #include "methods/graph/merge_build.h"
 
 #include <algorithm>

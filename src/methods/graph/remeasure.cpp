@@ -1,3 +1,4 @@
+// Recall of a changed graph, by a sample that is removed from a copy of it.
 #include "methods/graph/remeasure.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Repair of edges to dead rows, in four steps: seeds, new edges of all rows, clearing dead rows, linking thin rows.
 #include "methods/graph/repair.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Groups by balanced k-means over a sample, and the rows nearest their centroids.
 #include "methods/graph/row_groups.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Stored rows of a graph: floats and halves, both searched as bytes where these serve, and bits of projections.
 #include "methods/graph/stored_rows.h"
 
 #include <bit>

@@ -1,3 +1,4 @@
+// The traversal of a graph with a sorted array of the best rows and a bitmap of visited ones.
 #include "methods/graph/traversal.h"
 
 #include <algorithm>

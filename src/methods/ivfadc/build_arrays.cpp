@@ -1,3 +1,4 @@
+// Shapes, pieces and decoding of the arrays of ivfadc.
 #include "methods/ivfadc/build_arrays.h"
 
 #include <algorithm>

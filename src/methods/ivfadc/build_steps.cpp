@@ -1,3 +1,4 @@
+// The steps of a build of ivfadc on the CPU.
 #include "methods/ivfadc/build_steps.h"
 
 #include <algorithm>

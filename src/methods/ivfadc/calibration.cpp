@@ -1,3 +1,4 @@
+// Recall by probes: ranks of the lists of true neighbours, or real searches.
 #include "methods/ivfadc/calibration.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Streams stored rows past a sample of queries, then makes the curve as a build does.
 #include "methods/ivfadc/calibrator.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Drift: mean squared errors of a sample of old rows and of new rows, compared by a test of significance.
 #include "methods/ivfadc/drift.h"
 
 #include <cmath>

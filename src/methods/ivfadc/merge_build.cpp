@@ -1,3 +1,4 @@
+// Merges: new rows are assigned to existing lists and encoded by existing quantizers.
 #include "methods/ivfadc/merge_build.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Proposals by bytes, with bounds of their error.
 #include "methods/ivfadc/proposer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Recall along efforts, by searches of any searcher.
 #include "methods/recall/searches.h"
 
 #include <algorithm>

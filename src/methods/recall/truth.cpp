@@ -1,3 +1,4 @@
+// True neighbours by tiles of scores, then ordered by scores from differences.
 #include "methods/recall/truth.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Scores of blocks of sixteen rows as bytes, with run-time SIMD dispatch (Highway), and the encoding of rows.
 #include "methods/rows/byte_lists.h"
 
 #include <algorithm>

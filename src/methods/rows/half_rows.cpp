@@ -1,3 +1,4 @@
+// The codec of half vectors, trained on rows or read from its arrays.
 #include "methods/rows/half_rows.h"
 
 #include <algorithm>

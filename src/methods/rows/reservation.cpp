@@ -1,3 +1,4 @@
+// Reserved address space by mmap, made usable in steps by mprotect.
 #include "methods/rows/reservation.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// Sorting by merging the ascending runs of a parallel scan, and permuting rows in place.
 #include "methods/rows/row_order.h"
 
 #include <algorithm>

@@ -115,7 +115,7 @@ void GraphBuilder::run(RowBuffer& rows, const BuildProgress& progress, ThreadPoo
 
 void GraphBuilder::hold_out()
 {
-    if (asked_.get(option_alone, 0) == 0) held_out_ = sample_rows(rows_, held_out_sample(rows_), build_seed);
+    if (asked_.get(option_part, 0) == 0) held_out_ = sample_rows(rows_, held_out_sample(rows_), build_seed);
     held_out_bits_.assign((rows_ + 63) / 64, 0);
     for (const std::uint32_t row : held_out_) set_bit(held_out_bits_, row);
 }

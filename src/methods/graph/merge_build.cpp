@@ -348,7 +348,7 @@ void GraphMergeBuilder::read(const std::string& array, std::uint64_t offset, std
 
 std::unique_ptr<Builder> make_graph_merge_builder(const IndexShape& shape, const ParameterList& options)
 {
-    if (options.get(option_alone, 0) != 0) return make_graph_builder(shape, options);
+    if (options.get(option_part, 0) != 0) return make_graph_builder(shape, options);
     return std::make_unique<GraphMergeBuilder>(shape, options);
 }
 

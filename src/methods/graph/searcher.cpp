@@ -86,7 +86,7 @@ private:
     std::size_t dimensions_;
     std::size_t rows_ = 0;
     GraphOptions options_;
-    bool alone_;  // a part of delta rows: few of its nearest are among the nearest of the whole index
+    bool is_part_;  // of delta rows: few of its nearest are among the nearest of the whole index
     std::vector<std::uint32_t> seeds_;
     KeptArray<std::uint32_t> neighbours_;
     EdgeView edges_;
@@ -98,7 +98,7 @@ private:
 GraphSearcher::GraphSearcher(const IndexShape& shape, const ParameterList& options, std::span<const ArrayShape> arrays)
     : metric_(static_cast<Metric>(shape.metric)),
       dimensions_(shape.dimensions),
-      alone_(options.get(option_alone, 0) != 0)
+      is_part_(options.get(option_part, 0) != 0)
 {
     const ArrayShape* neighbours = find_array(arrays, array_neighbours);
     rows_ = neighbours != nullptr ? neighbours->rows : 0;
@@ -153,7 +153,7 @@ std::size_t GraphSearcher::ef_of(const SearchBatch& batch) const
     std::int64_t ef = batch.settings.get("ef_search", 0);
     if (ef <= 0) ef = batch.effort;
     if (ef <= 0) ef = default_ef;
-    if (alone_) ef /= 2;
+    if (is_part_) ef /= 2;
     return std::clamp<std::size_t>(static_cast<std::size_t>(ef), std::max<std::size_t>(batch.k, 1),
                                    std::max<std::size_t>(rows_, batch.k));
 }

@@ -36,8 +36,8 @@ private:
 void find_nearest(const PackedCentroids& centroids, const float* rows, std::size_t count, std::size_t stride,
                   std::uint32_t* index, float* scores);
 
-// table[c] = (norms ? norms[c] : 0) - sum over d of values[d][c] * row[d] for the 256 codewords of one part, stored
-// dimension by dimension: values [dimensions][256].
-void codeword_table(const float* values, const float* norms, std::size_t dimensions, const float* row, float* table);
+// table[c] = -sum over d of values[d][c] * row[d] for the 256 codewords of one part, stored dimension by dimension:
+// values [dimensions][256].
+void codeword_table(const float* values, std::size_t dimensions, const float* row, float* table);
 
 }  // namespace pgwarp

@@ -152,15 +152,11 @@ PackedCentroids::PackedCentroids(std::span<const float> centroids, std::size_t d
 }
 
 void find_nearest(const PackedCentroids& centroids, const float* rows, std::size_t count, std::size_t stride,
-                  std::uint32_t* index, float* scores)
+                  std::uint32_t* index)
 {
-    if (count == 0) return;
-    std::vector<float> own;
-    if (scores == nullptr) {
-        own.resize(count);
-        scores = own.data();
-    }
-    HWY_DYNAMIC_DISPATCH(nearest)(centroids, rows, count, stride, index, scores);
+    thread_local std::vector<float> scores;
+    scores.resize(count);
+    if (count > 0) HWY_DYNAMIC_DISPATCH(nearest)(centroids, rows, count, stride, index, scores.data());
 }
 
 void codeword_table(const float* values, std::size_t dimensions, const float* row, float* table)

@@ -52,7 +52,7 @@ std::vector<std::uint32_t> assign_rows(const GraphSpace& space, std::span<const 
         progress.report("assigning rows", first, group_of.size());
         const std::size_t count = std::min(step, group_of.size() - first);
         assign_to_centroids(Metric::l2, space.rows().subspan(first * dimensions, count * dimensions), dimensions,
-                            centroids, std::span(group_of).subspan(first, count), {}, pool, progress.cancel);
+                            centroids, std::span(group_of).subspan(first, count), pool, progress.cancel);
     }
     return group_of;
 }

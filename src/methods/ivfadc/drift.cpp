@@ -195,7 +195,7 @@ SampleError IvfadcDrift::error_of_new(std::span<const float> vectors, ThreadPool
 {
     std::vector<std::uint32_t> lists(vectors.size() / dimensions_);
     const Metric metric = metric_ == Metric::cosine ? Metric::inner_product : Metric::l2;
-    assign_to_centroids(metric, vectors, dimensions_, old_.centroids, lists, {}, pool, nullptr);
+    assign_to_centroids(metric, vectors, dimensions_, old_.centroids, lists, pool);
     SampleError errors;
     for (std::size_t i = 0; i < lists.size(); ++i) {
         const float* vector = vectors.data() + i * dimensions_;

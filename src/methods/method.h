@@ -36,6 +36,17 @@ struct BuildProgress {
     // phase is a static string ("training lists", "assigning rows", ...); called at least every 100 ms of work.
     std::function<void(const char* phase, std::uint64_t done, std::uint64_t total)> report;
     const CancelToken* cancel = nullptr;
+    // Throws Cancelled where the build was cancelled.
+    void check_cancel() const
+    {
+        if (cancel != nullptr) cancel->check();
+    }
+    // Reports, unless the build was cancelled; then throws Cancelled.
+    void advance(const char* phase, std::uint64_t done, std::uint64_t total) const
+    {
+        check_cancel();
+        report(phase, done, total);
+    }
 };
 
 class Builder
@@ -98,6 +109,11 @@ struct SearchBatch {
     // Work that a searcher runs while it waits for a device; it may throw. Null: none.
     OverlappedWork* overlapped_work = nullptr;
     const CancelToken* cancel = nullptr;
+    // Throws Cancelled where the search was cancelled.
+    void check_cancel() const
+    {
+        if (cancel != nullptr) cancel->check();
+    }
 };
 
 // A found row. result_kind() defines the meaning of the distance.

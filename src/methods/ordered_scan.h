@@ -63,7 +63,7 @@ inline std::vector<RowResult> scan_in_order(std::size_t count, const SearchBatch
     FirstRows first(batch.k);
     std::mutex mutex;
     pool.parallel_for(count, 4096, [&](std::size_t begin, std::size_t end) {
-        if (batch.cancel != nullptr) batch.cancel->check();
+        batch.check_cancel();
         FirstRows local(batch.k);
         for (std::size_t position = begin; position < end; ++position) {
             const RowResult result = result_at(position);

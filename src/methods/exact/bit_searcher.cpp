@@ -96,7 +96,7 @@ void BitSearcher::search_one(const SearchBatch& batch, std::size_t query, std::v
     pool.parallel_for(rows_, piece_rows, [&](std::size_t begin, std::size_t end) {
         FirstRows some(batch.k);
         for (std::size_t at = begin; at < end; at += block_rows()) {
-            if (batch.cancel != nullptr) batch.cancel->check();
+            batch.check_cancel();
             compare(batch, query, at, std::min(end, at + block_rows()), some);
         }
         const std::lock_guard lock(mutex);
@@ -118,7 +118,7 @@ void BitSearcher::search(const SearchBatch& batch, std::vector<std::vector<RowRe
     pool.parallel_for(batch.count, grain, [&](std::size_t first, std::size_t last) {
         std::vector<FirstRows> best(last - first, FirstRows(batch.k));
         for (std::size_t at = 0; at < rows_; at += block_rows()) {
-            if (batch.cancel != nullptr) batch.cancel->check();
+            batch.check_cancel();
             const std::size_t end = std::min(rows_, at + block_rows());
             for (std::size_t q = first; q < last; ++q) compare(batch, q, at, end, best[q - first]);
         }

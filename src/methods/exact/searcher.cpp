@@ -253,7 +253,7 @@ std::vector<Candidate> ExactSearcher::propose(const SearchBatch& batch, const fl
     TopK best(count);
     std::mutex mutex;
     pool.parallel_for(rows_, piece_rows, [&](std::size_t begin, std::size_t end) {
-        if (batch.cancel != nullptr) batch.cancel->check();
+        batch.check_cancel();
         TopK local(count);
         float block[block_rows];
         for (std::size_t first = begin; first < end; first += block_rows) {
@@ -302,7 +302,7 @@ void ExactSearcher::propose_tile(const SearchBatch& batch, std::size_t first, st
         in_halves_ ? std::clamp(widened_floats / dimensions_, fewest_widened, block_rows) : block_rows;
     std::vector<float> widened(in_halves_ ? step * dimensions_ : 0);
     for (std::size_t begin = 0; begin < rows_; begin += step) {
-        if (batch.cancel != nullptr) batch.cancel->check();
+        batch.check_cancel();
         const std::size_t width = std::min(step, rows_ - begin);
         if (in_halves_) widen(begin, width, widened.data());
         score_tile(metric_, batch.queries.data() + first * dimensions_, queries,

@@ -17,10 +17,9 @@ inline void for_rows(std::size_t count, std::size_t step, std::size_t grain, con
                      const std::function<void(std::size_t, std::size_t)>& body)
 {
     for (std::size_t first = 0; first < count; first += step) {
-        if (progress.cancel != nullptr) progress.cancel->check();
-        progress.report(phase, first, count);
+        progress.advance(phase, first, count);
         pool.parallel_for(std::min(step, count - first), grain, [&](std::size_t begin, std::size_t end) {
-            if (progress.cancel != nullptr) progress.cancel->check();
+            progress.check_cancel();
             body(first + begin, first + end);
         });
     }

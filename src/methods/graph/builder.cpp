@@ -208,7 +208,7 @@ void GraphBuilder::project(std::span<const float> vectors, ThreadPool& pool)
     const std::size_t words = options_.bits / 32;
     bits_.resize(rows_ * words);
     pool.parallel_for(rows_, 256, [&](std::size_t begin, std::size_t end) {
-        if (progress_->cancel != nullptr) progress_->cancel->check();
+        progress_->check_cancel();
         for (std::size_t i = begin; i < end; ++i)
             project_row(projection_, vectors.data() + i * dimensions_, dimensions_, bits_.data() + i * words);
     });

@@ -142,8 +142,7 @@ void connect_rows(GraphEdges& edges, std::span<const std::uint32_t> seeds, RowBi
     }
     for (std::size_t row = 0; row < edges.count() && connector.count() < edges.count(); ++row) {
         if (row % 4096 == 0) {
-            if (progress.cancel != nullptr) progress.cancel->check();
-            progress.report("connecting rows", row, edges.count());
+            progress.advance("connecting rows", row, edges.count());
         }
         if (!connector.reached(static_cast<std::uint32_t>(row)) && !bit_is_set(left_out, row))
             connector.link(static_cast<std::uint32_t>(row));

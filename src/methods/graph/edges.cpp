@@ -91,8 +91,7 @@ GraphEdges reverse_edges(const GraphEdges& forward, const BuildProgress& progres
     std::fill(reverse.neighbours.begin(), reverse.neighbours.end(), no_neighbour);
     std::vector<std::uint16_t> used(forward.count(), 0);
     for (std::size_t rank = 0; rank < forward.degree; ++rank) {
-        if (progress.cancel != nullptr) progress.cancel->check();
-        progress.report("adding reverse edges", rank, forward.degree);
+        progress.advance("adding reverse edges", rank, forward.degree);
         for (std::size_t row = 0; row < forward.count(); ++row) {
             const std::uint32_t to = forward.of(row)[rank];
             if (to == no_neighbour || used[to] == forward.degree) continue;

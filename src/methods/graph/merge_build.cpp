@@ -213,8 +213,7 @@ void GraphMergeBuilder::insert_rows(const RowScores& scores, const BuildProgress
 {
     std::vector<std::vector<std::uint32_t>> near(std::min(batch_rows, new_));
     for (std::size_t first = old_; first < all();) {
-        if (progress.cancel != nullptr) progress.cancel->check();
-        progress.report("inserting rows", first - old_, new_);
+        progress.advance("inserting rows", first - old_, new_);
         const std::size_t count = std::min({batch_rows, all() - first, std::max<std::size_t>(first / 8, 1)});
         pool.parallel_for(count, 4, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i) {

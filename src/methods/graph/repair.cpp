@@ -200,8 +200,7 @@ private:
         std::vector<std::vector<std::uint32_t>> near(std::min(searched_together, thin_.size()));
         for (std::size_t first = 0; first < thin_.size(); first += near.size()) {
             const std::size_t count = std::min(near.size(), thin_.size() - first);
-            if (progress_.cancel != nullptr) progress_.cancel->check();
-            progress_.report("linking rows", first, thin_.size());
+            progress_.advance("linking rows", first, thin_.size());
             pool_.parallel_for(count, 4, [&](std::size_t begin, std::size_t end) {
                 for (std::size_t i = begin; i < end; ++i) near[i] = near_thin(thin_[first + i]);
             });

@@ -199,7 +199,7 @@ void GraphSearcher::compare_all(const SearchBatch& batch, const GraphQuery& quer
     std::vector<std::uint32_t> rows;
     std::vector<float> compared(step);
     const auto compare = [&] {
-        if (batch.cancel != nullptr) batch.cancel->check();
+        batch.check_cancel();
         stored_->scores(query, rows, compared.data());
         for (std::size_t i = 0; i < rows.size(); ++i) best.push(compared[i] < most ? compared[i] : most, rows[i]);
         rows.clear();
@@ -256,7 +256,7 @@ void GraphSearcher::search(const SearchBatch& batch, std::vector<std::vector<Row
     if (dead.alive == 0) return;
     pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t q = begin; q < end; ++q) {
-            if (batch.cancel != nullptr) batch.cancel->check();
+            batch.check_cancel();
             results[q] = search_one(batch, q, dead);
         }
     });
@@ -308,7 +308,7 @@ void GraphSearcher::search_rungs(const SearchBatch& batch, std::span<const Searc
     results.assign(rungs.size(), std::vector<std::vector<RowResult>>(batch.count));
     pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t q = begin; q < end; ++q) {
-            if (batch.cancel != nullptr) batch.cancel->check();
+            batch.check_cancel();
             search_one_ladder(batches, q, results);
         }
     });

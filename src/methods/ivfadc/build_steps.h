@@ -28,8 +28,7 @@ struct IvfadcBuildInput {
     // Reports progress; throws Cancelled where the build was cancelled.
     void report(const char* phase, std::uint64_t done, std::uint64_t total) const
     {
-        if (progress.cancel != nullptr) progress.cancel->check();
-        progress.report(phase, done, total);
+        progress.advance(phase, done, total);
     }
 };
 

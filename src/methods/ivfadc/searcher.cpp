@@ -287,7 +287,7 @@ void IvfadcSearcher::scan_lists_together(const SearchBatch& batch, const Prepare
     std::vector<float> limits(probes.size());
     const std::size_t grain = std::max<std::size_t>(1, probes.size() / (4 * pool.threads()));
     pool.parallel_for(probes.size(), grain, [&](std::size_t begin, std::size_t end) {
-        if (batch.cancel != nullptr) batch.cancel->check();
+        batch.check_cancel();
         for (std::size_t i = begin; i < end; ++i) {
             if (first[i] < first[i + 1]) limits[i] = score_list(query, reach, probes[i], scores.get() + first[i]);
         }
@@ -383,7 +383,7 @@ void IvfadcSearcher::search(const SearchBatch& batch, std::vector<std::vector<Ro
     // A loop of one runs its body outside the pool, so that the query's own loops may use the threads.
     pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t q = begin; q < end; ++q) {
-            if (batch.cancel != nullptr) batch.cancel->check();
+            batch.check_cancel();
             results[q] = search_one(batch, q, pool);
         }
     });
@@ -433,7 +433,7 @@ void IvfadcSearcher::search_rungs(const SearchBatch& batch, std::span<const Sear
     results.assign(rungs.size(), std::vector<std::vector<RowResult>>(batch.count));
     pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t q = begin; q < end; ++q) {
-            if (batch.cancel != nullptr) batch.cancel->check();
+            batch.check_cancel();
             search_one_ladder(batches, q, results, pool);
         }
     });

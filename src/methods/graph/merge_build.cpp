@@ -44,7 +44,6 @@ public:
         : shape_(shape),
           metric_(static_cast<Metric>(shape.metric)),
           dimensions_(shape.dimensions),
-          type_(vector_array_type(shape)),
           options_(GraphOptions::resolve(options, dimensions_)),
           leaves_out_(options.get(option_leave_out, 0) != 0),
           measures_(options.get(option_measure, 0) != 0)
@@ -77,7 +76,6 @@ private:
     IndexShape shape_;
     Metric metric_;
     std::size_t dimensions_;
-    ArrayType type_;  // of the vectors
     GraphOptions options_;
     bool leaves_out_;
     bool measures_;
@@ -101,40 +99,30 @@ private:
 // Returns the memory of an array, allocated at its first piece.
 std::span<std::byte> GraphMergeBuilder::place_of(const ArrayShape& shape)
 {
-    const std::string name = shape.name;
-    const auto room = [&](auto& values, ArrayType type, std::uint64_t rows, std::uint64_t width) {
-        require_array(std::span(&shape, 1), shape.name, type, rows, width);
-        if (values.size() == rows * width) return std::as_writable_bytes(std::span(values));
-        if (rows >= many_rows) values.reserve((rows + rows / usual_growth) * width);
-        values.resize(rows * width);
+    std::vector<ArrayShape> known = graph_arrays(shape_, options_, shape.rows, shape.rows);
+    known.push_back(make_array_shape(array_edge_changes, ArrayType::u32, shape.rows, 3));
+    known.push_back(make_array_shape(array_dead_rows, ArrayType::u64, shape.rows, 1));
+    const ArrayShape* expected = find_array(known, shape.name);
+    if (expected == nullptr) throw BadRequest("an array that the index has no use for");
+    require_array(std::span(&shape, 1), expected->name, expected->type, expected->rows, expected->width);
+    const auto room = [&](auto& values, std::uint64_t width) {
+        if (values.size() != shape.rows * width) {
+            if (shape.rows >= many_rows) values.reserve((shape.rows + shape.rows / usual_growth) * width);
+            values.resize(shape.rows * width);
+        }
         return std::as_writable_bytes(std::span(values));
     };
-    if (name == array_seeds) return room(seeds_, ArrayType::u32, shape.rows, 1);
-    if (name == array_neighbours) return room(edges_.neighbours, ArrayType::u32, shape.rows, options_.degree);
-    if (name == array_edge_changes) {
-        require_array(std::span(&shape, 1), shape.name, ArrayType::u32, shape.rows, 3);
-        changes_.resize(shape.rows);
-        return std::as_writable_bytes(std::span(changes_));
-    }
-    if (name == array_dead_rows) return room(dead_, ArrayType::u64, shape.rows, 1);
-    switch (options_.vectors) {
-        case GraphVectors::full:
-            if (name == array_vectors) return room(vectors_, type_, shape.rows, dimensions_);
-            break;
-        case GraphVectors::half:
-            if (name == array_half) return room(halves_, ArrayType::f16, shape.rows, dimensions_);
-            if (name == array_half_mean) return room(half_.codec.mean, ArrayType::f32, 1, dimensions_);
-            if (name == array_half_scale) {
-                require_array(std::span(&shape, 1), shape.name, ArrayType::f32, 1, 2);
-                return std::as_writable_bytes(std::span(half_.scale));
-            }
-            break;
-        case GraphVectors::bits:
-            if (name == array_bits) return room(bits_, ArrayType::u32, shape.rows, words());
-            if (name == array_projection) return room(projection_, ArrayType::f32, options_.bits, dimensions_ + 1);
-            break;
-    }
-    throw BadRequest("an array that the index has no use for");
+    const std::string name = shape.name;
+    if (name == array_seeds) return room(seeds_, 1);
+    if (name == array_neighbours) return room(edges_.neighbours, shape.width);
+    if (name == array_edge_changes) return room(changes_, 1);
+    if (name == array_dead_rows) return room(dead_, 1);
+    if (name == array_vectors) return room(vectors_, shape.width);
+    if (name == array_half) return room(halves_, shape.width);
+    if (name == array_half_mean) return room(half_.codec.mean, shape.width);
+    if (name == array_half_scale) return std::as_writable_bytes(std::span(half_.scale));
+    if (name == array_bits) return room(bits_, shape.width);
+    return room(projection_, shape.width);
 }
 
 void GraphMergeBuilder::give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes)

@@ -116,6 +116,18 @@ struct SearchBatch {
     }
 };
 
+// Calls body(q) for each query of the batch on the threads of the pool. Throws Cancelled.
+template <class Body>
+void for_queries(const SearchBatch& batch, ThreadPool& pool, const Body& body)
+{
+    pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t q = begin; q < end; ++q) {
+            batch.check_cancel();
+            body(q);
+        }
+    });
+}
+
 // A found row. result_kind() defines the meaning of the distance.
 struct RowResult {
     double distance;

@@ -254,12 +254,7 @@ void GraphSearcher::search(const SearchBatch& batch, std::vector<std::vector<Row
     const OfBitmap<DeadCount>::Use counted = dead_.get(batch.dead_version, [&] { return count_dead(batch.dead); });
     const DeadCount& dead = *counted;
     if (dead.alive == 0) return;
-    pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t q = begin; q < end; ++q) {
-            batch.check_cancel();
-            results[q] = search_one(batch, q, dead);
-        }
-    });
+    for_queries(batch, pool, [&](std::size_t q) { results[q] = search_one(batch, q, dead); });
 }
 
 // Searches all rungs of one query in one traversal. The value of a row is computed once.
@@ -306,12 +301,7 @@ void GraphSearcher::search_rungs(const SearchBatch& batch, std::span<const Searc
     if (dead->linked > 0 || dead->alive == 0) return Searcher::search_rungs(batch, rungs, results, pool);
     const std::vector<SearchBatch> batches = batches_of(batch, rungs);
     results.assign(rungs.size(), std::vector<std::vector<RowResult>>(batch.count));
-    pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t q = begin; q < end; ++q) {
-            batch.check_cancel();
-            search_one_ladder(batches, q, results);
-        }
-    });
+    for_queries(batch, pool, [&](std::size_t q) { search_one_ladder(batches, q, results); });
 }
 
 void GraphSearcher::search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,

@@ -381,12 +381,7 @@ void IvfadcSearcher::search(const SearchBatch& batch, std::vector<std::vector<Ro
     results.assign(batch.count, {});
     if (rows_ == 0 || batch.k == 0) return;
     // A loop of one runs its body outside the pool, so that the query's own loops may use the threads.
-    pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t q = begin; q < end; ++q) {
-            batch.check_cancel();
-            results[q] = search_one(batch, q, pool);
-        }
-    });
+    for_queries(batch, pool, [&](std::size_t q) { results[q] = search_one(batch, q, pool); });
 }
 
 // Searches all rungs of one query. Each probes the lists of the rung before and then more, so every list is scored
@@ -431,12 +426,7 @@ void IvfadcSearcher::search_rungs(const SearchBatch& batch, std::span<const Sear
         return Searcher::search_rungs(batch, rungs, results, pool);
     const std::vector<SearchBatch> batches = batches_of(batch, rungs);
     results.assign(rungs.size(), std::vector<std::vector<RowResult>>(batch.count));
-    pool.parallel_for(batch.count, 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t q = begin; q < end; ++q) {
-            batch.check_cancel();
-            search_one_ladder(batches, q, results, pool);
-        }
-    });
+    for_queries(batch, pool, [&](std::size_t q) { search_one_ladder(batches, q, results, pool); });
 }
 
 void IvfadcSearcher::search_exact(const SearchBatch& batch, double after_distance, std::uint32_t after_row,

@@ -1,7 +1,7 @@
 // How a batch is searched: SONG's options and the shape of the work, each a setting of the search, with defaults. Free
 // of CUDA, so that it is tested without a device.
 //
-// Settings (0 or absent = the default; those that sessions choose come from src/methods/graph/description.h):
+// Settings (0 or absent = the default; those that sessions choose come from src/methods/graph/description.cpp):
 //   ef_search           rows kept; else the effort
 //   multi_step          rows expanded a turn (SONG: multi-step probing)
 //   visited             0 hash, 1 bloom, 2 cuckoo

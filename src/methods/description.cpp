@@ -1,3 +1,4 @@
+// The methods of the registry by number, name and capability, and the names of elements and metrics in SQL.
 #include "methods/description.h"
 
 #include <algorithm>

@@ -161,6 +161,15 @@ TEST(Descriptions, RefuseOptionsOutOfRange)
     }
 }
 
+TEST(Descriptions, QueriesShareAWarpEvenly)
+{
+    const auto settings = find_description("graph")->settings;
+    const auto shared = std::ranges::find(settings, std::string("multi_query"), &SettingDescription::parameter);
+    ASSERT_NE(shared, settings.end());
+    for (const int queries : {0, 1, 2, 4}) EXPECT_TRUE(shared->accepts(queries));
+    for (const int queries : {-1, 3, 5, 32}) EXPECT_FALSE(shared->accepts(queries));
+}
+
 // Rounding gives a narrower bound than halves do.
 TEST(Descriptions, PromisesSayHowManyResultsAreAskedFor)
 {

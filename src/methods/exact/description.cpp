@@ -1,4 +1,4 @@
-// exact: its description.
+// The description of exact.
 #include "methods/description.h"
 
 namespace pgwarp

@@ -2,9 +2,9 @@
 //
 // Steps: coarse scores of all centroids, the probes of each query, scores of the rows in the probed lists, and values
 // of the best candidates. Scores are kept in one of three ways:
-//   dense    every score is written, and the best are selected from them: small batches, and queries that overflow a
-//   limit; limited  the lists nearest to a query set a limit, and of the other lists only scores within it are kept:
-//   large
+//   dense    every score is written, and the best are selected from them: small batches, and queries that overflow
+//            their limit;
+//   limited  the lists nearest to a query set a limit, and of the other lists only scores within it are kept: large
 //            batches;
 //   wide     dense, with more candidates than a block sorts: the best in any order, for the host to sort.
 #pragma once

@@ -1,5 +1,6 @@
 // Scores of queries against the rows of inverted lists, by matrix tiles (Faiss paper, section 5: equation 11 split into
 // a term of the pair, a term of the row and a product).
+//
 // Work is cut into items: up to 64 queries that probe one list, and a stretch of that list's rows.
 #pragma once
 

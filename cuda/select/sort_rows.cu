@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(merge_threads)
     for (unsigned i = threadIdx.x; i < here; i += merge_threads) row[i] = all[i];
 }
 
-// The last merge, or a copy where the first run holds all keys needed: writes the results.
+// Merges the last two runs, or copies where there is one run, and writes the results.
 __global__ void __launch_bounds__(merge_threads)
     merge_last_kernel(const SelectKey* source, Runs runs, float* scores, std::uint32_t* ids)
 {

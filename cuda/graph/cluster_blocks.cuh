@@ -1,5 +1,5 @@
-// The blocks of a cluster that search for one query (block_cluster.h), from sm_90 on; elsewhere one block is
-// alone.
+// The BlockCluster (block_cluster.h) of the thread blocks of a cluster that search for one query, from sm_90 on.
+// Elsewhere a query has a single block.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -19,7 +19,7 @@ class ClusterBlocks
 public:
     static constexpr bool shares = true;
 
-    // shared: the calling block's memory, laid out the same in all of them.
+    // shared: the calling block's memory. The layout is the same in all blocks.
     __device__ ClusterBlocks(std::uint32_t size, bool helps, unsigned char* shared, const SharedLayout& layout)
         : size_(size), helps_(helps), shared_(shared), layout_(layout)
     {

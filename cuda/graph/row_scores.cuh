@@ -1,5 +1,5 @@
-// Scores of a query and located rows, in bulk (SONG section 6): teams of threads share a row and read 16 bytes each.
-// The score of a row depends on the query, the row and the size of the team alone.
+// Scores of a query and a batch of rows (SONG section 6). Teams of neighbouring threads share a row and read 16 bytes
+// each. The score of a row depends only on the query, the row and the size of the team.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -16,20 +16,20 @@
 namespace pgwarp::cuda::graph
 {
 
-// What a score is: the smaller the nearer.
+// The kind of score; smaller is nearer.
 enum class ScoreKind : std::uint8_t {
     dot,     // halves: term of the row - factor * (query . row): L2, inner product, cosine
     l1,      // halves: sum of |query - row|
-    bytes,   // the same as dot, of bytes
-    floats,  // squared distances and products
-    bits,    // bits that differ
+    bytes,   // bytes: term of the row - factor * (query . row)
+    floats,  // floats: squared distance or negative product
+    bits,    // bits: number of differing bits
 };
 
-// Where the teams stand among those of a group.
+// The partition of a group into teams.
 struct Teams {
     std::uint32_t size;   // threads of a team, 2^bits
-    std::uint32_t own;    // number of the calling thread's team
-    std::uint32_t count;  // of all
+    std::uint32_t own;    // index of the calling thread's team
+    std::uint32_t count;  // number of teams
     std::uint32_t bits;
 };
 
@@ -40,14 +40,14 @@ __device__ inline Teams teams_of(const Group& group, std::uint32_t size)
     return {size, group.rank() >> bits, group.size() >> bits, bits};
 }
 
-// A query in shared memory in pieces of eight elements: the first four of all pieces, then the other four of all. So
-// neighbouring threads read neighbouring 16 bytes.
+// A query in shared memory in pieces of eight elements: the first four elements of all pieces, then the last four of
+// all pieces. So neighbouring threads read neighbouring 16 bytes.
 struct StagedQuery {
     const float4* first;
     const float4* second;
 };
 
-// Where element d lies among 2 * pieces * 4 floats.
+// The place of element d among the 2 * pieces * 4 floats.
 __device__ inline std::uint32_t staged_place(std::uint32_t d, std::uint32_t pieces)
 {
     return (d / 4 % 2) * pieces * 4 + d / 8 * 4 + d % 4;
@@ -75,13 +75,13 @@ __device__ inline float score_piece(const uint4& row, const float4& a, const flo
 
 }  // namespace detail
 
-// Rows as halves.
+// Scores of rows as halves.
 template <class Group, ScoreKind kind>
 struct HalfScores {
     Group group;
     Teams teams;
     const __half* rows;
-    const float* terms;  // [rows], or none
+    const float* terms;  // [rows], or null
     std::uint32_t pieces;
     float factor;
     StagedQuery query;
@@ -89,9 +89,10 @@ struct HalfScores {
     template <class Take>
     __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
     {
-        constexpr std::uint32_t together = 4;  // rows of a team under way at a time; a team has as many threads
+        constexpr std::uint32_t together = 4;  // rows that a team reads at a time; a team has at least this number of
+                                               // threads
         const std::uint32_t lane = group.rank() & (teams.size - 1);
-        // All threads of the group go through the same turns.
+        // All threads of the group must make the same number of steps.
         for (std::uint32_t base = 0; base < count; base += together * teams.count) {
             const auto number = [&](std::uint32_t i) { return base + i * teams.count + teams.own; };
             const uint4* row[together];
@@ -131,16 +132,16 @@ struct HalfScores {
     }
 };
 
-// A query as bytes, in shared memory: what a product of them stands for, and pieces of 16.
+// A query as bytes in shared memory: the float that a step of the bytes stands for, and pieces of 16 bytes.
 struct StagedBytes {
     float step;
-    std::uint32_t largest;  // while it is staged
+    std::uint32_t largest;  // bits of the largest element while the query is staged
     std::uint32_t unused[2];
     uint4 pieces[1];
 };
 static_assert(offsetof(StagedBytes, pieces) == byte_query_header);
 
-// What a score of bytes goes by: row i of a batch is the one at place(i) of these, and has a number.
+// The sources of rows as bytes: row i of a batch is at place(i) of `rows` and has the row number number(i).
 struct LocatedBytes {
     const std::int8_t* rows;
     const float2* terms;
@@ -156,19 +157,19 @@ struct SeedBytes {
     __device__ std::uint32_t number(std::uint32_t i) const { return numbers[i]; }
 };
 
-// Rows as bytes: the CPU's scores (ByteRows of index/graph), to the last bit where the mean is the same. A group
-// that is alone reads rows ahead.
+// Scores of rows as bytes, with the bits of the CPU's (methods/graph/byte_rows.h) where the mean is the same. A group
+// with a multiprocessor to itself reads more rows at a time.
 template <class Group>
 struct ByteScores {
     static constexpr std::uint32_t least_team = 4;
-    static constexpr std::uint32_t piece_elements = 32;  // of 128 bytes
+    static constexpr std::uint32_t piece_elements = 32;  // floats of a cache line of 128 bytes
 
     Group group;
     Teams teams;
     ByteView bytes;
     std::uint32_t pieces;
-    float factor;          // of the query's step
-    const float* vectors;  // full ones, or none
+    float factor;          // of the product, before the steps of query and row
+    const float* vectors;  // full vectors, or null
     std::uint32_t dimensions;
     const StagedBytes* query;
 
@@ -176,13 +177,13 @@ struct ByteScores {
     __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
     {
         const LocatedBytes source{bytes.rows, bytes.terms, located};
-        // Twice as many registers are enough for rows that would else be read one after the other.
+        // Twice the registers, so that more rows are read at a time.
         if constexpr (Group::alone) {
             if (count > 4 * teams.count) return score<8>(source, count, take);
         }
         score<4>(source, count, take);
     }
-    // Seeds from `begin` on; numbers: their rows.
+    // Scores of the seeds begin .. begin + count - 1. numbers: the rows of these seeds.
     template <class Take>
     __device__ void seeds(const std::uint32_t* numbers, std::uint32_t begin, std::uint32_t count,
                           const Take& take) const requires(Group::alone)
@@ -195,7 +196,7 @@ struct ByteScores {
         group.prefetch(bytes.rows + static_cast<std::size_t>(row) * bytes.stride, bytes.stride);
         group.prefetch(bytes.terms + row, 1);
     }
-    // Of the full vector of a row, which is ranked by it: pieces that are read ahead, and one of them.
+    // The full vector of a row that will be ranked: number of pieces to prefetch, and prefetch of one piece.
     __device__ std::uint32_t vector_pieces() const requires(Group::alone)
     {
         return vectors != nullptr ? (dimensions + piece_elements - 1) / piece_elements : 0;
@@ -218,8 +219,9 @@ private:
         return __ldg(reinterpret_cast<const uint4*>(rows) + piece);
     }
 
-    // Sums over a team of what its threads have of some rows. Each step halves the rows of a thread: in the end it has
-    // all of row lane * together / size of the team, and of those behind it that no other thread has.
+    // Sums over a team of the partial sums of its threads for `together` rows. Each step halves the rows of a thread.
+    // In the end a thread has the sum of row lane * together / size of the team, and of the rows after it that no other
+    // thread has.
     template <std::uint32_t together>
     __device__ void share_sums(int (&sums)[together], std::uint32_t lane) const
     {
@@ -239,12 +241,12 @@ private:
         for (; bit > 0; bit /= 2) sums[0] += __shfl_xor_sync(group.warp_mask(), sums[0], static_cast<int>(bit));
     }
 
-    // `together`: rows of a team that are under way at a time.
+    // together: rows that a team reads at a time.
     template <std::uint32_t together, class Source, class Take>
     __device__ void score(const Source& source, std::uint32_t count, const Take& take) const
     {
         const std::uint32_t lane = group.rank() & (teams.size - 1);
-        const std::uint32_t mine = (lane * together) >> teams.bits;  // of the rows that are under way
+        const std::uint32_t mine = (lane * together) >> teams.bits;  // first row whose sum this thread has
         const bool reports = mine * teams.size == lane * together;
         for (std::uint32_t base = 0; base < count; base += together * teams.count) {
             const auto number = [&](std::uint32_t i) { return base + i * teams.count + teams.own; };
@@ -279,7 +281,7 @@ private:
     }
 };
 
-// Rows in full: for what bytes don't tell apart.
+// Scores of rows as floats, where bytes do not tell rows apart.
 template <class Group>
 struct FloatScores {
     Group group;
@@ -293,7 +295,7 @@ struct FloatScores {
     __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
     {
         const std::uint32_t lane = group.rank() & (teams.size - 1);
-        // All threads of the group go through the same turns.
+        // All threads of the group must make the same number of steps.
         for (std::uint32_t base = 0; base < count; base += teams.count) {
             const std::uint32_t number = base + teams.own;
             const std::uint32_t own = located[min(number, count - 1)];
@@ -314,7 +316,7 @@ struct FloatScores {
     }
 };
 
-// Of a row and a query as bits.
+// The number of bits that differ between a row and a query.
 __device__ inline std::uint32_t differing_bits(const std::uint32_t* row, const std::uint32_t* query,
                                                std::uint32_t words)
 {
@@ -331,13 +333,13 @@ __device__ inline std::uint32_t differing_bits(const std::uint32_t* row, const s
     return bits;
 }
 
-// Rows as bits: a thread a row.
+// Scores of rows as bits: a thread for each row.
 template <class Group>
 struct BitScores {
     Group group;
     const std::uint32_t* rows;
     std::uint32_t words;
-    const std::uint32_t* query;  // shared
+    const std::uint32_t* query;  // in shared memory
 
     template <class Take>
     __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const

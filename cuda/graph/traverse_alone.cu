@@ -1,5 +1,5 @@
-// The kernels of few queries, whose blocks have a multiprocessor to themselves: a file of their own, as they take long
-// to compile.
+// The kernels for few queries, whose blocks have a multiprocessor each, without wide turns. A separate file, as they
+// take long to compile.
 #include "graph/traverse.h"
 #include "graph/traverse_block.cuh"
 

@@ -1,5 +1,6 @@
-// Traversals by a block a query, or a cluster of blocks: the kernel and its launch. `alone`: a block has a
-// multiprocessor to itself; `wide`: turns of more rows than are expanded together, and others that help.
+// Traversals by a block, or a cluster of blocks, for each query: the kernel and its launch. alone: a block has a
+// multiprocessor to itself. wide: turns may have more rows than are expanded together, and blocks of a cluster may
+// share scores.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace pgwarp::cuda::graph
 {
 
-// What comes with a launch: nothing where there are many queries.
+// A query in the kernel's parameters; empty for many queries.
 template <bool alone>
 struct Given {
     __device__ const GivenQuery* query() const { return nullptr; }
@@ -32,8 +33,7 @@ inline Given<true> given_to(const TraverseJob& job)
     return given;
 }
 
-// At most 64 registers: a multiprocessor has room for 32 blocks of a warp, which are as many as it takes. `alone`:
-// twice as many, for a block that has it to itself.
+// At most 64 registers, so that a multiprocessor can hold 32 blocks of a warp, its limit. With `alone`, at most 128.
 template <ScoreKind kind, bool alone, bool wide>
 __global__ __launch_bounds__(512,
                              alone ? 1 : 2) void traverse_kernel(const __grid_constant__ TraverseArguments arguments,
@@ -45,7 +45,7 @@ __global__ __launch_bounds__(512,
     const std::uint32_t query = alone ? blockIdx.x / arguments.shape.cluster : blockIdx.x;
     traverse_query<kind, VisitedHash, wide>(arguments, BlockGroup<alone>(),
                                             reinterpret_cast<unsigned char*>(shared_memory), query, given.query());
-    // What follows waits for this launch, and so for those that it runs beside.
+    // The next kernel waits for this launch only, so this launch waits for the earlier ones.
     if (arguments.beside && blockIdx.x == gridDim.x - 1) wait_for_kernel_before();
 }
 

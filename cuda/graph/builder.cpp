@@ -220,14 +220,14 @@ std::vector<std::uint32_t> DeviceSteps::reach(const GraphEdges& edges, std::span
 {
     if (edges.count() < fewest_rows) return {};
     try {
-        ThreadPool alone(1);
+        ThreadPool one_thread(1);
         check(cudaSetDevice(context_.device()), "choosing the device");
         const Context::Build build(context_);
         const Context::Lease lease = context_.lease(Priority::build);
         DeviceArray<std::uint32_t> neighbours(context_.pool(), edges.neighbours.size(), "graph build", lease);
         {
             Staging staging(lease);
-            staging.upload(edges.neighbours.data(), neighbours.bytes(), neighbours.data(), alone, nullptr);
+            staging.upload(edges.neighbours.data(), neighbours.bytes(), neighbours.data(), one_thread, nullptr);
         }
         return reach_rows(context_, neighbours.data(), static_cast<std::uint32_t>(edges.count()),
                           static_cast<std::uint32_t>(edges.degree), from, lease);

@@ -111,13 +111,13 @@ private:
     }
 };
 
-// A whole block. Its constants are known at compile time, which saves a third of the instructions. is_alone: the block
-// has a multiprocessor to itself.
-template <bool is_alone>
-class BlockGroup : public GroupOperations<BlockGroup<is_alone>>
+// A whole block. Its constants are known at compile time, which saves a third of the instructions. is_exclusive: the
+// block has a multiprocessor to itself.
+template <bool is_exclusive>
+class BlockGroup : public GroupOperations<BlockGroup<is_exclusive>>
 {
 public:
-    static constexpr bool alone = is_alone;
+    static constexpr bool exclusive = is_exclusive;
     __device__ static std::uint32_t rank() { return threadIdx.x; }
     __device__ static std::uint32_t size() { return blockDim.x; }
     __device__ static constexpr std::uint32_t warp_size() { return 32; }
@@ -129,7 +129,7 @@ public:
 class DeviceGroup : public GroupOperations<DeviceGroup>
 {
 public:
-    static constexpr bool alone = false;
+    static constexpr bool exclusive = false;
     // lanes: a power of two, at least 8. From 64 on the group is the whole block; below, the block may hold several
     // groups.
     __device__ explicit DeviceGroup(std::uint32_t lanes)

@@ -37,7 +37,7 @@ constexpr std::size_t reserved_bytes = 1024;    // of shared memory, with each b
 
 // The bits for a query that has a multiprocessor to itself: room for about twice the rows that it meets. Clearing more
 // would take longer than it saves. Where blocks share scores, only rows that enter the queue are remembered.
-std::uint32_t most_bits_alone(const LaunchConfig& shape)
+std::uint32_t most_bits_exclusive(const LaunchConfig& shape)
 {
     constexpr std::uint32_t usual = 14;
     constexpr std::uint32_t helped = 12;
@@ -96,7 +96,7 @@ Room default_room(const LaunchConfig& shape, std::size_t count, const DeviceLimi
     for (;; room.lanes *= 2) {
         const std::size_t own = limits.shared_bytes * room.lanes / resident_threads;
         const auto fits = [&](std::uint32_t bits) { return bytes(room.lanes, bits) + reserved_bytes <= own; };
-        room.bits = !shape.plain() ? option_bits(shape) : shape.alone ? most_bits_alone(shape) : most_bits;
+        room.bits = !shape.plain() ? option_bits(shape) : shape.exclusive ? most_bits_exclusive(shape) : most_bits;
         while (shape.plain() && room.bits > enough && !fits(room.bits)) --room.bits;
         if (fits(room.bits) || room.lanes >= most_lanes / 2) return room;
     }
@@ -126,7 +126,7 @@ void choose_cluster(const ParameterList& settings, LaunchConfig& shape, std::siz
     constexpr std::size_t most_blocks = 8;
     constexpr std::size_t most_sharing = 4;
     constexpr std::size_t seeds_each = 128;
-    if (!limits.clusters || !shape.alone || !shape.plain()) return;
+    if (!limits.clusters || !shape.exclusive || !shape.plain()) return;
     const bool helps = setting(settings, "help", default_help(shape, limits) ? 2 : 1, 1, 2) == 2;
     const std::size_t of_use = std::clamp<std::size_t>(shape.seeds / seeds_each, 1, most_sharing);
     const std::size_t blocks = helps ? most_blocks : std::bit_floor(of_use);
@@ -143,7 +143,7 @@ std::uint32_t least_fresh(const LaunchConfig& shape)
     return std::max(32U, steps * traversal.degree);
 }
 
-void go_alone(LaunchConfig& shape)
+void use_one_block(LaunchConfig& shape)
 {
     shape.cluster = 1;
     shape.helps = false;
@@ -165,7 +165,7 @@ std::uint32_t noted_seeds(const LaunchConfig& shape, const DeviceLimits& limits)
 void read_ahead(LaunchConfig& shape)
 {
     TraversalShape& traversal = shape.traversal;
-    const bool ahead = shape.alone && shape.plain();
+    const bool ahead = shape.exclusive && shape.plain();
     traversal.ahead = ahead && !shape.helps ? traversal.together() : 0;
     traversal.near_places = ahead ? traversal.length : 2 * traversal.together();
     traversal.ranked = ahead ? shape.wanted : 0;
@@ -218,8 +218,8 @@ LaunchConfig launch_config(const ParameterList& settings, std::size_t ef, std::s
     traversal.degree_inverse = inverse_of(traversal.degree);
     traversal.deletes = settings.get("visited_deletion", 0) > 0;
     traversal.selected = traversal.deletes || settings.get("selected_insertion", 0) > 0;
-    shape.alone = count <= limits.multiprocessors;
-    if (!shape.alone) traversal.most_together = few_together;
+    shape.exclusive = count <= limits.multiprocessors;
+    if (!shape.exclusive) traversal.most_together = few_together;
     shape.visited = static_cast<VisitedKind>(std::clamp<std::int64_t>(settings.get("visited", 0), 0, 2));
     if (shape.visited == VisitedKind::bloom) traversal.deletes = false;
     shape.seeds = setting(settings, "seeds", limits.seeds, 1, limits.seeds);
@@ -249,14 +249,14 @@ LaunchConfig launch_config(const ParameterList& settings, std::size_t ef, std::s
     traversal.warps = warps_of(shape.lanes);
     shape.team = std::bit_floor(setting(settings, "team", default_team(limits), 4, 32));
     shape.team = std::min(shape.team, shape.lanes);
-    if (shape.lanes <= 32 || (!looks && !shape.helps)) go_alone(shape);
+    if (shape.lanes <= 32 || (!looks && !shape.helps)) use_one_block(shape);
     traversal.most_fresh = least_fresh(shape);
-    shape.ranks = shape.alone && shape.plain() && shape.lanes > 32 &&
+    shape.ranks = shape.exclusive && shape.plain() && shape.lanes > 32 &&
                   shape.wanted <= std::min(most_ranked_in_place, traversal.most_fresh);
     // Where shared memory is short, reduce in this order: bits of visited rows in a cluster, the cluster, bits of
     // visited rows, read-ahead, several queries a block, the length of the queue, rows of a turn.
     while (shape.helps && bytes() > limits.shared_bytes && shape.visited_bits > least_bits) --shape.visited_bits;
-    if (bytes() > limits.shared_bytes) go_alone(shape);
+    if (bytes() > limits.shared_bytes) use_one_block(shape);
     traversal.most_fresh = least_fresh(shape);
     while (bytes() > limits.shared_bytes && shape.visited_bits > 5) --shape.visited_bits;
     if (bytes() > limits.shared_bytes) traversal.ahead = 0;
@@ -279,7 +279,7 @@ LaunchConfig launch_config(const ParameterList& settings, std::size_t ef, std::s
     }
     // The first block takes in the entries of the other blocks as one batch.
     const std::uint32_t best = (shape.cluster - 1) * noted_starts(traversal, shape.starts);
-    if (std::min(best, shape.seeds) > traversal.most_fresh) go_alone(shape);
+    if (std::min(best, shape.seeds) > traversal.most_fresh) use_one_block(shape);
     shape.shared_bytes = bytes();
     shape.launch_queries = launch_queries(shape, limits);
     return shape;

@@ -109,7 +109,7 @@ struct LaunchConfig {
     std::uint32_t groups = 1;          // queries of a block
     std::uint32_t cluster = 1;         // blocks of a query, which share its seeds
     bool helps = false;                // the blocks of a cluster share the scores of each turn
-    bool alone = false;                // a block has a multiprocessor to itself
+    bool exclusive = false;            // a block has a multiprocessor to itself
     std::uint32_t query_bytes = 0;     // of a query in shared memory
     std::uint32_t wanted = 0;          // rows of the queue that are ranked by their values
     bool ranks = false;                // the block that found them ranks them

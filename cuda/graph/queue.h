@@ -89,7 +89,7 @@ public:
 
     // Whether large batches are trimmed before they are merged. Groups that share a multiprocessor have no registers
     // for it.
-    PGWARP_HOST_DEVICE bool trims() const { return Group::alone && length_ < parts(); }
+    PGWARP_HOST_DEVICE bool trims() const { return Group::exclusive && length_ < parts(); }
 
     // Merges the entries offered since the last call. Called by all threads after a barrier. One thread each calls
     // comes(row, place) for each row before the queue's end, with its place among the old entries; entered(row) for
@@ -108,7 +108,7 @@ public:
             return {};
         }
         if (repeats) drop_repeats(kept);
-        if constexpr (Group::alone) {
+        if constexpr (Group::exclusive) {
             if (pays_to_trim(kept)) kept = trim(kept, &counters[kept_counter + (turn_ ^ 1)]);
         }
         Entry* to = memory_.entries(side_ ^ 1);
@@ -242,7 +242,8 @@ private:
         const std::uint32_t sharer_bits = group_.sharer_bits(count);
         const std::uint32_t together = group_.size() >> sharer_bits;
         // In a group with a multiprocessor to itself, warps without an entry leave the loop early.
-        const std::uint32_t end = Group::alone ? count - smaller(count, group_.first_of_warp() >> sharer_bits) : count;
+        const std::uint32_t end =
+            Group::exclusive ? count - smaller(count, group_.first_of_warp() >> sharer_bits) : count;
         // All threads of a warp must make the same number of steps.
         for (std::uint32_t base = 0; base < end; base += together) {
             const std::uint32_t own = base + (group_.rank() >> sharer_bits);

@@ -178,7 +178,7 @@ struct ByteScores {
     {
         const LocatedBytes source{bytes.rows, bytes.terms, located};
         // Twice the registers, so that more rows are read at a time.
-        if constexpr (Group::alone) {
+        if constexpr (Group::exclusive) {
             if (count > 4 * teams.count) return score<8>(source, count, take);
         }
         score<4>(source, count, take);
@@ -186,22 +186,22 @@ struct ByteScores {
     // Scores of the seeds begin .. begin + count - 1. numbers: the rows of these seeds.
     template <class Take>
     __device__ void seeds(const std::uint32_t* numbers, std::uint32_t begin, std::uint32_t count,
-                          const Take& take) const requires(Group::alone)
+                          const Take& take) const requires(Group::exclusive)
     {
         const std::size_t offset = begin;
         score<8>(SeedBytes{bytes.seeds + offset * bytes.stride, bytes.seed_terms + offset, numbers}, count, take);
     }
-    __device__ void prefetch(std::uint32_t row) const requires(Group::alone)
+    __device__ void prefetch(std::uint32_t row) const requires(Group::exclusive)
     {
         group.prefetch(bytes.rows + static_cast<std::size_t>(row) * bytes.stride, bytes.stride);
         group.prefetch(bytes.terms + row, 1);
     }
     // The full vector of a row that will be ranked: number of pieces to prefetch, and prefetch of one piece.
-    __device__ std::uint32_t vector_pieces() const requires(Group::alone)
+    __device__ std::uint32_t vector_pieces() const requires(Group::exclusive)
     {
         return vectors != nullptr ? (dimensions + piece_elements - 1) / piece_elements : 0;
     }
-    __device__ void prefetch_vector(std::uint32_t row, std::uint32_t piece) const requires(Group::alone)
+    __device__ void prefetch_vector(std::uint32_t row, std::uint32_t piece) const requires(Group::exclusive)
     {
         group.prefetch(vectors + static_cast<std::size_t>(row) * dimensions + piece * piece_elements, 1);
     }

@@ -6,9 +6,9 @@
 // The answer depends on the query, the graph, the starts and `ef`, `length`, `steps`, `again`. It does not depend on
 // the number of threads or their order, nor, with VisitedHash, on rows that are forgotten.
 //
-// A Group has rank(), size(), sync(), `alone` (it has a multiprocessor to itself), and compare_and_swap and set_bits on
-// shared words, which return the old value. A group consists of warps, whose threads run in step: warp() is the number
-// of the calling thread's warp, first_of_warp() the rank of its first thread.
+// A Group has rank(), size(), sync(), `exclusive` (it has a multiprocessor to itself), and compare_and_swap and
+// set_bits on shared words, which return the old value. A group consists of warps, whose threads run in step: warp() is
+// the number of the calling thread's warp, first_of_warp() the rank of its first thread.
 //   count(word, asks)   called by a whole warp: adds one for each thread with `asks` and returns the value before the
 //                       thread's own addition
 //   sharer_bits(count)  2^sharer_bits(count) neighbouring threads share each of `count` pieces of work;

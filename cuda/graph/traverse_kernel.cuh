@@ -286,7 +286,7 @@ __device__ inline void traverse_query(const TraverseArguments& arguments, const 
     Traversal<Group, SharedMemory, Visited<Group>, decltype(scores), wide> traversal(
         group, shape.traversal, memory, visited, scores, arguments.view.neighbours);
     const TraversalStarts starts = starts_of(arguments, query);
-    if constexpr (Group::alone) {
+    if constexpr (Group::exclusive) {
         const ClusterBlocks block_cluster(shape.cluster, wide && shape.helps, shared, arguments.layout);
         traversal.run(starts, block_cluster);
         if (block_cluster.own() > 0) return;

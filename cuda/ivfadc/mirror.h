@@ -42,8 +42,8 @@ public:
     void finish_load(ThreadPool& pool);
     void finish_load()
     {
-        ThreadPool alone(1);
-        finish_load(alone);
+        ThreadPool one_thread(1);
+        finish_load(one_thread);
     }
 
     // Valid after finish_load().

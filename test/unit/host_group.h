@@ -17,7 +17,7 @@ namespace pgwarp::test
 class HostGroup
 {
 public:
-    static constexpr bool alone = true;
+    static constexpr bool exclusive = true;
 
     HostGroup(std::uint32_t rank, std::uint32_t size, std::barrier<>* barrier)
         : rank_(rank), size_(size), barrier_(barrier)

@@ -6,7 +6,7 @@
 namespace pgwarp::cuda::graph
 {
 
-void traverse_alone(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
+void traverse_exclusive(const TraverseJob& job, std::uint32_t first, std::uint32_t count, cudaStream_t stream)
 {
     traverse_by_blocks<true, false>(job, first, count, stream);
 }

@@ -310,7 +310,7 @@ void Bench::few_of(const ParameterList& settings, std::size_t ef, std::size_t co
     std::printf("%5zu %6zu  %.4f %10.1f %10.1f %11.0f  %5u %7u %4s %5u\n", ef, count,
                 recall_of(truth_of_rows, rows.data(), truth_of_rows.size(), 10, 10), typical,
                 times[times.size() * 99 / 100], static_cast<double>(count) / typical * 1e6, shape.lanes, shape.cluster,
-                shape.helps ? "yes" : "no", shape.traversal.steps);
+                shape.shares_scores ? "yes" : "no", shape.traversal.steps);
     std::fflush(stdout);
 }
 

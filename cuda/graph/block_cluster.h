@@ -4,7 +4,7 @@
 // A BlockCluster has, for each of its groups,
 //   shares        true: Traversal::run() works with other groups
 //   size(), own() the number of groups of the block cluster, and the number of the calling one
-//   helps()       whether the groups share the scores of each turn, or only the scores of the starts
+//   shares_scores() whether the groups share the scores of each turn, or only the scores of the starts
 //   leader()      the Memory of the first group, in the address space of the calling one
 //   begin()       arrive() of a group that has not yet written memory that other groups read
 //   arrive(), wait()  called in turn by all threads: wait() returns after all groups have arrived, and then memory that
@@ -27,7 +27,7 @@ struct ClusterTask {
 // The block cluster of a search by a single group.
 struct NoBlockCluster {
     static constexpr bool shares = false;
-    static constexpr bool helps() { return false; }
+    static constexpr bool shares_scores() { return false; }
 };
 
 struct Part {

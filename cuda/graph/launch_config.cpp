@@ -40,9 +40,9 @@ constexpr std::size_t reserved_bytes = 1024;    // of shared memory, with each b
 std::uint32_t most_bits_exclusive(const LaunchConfig& shape)
 {
     constexpr std::uint32_t usual = 14;
-    constexpr std::uint32_t helped = 12;
+    constexpr std::uint32_t sharing = 12;
     const TraversalShape& traversal = shape.traversal;
-    if (shape.helps) return std::clamp(bits_of(16 * std::size_t{traversal.ef}), helped, most_bits);
+    if (shape.shares_scores) return std::clamp(bits_of(16 * std::size_t{traversal.ef}), sharing, most_bits);
     return traversal.ef * traversal.degree > (1U << usual) / 2 ? usual + 1 : usual;
 }
 
@@ -111,7 +111,7 @@ std::uint32_t default_team(const DeviceLimits& limits)
 
 // Whether blocks share scores. It pays off where a single block would take longer to read and score the rows of a turn
 // than the cluster takes for its barriers.
-bool default_help(const LaunchConfig& shape, const DeviceLimits& limits)
+bool default_sharing(const LaunchConfig& shape, const DeviceLimits& limits)
 {
     constexpr std::size_t least_bytes = std::size_t{96} << 10;
     const TraversalShape& traversal = shape.traversal;
@@ -127,26 +127,26 @@ void choose_cluster(const ParameterList& settings, LaunchConfig& shape, std::siz
     constexpr std::size_t most_sharing = 4;
     constexpr std::size_t seeds_each = 128;
     if (!limits.clusters || !shape.exclusive || !shape.plain()) return;
-    const bool helps = setting(settings, "help", default_help(shape, limits) ? 2 : 1, 1, 2) == 2;
+    const bool shares_scores = setting(settings, "help", default_sharing(shape, limits) ? 2 : 1, 1, 2) == 2;
     const std::size_t of_use = std::clamp<std::size_t>(shape.seeds / seeds_each, 1, most_sharing);
-    const std::size_t blocks = helps ? most_blocks : std::bit_floor(of_use);
+    const std::size_t blocks = shares_scores ? most_blocks : std::bit_floor(of_use);
     const std::size_t otherwise = 2 * count * blocks <= limits.multiprocessors ? blocks : 1;
     shape.cluster = std::bit_floor(setting(settings, "cluster", otherwise, 1, most_blocks));
-    shape.helps = helps && shape.cluster > 1;
+    shape.shares_scores = shares_scores && shape.cluster > 1;
 }
 
 // The rows that a batch of one turn must hold.
 std::uint32_t least_fresh(const LaunchConfig& shape)
 {
     const TraversalShape& traversal = shape.traversal;
-    const std::uint32_t steps = shape.helps ? traversal.steps : traversal.together();
+    const std::uint32_t steps = shape.shares_scores ? traversal.steps : traversal.together();
     return std::max(32U, steps * traversal.degree);
 }
 
 void use_one_block(LaunchConfig& shape)
 {
     shape.cluster = 1;
-    shape.helps = false;
+    shape.shares_scores = false;
 }
 
 // The number of the nearest seeds that a search keeps: its starts, and as many more as may be among the best `ef` rows,
@@ -166,7 +166,7 @@ void read_ahead(LaunchConfig& shape)
 {
     TraversalShape& traversal = shape.traversal;
     const bool ahead = shape.exclusive && shape.plain();
-    traversal.ahead = ahead && !shape.helps ? traversal.together() : 0;
+    traversal.ahead = ahead && !shape.shares_scores ? traversal.together() : 0;
     traversal.near_places = ahead ? traversal.length : 2 * traversal.together();
     traversal.ranked = ahead ? shape.wanted : 0;
 }
@@ -249,13 +249,14 @@ LaunchConfig launch_config(const ParameterList& settings, std::size_t ef, std::s
     traversal.warps = warps_of(shape.lanes);
     shape.team = std::bit_floor(setting(settings, "team", default_team(limits), 4, 32));
     shape.team = std::min(shape.team, shape.lanes);
-    if (shape.lanes <= 32 || (!looks && !shape.helps)) use_one_block(shape);
+    if (shape.lanes <= 32 || (!looks && !shape.shares_scores)) use_one_block(shape);
     traversal.most_fresh = least_fresh(shape);
     shape.ranks = shape.exclusive && shape.plain() && shape.lanes > 32 &&
                   shape.wanted <= std::min(most_ranked_in_place, traversal.most_fresh);
     // Where shared memory is short, reduce in this order: bits of visited rows in a cluster, the cluster, bits of
     // visited rows, read-ahead, several queries a block, the length of the queue, rows of a turn.
-    while (shape.helps && bytes() > limits.shared_bytes && shape.visited_bits > least_bits) --shape.visited_bits;
+    while (shape.shares_scores && bytes() > limits.shared_bytes && shape.visited_bits > least_bits)
+        --shape.visited_bits;
     if (bytes() > limits.shared_bytes) use_one_block(shape);
     traversal.most_fresh = least_fresh(shape);
     while (bytes() > limits.shared_bytes && shape.visited_bits > 5) --shape.visited_bits;

@@ -108,7 +108,7 @@ struct LaunchConfig {
     std::uint32_t team = 8;
     std::uint32_t groups = 1;          // queries of a block
     std::uint32_t cluster = 1;         // blocks of a query, which share its seeds
-    bool helps = false;                // the blocks of a cluster share the scores of each turn
+    bool shares_scores = false;        // the blocks of a cluster share the scores of each turn
     bool exclusive = false;            // a block has a multiprocessor to itself
     std::uint32_t query_bytes = 0;     // of a query in shared memory
     std::uint32_t wanted = 0;          // rows of the queue that are ranked by their values
@@ -121,11 +121,11 @@ struct LaunchConfig {
     std::uint32_t gathered() const
     {
         const std::uint32_t best = (cluster - 1) * noted_starts(traversal, starts);
-        return helps ? std::max(best, traversal.steps * traversal.degree) : best;
+        return shares_scores ? std::max(best, traversal.steps * traversal.degree) : best;
     }
     SharedLayout layout() const { return shared_layout(traversal, visited_bits, query_bytes, gathered()); }
     // Whether a turn may have more rows than are expanded together, or the cluster shares scores.
-    bool wide() const { return traversal.steps > traversal.together() || helps; }
+    bool wide() const { return traversal.steps > traversal.together() || shares_scores; }
     // Whether all of SONG's options have their defaults: a hash table that remembers all scored rows.
     bool plain() const { return visited == VisitedKind::hash && !traversal.selected && !traversal.deletes; }
 };

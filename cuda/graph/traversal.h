@@ -67,10 +67,10 @@ public:
         if (SeedStage(group_, shape_, memory_, scores_, candidate_batch_).begin(queue_, starts, block_cluster)) {
             lead(starts, block_cluster);
             if constexpr (BlockCluster::shares) {
-                if (helped_by(block_cluster)) dismiss(block_cluster);
+                if (shares_scores(block_cluster)) dismiss(block_cluster);
             }
         } else if constexpr (BlockCluster::shares) {
-            if (helped_by(block_cluster)) help(block_cluster);
+            if (shares_scores(block_cluster)) score_parts(block_cluster);
         }
     }
 
@@ -122,7 +122,7 @@ private:
         const std::uint32_t begin = first;
         if (next_parent_ == parents_ && !choose_wide(first)) return false;
         const std::uint32_t* rows = memory_.parents(group_.warp()) + next_parent_;
-        if (helped_by(block_cluster)) {
+        if (shares_scores(block_cluster)) {
             if constexpr (BlockCluster::shares) locate_together(rows, block_cluster);
         } else {
             const std::uint32_t some = smaller(parents_ - next_parent_, shape_.together());
@@ -189,9 +189,9 @@ private:
     }
 
     template <class BlockCluster>
-    PGWARP_HOST_DEVICE static bool helped_by(const BlockCluster& block_cluster)
+    PGWARP_HOST_DEVICE static bool shares_scores(const BlockCluster& block_cluster)
     {
-        return wide && block_cluster.helps();
+        return wide && block_cluster.shares_scores();
     }
 
     // Locates the links of all rows of a turn; the groups of the block cluster score a part each.
@@ -235,7 +235,7 @@ private:
 
     // The part of the other groups: scores of their part of each turn.
     template <class BlockCluster>
-    PGWARP_HOST_DEVICE void help(const BlockCluster& block_cluster)
+    PGWARP_HOST_DEVICE void score_parts(const BlockCluster& block_cluster)
     {
         const auto& leader = block_cluster.leader();
         for (;;) {

@@ -287,7 +287,7 @@ __device__ inline void traverse_query(const TraverseArguments& arguments, const 
         group, shape.traversal, memory, visited, scores, arguments.view.neighbours);
     const TraversalStarts starts = starts_of(arguments, query);
     if constexpr (Group::exclusive) {
-        const ClusterBlocks block_cluster(shape.cluster, wide && shape.helps, shared, arguments.layout);
+        const ClusterBlocks block_cluster(shape.cluster, wide && shape.shares_scores, shared, arguments.layout);
         traversal.run(starts, block_cluster);
         if (block_cluster.own() > 0) return;
         const TraversalCounts work = traversal.counts();
@@ -296,7 +296,7 @@ __device__ inline void traverse_query(const TraverseArguments& arguments, const 
         } else {
             write_found(group, arguments, traversal.found(), query, work);
         }
-        if (wide && shape.helps) block_cluster.wait();
+        if (wide && shape.shares_scores) block_cluster.wait();
         return;
     }
     traversal.run(starts);

@@ -232,7 +232,7 @@ TEST(LaunchConfigs, OfFewQueriesReadAhead)
         EXPECT_EQ(one.team, many.team);
         EXPECT_TRUE(one.ranks);
         EXPECT_FALSE(many.ranks);
-        EXPECT_EQ(one.traversal.ahead, one.helps ? 0 : one.traversal.together());
+        EXPECT_EQ(one.traversal.ahead, one.shares_scores ? 0 : one.traversal.together());
         EXPECT_EQ(many.traversal.ahead, 0);
         EXPECT_EQ(many.traversal.ranked, 0);
         EXPECT_EQ(many.cluster, 1);
@@ -277,15 +277,15 @@ TEST(LaunchConfigs, OfLongSearchesAreHelped)
     limits.clusters = true;
     limits.multiprocessors = 132;
     limits.seeds = 2500;
-    EXPECT_FALSE(launch_config({}, 80, 26, 1, limits).helps);
+    EXPECT_FALSE(launch_config({}, 80, 26, 1, limits).shares_scores);
     for (const std::size_t ef : {96, 192, 1000}) {
         const LaunchConfig one = launch_config({}, ef, 26, 1, limits);
         const LaunchConfig many = launch_config({}, ef, 26, 10000, limits);
         EXPECT_GT(one.traversal.steps, most_together);
         EXPECT_EQ(one.traversal.steps, many.traversal.steps);
         EXPECT_EQ(one.traversal.together(), one.traversal.most_together);
-        EXPECT_TRUE(one.helps);
-        EXPECT_FALSE(many.helps);
+        EXPECT_TRUE(one.shares_scores);
+        EXPECT_FALSE(many.shares_scores);
         EXPECT_GE(one.gathered(), one.traversal.steps * one.traversal.degree);
         EXPECT_GE(one.traversal.most_fresh, one.traversal.steps * one.traversal.degree);
         EXPECT_LE(one.shared_bytes, limits.shared_bytes);
@@ -293,14 +293,14 @@ TEST(LaunchConfigs, OfLongSearchesAreHelped)
     }
     // Rows that are long are shared sooner, however few seeds there are.
     limits.row_bytes = 1536;
-    EXPECT_TRUE(launch_config({}, 80, 26, 1, limits).helps);
+    EXPECT_TRUE(launch_config({}, 80, 26, 1, limits).shares_scores);
     limits.seeds = 100;
-    EXPECT_TRUE(launch_config({}, 80, 26, 1, limits).helps);
+    EXPECT_TRUE(launch_config({}, 80, 26, 1, limits).shares_scores);
     ParameterList settings;
     settings.set("help", 1);
-    EXPECT_FALSE(launch_config(settings, 192, 26, 1, limits).helps);
+    EXPECT_FALSE(launch_config(settings, 192, 26, 1, limits).shares_scores);
     limits.clusters = false;
-    EXPECT_FALSE(launch_config({}, 192, 26, 1, limits).helps);
+    EXPECT_FALSE(launch_config({}, 192, 26, 1, limits).shares_scores);
 }
 
 TEST(LaunchConfigs, ArraysLieApart)

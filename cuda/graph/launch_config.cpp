@@ -136,7 +136,7 @@ void choose_cluster(const ParameterList& settings, LaunchConfig& shape, std::siz
 }
 
 // The rows that a batch of one turn must hold.
-std::uint32_t least_fresh(const LaunchConfig& shape)
+std::uint32_t least_batch(const LaunchConfig& shape)
 {
     const TraversalShape& traversal = shape.traversal;
     const std::uint32_t steps = shape.shares_scores ? traversal.steps : traversal.together();
@@ -224,7 +224,7 @@ LaunchConfig launch_config(const ParameterList& settings, std::size_t ef, std::s
     if (shape.visited == VisitedKind::bloom) traversal.deletes = false;
     shape.seeds = setting(settings, "seeds", limits.seeds, 1, limits.seeds);
     choose_cluster(settings, shape, count, limits);
-    traversal.most_fresh = least_fresh(shape);
+    traversal.most_batch = least_batch(shape);
     read_ahead(shape);
     shape.starts = setting(settings, "starts", 16, 1, std::min<std::size_t>(shape.seeds, most_starts));
     traversal.again = noted_seeds(shape, limits);
@@ -250,15 +250,15 @@ LaunchConfig launch_config(const ParameterList& settings, std::size_t ef, std::s
     shape.team = std::bit_floor(setting(settings, "team", default_team(limits), 4, 32));
     shape.team = std::min(shape.team, shape.lanes);
     if (shape.lanes <= 32 || (!looks && !shape.shares_scores)) use_one_block(shape);
-    traversal.most_fresh = least_fresh(shape);
+    traversal.most_batch = least_batch(shape);
     shape.ranks = shape.exclusive && shape.plain() && shape.lanes > 32 &&
-                  shape.wanted <= std::min(most_ranked_in_place, traversal.most_fresh);
+                  shape.wanted <= std::min(most_ranked_in_place, traversal.most_batch);
     // Where shared memory is short, reduce in this order: bits of visited rows in a cluster, the cluster, bits of
     // visited rows, read-ahead, several queries a block, the length of the queue, rows of a turn.
     while (shape.shares_scores && bytes() > limits.shared_bytes && shape.visited_bits > least_bits)
         --shape.visited_bits;
     if (bytes() > limits.shared_bytes) use_one_block(shape);
-    traversal.most_fresh = least_fresh(shape);
+    traversal.most_batch = least_batch(shape);
     while (bytes() > limits.shared_bytes && shape.visited_bits > 5) --shape.visited_bits;
     if (bytes() > limits.shared_bytes) traversal.ahead = 0;
     if (bytes() > limits.shared_bytes && shape.groups > 1) {
@@ -268,19 +268,19 @@ LaunchConfig launch_config(const ParameterList& settings, std::size_t ef, std::s
     if (bytes() > limits.shared_bytes) traversal.length = traversal.ef;
     while (bytes() > limits.shared_bytes && traversal.steps > 1) {
         traversal.steps /= 2;
-        traversal.most_fresh = least_fresh(shape);
+        traversal.most_batch = least_batch(shape);
     }
     // Seeds are scored in large batches where there is room.
-    for (std::uint32_t together = count <= few_queries ? 2048 : 512; looks && together > traversal.most_fresh;
+    for (std::uint32_t together = count <= few_queries ? 2048 : 512; looks && together > traversal.most_batch;
          together /= 2) {
-        const std::uint32_t larger = std::max(least_fresh(shape), std::min(together, shape.seeds));
-        const std::uint32_t before = std::exchange(traversal.most_fresh, larger);
+        const std::uint32_t larger = std::max(least_batch(shape), std::min(together, shape.seeds));
+        const std::uint32_t before = std::exchange(traversal.most_batch, larger);
         if (bytes() <= limits.shared_bytes) break;
-        traversal.most_fresh = before;
+        traversal.most_batch = before;
     }
     // The first block takes in the entries of the other blocks as one batch.
     const std::uint32_t best = (shape.cluster - 1) * noted_starts(traversal, shape.starts);
-    if (std::min(best, shape.seeds) > traversal.most_fresh) use_one_block(shape);
+    if (std::min(best, shape.seeds) > traversal.most_batch) use_one_block(shape);
     shape.shared_bytes = bytes();
     shape.launch_queries = launch_queries(shape, limits);
     return shape;

@@ -84,10 +84,10 @@ PGWARP_HOST_DEVICE constexpr SharedLayout shared_layout(const TraversalShape& sh
     layout.places = shape.places();
     layout.query = take(query_bytes);
     layout.entries = take((2 * shape.length + 1) * 8);
-    layout.kept = take(kept_room(shape.most_fresh) * 8);
+    layout.kept = take(kept_room(shape.most_batch) * 8);
     layout.gathered = take(gathered * 8);
     layout.task = take(gathered > 0 ? sizeof(ClusterTask) : 0);
-    layout.rows = take(shape.most_fresh * 4);
+    layout.rows = take(shape.most_batch * 4);
     layout.parents = take(shape.warps * shape.places() * 4);
     layout.again = take(shape.again * 4);
     layout.counters = take(queue_counters * 4);

@@ -13,9 +13,9 @@ namespace pgwarp::cuda::graph
 
 // A Memory, shared by the group of a search, has
 //   Entry* entries(side)       [length], for side 0 and 1: one holds the sorted queue, the next merge writes the other
-//   Entry* kept()              [kept_room(most_fresh)], aligned to 16 bytes: entries of the batch
+//   Entry* kept()              [kept_room(most_batch)], aligned to 16 bytes: entries of the batch
 //   std::uint32_t* counters()  [queue_counters]
-//   std::uint32_t* rows()      [most_fresh]: free while a batch is merged
+//   std::uint32_t* rows()      [most_batch]: free while a batch is merged
 // and, for the traversal: rows() for rows to score; parents(warp) [places()], rows to expand; again() [again], the best
 // starts; first(), the entry of the first start; and, with several groups, task() and gathered(), entries of the other
 // groups. Functions, so that kernels do not keep each address in a register.
@@ -36,9 +36,9 @@ inline constexpr std::uint32_t nowhere = 0xffffffff;  // after all places
 // Entries of a batch are read in steps of kept_step, at most 2^most_sharer_bits threads together.
 inline constexpr std::uint32_t most_sharer_bits = 3;
 inline constexpr std::uint32_t kept_step = 8 << most_sharer_bits;
-PGWARP_HOST_DEVICE constexpr std::uint32_t kept_room(std::uint32_t most_fresh)
+PGWARP_HOST_DEVICE constexpr std::uint32_t kept_room(std::uint32_t most_batch)
 {
-    return (most_fresh + kept_step - 1) / kept_step * kept_step;
+    return (most_batch + kept_step - 1) / kept_step * kept_step;
 }
 
 // The result of merging a batch.

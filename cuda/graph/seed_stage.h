@@ -73,11 +73,11 @@ private:
     {
         // Where sorting many entries takes long, batches grow: the first batch sets a bound that most later entries do
         // not pass.
-        std::uint32_t batch = few.trims() ? shape_.most_fresh : 4 * noted;
+        std::uint32_t batch = few.trims() ? shape_.most_batch : 4 * noted;
         for (std::uint32_t begin = part.begin; begin < part.end && noted > 0;) {
             // Joins a short last batch to the one before.
             if (part.end - begin < 2 * batch) batch = part.end - begin;
-            batch = smaller(batch, shape_.most_fresh);
+            batch = smaller(batch, shape_.most_batch);
             const std::uint32_t end = begin + smaller(batch, part.end - begin);
             score<notes_first>(few, starts, begin, end - begin);
             begin = end;

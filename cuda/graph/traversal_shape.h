@@ -33,7 +33,7 @@ struct TraversalShape {
     std::uint32_t degree = 0;
     // The most rows scored at a time: >= together() * degree, or steps * degree where a block cluster shares scores.
     // Starts may come in larger batches.
-    std::uint32_t most_fresh = 0;
+    std::uint32_t most_batch = 0;
     std::uint32_t degree_inverse = 0;  // inverse_of(degree)
     std::uint32_t warps = 1;           // of the group
     // The number of the best starts that are offered again at the end, where no edges have led to them.

@@ -201,7 +201,7 @@ TEST(LaunchConfigs, AreWhatADeviceCanDo)
                 }
                 const LaunchConfig shape = launch_config(settings, ef, 10, 300, ground_of(shared));
                 EXPECT_LE(shape.shared_bytes, shared) << "ef " << ef << ", option " << option;
-                EXPECT_GE(shape.traversal.most_fresh, shape.traversal.together() * shape.traversal.degree);
+                EXPECT_GE(shape.traversal.most_batch, shape.traversal.together() * shape.traversal.degree);
                 EXPECT_GE(shape.traversal.length, shape.traversal.ef);
                 EXPECT_LE(shape.wanted, shape.traversal.ef);
                 EXPECT_LE(shape.team, shape.lanes);
@@ -256,7 +256,7 @@ TEST(LaunchConfigs, OfFewQueriesShareSeeds)
     EXPECT_EQ(one.cluster, 4);
     EXPECT_EQ(one.gathered(), 3 * noted_starts(one.traversal, one.starts));
     EXPECT_GE(one.layout().rows, one.layout().gathered + one.gathered() * 8);
-    EXPECT_GE(one.traversal.most_fresh, one.gathered());
+    EXPECT_GE(one.traversal.most_batch, one.gathered());
     // A search that keeps this many rows has one block.
     limits.rows = 60000;
     EXPECT_EQ(launch_config({}, 4000, 26, 1, limits).cluster, 1);
@@ -287,7 +287,7 @@ TEST(LaunchConfigs, OfLongSearchesAreHelped)
         EXPECT_TRUE(one.shares_scores);
         EXPECT_FALSE(many.shares_scores);
         EXPECT_GE(one.gathered(), one.traversal.steps * one.traversal.degree);
-        EXPECT_GE(one.traversal.most_fresh, one.traversal.steps * one.traversal.degree);
+        EXPECT_GE(one.traversal.most_batch, one.traversal.steps * one.traversal.degree);
         EXPECT_LE(one.shared_bytes, limits.shared_bytes);
         EXPECT_GE(one.layout().rows, one.layout().task + sizeof(ClusterTask));
     }
@@ -306,12 +306,12 @@ TEST(LaunchConfigs, OfLongSearchesAreHelped)
 TEST(LaunchConfigs, ArraysLieApart)
 {
     const LaunchConfig shape = launch_config({}, 100, 10, 1000, ground_of(227 << 10));
-    const SharedLayout layout = shared_layout(shape.traversal, shape.visited_bits, 512, shape.traversal.most_fresh);
+    const SharedLayout layout = shared_layout(shape.traversal, shape.visited_bits, 512, shape.traversal.most_batch);
     EXPECT_GE(layout.entries, layout.query + 512);
     EXPECT_GE(layout.kept, layout.entries + (2 * 100 + 1) * 8);
-    EXPECT_GE(layout.gathered, layout.kept + shape.traversal.most_fresh * 8);
-    EXPECT_GE(layout.rows, layout.gathered + shape.traversal.most_fresh * 8);
-    EXPECT_GE(layout.parents, layout.rows + shape.traversal.most_fresh * 4);
+    EXPECT_GE(layout.gathered, layout.kept + shape.traversal.most_batch * 8);
+    EXPECT_GE(layout.rows, layout.gathered + shape.traversal.most_batch * 8);
+    EXPECT_GE(layout.parents, layout.rows + shape.traversal.most_batch * 4);
     EXPECT_GE(layout.again, layout.parents + shape.traversal.warps * shape.traversal.steps * 4);
     EXPECT_GE(layout.counters, layout.again + shape.traversal.again * 4);
     EXPECT_GE(layout.visited, layout.counters + queue_counters * 4);

@@ -66,7 +66,7 @@ struct Found {
     std::uint32_t scored = 0;
 };
 
-std::uint32_t most_fresh(std::uint32_t steps)
+std::uint32_t most_batch(std::uint32_t steps)
 {
     return std::max(16U, std::min(steps, most_together) * Graph::degree);
 }
@@ -132,7 +132,7 @@ TraversalShape shape_of(const Setting& setting, std::uint32_t again)
     shape.length = setting.length;
     shape.steps = setting.steps;
     shape.degree = Graph::degree;
-    shape.most_fresh = most_fresh(setting.steps);
+    shape.most_batch = most_batch(setting.steps);
     shape.degree_inverse = inverse_of(Graph::degree);
     shape.warps = setting.threads;
     shape.again = again;
@@ -225,8 +225,8 @@ Found search_together(const Graph& graph, float query, const TraversalStarts& st
                       std::uint32_t again, std::uint32_t groups, bool shares_scores)
 {
     TraversalShape shape = shape_of(setting, again);
-    shape.most_fresh = std::max(shape.most_fresh, setting.steps * Graph::degree);
-    const std::uint32_t gathered = std::max(groups * shape.length, shape.most_fresh);
+    shape.most_batch = std::max(shape.most_batch, setting.steps * Graph::degree);
+    const std::uint32_t gathered = std::max(groups * shape.length, shape.most_batch);
     std::deque<HostMemory> memories;
     for (std::uint32_t i = 0; i < groups; ++i) memories.emplace_back(shape, gathered);
     std::barrier all(groups * setting.threads);

@@ -98,8 +98,8 @@ public:
     explicit HostMemory(const cuda::graph::TraversalShape& shape, std::uint32_t gathered = 0)
         : shape_(shape),
           entries_(2 * shape.length),
-          kept_(cuda::graph::kept_room(shape.most_fresh)),
-          rows_(shape.most_fresh + behind, untouched),
+          kept_(cuda::graph::kept_room(shape.most_batch)),
+          rows_(shape.most_batch + behind, untouched),
           parents_(shape.warps * shape.places()),
           again_(shape.again),
           first_(cuda::graph::no_entry),

@@ -207,8 +207,8 @@ void Bench::row(const std::string& what, const ParameterList& settings, std::siz
     const double rate = static_cast<double>(count) / measured.milliseconds * 1e3;
     std::printf("%-44s %5zu %6zu %4zu  %.4f  %10.4f  %10.0f  %5.0f  %7.0f %7.0f  %4ux%u %4u %4u  %6u  %7.0f\n",
                 what.c_str(), ef, count, k, measured.recall, measured.milliseconds, rate, measured.turns,
-                measured.expanded, measured.scored, measured.shape.lanes, measured.shape.cluster, measured.shape.team,
-                measured.shape.visited_bits, measured.shape.shared_bytes,
+                measured.expanded, measured.scored, measured.shape.lanes, measured.shape.cluster,
+                measured.shape.logical_warp, measured.shape.visited_bits, measured.shape.shared_bytes,
                 measured.scored * (static_cast<double>(mirror.limits().row_bytes) + 4) +
                     measured.expanded * 4 * static_cast<double>(mirror.options().degree));
     std::fflush(stdout);

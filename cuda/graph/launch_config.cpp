@@ -103,7 +103,7 @@ Room default_room(const LaunchConfig& shape, std::size_t count, const DeviceLimi
 }
 
 // 16 bytes of a row for each thread, 32 where rows are long, within the bounds.
-std::uint32_t default_team(const DeviceLimits& limits)
+std::uint32_t default_logical_warp(const DeviceLimits& limits)
 {
     const std::size_t wanted = std::max(std::min<std::size_t>(limits.row_bytes / 16, 8), limits.row_bytes / 32);
     return static_cast<std::uint32_t>(std::bit_floor(std::clamp<std::size_t>(wanted, 4, 32)));
@@ -247,8 +247,8 @@ LaunchConfig launch_config(const ParameterList& settings, std::size_t ef, std::s
     if (queries_of_warp > 1) shape.lanes = 32 / queries_of_warp;
     shape.groups = shape.lanes < 32 ? 32 / shape.lanes : 1;
     traversal.warps = warps_of(shape.lanes);
-    shape.team = std::bit_floor(setting(settings, "team", default_team(limits), 4, 32));
-    shape.team = std::min(shape.team, shape.lanes);
+    shape.logical_warp = std::bit_floor(setting(settings, "team", default_logical_warp(limits), 4, 32));
+    shape.logical_warp = std::min(shape.logical_warp, shape.lanes);
     if (shape.lanes <= 32 || (!looks && !shape.shares_scores)) use_one_block(shape);
     traversal.most_batch = least_batch(shape);
     shape.ranks = shape.exclusive && shape.plain() && shape.lanes > 32 &&

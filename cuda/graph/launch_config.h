@@ -14,7 +14,7 @@
 //   starts              seeds that a search begins at, beside the first
 //   routes              1: matrix tiles compare all queries with the seeds; 2: each traversal compares its query
 //   lanes               threads of a query, a power of two from 8 to 512
-//   team                threads that share a row, a power of two from 4 to 32
+//   team                threads of a logical warp, which share a row: a power of two from 4 to 32
 //   cluster             blocks of a query, 1 to 8, which share its seeds
 //   help                2: the blocks also share the scores of each turn; 1: they do not
 #pragma once
@@ -105,7 +105,7 @@ struct LaunchConfig {
     // The number of nearest seeds that tiles propose; 0: the traversal compares its query with all seeds itself.
     std::uint32_t offered = 0;
     std::uint32_t lanes = 32;
-    std::uint32_t team = 8;
+    std::uint32_t logical_warp = 8;    // threads that share a row
     std::uint32_t groups = 1;          // queries of a block
     std::uint32_t cluster = 1;         // blocks of a query, which share its seeds
     bool shares_scores = false;        // the blocks of a cluster share the scores of each turn

@@ -1,5 +1,5 @@
-// Scores of a query and a batch of rows (SONG section 6). Teams of neighbouring threads share a row and read 16 bytes
-// each. The score of a row depends only on the query, the row and the size of the team.
+// Scores of a query and a batch of rows (SONG section 6). Logical warps, a power of two of neighbouring threads, share
+// a row and read 16 bytes each. The score of a row depends only on the query, the row and the size of the logical warp.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -25,16 +25,16 @@ enum class ScoreKind : std::uint8_t {
     bits,    // bits: number of differing bits
 };
 
-// The partition of a group into teams.
-struct Teams {
-    std::uint32_t size;   // threads of a team, 2^bits
-    std::uint32_t own;    // index of the calling thread's team
-    std::uint32_t count;  // number of teams
+// The partition of a group into logical warps.
+struct LogicalWarps {
+    std::uint32_t size;   // threads of a logical warp, 2^bits
+    std::uint32_t own;    // index of the calling thread's logical warp
+    std::uint32_t count;  // number of logical warps
     std::uint32_t bits;
 };
 
 template <class Group>
-__device__ inline Teams teams_of(const Group& group, std::uint32_t size)
+__device__ inline LogicalWarps logical_warps_of(const Group& group, std::uint32_t size)
 {
     const std::uint32_t bits = 31 - __clz(static_cast<int>(size));
     return {size, group.rank() >> bits, group.size() >> bits, bits};
@@ -79,7 +79,7 @@ __device__ inline float score_piece(const uint4& row, const float4& a, const flo
 template <class Group, ScoreKind kind>
 struct HalfScores {
     Group group;
-    Teams teams;
+    LogicalWarps logical_warps;
     const __half* rows;
     const float* terms;  // [rows], or null
     std::uint32_t pieces;
@@ -89,12 +89,12 @@ struct HalfScores {
     template <class Take>
     __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
     {
-        constexpr std::uint32_t together = 4;  // rows that a team reads at a time; a team has at least this number of
-                                               // threads
-        const std::uint32_t lane = group.rank() & (teams.size - 1);
+        constexpr std::uint32_t together = 4;  // rows that a logical warp reads at a time; a logical warp has at least
+                                               // this number of threads
+        const std::uint32_t lane = group.rank() & (logical_warps.size - 1);
         // All threads of the group must make the same number of steps.
-        for (std::uint32_t base = 0; base < count; base += together * teams.count) {
-            const auto number = [&](std::uint32_t i) { return base + i * teams.count + teams.own; };
+        for (std::uint32_t base = 0; base < count; base += together * logical_warps.count) {
+            const auto number = [&](std::uint32_t i) { return base + i * logical_warps.count + logical_warps.own; };
             const uint4* row[together];
 #pragma unroll
             for (std::uint32_t i = 0; i < together; ++i) {
@@ -105,7 +105,7 @@ struct HalfScores {
             const float term = terms != nullptr ? __ldg(terms + own) : 0.0F;
             float sums[together] = {};
 #pragma unroll 2
-            for (std::uint32_t piece = lane; piece < pieces; piece += teams.size) {
+            for (std::uint32_t piece = lane; piece < pieces; piece += logical_warps.size) {
                 uint4 halves[together];
 #pragma unroll
                 for (std::uint32_t i = 0; i < together; ++i) halves[i] = __ldg(row[i] + piece);
@@ -116,7 +116,7 @@ struct HalfScores {
                     sums[i] = detail::score_piece<kind>(halves[i], a, b, sums[i]);
                 }
             }
-            for (std::uint32_t step = teams.size / 2; step > 0; step /= 2) {
+            for (std::uint32_t step = logical_warps.size / 2; step > 0; step /= 2) {
 #pragma unroll
                 for (std::uint32_t i = 0; i < together; ++i) {
                     sums[i] += __shfl_xor_sync(group.warp_mask(), sums[i], static_cast<int>(step));
@@ -161,11 +161,11 @@ struct SeedBytes {
 // with a multiprocessor to itself reads more rows at a time.
 template <class Group>
 struct ByteScores {
-    static constexpr std::uint32_t least_team = 4;
+    static constexpr std::uint32_t least_logical_warp = 4;
     static constexpr std::uint32_t piece_elements = 32;  // floats of a cache line of 128 bytes
 
     Group group;
-    Teams teams;
+    LogicalWarps logical_warps;
     ByteView bytes;
     std::uint32_t pieces;
     float factor;          // of the product, before the steps of query and row
@@ -179,7 +179,7 @@ struct ByteScores {
         const LocatedBytes source{bytes.rows, bytes.terms, located};
         // Twice the registers, so that more rows are read at a time.
         if constexpr (Group::exclusive) {
-            if (count > 4 * teams.count) return score<8>(source, count, take);
+            if (count > 4 * logical_warps.count) return score<8>(source, count, take);
         }
         score<4>(source, count, take);
     }
@@ -219,13 +219,13 @@ private:
         return __ldg(reinterpret_cast<const uint4*>(rows) + piece);
     }
 
-    // Sums over a team of the partial sums of its threads for `together` rows. Each step halves the rows of a thread.
-    // In the end a thread has the sum of row lane * together / size of the team, and of the rows after it that no other
-    // thread has.
+    // Sums over a logical warp of the partial sums of its threads for `together` rows. Each step halves the rows of a
+    // thread. In the end a thread has the sum of row lane * together / size of the logical warp, and of the rows after
+    // it that no other thread has.
     template <std::uint32_t together>
     __device__ void share_sums(int (&sums)[together], std::uint32_t lane) const
     {
-        std::uint32_t bit = teams.size / 2;
+        std::uint32_t bit = logical_warps.size / 2;
 #pragma unroll
         for (std::uint32_t half = together / 2; half > 0; half /= 2) {
             if (bit == 0) return;
@@ -241,20 +241,20 @@ private:
         for (; bit > 0; bit /= 2) sums[0] += __shfl_xor_sync(group.warp_mask(), sums[0], static_cast<int>(bit));
     }
 
-    // together: rows that a team reads at a time.
+    // together: rows that a logical warp reads at a time.
     template <std::uint32_t together, class Source, class Take>
     __device__ void score(const Source& source, std::uint32_t count, const Take& take) const
     {
-        const std::uint32_t lane = group.rank() & (teams.size - 1);
-        const std::uint32_t mine = (lane * together) >> teams.bits;  // first row whose sum this thread has
-        const bool reports = mine * teams.size == lane * together;
-        for (std::uint32_t base = 0; base < count; base += together * teams.count) {
-            const auto number = [&](std::uint32_t i) { return base + i * teams.count + teams.own; };
+        const std::uint32_t lane = group.rank() & (logical_warps.size - 1);
+        const std::uint32_t mine = (lane * together) >> logical_warps.bits;  // first row whose sum this thread has
+        const bool reports = mine * logical_warps.size == lane * together;
+        for (std::uint32_t base = 0; base < count; base += together * logical_warps.count) {
+            const auto number = [&](std::uint32_t i) { return base + i * logical_warps.count + logical_warps.own; };
             const auto place = [&](std::uint32_t i) { return source.place(min(number(i), count - 1)); };
             float2 term = __ldg(source.terms + place(mine));
             int sums[together] = {};
 #pragma unroll(together > 4 ? 1 : 2)
-            for (std::uint32_t piece = lane; piece < pieces; piece += teams.size) {
+            for (std::uint32_t piece = lane; piece < pieces; piece += logical_warps.size) {
                 uint4 row[together];
 #pragma unroll
                 for (std::uint32_t i = 0; i < together; ++i) {
@@ -268,8 +268,8 @@ private:
             }
             share_sums(sums, lane);
 #pragma unroll
-            for (std::uint32_t i = 0; i < together / least_team; ++i) {
-                if (i * teams.size >= together) break;
+            for (std::uint32_t i = 0; i < together / least_logical_warp; ++i) {
+                if (i * logical_warps.size >= together) break;
                 const std::uint32_t own = number(mine + i);
                 const bool has = reports && own < count;
                 if (i > 0) term = __ldg(source.terms + place(mine + i));
@@ -285,7 +285,7 @@ private:
 template <class Group>
 struct FloatScores {
     Group group;
-    Teams teams;
+    LogicalWarps logical_warps;
     const float* rows;
     std::uint32_t dimensions;
     bool squared;
@@ -294,20 +294,20 @@ struct FloatScores {
     template <class Take>
     __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
     {
-        const std::uint32_t lane = group.rank() & (teams.size - 1);
+        const std::uint32_t lane = group.rank() & (logical_warps.size - 1);
         // All threads of the group must make the same number of steps.
-        for (std::uint32_t base = 0; base < count; base += teams.count) {
-            const std::uint32_t number = base + teams.own;
+        for (std::uint32_t base = 0; base < count; base += logical_warps.count) {
+            const std::uint32_t number = base + logical_warps.own;
             const std::uint32_t own = located[min(number, count - 1)];
             const float* row = rows + static_cast<std::size_t>(own) * dimensions;
             float sum = 0;
 #pragma unroll 4
-            for (std::uint32_t d = lane; d < dimensions; d += teams.size) {
+            for (std::uint32_t d = lane; d < dimensions; d += logical_warps.size) {
                 const float stored = __ldg(row + d);
                 const float difference = query[d] - stored;
                 sum = squared ? fmaf(difference, difference, sum) : fmaf(-query[d], stored, sum);
             }
-            for (std::uint32_t step = teams.size / 2; step > 0; step /= 2) {
+            for (std::uint32_t step = logical_warps.size / 2; step > 0; step /= 2) {
                 sum += __shfl_xor_sync(group.warp_mask(), sum, static_cast<int>(step));
             }
             const bool has = lane == 0 && number < count;

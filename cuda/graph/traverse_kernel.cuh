@@ -176,8 +176,8 @@ __device__ inline void stage_query(const Group& group, const TraverseArguments& 
 }
 
 template <ScoreKind kind, class Group>
-__device__ inline auto scores_of(const Group& group, const Teams& teams, const TraverseArguments& arguments,
-                                 const unsigned char* query)
+__device__ inline auto scores_of(const Group& group, const LogicalWarps& logical_warps,
+                                 const TraverseArguments& arguments, const unsigned char* query)
 {
     const GraphView& view = arguments.view;
     if constexpr (kind == ScoreKind::bits) {
@@ -185,7 +185,7 @@ __device__ inline auto scores_of(const Group& group, const Teams& teams, const T
     } else if constexpr (kind == ScoreKind::bytes) {
         const float factor = view.vectors.metric == Metric::l2 ? -2.0F : -1.0F;
         return ByteScores<Group>{group,
-                                 teams,
+                                 logical_warps,
                                  view.bytes,
                                  view.bytes.stride / 16,
                                  factor,
@@ -194,7 +194,7 @@ __device__ inline auto scores_of(const Group& group, const Teams& teams, const T
                                  reinterpret_cast<const StagedBytes*>(query)};
     } else if constexpr (kind == ScoreKind::floats) {
         return FloatScores<Group>{group,
-                                  teams,
+                                  logical_warps,
                                   view.vectors.full,
                                   view.vectors.dimensions,
                                   view.vectors.metric == Metric::l2,
@@ -204,8 +204,8 @@ __device__ inline auto scores_of(const Group& group, const Teams& teams, const T
         const auto* staged = reinterpret_cast<const float4*>(query);
         const bool squared = view.vectors.metric == Metric::l2;
         const float* terms = squared && kind == ScoreKind::dot ? view.vectors.row_terms : nullptr;
-        return HalfScores<Group, kind>{
-            group, teams, view.vectors.half.rows, terms, pieces, squared ? 2.0F : 1.0F, {staged, staged + pieces}};
+        return HalfScores<Group, kind>{group,  logical_warps,         view.vectors.half.rows,   terms,
+                                       pieces, squared ? 2.0F : 1.0F, {staged, staged + pieces}};
     }
 }
 
@@ -282,7 +282,8 @@ __device__ inline void traverse_query(const TraverseArguments& arguments, const 
     visited.clear();
     group.sync();
     stage_query(group, arguments, query, shared + arguments.layout.query);
-    const auto scores = scores_of<kind>(group, teams_of(group, shape.team), arguments, shared + arguments.layout.query);
+    const auto scores =
+        scores_of<kind>(group, logical_warps_of(group, shape.logical_warp), arguments, shared + arguments.layout.query);
     Traversal<Group, SharedMemory, Visited<Group>, decltype(scores), wide> traversal(
         group, shape.traversal, memory, visited, scores, arguments.view.neighbours);
     const TraversalStarts starts = starts_of(arguments, query);

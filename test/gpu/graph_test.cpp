@@ -141,10 +141,9 @@ TEST_P(DeviceGraph, FindsTheSameInEveryShape)
         }
         for (const std::int64_t lanes : {8, 16, 32, 64, 128, 512}) {
             // `team` is at most `lanes`, and the order of additions depends on it: all configurations use 4.
-            const ParameterList small_team = make_list({{"ef_search", ef}, {"lanes", lanes}, {"team", 4}});
+            const ParameterList small = make_list({{"ef_search", ef}, {"lanes", lanes}, {"team", 4}});
             const ParameterList other = make_list({{"ef_search", ef}, {"lanes", 32}, {"team", 4}});
-            expect_same(on_device(queries, 10, other), on_device(queries, 10, small_team),
-                        "lanes " + std::to_string(lanes));
+            expect_same(on_device(queries, 10, other), on_device(queries, 10, small), "lanes " + std::to_string(lanes));
         }
         for (const std::int64_t cluster : {2, 4, 8}) {
             for (const std::int64_t lanes : {32, 256}) {

@@ -180,7 +180,7 @@ TEST(LaunchConfigs, FindTheSameInEveryBatch)
             EXPECT_EQ(other.traversal.again, one.traversal.again);
             EXPECT_EQ(other.seeds, one.seeds);
             EXPECT_EQ(other.starts, one.starts);
-            EXPECT_EQ(other.team, one.team);
+            EXPECT_EQ(other.logical_warp, one.logical_warp);
             EXPECT_EQ(other.wanted, one.wanted);
         }
     }
@@ -204,8 +204,8 @@ TEST(LaunchConfigs, AreWhatADeviceCanDo)
                 EXPECT_GE(shape.traversal.most_batch, shape.traversal.together() * shape.traversal.degree);
                 EXPECT_GE(shape.traversal.length, shape.traversal.ef);
                 EXPECT_LE(shape.wanted, shape.traversal.ef);
-                EXPECT_LE(shape.team, shape.lanes);
-                EXPECT_GE(shape.team, 4);
+                EXPECT_LE(shape.logical_warp, shape.lanes);
+                EXPECT_GE(shape.logical_warp, 4);
                 EXPECT_LE(shape.block_threads(), 256);
                 EXPECT_GE(shape.launch_queries, 1);
                 if (shape.lanes < 32) {
@@ -229,7 +229,7 @@ TEST(LaunchConfigs, OfFewQueriesReadAhead)
         EXPECT_EQ(one.traversal.again, many.traversal.again);
         EXPECT_EQ(one.starts, many.starts);
         EXPECT_EQ(one.wanted, many.wanted);
-        EXPECT_EQ(one.team, many.team);
+        EXPECT_EQ(one.logical_warp, many.logical_warp);
         EXPECT_TRUE(one.ranks);
         EXPECT_FALSE(many.ranks);
         EXPECT_EQ(one.traversal.ahead, one.shares_scores ? 0 : one.traversal.together());

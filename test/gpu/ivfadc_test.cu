@@ -31,7 +31,7 @@ struct Case {
     std::size_t dimensions;
     std::int64_t subquantizers;
     std::int64_t opq;
-    bool codes_alone() const { return codes == 0 && refine == 0; }
+    bool only_codes() const { return codes == 0 && refine == 0; }
 };
 
 // An index with a searcher on each device.
@@ -131,7 +131,7 @@ protected:
                           {"subquantizers", given.subquantizers},
                           {"opq", given.opq}});
     }
-    double tolerance() const { return GetParam().codes_alone() ? 2e-4 : 0; }
+    double tolerance() const { return GetParam().only_codes() ? 2e-4 : 0; }
     ThreadPool pool{0};
     std::vector<float> rows;
     std::vector<float> queries;
@@ -158,7 +158,7 @@ TEST_P(DeviceIvfadc, AgreesWithTheCpu)
                 EXPECT_EQ(agreement.unequal, 0U) << what;
                 // Small batches have few rows, so one row more or less is no error. Codes of one dimension have many
                 // ties.
-                const bool ties = GetParam().codes_alone() && GetParam().dimensions == 1;
+                const bool ties = GetParam().only_codes() && GetParam().dimensions == 1;
                 if (batch * k >= 1000 && !ties) EXPECT_GE(agreement.share, 0.995) << what;
             }
         }
@@ -172,7 +172,7 @@ TEST_P(DeviceIvfadc, RepeatsSmallBatches)
     const Both index(GetParam().metric, GetParam().dimensions, rows, options(40), pool);
     std::vector<std::uint64_t> dead((12000 + 63) / 64, 0x0f00000000003333ULL);
     const std::size_t dimensions = GetParam().dimensions;
-    const bool ties = GetParam().codes_alone() && dimensions == 1;
+    const bool ties = GetParam().only_codes() && dimensions == 1;
     std::size_t next = 0;
     for (int round = 0; round < 4; ++round) {
         for (const std::size_t batch : {1, 2, 16, 20, 64}) {
@@ -209,7 +209,7 @@ TEST_P(DeviceIvfadc, FitsSmallerDevices)
             const Agreement agreement = compare(expected, found, tolerance());
             EXPECT_TRUE(agreement.ordered) << batch;
             EXPECT_EQ(agreement.unequal, 0U) << batch;
-            const bool ties = GetParam().codes_alone() && GetParam().dimensions == 1;
+            const bool ties = GetParam().only_codes() && GetParam().dimensions == 1;
             if (batch >= 40 && !ties) EXPECT_GE(agreement.share, 0.99) << batch;
         }
         context().limit_shared_bytes(SIZE_MAX);

@@ -1,3 +1,4 @@
+// The searcher of exact search on the device: rows as floats, small searches and passes.
 #include <algorithm>
 #include <atomic>
 #include <cstring>

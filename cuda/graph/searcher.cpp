@@ -1,3 +1,4 @@
+// The searcher of the graph on the device: effort of a batch, and retries with longer queues.
 #include <algorithm>
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// The searcher of the inverted file on the device: effort and refinement of a batch, and retries with more lists.
 #include <algorithm>
 #include <cmath>
 

@@ -184,9 +184,8 @@ std::uint32_t launch_queries(const LaunchConfig& shape, const DeviceLimits& limi
     const std::size_t blocks = std::min<std::size_t>(resident_blocks(shape.shared_bytes, limits),
                                                      std::max(1UL, resident_threads / shape.block_threads()));
     const double resident = static_cast<double>(blocks) * shape.groups;
-    const double slower =
-        1 + shape.traversal.steps * shape.traversal.degree / (4.0 * shape.lanes);  // slower turns where a thread has
-                                                                                   // more than a quarter of a row
+    // A turn takes longer the more rows each thread has to score.
+    const double slower = 1 + shape.traversal.steps * shape.traversal.degree / (4.0 * shape.lanes);
     const double wave = turns * turn_seconds * slower + read * resident;
     const double queries =
         std::max(1.0, launch_seconds / wave) * resident * static_cast<double>(limits.multiprocessors);

@@ -188,10 +188,11 @@ TEST(ExactSearch, Duplicates)
 {
     for (const Metric metric : metrics) {
         Data data = random_data(30000, 40, 32);
-        // Every row occurs 300 times, and one row more than 6,000 times.
+        // 100 distinct rows, each 240 times, and one of them 6,000 times more.
+        const std::vector<float> distinct = data.rows;
         for (std::size_t i = 0; i < data.rows.size(); ++i) {
             const std::size_t row = i / 32;
-            data.rows[i] = data.rows[(row < 6000 ? 0 : row % 100) * 32 + i % 32];
+            data.rows[i] = distinct[(row < 6000 ? 0 : row % 100) * 32 + i % 32];
         }
         check_search(metric, data, 10);
         std::fill(data.rows.begin(), data.rows.end(), 0.25F);

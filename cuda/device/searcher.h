@@ -53,8 +53,7 @@ struct ChunkPlan {
     std::uint32_t k = 0;             // places of a query in the answer
     std::size_t workspace = 0;       // bytes of device memory
     bool reads_in_place = false;     // kernels read the queries from page-locked memory
-    bool answers_on_device = false;  // kernels write answers to the device and copies fetch them; else kernels write to
-                                     // page-locked memory
+    bool answers_on_device = false;  // kernels write answers to the device, else to page-locked memory
     bool ordered = true;             // the answers come in order; else the host sorts the rows of each query
     // How long the host polls `found` before it waits for the stream; 0: not at all. The kernels write found[q] after
     // the rest of query q's answer.

@@ -16,8 +16,7 @@ namespace
 
 constexpr std::chrono::microseconds watched{500};
 constexpr std::size_t most_queries = 16384;
-constexpr std::size_t most_scores = std::size_t{1} << 26;              // scores of queries with seeds in memory at a
-                                                                       // time
+constexpr std::size_t most_scores = std::size_t{1} << 26;              // scores of queries with seeds at a time
 constexpr std::size_t most_compared = std::size_t{3} << 35;            // elements of one launch that compares seeds
 constexpr std::size_t remote_bytes_of_launch = std::size_t{64} << 20;  // read over the bus
 

@@ -58,8 +58,7 @@ std::uint32_t option_bits(const LaunchConfig& shape)
 }
 
 constexpr std::uint32_t few_together = 4;  // rows that a block expands together where blocks share a multiprocessor
-constexpr std::uint32_t early_rows = 4;    // rows of a turn while the queue is not full: the rows that come first are
-                                           // seldom near
+constexpr std::uint32_t early_rows = 4;    // rows of a turn while the queue is not full: these are seldom near
 static_assert(early_rows <= few_together);
 
 // More rows a turn mean fewer turns, but also rows that more turns would not have expanded. In short searches,

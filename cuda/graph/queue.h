@@ -21,9 +21,8 @@ namespace pgwarp::cuda::graph
 // groups. Functions, so that kernels do not keep each address in a register.
 
 inline constexpr std::uint32_t queue_counters = 9;
-inline constexpr std::uint32_t kept_counter = 0;    // and the next: entries in `kept`, of alternating batches
-inline constexpr std::uint32_t lowest_counter = 2;  // and the next: the least place of a batch's entries, of
-                                                    // alternating batches
+inline constexpr std::uint32_t kept_counter = 0;    // and the next: entries in `kept`; batches alternate
+inline constexpr std::uint32_t lowest_counter = 2;  // and the next: least place of an entry; batches alternate
 // Counters of the traversal:
 inline constexpr std::uint32_t located_counter = 4;  // rows to be scored
 inline constexpr std::uint32_t lost_counter = 5;     // 1: a row of the batch was not remembered and may come again

@@ -89,8 +89,7 @@ struct HalfScores {
     template <class Take>
     __device__ void operator()(const std::uint32_t* located, std::uint32_t count, const Take& take) const
     {
-        constexpr std::uint32_t together = 4;  // rows that a logical warp reads at a time; a logical warp has at least
-                                               // this number of threads
+        constexpr std::uint32_t together = 4;  // rows that a logical warp reads at a time; at most its threads
         const std::uint32_t lane = group.rank() & (logical_warps.size - 1);
         // All threads of the group must make the same number of steps.
         for (std::uint32_t base = 0; base < count; base += together * logical_warps.count) {

@@ -16,14 +16,12 @@ struct TraverseJob {
     LaunchConfig shape;
     // [count][dimensions]: as given, or, where rows are compared as halves, rows::QueryView::moved.
     const float* queries = nullptr;
-    float* query_copy = nullptr;                // [count][dimensions], or null: receives copies of queries that are
-                                                // read from the host
+    float* query_copy = nullptr;                // [count][dimensions], or null: copies of queries read from the host
     const float* given = nullptr;               // the queries in host memory, or null
     const std::uint32_t* query_bits = nullptr;  // [count][words], where rows are bits
     const std::uint32_t* starts = nullptr;      // [count][shape.offered]: row numbers, or no_row_here
     bool repeated_starts = false;               // a row may occur twice
-    const std::uint32_t* dead = nullptr;        // one bit for each row, or null: dead rows are traversed and not
-                                                // returned
+    const std::uint32_t* dead = nullptr;        // one bit for each row, or null: rows that are never returned
     std::uint32_t count = 0;
     std::uint32_t* rows = nullptr;   // [count][shape.wanted]: the nearest first
     std::uint32_t* found = nullptr;  // [count]: numbers of rows

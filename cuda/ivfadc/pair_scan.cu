@@ -17,8 +17,7 @@ namespace
 
 constexpr int threads = 256;
 constexpr int half_threads = 128;
-constexpr int half_blocks = 6;                            // of a multiprocessor: enough registers for many loads at a
-                                                          // time
+constexpr int half_blocks = 6;                            // of a multiprocessor: leaves registers for many loads
 constexpr std::uint32_t half_groups = half_threads / 32;  // of a block
 constexpr int warps = threads / 32;
 constexpr int byte_row_lanes = 8;

@@ -18,8 +18,7 @@ constexpr int decode_threads = 256;
 constexpr std::uint32_t block_tiles = 32;
 constexpr std::uint32_t block_tiles_with_codebooks = 128;
 constexpr std::uint32_t launch_tiles_most = 3U << 16;  // of a launch: one to two milliseconds
-constexpr std::uint32_t fewest_blocks = 132 * 8;       // more than are resident at once, which evens out items of
-                                                       // different sizes
+constexpr std::uint32_t fewest_blocks = 132 * 8;       // more than are resident, which evens out unequal items
 
 // The items of one launch. Blocks take them in strides.
 struct ListWork {

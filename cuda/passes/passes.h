@@ -35,8 +35,7 @@ struct Plan {
     std::uint32_t capacity = 0;  // entries of a slot
     std::uint32_t growth = 0;    // ratio of the lengths of successive ranges
     std::uint32_t spare = 0;     // added to the ranks of thresholds of few queries, for which a failed proof costs most
-    std::uint32_t best = 0;      // proposals from each best_group positions, without thresholds; 0: filter by
-                                 // thresholds
+    std::uint32_t best = 0;      // proposals from each best_group positions; 0: filter by thresholds
     bool list_all = false;       // all rows are proposals, as they are few
 };
 

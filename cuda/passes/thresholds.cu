@@ -26,8 +26,7 @@ __device__ float next_below(float value)
     return nextafterf(value, -INFINITY);
 }
 
-constexpr std::uint32_t taken_rank = 12;  // up to this rank the smallest are removed one after the other; above, the
-                                          // array is sorted
+constexpr std::uint32_t taken_rank = 12;  // larger ranks are found by a sort
 
 // Returns the keep-th smallest of `width` values in shared memory, in every thread: finds the smallest remaining value
 // and counts its copies, again and again.

@@ -49,7 +49,7 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
     take_memory();
 }
 
-// Searches wait for their work, so nothing is under way here.
+// Searches wait for their work, so none is under way here.
 Mirror::~Mirror() = default;
 
 std::uint64_t Mirror::workspace_bytes() const
@@ -59,7 +59,7 @@ std::uint64_t Mirror::workspace_bytes() const
     return std::min(all / 8, most_workspaces);
 }
 
-// Room is left for the workspaces of searches, without which a resident index is of no use, and of its own load.
+// Leaves memory for the workspaces of searches, without which a resident index is useless, and for the load itself.
 void Mirror::choose_form()
 {
     MemoryPool& pool = context_->pool();
@@ -113,7 +113,7 @@ void Mirror::write(const std::string& array, std::uint64_t offset, std::span<con
         if (form_ == Form::ranked) return remote_.write(offset, bytes);
         return copy_in(vectors_.data(), vectors_.bytes(), offset, bytes);
     }
-    // What this device has no use for is left out.
+    // This form does not need the other arrays.
 }
 
 void Mirror::copy_in(void* to, std::size_t size, std::uint64_t offset, std::span<const std::byte> bytes)
@@ -140,7 +140,7 @@ void Mirror::write_halves(std::uint64_t offset, std::span<const std::byte> bytes
     lease.stream().synchronize();
 }
 
-// What merges have changed of the neighbours since they were written.
+// Applies the changes that merges have made to the neighbours since these were written.
 void Mirror::change_neighbours()
 {
     const std::vector<EdgeChange> last = last_changes(rows_, options_.degree, changes_);
@@ -157,7 +157,7 @@ void Mirror::check_rows()
     for (const std::uint32_t row : seed_rows_) {
         if (row >= rows_) throw BadRequest("a seed is no row of its index");
     }
-    // Searches that look at all of them take each for another row.
+    // Traversals that compare all seeds themselves take each for a different row, so repeats are removed.
     std::unordered_set<std::uint32_t> seen;
     std::erase_if(seed_rows_, [&](std::uint32_t row) { return !seen.insert(row).second; });
     seeds_ = seed_rows_.size();
@@ -234,7 +234,7 @@ void Mirror::point_view()
 namespace
 {
 
-// Bytes that a score reads of a row, and those of a query that is compared with it.
+// The bytes of a row that a score reads, and the bytes of a query in shared memory.
 std::pair<std::size_t, std::size_t> compared_bytes(const GraphView& view, std::size_t dimensions)
 {
     const std::size_t stride = rows::half_stride(static_cast<std::uint32_t>(dimensions));

@@ -1,7 +1,7 @@
 // Warp matrix instructions on half tiles in shared memory, from sm_75 on.
 //
-// A tile is rows of 64 halves (128 bytes); its 16-byte pieces are permuted by the row's number so that ldmatrix and
-// 16-byte stores meet no bank conflicts.
+// A tile is rows of 64 halves (128 bytes). The 16-byte pieces of a row are permuted by the row's number, so that
+// ldmatrix and 16-byte stores have no bank conflicts.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -24,7 +24,7 @@ __device__ inline std::uint32_t tile_offset(int row, int piece)
     return static_cast<std::uint32_t>(row * 128 + ((piece ^ (row & 7)) << 4));
 }
 
-// 16 bytes from global to shared memory, zeros when absent; complete after wait_for_copies().
+// Copies 16 bytes from global to shared memory, or zeros where not `present`. Complete after wait_for_copies().
 __device__ inline void copy_piece(unsigned char* to, const void* from, bool present)
 {
 #if __CUDA_ARCH__ >= 800

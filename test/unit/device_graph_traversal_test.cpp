@@ -65,7 +65,7 @@ struct Found {
     std::uint32_t scored = 0;
 };
 
-std::uint32_t most_fresh(std::uint32_t steps)
+std::uint32_t most_batch(std::uint32_t steps)
 {
     return std::max(16U, std::min(steps, most_together) * Graph::degree);
 }
@@ -131,7 +131,7 @@ TraversalShape shape_of(const Setting& setting, std::uint32_t again)
     shape.length = setting.length;
     shape.steps = setting.steps;
     shape.degree = Graph::degree;
-    shape.most_fresh = most_fresh(setting.steps);
+    shape.most_batch = most_batch(setting.steps);
     shape.degree_inverse = inverse_of(Graph::degree);
     shape.warps = setting.threads;
     shape.again = again;
@@ -198,13 +198,14 @@ class HostBlockCluster
 {
 public:
     static constexpr bool shares = true;
-    HostBlockCluster(std::uint32_t size, std::uint32_t own, bool helps, const HostMemory& leader, std::barrier<>& all)
-        : size_(size), own_(own), helps_(helps), leader_(leader), all_(all)
+    HostBlockCluster(std::uint32_t size, std::uint32_t own, bool shares_scores, const HostMemory& leader,
+                     std::barrier<>& all)
+        : size_(size), own_(own), shares_scores_(shares_scores), leader_(leader), all_(all)
     {
     }
     std::uint32_t size() const { return size_; }
     std::uint32_t own() const { return own_; }
-    bool helps() const { return helps_; }
+    bool shares_scores() const { return shares_scores_; }
     const HostMemory& leader() const { return leader_; }
     void begin() const {}
     void arrive() const {}
@@ -213,18 +214,18 @@ public:
 private:
     std::uint32_t size_;
     std::uint32_t own_;
-    bool helps_;
+    bool shares_scores_;
     const HostMemory& leader_;
     std::barrier<>& all_;
 };
 
 // Searches with `groups` groups of threads together; returns the answer and the number of scored rows.
 Found search_together(const Graph& graph, float query, const TraversalStarts& starts, const Setting& setting,
-                      std::uint32_t again, std::uint32_t groups, bool helps)
+                      std::uint32_t again, std::uint32_t groups, bool shares_scores)
 {
     TraversalShape shape = shape_of(setting, again);
-    shape.most_fresh = std::max(shape.most_fresh, setting.steps * Graph::degree);
-    const std::uint32_t gathered = std::max(groups * shape.length, shape.most_fresh);
+    shape.most_batch = std::max(shape.most_batch, setting.steps * Graph::degree);
+    const std::uint32_t gathered = std::max(groups * shape.length, shape.most_batch);
     std::deque<HostMemory> memories;
     for (std::uint32_t i = 0; i < groups; ++i) memories.emplace_back(shape, gathered);
     std::barrier all(groups * setting.threads);
@@ -238,10 +239,10 @@ Found search_together(const Graph& graph, float query, const TraversalStarts& st
             visited.clear();
             Traversal<HostGroup, HostMemory, VisitedHash<HostGroup>, decltype(scores)> traversal(
                 group, shape, memories[own], visited, scores, graph.neighbours.data());
-            const HostBlockCluster others(groups, own, helps, memories[0], all);
+            const HostBlockCluster others(groups, own, shares_scores, memories[0], all);
             traversal.run(starts, others);
             if (own > 0) return;
-            if (helps) others.wait();
+            if (shares_scores) others.wait();
             if (group.rank() == 0) found = {rows_found(traversal.found(), setting.ef), traversal.counts().scored};
         });
     };
@@ -272,13 +273,13 @@ TEST_P(Options, FindTheSameTogether)
         const auto count = static_cast<std::uint32_t>(starts.size());
         const auto expected = plain_search(graph, query, starts, setting.ef, setting.steps, again, setting.early);
         for (const bool all_rows : {true, false}) {
-            for (const bool helps : {false, true}) {
-                if (helps && (groups == 1 || setting.selected)) continue;
-                if (!helps && groups > 1 && !all_rows) continue;
+            for (const bool shares_scores : {false, true}) {
+                if (shares_scores && (groups == 1 || setting.selected)) continue;
+                if (!shares_scores && groups > 1 && !all_rows) continue;
                 const Found found =
                     search_together(graph, query, {starts.data(), count, kept_starts, 0, false, all_rows}, setting,
-                                    again, groups, helps);
-                EXPECT_EQ(found.rows, expected) << groups << " groups" << (helps ? " that help" : "");
+                                    again, groups, shares_scores);
+                EXPECT_EQ(found.rows, expected) << groups << " groups" << (shares_scores ? " that help" : "");
                 EXPECT_GE(found.scored, found.rows.size());
             }
         }

@@ -13,7 +13,7 @@ namespace
 
 constexpr std::uint32_t block_queries = 128;
 constexpr std::uint32_t block_halves = 32;
-constexpr std::uint32_t stride = block_halves + 8;  // a row's place in the banks moves on by 20 words: no conflicts
+constexpr std::uint32_t stride = block_halves + 8;  // rows are 20 words apart, so that banks do not conflict
 constexpr unsigned block_threads = 256;
 
 struct PortableArguments {

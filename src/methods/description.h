@@ -118,8 +118,9 @@ struct MethodDescription {
 
     // Normal searches miss no row and come in the order of continuations.
     bool complete = false;
-    // The array of the role `vectors` holds all that the index keeps: a merge needs no engine.
-    bool stores_vectors = false;
+    // The arrays of rows as they came (`vectors`, or those of lists) hold all that the index keeps: a merge needs no
+    // engine.
+    bool stores_rows = false;
     // Rows of halves are stored, and given to builds, as they came whatever the metric.
     bool stores_halves = false;
     // Rows name each other by their numbers: a build that adds some, or takes some out, needs all arrays, and makes

@@ -133,7 +133,7 @@ TEST(Descriptions, HaveWhatTheirCapabilitiesTake)
         EXPECT_EQ(method->links_rows, array_name(*method, ArrayRole::link_changes) != nullptr);
         EXPECT_EQ(array_name(*method, ArrayRole::centroids) != nullptr,
                   array_name(*method, ArrayRole::list_of_row) != nullptr);
-        EXPECT_TRUE(!method->stores_vectors || array_name(*method, ArrayRole::vectors) != nullptr);
+        EXPECT_TRUE(!method->stores_rows || array_name(*method, ArrayRole::vectors) != nullptr);
         EXPECT_TRUE(method->complete || effort_parameter(*method) != nullptr);
         if (method->spread_option != nullptr) {
             EXPECT_TRUE(std::ranges::any_of(method->options, [&](const ValueDescription& option) {

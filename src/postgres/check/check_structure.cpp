@@ -149,14 +149,14 @@ bool check_tombstones(const IndexCheck& check, const Segment& segment)
 // Check every entry and every value of the logs, and their page tables.
 bool check_logs(const IndexCheck& check)
 {
-    auto* vector = static_cast<float*>(palloc(sizeof(float) * check.meta.shape.dimensions));
     auto* samples = static_cast<LogSamples*>(palloc(sizeof(LogSamples)));
     for (uint32 log = 0; log < delta_log_count; ++log) {
         read_log_samples(check.index, check.meta, log, read_log_head(check.index, check.meta, log), samples);
         DeltaReader* reader =
             begin_delta_read(check.index, check.meta, log, check.meta.logs[log].start, check.ends[log]);
         DeltaEntry entry;
-        while (next_delta(reader, &entry, vector)) {
+        RowView row;
+        while (next_delta_row(reader, &entry, &row)) {
             uint32 bytes = 0;
             const char* included = delta_included(reader, &bytes);
             if (included != nullptr && !included_is_intact(included, bytes, {entry.block, entry.offset, 0})) {
@@ -171,7 +171,6 @@ bool check_logs(const IndexCheck& check)
         read_log_samples(check.index, check.meta, unplaced_log, head, samples);
     }
     pfree(samples);
-    pfree(vector);
     return true;
 }
 

@@ -46,12 +46,11 @@ void move_log_tails(Relation index, const MetaPage& meta);
 LogStart move_log_start(Relation index, const MetaPage& meta, uint32 log, uint64 first);
 
 // Reads entries [first, end) of one log in order. next_delta returns false at the end, or earlier when pages are gone
-// because the index has another generation or a page has moved; end_delta_read tells the two apart. `vector`
-// (dimensions floats) may be null when values aren't wanted. Checks the crc of each entry and value; altered pages
-// raise ERRCODE_INDEX_CORRUPTED.
+// because the index has another generation or a page has moved; end_delta_read tells the two apart. Checks the crc of
+// each entry and value; altered pages raise ERRCODE_INDEX_CORRUPTED.
 struct DeltaReader;
 DeltaReader* begin_delta_read(Relation index, const MetaPage& meta, uint32 log, uint64 first, uint64 end);
-bool next_delta(DeltaReader* reader, DeltaEntry* entry, float* vector);
+bool next_delta(DeltaReader* reader, DeltaEntry* entry);  // without its value
 // Reads the next entry with its row of any shape, in the form that the engine takes. `row` is valid until the next
 // read.
 bool next_delta_row(DeltaReader* reader, DeltaEntry* entry, RowView* row);

@@ -127,7 +127,7 @@ ReadResult visit_unplaced(Relation index, const MetaPage& meta, const Directory&
     if (visit_segment(index, directory.unplaced, visit, state) == ReadResult::recycled) return ReadResult::recycled;
     DeltaReader* reader = begin_delta_read(index, meta, unplaced_log, meta.logs[unplaced_log].start, end);
     DeltaEntry entry;
-    while (next_delta(reader, &entry, nullptr)) {
+    while (next_delta(reader, &entry)) {
         if ((entry.flags & delta_dead) != 0) continue;
         const bool is_null = (entry.flags & delta_null) != 0;
         visit(state, {{entry.block, entry.offset, 0}, is_null ? UnplacedKind::null : UnplacedKind::not_a_number});

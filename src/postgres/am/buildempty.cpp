@@ -11,7 +11,7 @@ void pgwarp_ambuildempty(Relation index)
 {
     IndexWriter* writer = begin_index(index, INIT_FORKNUM, index_shape(index));
     const Calibration none;
-    UnplacedSort* no_rows = begin_unplaced_sort(work_mem, nullptr);
+    UnplacedSort* no_rows = begin_unplaced_sort(work_mem, 0, nullptr);
     finish_index(writer, 0, index_build_options(index), none, no_rows);
     end_unplaced_sort(no_rows);
 }

@@ -52,7 +52,7 @@ CollectedRows collect_rows(Relation heap, Relation index, IndexInfo* info, Engin
     if (workers > 0 && engine_available()) {
         if (collect_in_parallel(heap, index, info, build, workers, &collected)) return collected;
     }
-    collected.unplaced = begin_unplaced_sort(work_mem, nullptr);
+    collected.unplaced = begin_unplaced_sort(work_mem, build->shape.attribute_count, nullptr);
     RowCollector* collector = open_collector(build, collected.unplaced);
     if (has_included_columns(index)) {
         collector->included = begin_included_sort(index, maintenance_work_mem, nullptr);

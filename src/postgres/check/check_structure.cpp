@@ -45,12 +45,12 @@ void check_shapes(const IndexCheck& check)
 }
 
 // Check every page and every checksum of an array.
-bool check_array(const IndexCheck& check, const StoredArray& array, char* piece)
+bool check_array(const IndexCheck& check, const Segment& segment, const StoredArray& array, char* piece)
 {
     for (uint64 offset = 0; offset < array.shape.bytes(); offset += chunk_bytes) {
         CHECK_FOR_INTERRUPTS();
         const uint64 length = Min(uint64{chunk_bytes}, array.shape.bytes() - offset);
-        if (read_array(check.index, *check.directory, array, offset, length, piece) == ReadResult::recycled) {
+        if (read_array(check.index, segment, array, offset, length, piece) == ReadResult::recycled) {
             return false;
         }
     }
@@ -60,11 +60,13 @@ bool check_array(const IndexCheck& check, const StoredArray& array, char* piece)
 bool check_arrays(const IndexCheck& check)
 {
     auto* piece = static_cast<char*>(palloc(chunk_bytes));
-    for (uint32 i = 0; i < check.directory->array_count; ++i) {
-        if (!check_array(check, check.directory->arrays[i], piece)) return false;
+    const Directory& directory = *check.directory;
+    for (uint32 i = 0; i < directory.array_count; ++i) {
+        if (!check_array(check, directory, directory.arrays[i], piece)) return false;
     }
-    const bool whole =
-        check_array(check, check.directory->included, piece) && check_array(check, check.directory->included_at, piece);
+    const bool whole = check_array(check, directory, directory.included, piece) &&
+                       check_array(check, directory, directory.included_at, piece) &&
+                       check_array(check, directory.unplaced, directory.unplaced.attributes, piece);
     pfree(piece);
     return whole;
 }

@@ -29,8 +29,9 @@ struct DeltaValue {
 // log and ordinal.
 DeltaPlace append_delta(Relation index, const MetaPage& meta, ItemPointer tid, const DeltaValue& value);
 
-// Appends an unplaced row (unplaced.h) to the log of unplaced rows. The entry has no value.
-void append_unplaced(Relation index, const MetaPage& meta, ItemPointer tid, bool is_null);
+// Appends an unplaced row (unplaced.h) to the log of unplaced rows. The entry's value is the row's attributes, if the
+// index has attributes.
+void append_unplaced(Relation index, const MetaPage& meta, ItemPointer tid, bool is_null, const uint64* attributes);
 
 // Reads the ends (ordinals) of the logs of placed rows. Must be called after the snapshot was taken, so that the logs
 // hold every row that the snapshot sees.
@@ -54,6 +55,8 @@ bool next_delta(DeltaReader* reader, DeltaEntry* entry);  // without its value
 // Reads the next entry with its row of any shape, in the form that the engine takes. `row` is valid until the next
 // read.
 bool next_delta_row(DeltaReader* reader, DeltaEntry* entry, RowView* row);
+// Reads the next entry of the log of unplaced rows, with its attributes.
+bool next_delta_attributes(DeltaReader* reader, DeltaEntry* entry, uint64* attributes);
 // The last row read in its stored form, stored_value_bytes(). Valid until the next read.
 const char* delta_stored_value(const DeltaReader* reader);
 // The included tuple of the last value read; null and 0 if there is none. Valid until the next read.

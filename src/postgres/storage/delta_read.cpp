@@ -177,6 +177,15 @@ bool next_delta_row(DeltaReader* reader, DeltaEntry* entry, RowView* row)
     return true;
 }
 
+bool next_delta_attributes(DeltaReader* reader, DeltaEntry* entry, uint64* attributes)
+{
+    if (!next_delta(reader, entry)) return false;
+    if (entry->length != reader->attribute_bytes || entry->row_bytes != 0) {
+        report_corruption(reader->index, reader->entries.block, "a delta entry has an impossible value");
+    }
+    return read_value(reader, *entry, reinterpret_cast<char*>(attributes));
+}
+
 const char* delta_stored_value(const DeltaReader* reader)
 {
     return reader->value;

@@ -4,6 +4,7 @@
 // These files are compiled into all binaries, without exceptions and without headers of PostgreSQL.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -130,7 +131,12 @@ struct MethodDescription {
     const char* spread_option = nullptr;
 };
 
+// The descriptions of the registry, then those that a program has added.
 std::span<const MethodDescription* const> method_descriptions();
+// Add the description of a method that a program brings along, as tests do, and take it back.
+inline constexpr std::size_t most_added_descriptions = 4;
+void add_description(const MethodDescription& description);
+void remove_description(const MethodDescription& description);
 // Null for a number or a name that is no method's.
 const MethodDescription* find_description(Method method);
 const MethodDescription* find_description(const char* name);

@@ -236,8 +236,6 @@ void add_part(TestServer& server, const ListTable& table)
 
 class OverlapMethod : public testing::TestWithParam<bool>
 {
-private:
-    RegisteredMethod registered_{overlap_factory()};
 };
 
 TEST_P(OverlapMethod, BuildsAndSearches)
@@ -443,7 +441,6 @@ INSTANTIATE_TEST_SUITE_P(Lists, OverlapMethod, testing::Bool(), [](const testing
 // Attributes travel with rows, are sorted with them, and come back as an array that mirrors hold.
 TEST(Attributes, AreStoredInRowOrderAndHeld)
 {
-    const RegisteredMethod registered(overlap_factory());
     TestServer server;
     EngineClient client(server.path());
     TestIndex index;
@@ -478,12 +475,22 @@ TEST(Attributes, AreStoredInRowOrderAndHeld)
 
 TEST(RegisteredMethod, IsKnownForAsLongAsItIsRegistered)
 {
-    EXPECT_EQ(find_method(overlap_method), nullptr);
+    constexpr auto number = static_cast<Method>(14);
+    MethodFactory factory = overlap_factory();
+    MethodDescription description = overlap_description;
+    factory.method = description.method = number;
+    description.name = "another";
+    const std::size_t known = method_descriptions().size();
     {
-        const RegisteredMethod registered(overlap_factory());
-        EXPECT_EQ(find_method(overlap_method), &overlap_factory());
+        const RegisteredMethod registered(factory, description);
+        EXPECT_EQ(find_method(number), &factory);
+        EXPECT_EQ(find_description(number), &description);
+        EXPECT_EQ(find_description("another"), &description);
+        EXPECT_EQ(method_descriptions().size(), known + 1);
     }
-    EXPECT_EQ(find_method(overlap_method), nullptr);
+    EXPECT_EQ(find_method(number), nullptr);
+    EXPECT_EQ(find_description(number), nullptr);
+    EXPECT_EQ(method_descriptions().size(), known);
 }
 
 }  // namespace

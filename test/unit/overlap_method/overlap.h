@@ -1,6 +1,6 @@
 // A method for tests, and the worked example of adding one: rows are lists of integers, the nearest have most in common
 // with the query. The distance is -(the number of common words), or -(the sum of the products of their weights) where
-// lists have weights; ties go by row. Exact. It is this folder and one row of the registry.
+// lists have weights; ties go by row. Exact.
 #pragma once
 
 #include "methods/method.h"
@@ -8,9 +8,10 @@
 namespace pgwarp::test
 {
 
-inline constexpr auto overlap_method = static_cast<Method>(250);
+inline constexpr auto overlap_method = static_cast<Method>(15);
 
-// The row for the registry (RegisteredMethod).
+// What a program registers (RegisteredMethod).
+extern const MethodDescription overlap_description;
 const MethodFactory& overlap_factory();
 
 // The distance of two lists: row i of one view, row j of another.

@@ -1,4 +1,4 @@
-#include "overlap_method/overlap.h"
+#include "overlap_method/description.h"
 
 namespace pgwarp::test
 {

@@ -4,14 +4,12 @@
 #pragma once
 
 #include "methods/method.h"
+#include "overlap_method/description.h"
 
 namespace pgwarp::test
 {
 
-inline constexpr auto overlap_method = static_cast<Method>(15);
-
-// What a program registers (RegisteredMethod).
-extern const MethodDescription overlap_description;
+// What a program registers beside the description (RegisteredMethod).
 const MethodFactory& overlap_factory();
 
 // The distance of two lists: row i of one view, row j of another.

@@ -94,10 +94,11 @@ void carry_array(MergeRun* merge, const StoredArray& old)
     ArrayShape shape = old.shape;
     uint32 number = 0;
     if (is_list_array(*merge->method, name)) {
-        // The other arrays of lists are written with their offsets.
-        if (strcmp(name, array_name(*merge->method, ArrayRole::list_offsets)) != 0) return;
-        carry_list_rows(merge);
-    } else if (merge->method->links_rows && merge->built != nullptr && carry_links(merge, old)) {
+        // Words and weights are written with the offsets.
+        if (strcmp(name, array_name(*merge->method, ArrayRole::list_offsets)) == 0) carry_list_rows(merge);
+        return;
+    }
+    if (merge->method->links_rows && merge->built != nullptr && carry_links(merge, old)) {
         // done
     } else if (is_row_array(*merge->method, name)) {
         shape.rows = merge->old_rows() + merge->new_rows();

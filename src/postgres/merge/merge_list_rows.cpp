@@ -11,8 +11,6 @@ namespace pgwarp
 namespace
 {
 
-constexpr ArrayRole word_roles[] = {ArrayRole::list_words, ArrayRole::list_weights};
-
 // Reads an array of the index in ascending order, by whole chunks, whose checksums are checked.
 struct ChunkReader {
     const MergeRun* merge;
@@ -91,6 +89,16 @@ void close_lists(OldLists* lists)
     pfree(lists->offsets.chunk);
 }
 
+// The last offset of the index, where the words of all lists end.
+uint64 last_offset(const MergeRun* merge)
+{
+    OldLists lists = open_lists(merge);
+    const uint64 last = read_offset(&lists, merge->counts.rows);
+    if (last != lists.walk.word_count) report_wrong_lists(merge);
+    close_lists(&lists);
+    return last;
+}
+
 // The offsets of the next generation, as they are written.
 struct OffsetSink {
     const MergeRun* merge;
@@ -104,6 +112,13 @@ void put_list(OffsetSink* sink, uint64 words)
 {
     sink->end += words;
     write_array(sink->writer, &sink->end, sizeof(sink->end));
+}
+
+void put_live_lists(const MergeRun* merge, OffsetSink* sink)
+{
+    OldLists lists = open_lists(merge);
+    while (next_live_list(&lists)) put_list(sink, lists.walk.end - lists.walk.begin);
+    close_lists(&lists);
 }
 
 void put_entry(void* state, const DeltaEntry& entry)
@@ -164,17 +179,10 @@ uint64 carry_offsets(MergeRun* merge)
                                               kept + merge->new_rows() + 1, 1);
     OffsetSink sink = {merge, begin_list_array(merge, old, shape), 0, false, {}};
     if (grows(merge, old)) {
-        OldLists lists = open_lists(merge);
-        sink.end = read_offset(&lists, merge->counts.rows);
-        if (sink.end != lists.walk.word_count) report_wrong_lists(merge);
-        close_lists(&lists);
+        sink.end = last_offset(merge);
     } else {
         put_list(&sink, 0);
-    }
-    if (old != nullptr && !grows(merge, old)) {
-        OldLists lists = open_lists(merge);
-        while (next_live_list(&lists)) put_list(&sink, lists.walk.end - lists.walk.begin);
-        close_lists(&lists);
+        if (old != nullptr) put_live_lists(merge, &sink);
     }
     put_new_offsets(merge, &sink);
     add_array(merge, end_array(sink.writer));
@@ -247,10 +255,8 @@ bool is_list_array(const MethodDescription& method, const char* name)
 void carry_list_rows(MergeRun* merge)
 {
     const uint64 words = carry_offsets(merge);
-    for (const ArrayRole role : word_roles) {
-        if (role == ArrayRole::list_words || merge->meta.shape.element == ElementType::weighted_list)
-            carry_words(merge, role, words);
-    }
+    carry_words(merge, ArrayRole::list_words, words);
+    if (merge->meta.shape.element == ElementType::weighted_list) carry_words(merge, ArrayRole::list_weights, words);
 }
 
 }  // namespace pgwarp

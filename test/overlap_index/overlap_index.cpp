@@ -1,6 +1,7 @@
-// The front of the method overlap, for test/tap/list_rows.pl: indexes of int4[] columns, whose rows are inserted,
-// merged and vacuumed as those of other indexes. It answers no queries; a function lists the rows that an index holds.
-// Builds with fault points have it. The script of that test creates the access method and its operator classes.
+// The front of the method overlap and its variant, for test/tap/list_rows.pl: indexes of int4[] columns, whose rows are
+// inserted, merged and vacuumed as those of other indexes. It answers no queries; a function lists the rows that an
+// index holds. Builds with fault points have it. The script of that test creates the access method and its operator
+// classes.
 //
 // Arrays are in ascending order. One that begins with a negative number has no place. A word's weight is an eighth of
 // it. The attributes of a row are its heap address and the length of its array.
@@ -33,27 +34,31 @@ namespace
 
 constexpr uint32 attribute_count = 2;
 
+template <const MethodDescription& description>
 bytea* parse_options(Datum options, bool validate)
 {
-    return parse_method_options(overlap_description, options, validate);
+    return parse_method_options(description, options, validate);
 }
 
+template <const MethodDescription& description>
 void estimate_cost(PlannerInfo* root, IndexPath* path, double loop_count, Cost* startup_cost, Cost* total_cost,
                    Selectivity* selectivity, double* correlation, double* pages)
 {
-    estimate_method_cost(overlap_description, root, path, loop_count, startup_cost, total_cost, selectivity,
-                         correlation, pages);
+    estimate_method_cost(description, root, path, loop_count, startup_cost, total_cost, selectivity, correlation,
+                         pages);
 }
 
 [[maybe_unused]] const bool added = [] {
-    add_access_method(overlap_description, {parse_options, estimate_cost});
+    add_access_method(overlap_description, {parse_options<overlap_description>, estimate_cost<overlap_description>});
+    add_access_method(encoded_overlap_description,
+                      {parse_options<encoded_overlap_description>, estimate_cost<encoded_overlap_description>});
     return true;
 }();
 
 IndexShape shape_of(Relation index)
 {
     IndexShape shape = {};
-    shape.method = overlap_method;
+    shape.method = access_method_of(index).method;
     FmgrInfo* element = index_getprocinfo(index, 1, element_support);
     shape.element = static_cast<ElementType>(DatumGetInt32(FunctionCall1(element, PointerGetDatum(nullptr))));
     shape.attribute_count = attribute_count;
@@ -195,16 +200,26 @@ void put_delta_rows(RowList* list, Relation index, const MetaPage& meta)
     }
 }
 
+IndexAmRoutine* make_test_routine(Method method)
+{
+    IndexAmRoutine* routine = make_routine(method);
+    routine->ambuild = build_index;
+    routine->aminsert = insert_row;
+    return routine;
+}
+
 }  // namespace
 
 }  // namespace pgwarp::test
 
 PGWARP_FUNCTION(pgwarp_test_overlap_handler)
 {
-    IndexAmRoutine* routine = pgwarp::make_routine(pgwarp::test::overlap_method);
-    routine->ambuild = pgwarp::test::build_index;
-    routine->aminsert = pgwarp::test::insert_row;
-    PG_RETURN_POINTER(routine);
+    PG_RETURN_POINTER(pgwarp::test::make_test_routine(pgwarp::test::overlap_method));
+}
+
+PGWARP_FUNCTION(pgwarp_test_encoded_overlap_handler)
+{
+    PG_RETURN_POINTER(pgwarp::test::make_test_routine(pgwarp::test::encoded_overlap_method));
 }
 
 PGWARP_FUNCTION(pgwarp_test_element_list)

@@ -1,5 +1,5 @@
-# Rows that are lists of words, with attributes and included columns: inserted, vacuumed and merged in every way, crashed
-# in between, on a standby. The access method is test/overlap_index. Needs a build with PGWARP_FAULTS.
+# Rows that are lists of words, with attributes and included columns: inserted, vacuumed, merged in every way, with and
+# without the engine, and crashed in between. The access methods are test/overlap_index. Needs a build with PGWARP_FAULTS.
 use strict;
 use warnings FATAL => 'all';
 
@@ -18,9 +18,7 @@ sql(q{
 	CREATE FUNCTION overlap_handler(internal) RETURNS index_am_handler AS 'pgwarp', 'pgwarp_test_overlap_handler' LANGUAGE C;
 	CREATE FUNCTION element_list(internal) RETURNS int AS 'pgwarp', 'pgwarp_test_element_list' LANGUAGE C STRICT;
 	CREATE FUNCTION element_weighted_list(internal) RETURNS int AS 'pgwarp', 'pgwarp_test_element_weighted_list' LANGUAGE C STRICT;
-	CREATE ACCESS METHOD overlap TYPE INDEX HANDLER overlap_handler;
-	CREATE OPERATOR CLASS plain_ops FOR TYPE int[] USING overlap AS FUNCTION 2 (int[]) element_list(internal);
-	CREATE OPERATOR CLASS weighted_ops FOR TYPE int[] USING overlap AS FUNCTION 2 (int[]) element_weighted_list(internal);
+	CREATE FUNCTION overlap_encoded_handler(internal) RETURNS index_am_handler AS 'pgwarp', 'pgwarp_test_encoded_overlap_handler' LANGUAGE C;
 	CREATE FUNCTION rows_of(regclass, OUT place text, OUT row tid, OUT words int[], OUT weights real[], OUT attributes bigint[])
 		RETURNS SETOF record AS 'pgwarp', 'pgwarp_test_rows' LANGUAGE C STRICT;
 	-- The rows that an index must hold.
@@ -43,33 +41,50 @@ sql(q{
 				FROM generate_series(1, CASE WHEN i % 500 = 11 THEN 20000 ELSE i % 60 END) j ORDER BY w) END $$;
 	CREATE TABLE lists (id bigint, l int[]);
 	ALTER TABLE lists ALTER l SET STORAGE external;
-	CREATE INDEX plain ON lists USING overlap (l plain_ops);
-	CREATE INDEX weighted ON lists USING overlap (l weighted_ops) INCLUDE (id);
 	CREATE FUNCTION insert_lists(first bigint, last bigint) RETURNS void LANGUAGE sql AS
 		'INSERT INTO lists SELECT i, list_of(i) FROM generate_series(first, last) i';
 });
 
-# Both indexes hold the table's rows, `logged` of which are in their logs, and their structure is whole.
+my @indexes;
+for my $method ('overlap', 'overlap_encoded')
+{
+	sql("CREATE ACCESS METHOD $method TYPE INDEX HANDLER ${method}_handler;
+		CREATE OPERATOR CLASS plain_ops FOR TYPE int[] USING $method AS FUNCTION 2 (int[]) element_list(internal);
+		CREATE OPERATOR CLASS weighted_ops FOR TYPE int[] USING $method AS FUNCTION 2 (int[]) element_weighted_list(internal);
+		CREATE INDEX ${method}_plain ON lists USING $method (l plain_ops);
+		CREATE INDEX ${method}_weighted ON lists USING $method (l weighted_ops) INCLUDE (id)");
+	push @indexes, "${method}_plain", "${method}_weighted";
+}
+my $merge = join '; ', map { "CALL pgwarp_merge('$_')" } @indexes;
+
+# The index holds the table's rows, and its structure is whole.
+sub expect_whole
+{
+	my ($index, $name) = @_;
+	my $weighted = $index =~ /weighted/ ? 'true' : 'false';
+	is(sql("SELECT wrong('$index', $weighted)"), 0, "$name: $index");
+	sql("SELECT pgwarp_check('$index', false)");
+	return;
+}
+# Likewise each index, with this number of rows in its logs.
 sub expect_rows
 {
 	my ($name, $logged) = @_;
-	for my $index ('plain', 'weighted')
+	for my $index (@indexes)
 	{
-		my $weighted = $index eq 'weighted' ? 'true' : 'false';
-		is(sql("SELECT wrong('$index', $weighted)"), 0, "$name: $index");
+		expect_whole($index, $name);
 		is(sql("SELECT count(*) FROM rows_of('$index') WHERE place = 'log'"), $logged, "$name: rows in the log of $index");
-		sql("SELECT pgwarp_check('$index', false)");
 	}
 	return;
 }
-sub merge { sql("CALL pgwarp_merge('plain'); CALL pgwarp_merge('weighted')"); return }
+sub merge { sql($merge); return }
 my $placed = 'l IS NOT NULL AND coalesce(l[1], 0) >= 0';
 
 sql('SELECT insert_lists(1, 3000)');
 expect_rows('inserted', sql("SELECT count(*) FROM lists WHERE $placed"));
 merge();
 expect_rows('first merge', 0);
-cmp_ok(sql("SELECT count(*) FROM rows_of('plain') WHERE place IN ('null', 'not a number')"), '>', 60, 'some rows have no place');
+cmp_ok(sql("SELECT count(*) FROM rows_of('overlap_plain') WHERE place IN ('null', 'not a number')"), '>', 60, 'some rows have no place');
 
 sql('SELECT insert_lists(3001, 4200)');
 merge();
@@ -93,34 +108,40 @@ expect_rows('written anew without dead rows', 0);
 
 # Steps of a merge.
 sql('SELECT insert_lists(8001, 9000)');
-sql("SET pgwarp.merge_step_rows = 300; CALL pgwarp_merge('plain'); CALL pgwarp_merge('weighted')");
+sql("SET pgwarp.merge_step_rows = 300; $merge");
 expect_rows('merged in steps', 0);
 
 # A crash at any step of a merge leaves the old generation or the new one.
 my $crashes = 0;
-for (my $step = 1; $step < 400; $step += 1 + int($step / 3))
+for (my $step = 1; $step < 3000; $step += 1 + int($step / 2))
 {
 	sql("SELECT insert_lists(10000 + $step * 10, 10000 + $step * 10 + 9); DELETE FROM lists WHERE id % 7 = $step % 7");
 	sql('VACUUM lists') if $step % 2;
 	my $log_end = -s $node->logfile;
-	my ($rc) = $node->psql('postgres', "SELECT FROM rows_of('plain') LIMIT 1; SET pgwarp.fault_step = $step; CALL pgwarp_merge('weighted'); CALL pgwarp_merge('plain')");
+	my ($rc) = $node->psql('postgres', "SELECT FROM rows_of('$indexes[0]') LIMIT 1; SET pgwarp.fault_step = $step; $merge");
 	last if $rc == 0;
 	++$crashes;
 	$node->wait_for_log(qr/all server processes terminated; reinitializing/, $log_end);
 	$node->poll_query_until('postgres', 'SELECT true');
 	sql('VACUUM lists');
-	is(sql("SELECT wrong('plain', false) + wrong('weighted', true)"), 0, "crash at step $step");
-	sql("SELECT pgwarp_check('plain', false), pgwarp_check('weighted', false)");
+	expect_whole($_, "crash at step $step") for @indexes;
 }
 cmp_ok($crashes, '>', 5, "$crashes crashes");
 sql('VACUUM lists');
 merge();
 expect_rows('after crashes', 0);
 
+sql('DELETE FROM lists WHERE l IS NOT NULL');
+sql('VACUUM lists');
+merge();
+expect_rows('emptied', 0);
+sql('SELECT insert_lists(1, 500)');
+merge();
+expect_rows('merged into an emptied index', 0);
 sql('REINDEX TABLE lists');
 expect_rows('built anew', sql("SELECT count(*) FROM lists WHERE $placed"));
 merge();
-expect_rows('merged into an empty index', 0);
+expect_rows('merged into an index built anew', 0);
 
 $node->stop;
 done_testing();

@@ -186,7 +186,7 @@ IndexBuildResult* build_index(Relation heap, Relation index, IndexInfo* info)
     }
     auto* build = static_cast<EngineBuild*>(palloc0(sizeof(EngineBuild)));
     build->shape = index_shape(index);
-    build->options = index_build_options(index);
+    build->options = index_build_options(index, build->shape);
     build->expected_rows = expected_rows(heap);
     auto* result = static_cast<IndexBuildResult*>(palloc0(sizeof(IndexBuildResult)));
     PG_TRY();

@@ -206,7 +206,7 @@ void begin_next(MergeRun* merge)
     merge->next.array_count = 0;
     merge->next.arrays = static_cast<StoredArray*>(palloc0(max_arrays * sizeof(StoredArray)));
     if (merge->kind == MergeKind::clear) {
-        merge->next.options = index_build_options(merge->index);
+        merge->next.options = index_build_options(merge->index, merge->meta.shape);
         merge->next.calibration = Calibration();
         merge->next.trained_rows = 0;
         merge->next.changed_rows = 0;

@@ -99,7 +99,7 @@ void run_in_engine(MergeRun* merge)
     EngineBuild* build = &merge->build;
     build->kind = whole ? BuildKind::whole : BuildKind::extend;
     build->shape = merge->meta.shape;
-    build->options = whole ? index_build_options(merge->index) : merge->directory->options;
+    build->options = whole ? index_build_options(merge->index, merge->meta.shape) : merge->directory->options;
     build->expected_rows = static_cast<double>(whole ? merge->counts.live() : merge->new_rows());
     if (!whole) ask_for_links(merge);
     begin_engine_build(build);

@@ -27,22 +27,28 @@ double compare_all_rows(const SearchCostInput& input)
     return input.rows;
 }
 
+constexpr MethodDescription describe(Method method, const char* name, bool stores_rows)
+{
+    return {
+        .method = method,
+        .name = name,
+        .comment = "nearest lists by the integers that they share",
+        .options = {},
+        .settings = {},
+        .comparisons = comparisons,
+        .arrays = arrays,
+        .forms = {},
+        .check_options = check_options,
+        .result_promise = promise_results,
+        .compared_rows = compare_all_rows,
+        .complete = true,
+        .stores_rows = stores_rows,
+    };
+}
+
 }  // namespace
 
-constexpr MethodDescription overlap_description = {
-    .method = overlap_method,
-    .name = "overlap",
-    .comment = "nearest lists by the integers that they share",
-    .options = {},
-    .settings = {},
-    .comparisons = comparisons,
-    .arrays = arrays,
-    .forms = {},
-    .check_options = check_options,
-    .result_promise = promise_results,
-    .compared_rows = compare_all_rows,
-    .complete = true,
-    .stores_rows = true,
-};
+const MethodDescription overlap_description = describe(overlap_method, "overlap", true);
+const MethodDescription encoded_overlap_description = describe(encoded_overlap_method, "overlap_encoded", false);
 
 }  // namespace pgwarp::test

@@ -475,7 +475,7 @@ TEST(Attributes, AreStoredInRowOrderAndHeld)
 
 TEST(RegisteredMethod, IsKnownForAsLongAsItIsRegistered)
 {
-    constexpr auto number = static_cast<Method>(14);
+    constexpr auto number = static_cast<Method>(13);
     MethodFactory factory = overlap_factory();
     MethodDescription description = overlap_description;
     factory.method = description.method = number;

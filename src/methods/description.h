@@ -4,6 +4,7 @@
 // These files are compiled into all binaries, without exceptions and without headers of PostgreSQL.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -119,8 +120,8 @@ struct MethodDescription {
 
     // Normal searches miss no row and return rows in the order of continuations.
     bool complete = false;
-    // The array of the role `vectors` holds the whole index: a merge needs no engine.
-    bool stores_vectors = false;
+    // The arrays of rows as they came (`vectors`, or those of lists) hold the whole index: a merge needs no engine.
+    bool stores_rows = false;
     // Rows of halves are stored, and passed to builds, unchanged under every metric.
     bool stores_halves = false;
     // Arrays hold numbers of other rows: a build that adds or removes rows needs all arrays, and measures recall again.
@@ -129,7 +130,12 @@ struct MethodDescription {
     const char* spread_option = nullptr;
 };
 
+// The descriptions of the registry, then those that a program has added.
 std::span<const MethodDescription* const> method_descriptions();
+// Add the description of a method that a program brings along, as tests do, and remove it.
+inline constexpr std::size_t most_added_descriptions = 4;
+void add_description(const MethodDescription& description);
+void remove_description(const MethodDescription& description);
 // Return null for a number or a name of no method.
 const MethodDescription* find_description(Method method);
 const MethodDescription* find_description(const char* name);

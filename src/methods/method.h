@@ -237,13 +237,14 @@ PGWARP_METHODS(PGWARP_DECLARE_METHOD)
 class RegisteredMethod
 {
 public:
-    explicit RegisteredMethod(const MethodFactory& method);
+    RegisteredMethod(const MethodFactory& method, const MethodDescription& description);
     ~RegisteredMethod();
     RegisteredMethod(const RegisteredMethod&) = delete;
     RegisteredMethod& operator=(const RegisteredMethod&) = delete;
 
 private:
     const MethodFactory& method_;
+    const MethodDescription& description_;
 };
 
 }  // namespace pgwarp

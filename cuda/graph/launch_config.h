@@ -1,7 +1,7 @@
 // The launch configuration of a batch: SONG's options and the shape of the work. Each is a setting of the search with a
 // default. Free of CUDA, so that tests on the CPU cover it.
 //
-// Settings (0 or absent = the default; settings of sessions are declared in src/methods/graph/description.h):
+// Settings (0 or absent = the default; settings of sessions are declared in src/methods/graph/description.cpp):
 //   ef_search           rows kept; default: the effort of the batch
 //   multi_step          rows expanded a turn (SONG: multi-step probing)
 //   visited             0 hash table, 1 Bloom filter, 2 Cuckoo filter

@@ -42,7 +42,7 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
       owner_(context.lease(Priority::build))
 {
     if (rows_ >= most_rows) throw BadRequest("too many rows for one device");
-    if (rows_ > 0) require_arrays(arrays);
+    if (rows_ > 0) require_graph_arrays(arrays, shape, options_);
     changes_.resize(rows_of(arrays, array_edge_changes));
     if (keeps_bits()) projection_.resize(options_.bits * (dimensions_ + 1));
     choose_form();
@@ -51,25 +51,6 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
 
 // Searches wait for their work, so none is under way here.
 Mirror::~Mirror() = default;
-
-void Mirror::require_arrays(std::span<const ArrayShape> arrays) const
-{
-    require_array(arrays, array_neighbours, ArrayType::u32, rows_, options_.degree);
-    if (seeds_ == 0) throw BadRequest("array \"seeds\" is missing");
-    require_array(arrays, array_seeds, ArrayType::u32, seeds_, 1);
-    const std::uint64_t changes = rows_of(arrays, array_edge_changes);
-    if (changes > 0) require_array(arrays, array_edge_changes, ArrayType::u32, changes, 3);
-    if (keeps_full()) require_array(arrays, array_vectors, ArrayType::f32, rows_, dimensions_);
-    if (keeps_half()) {
-        require_array(arrays, array_half, ArrayType::f16, rows_, dimensions_);
-        require_array(arrays, array_half_mean, ArrayType::f32, 1, dimensions_);
-        require_array(arrays, array_half_scale, ArrayType::f32, 1, 2);
-    }
-    if (keeps_bits()) {
-        require_array(arrays, array_projection, ArrayType::f32, options_.bits, dimensions_ + 1);
-        require_array(arrays, array_bits, ArrayType::u32, rows_, options_.bits / 32);
-    }
-}
 
 std::uint64_t Mirror::workspace_bytes() const
 {

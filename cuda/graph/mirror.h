@@ -60,7 +60,6 @@ private:
     bool keeps_full() const { return options_.vectors == GraphVectors::full; }
     bool keeps_half() const { return options_.vectors == GraphVectors::half; }
     bool squared() const { return metric_ == Metric::l2 || metric_ == Metric::l1; }
-    void require_arrays(std::span<const ArrayShape> arrays) const;
     void choose_form();
     std::uint64_t workspace_bytes() const;
     void take_memory();

@@ -24,27 +24,6 @@ std::uint64_t rows_of(std::span<const ArrayShape> arrays, const char* name, std:
     return shape != nullptr ? shape->rows : otherwise;
 }
 
-void require_arrays(std::span<const ArrayShape> arrays, const IvfOptions& options, std::size_t rows, std::size_t lists,
-                    std::size_t dimensions)
-{
-    require_array(arrays, array_centroids, ArrayType::f32, lists, dimensions);
-    if (options.byte_codes) {
-        require_array(arrays, array_code_scale, ArrayType::f32, rows, 1);
-        require_array(arrays, array_codes, ArrayType::u8, rows, dimensions);
-    }
-    if (options.keeps_full()) {
-        require_array(arrays, array_vectors, ArrayType::f32, rows, dimensions);
-    } else if (options.keeps_half()) {
-        require_array(arrays, array_half, ArrayType::f16, rows, dimensions);
-        require_array(arrays, array_half_mean, ArrayType::f32, 1, dimensions);
-        require_array(arrays, array_half_scale, ArrayType::f32, 1, 2);
-    } else if (options.product_codes) {
-        require_array(arrays, array_codes, ArrayType::u8, rows, options.subquantizers);
-        require_array(arrays, array_codebooks, ArrayType::f32, 256, dimensions);
-        if (options.opq) require_rotation(arrays, dimensions);
-    }
-}
-
 constexpr std::uint64_t most_workspaces = std::uint64_t{1} << 30;
 constexpr std::size_t bytes_of_launch = std::size_t{64} << 20;
 
@@ -92,7 +71,7 @@ Mirror::Mirror(Context& context, const IndexShape& shape, const ParameterList& o
       owner_(context.lease(Priority::build))
 {
     if (metric_ == Metric::l1) throw BadRequest("ivfadc knows no L1 distance");
-    if (rows_ > 0) require_arrays(arrays, options_, rows_, lists_, dimensions_);
+    if (rows_ > 0) require_ivfadc_arrays(arrays, options_, rows_, lists_, dimensions_);
     choose_form();
     take_memory();
     if (scans_bytes_) code_scale_.resize(rows_);

@@ -76,4 +76,36 @@ __device__ inline void multiply(float (&sums)[4], const std::uint32_t (&a)[4], s
 #endif
 }
 
+// Stages of a ring of tiles: two where copies run beside the products, else one.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+inline constexpr int ring_stages = 1;
+#else
+inline constexpr int ring_stages = 2;
+#endif
+
+inline constexpr int strip_columns = 128;
+inline constexpr int strip_sums = 64;  // of a thread
+
+// sums += products of 16 rows of a tile, from first_row on, with the 128 rows of the tile `columns`, by one warp.
+// sums[4 j + 2 q + c] belongs to row lane / 4 + 8 q and column 8 j + 2 (lane % 4) + c.
+__device__ inline void multiply_strip(float (&sums)[strip_sums], const void* rows, int first_row, const void* columns)
+{
+    const int lane = threadIdx.x % 32;
+    const std::uint32_t row_base = shared_address(rows);
+    const std::uint32_t column_base = shared_address(columns);
+#pragma unroll
+    for (int step = 0; step < tile_depth / 16; ++step) {
+        std::uint32_t a[4];
+        load_matrices(a, row_base + tile_offset(first_row + (lane & 15), step * 2 + (lane >> 4)));
+#pragma unroll
+        for (int j = 0; j < strip_columns / 16; ++j) {
+            std::uint32_t b[4];
+            const int column = j * 16 + (lane & 7) + ((lane >> 4) << 3);
+            load_matrices(b, column_base + tile_offset(column, step * 2 + ((lane >> 3) & 1)));
+            multiply(reinterpret_cast<float(&)[4]>(sums[8 * j]), a, b[0], b[1]);
+            multiply(reinterpret_cast<float(&)[4]>(sums[8 * j + 4]), a, b[2], b[3]);
+        }
+    }
+}
+
 }  // namespace pgwarp::cuda::rows

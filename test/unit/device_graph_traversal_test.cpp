@@ -12,7 +12,6 @@
 #include "graph/launch_config.h"
 #include "graph/traversal.h"
 #include "host_group.h"
-#include "methods/graph/description.h"
 
 namespace pgwarp::test
 {
@@ -369,10 +368,31 @@ TEST(Traversal, TheFiltersLoseLittle)
     EXPECT_GT(same_cuckoo, all * 98 / 100);
 }
 
-GraphChoices choices(GraphChoices::Visited visited, bool bounded, bool selected, bool deletes, int queries, int steps)
-{
-    return {visited, bounded, selected, deletes, queries, steps};
-}
+constexpr int hash = static_cast<int>(VisitedKind::hash);
+constexpr int bloom = static_cast<int>(VisitedKind::bloom);
+constexpr int cuckoo = static_cast<int>(VisitedKind::cuckoo);
+
+// The settings of a session, as src/methods/graph/description.cpp names them.
+struct GraphChoices {
+    int visited = -1;  // VisitedKind; -1: usual
+    bool bounded_queue = true;
+    bool selected_insertion = false;
+    bool visited_deletion = false;
+    int multi_query = 0;
+    int multi_step = 0;
+
+    ParameterList settings() const
+    {
+        ParameterList settings;
+        if (visited >= 0) settings.set("visited", visited);
+        if (!bounded_queue) settings.set("unbounded_queue", 1);
+        if (selected_insertion) settings.set("selected_insertion", 1);
+        if (visited_deletion) settings.set("visited_deletion", 1);
+        if (multi_query > 0) settings.set("multi_query", multi_query);
+        if (multi_step > 0) settings.set("multi_step", multi_step);
+        return settings;
+    }
+};
 
 class Choices : public testing::TestWithParam<GraphChoices>
 {
@@ -389,9 +409,7 @@ protected:
     }
     LaunchConfig shape_of(const GraphChoices& chosen) const
     {
-        ParameterList settings;
-        chosen.add_to(settings);
-        return launch_config(settings, 40, 10, 1000, limits_);
+        return launch_config(chosen.settings(), 40, 10, 1000, limits_);
     }
 
     DeviceLimits limits_;
@@ -403,10 +421,10 @@ TEST_P(Choices, ReachTheShape)
     const GraphChoices chosen = GetParam();
     const LaunchConfig shape = shape_of(chosen);
     const LaunchConfig usual = shape_of({});
-    const bool named = chosen.visited != GraphChoices::Visited::usual;
+    const bool named = chosen.visited >= 0;
     EXPECT_EQ(shape.visited, named ? static_cast<VisitedKind>(chosen.visited) : usual.visited);
     EXPECT_EQ(shape.traversal.length, chosen.bounded_queue ? 40U : 160U);
-    EXPECT_EQ(shape.traversal.deletes, chosen.visited_deletion && chosen.visited != GraphChoices::Visited::bloom);
+    EXPECT_EQ(shape.traversal.deletes, chosen.visited_deletion && chosen.visited != bloom);
     EXPECT_EQ(shape.traversal.selected, chosen.selected_insertion || chosen.visited_deletion);
     EXPECT_EQ(shape.traversal.steps,
               chosen.multi_step > 0 ? static_cast<std::uint32_t>(chosen.multi_step) : usual.traversal.steps);
@@ -446,25 +464,13 @@ TEST_P(Choices, FindWhatAPlainSearchFinds)
     EXPECT_GE(shared, all * 95 / 100);
 }
 
-using V = GraphChoices::Visited;
 INSTANTIATE_TEST_SUITE_P(
     Traversal, Choices,
-    testing::Values(GraphChoices{}, choices(V::hash, true, false, false, 1, 1),
-                    choices(V::hash, false, false, false, 0, 0), choices(V::hash, true, true, false, 2, 4),
-                    choices(V::hash, true, false, true, 4, 3), choices(V::bloom, true, false, false, 0, 0),
-                    choices(V::bloom, true, true, false, 0, 2), choices(V::bloom, true, false, true, 0, 1),
-                    choices(V::cuckoo, true, true, false, 0, 1), choices(V::cuckoo, false, false, true, 4, 16)));
-
-TEST(UsualChoices, AreLeftOut)
-{
-    ParameterList settings;
-    GraphChoices{}.add_to(settings);
-    EXPECT_EQ(settings.count, 0U);
-    choices(V::hash, false, true, true, 4, 16).add_to(settings);
-    EXPECT_EQ(settings.count, 6U);
-    for (const int queries : {0, 1, 2, 4}) EXPECT_TRUE(GraphChoices::may_share_warp(queries));
-    for (const int queries : {-1, 3, 5, 32}) EXPECT_FALSE(GraphChoices::may_share_warp(queries));
-}
+    testing::Values(GraphChoices{}, GraphChoices{hash, true, false, false, 1, 1},
+                    GraphChoices{hash, false, false, false, 0, 0}, GraphChoices{hash, true, true, false, 2, 4},
+                    GraphChoices{hash, true, false, true, 4, 3}, GraphChoices{bloom, true, false, false, 0, 0},
+                    GraphChoices{bloom, true, true, false, 0, 2}, GraphChoices{bloom, true, false, true, 0, 1},
+                    GraphChoices{cuckoo, true, true, false, 0, 1}, GraphChoices{cuckoo, false, false, true, 4, 16}));
 
 template <class Visited>
 class VisitedRows : public testing::Test

@@ -45,13 +45,13 @@ TEST(EngineBits, AnyPatternGoesThrough)
                   0);
         load(client, index, built);
         const std::size_t indexed = index.rows();
-        const std::vector<float> fresh = odd_words(100 * words, 2);
+        const std::vector<float> delta = odd_words(100 * words, 2);
         std::vector<Tid> tids;
         for (std::uint32_t i = 0; i < 100; ++i) tids.push_back({1000 + i, 1, 0});
-        send_delta(client, index, 0, 0, tids, fresh);
+        send_delta(client, index, 0, 0, tids, delta);
         for (std::uint32_t log = 1; log < delta_log_count; ++log) send_delta(client, index, log, 0, {}, {});
         index.tids.insert(index.tids.end(), tids.begin(), tids.end());
-        index.vectors.insert(index.vectors.end(), fresh.begin(), fresh.end());
+        index.vectors.insert(index.vectors.end(), delta.begin(), delta.end());
         ASSERT_EQ(index.rows(), indexed + 100);
         for (std::uint32_t i = 0; i < 30; ++i) {
             const std::vector<float> query = odd_words(words, 100 + i);

@@ -81,7 +81,7 @@ public:
 
     std::vector<float> vectors;
     std::vector<float> queries;
-    std::vector<DeltaPart::Row> parts;
+    std::vector<DeltaEntry> parts;
     std::vector<std::uint32_t> list_of;
     std::unique_ptr<Searcher> searcher;
     SearchBatch batch;
@@ -140,7 +140,7 @@ TEST(ListedRowsOfOneQuery, AreTheSameOnSeveralThreads)
     constexpr std::size_t many = 20000;
     const std::vector<float> vectors = random_rows(many / 2, dimensions, 5);
     const std::vector<float> query = random_rows(1, dimensions, 6);
-    std::vector<DeltaPart::Row> parts;
+    std::vector<DeltaEntry> parts;
     std::vector<std::uint32_t> list_of;
     for (std::size_t i = 0; i < many; ++i) {
         parts.push_back({vectors.data() + i / 2 * dimensions, i, tid_of(i)});

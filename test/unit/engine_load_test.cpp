@@ -313,6 +313,12 @@ TEST(EngineLoad, RefusesWrongLoads)
     BuiltIndex bare = built;
     bare.arrays.erase(bare.arrays.begin());
     EXPECT_THROW(begin_load(client, index, bare), EngineError);
+    for (const std::uint64_t rows : {99U, 101U}) {
+        BuiltIndex uneven = built;
+        ASSERT_STREQ(uneven.arrays[2].name, array_vectors);
+        uneven.arrays[2].rows = rows;
+        EXPECT_THROW(begin_load(client, index, uneven), EngineError) << rows << " vectors";
+    }
     BuiltIndex unknown = built;
     TestIndex strange = index;
     strange.shape.method = static_cast<Method>(5);

@@ -1,3 +1,4 @@
+// Builds under way: rows are collected, the builder runs, and arrays are read in pieces.
 #include "engine/build/builds.h"
 
 #include <sys/random.h>
@@ -87,7 +88,7 @@ void Build::append(std::span<const Tid> tids, const RowView& rows)
     std::shared_lock lock(phase_mutex_);
     if (phase_ != Phase::collecting) throw BadRequest("rows for a build that runs already");
     check_rows(shape_, rows);
-    // Dense rows are checked where they lie for good: the sender may still write to a shared buffer.
+    // Dense rows are checked in the copy that the build keeps: the sender may still write to a shared buffer.
     const std::span<float> vectors = rows_.append(tids, rows);
     if (vectors.empty()) return;
     try {
@@ -123,7 +124,7 @@ void Build::run_builder(const BuildProgress& progress, ThreadPool& pool)
     try {
         builder_->run(rows_, progress, pool);
     } catch (const std::bad_alloc&) {
-        // Unless the rows were compacted, nothing is lost.
+        // The second builder can begin anew unless the rows were compacted.
         if (!second_ || (rows_.size() > 0 && rows_.vectors().empty())) throw;
         builder_ = std::move(second_);
         builder_->run(rows_, progress, pool);

@@ -22,9 +22,9 @@
 namespace pgwarp
 {
 
-inline constexpr int build_nice = 5;  // of the threads that build: queries come first where cores are short
+inline constexpr int build_nice = 5;  // nice value of building threads: queries come first where cores are short
 
-// What a finished build has to tell.
+// The results of a finished build.
 struct BuildOutcome {
     std::uint64_t rows = 0;
     Calibration calibration;
@@ -33,13 +33,13 @@ struct BuildOutcome {
 };
 
 using BuilderMaker = std::unique_ptr<Builder> (*)(const IndexShape& shape, const ParameterList& options);
-// What makes the builder for a kind of build; null when the method has none.
+// The maker of builders for a kind of build; null when the method has none.
 BuilderMaker maker_of(const MethodFactory& method, BuildKind kind);
 
 class Build
 {
 public:
-    // second: builds when the first runs out of device memory; may be null.
+    // second: builds when `method` runs out of device memory; may be null.
     Build(std::uint64_t owner, const BuildBeginRequest& request, const MethodFactory& method,
           const MethodFactory* second);
 
@@ -49,11 +49,11 @@ public:
 
     // Checks the rows and adds them; from any thread, until the run begins. Throws BadRequest.
     void append(std::span<const Tid> tids, const RowView& rows);
-    // Takes a piece of an array of the index that is extended. From one thread at a time. Throws BadRequest.
+    // Takes a piece of an array of the index that is extended. From any thread. Throws BadRequest.
     void give(const ArrayShape& shape, std::uint64_t offset, std::span<const std::byte> bytes);
-    // Closes the collecting phase; throws BadRequest when that was done before.
+    // Closes the collecting phase; throws BadRequest when it is closed, or rows were refused.
     void close();
-    // Runs the build after close(). Throws what the builder throws.
+    // Runs the build after close(). Throws the exceptions of the builder.
     BuildOutcome run(const std::function<void(const ProgressReply&)>& progress, ThreadPool& pool);
     // Copies a part of an array after run(). Throws BadRequest.
     void read(std::uint32_t array, std::uint64_t offset, std::span<std::byte> out) const;
@@ -67,14 +67,14 @@ private:
     const std::uint64_t owner_;
     const IndexShape shape_;
     CancelToken cancel_;
-    std::shared_mutex phase_mutex_;  // shared by those who append
+    std::shared_mutex phase_mutex_;  // shared by append()
     std::atomic<Phase> phase_{Phase::collecting};
-    std::atomic<bool> refused_{false};  // rows that must not be built with lie among the others
+    std::atomic<bool> refused_{false};  // refused rows lie among the others
     RowBuffer rows_;
     std::unique_ptr<Builder> builder_;
     std::unique_ptr<Builder> second_;
     std::vector<ArrayShape> arrays_;
-    std::size_t own_arrays_ = 0;  // of them, in front: addresses and attributes, which the engine serves itself
+    std::size_t own_arrays_ = 0;  // the first ones: addresses and attributes, which the engine serves itself
 };
 
 class Builds
@@ -92,10 +92,10 @@ public:
     void connection_closed(std::uint64_t connection);
     std::uint32_t count() const;
 
-    // Runs a build on a thread of its own. One of the two last callbacks is called on it.
+    // Runs a build on a thread of its own, which calls `done` or `failed`.
     void start(std::shared_ptr<Build> build, std::function<void(const ProgressReply&)> progress,
                std::function<void(const BuildOutcome&)> done, std::function<void(const ErrorReply&)> failed);
-    // Cancels and waits for all.
+    // Cancels all builds and waits for their end.
     void stop();
 
 private:

@@ -70,7 +70,7 @@ bool Device::open_module(const EngineOptions& options, std::string& why)
 
 Device::~Device()
 {
-    // The library itself stays: a CUDA runtime doesn't like to be unloaded.
+    // The library stays open: unloading a CUDA runtime is not safe.
     if (module_ != nullptr) module_->close();
 }
 
@@ -98,7 +98,7 @@ std::vector<PgwarpDeviceMemory> Device::memory() const
 
 DeviceClock::duration Device::patience_left() const
 {
-    // The module has a table of its own.
+    // The module has its own table of waits.
     const DeviceClock::duration own = pgwarp::patience_left();
     if (module_ == nullptr) return own;
     return std::min(own, DeviceClock::duration(std::chrono::nanoseconds(module_->patience_left())));

@@ -20,7 +20,7 @@ namespace pgwarp
 class Device
 {
 public:
-    // Opens what the options ask for. auto never fails; cuda throws std::runtime_error when there is none.
+    // Opens the device that the options choose. auto never fails; cuda throws std::runtime_error when there is none.
     static std::unique_ptr<Device> open(const EngineOptions& options, std::size_t threads);
     virtual ~Device();
     Device(const Device&) = delete;
@@ -30,19 +30,19 @@ public:
     const std::string& description() const { return description_; }
     virtual bool on_cuda() const { return module_ != nullptr; }
 
-    // Called before an allocation on a GPU fails for want of so many bytes; null = nobody. See device_module.h.
+    // Called before an allocation of `bytes` fails on a GPU, to free memory there; null = none. See device_module.h.
     using Relief = std::function<void(std::int32_t gpu, std::uint64_t bytes)>;
     virtual void set_relief(Relief relief);
-    // Of each GPU that serves.
+    // The memory of each GPU that serves; none on the CPU.
     virtual std::vector<PgwarpDeviceMemory> memory() const;
 
-    // What a search that waits for the device may still take; negative: it is overdue, and the device hangs. See
-    // methods/device_wait.h. Any thread, at any time; a device that hangs doesn't delay it.
+    // Time left to the search that waits for a device and is closest to its deadline; negative: overdue, the device
+    // hangs. See methods/device_wait.h. Any thread, at any time; a hung device doesn't delay it.
     DeviceClock::duration patience_left() const;
-    // For tests: waits as for a device that hangs for so long; on the CPU nothing is under way.
+    // For tests: waits as for a device that hangs for `duration`.
     void hang(std::chrono::seconds duration) const;
 
-    // The factory to build and search with, and whether that is on the GPU. Null when nobody knows the method.
+    // The factory to build and search with, and whether it is of the GPU. Null for an unknown method.
     virtual const MethodFactory* method(Method method, MirrorDevice on, bool& on_cuda) const;
     // The same for an index; throws BadRequest when it can't be served.
     const MethodFactory& require_method(const IndexShape& shape, MirrorDevice on, bool& on_cuda) const;

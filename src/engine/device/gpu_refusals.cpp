@@ -8,13 +8,13 @@ namespace pgwarp
 namespace
 {
 
-// Such a part of an index more is to be free on a GPU than it takes, for its searches, and more than was too little.
+// An eighth of an index must be free on a GPU beside it, for its searches, and beyond the room that was too little.
 constexpr std::uint64_t search_room = 8;
 
 }  // namespace
 
-// How much more memory than its arrays an index takes on a GPU is the method's affair: only what was too little is
-// certain. So an attempt that fails asks for more room at the next one.
+// The method decides how much memory an index takes beyond its arrays; only the room that was too little is certain. So
+// an attempt that fails asks for more room at the next one.
 std::uint64_t GpuRefusals::least_room(std::uint64_t bytes, std::uint64_t room)
 {
     return std::max(bytes, room) + bytes / search_room;
@@ -27,9 +27,9 @@ void GpuRefusals::note(const MirrorKey& key, std::uint64_t bytes, std::uint64_t 
         refusals_.try_emplace(relation_of(key), Refusal{now + first_pause, first_pause, least_room(bytes, room)});
     if (is_new) return;
     Refusal& refusal = found->second;
-    // Many searches and loads meet the same want of memory.
+    // Many searches and loads meet the same lack of memory.
     if (now < refusal.until) return;
-    // An index that the GPU served for long since then is refused for another reason.
+    // After the GPU has served the index for long, a refusal has another reason.
     const Clock::duration pause = is_old(refusal, now) ? first_pause : std::min(2 * refusal.pause, longest_pause);
     refusal = {now + pause, pause, least_room(bytes, room)};
 }

@@ -1,6 +1,6 @@
-// Indexes that a GPU had no room for. The CPU serves each of them for a while, twice as long after every further
-// refusal; then the GPU is asked again, because what took its memory (a build, another index) may be gone. A merge
-// makes another generation of an index, which takes about as much: a refusal is of all of them.
+// Indexes that a GPU had no room for. The CPU serves each of them for a pause, which doubles with every further
+// refusal; then the GPU is tried again, because a build or another index may have freed its memory. Generations of an
+// index take about the same memory: a refusal holds for all of them.
 #pragma once
 
 #include <chrono>
@@ -23,13 +23,13 @@ public:
     static constexpr Clock::duration longest_pause = std::chrono::hours(1);
 
     struct Due {
-        MirrorKey key;             // of no generation
-        std::uint64_t least_room;  // with less than that the GPU would refuse again
-        bool is_old;               // the pause was over for longer than any pause is
+        MirrorKey key;             // generation 0
+        std::uint64_t least_room;  // bytes; with less the GPU would refuse again
+        bool is_old;               // the pause ended longer than longest_pause ago
     };
 
-    // bytes: what the index took of the GPU, or would take at least. room: what it could have taken, and found too
-    // little. While a refusal holds, another changes nothing.
+    // bytes: of the index on the GPU, or a lower bound. room: bytes that it could have taken, which were too few. While
+    // a refusal holds, another changes nothing.
     void note(const MirrorKey& key, std::uint64_t bytes, std::uint64_t room, Clock::time_point now = Clock::now());
     // Whether the CPU is to serve the index now.
     bool holds(const MirrorKey& key, Clock::time_point now = Clock::now()) const;

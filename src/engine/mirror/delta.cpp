@@ -15,13 +15,13 @@ namespace
 constexpr std::size_t first_chunk_rows = 64;
 constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
 
-// Of lists, by the rows that come; of others 0.
+// Average words of the coming lists; 0 for dense rows.
 std::size_t words_per_row(const RowView& rows)
 {
     return rows.count == 0 ? 0 : (rows.word_count() + rows.count - 1) / rows.count;
 }
 
-// Chunks double up to a size, so that a small delta costs little and a large one few allocations.
+// Chunks double up to a size, so that a small delta takes little memory and a large one few allocations.
 std::size_t next_chunk_rows(const DeltaView& view, std::size_t row_words)
 {
     const std::size_t row_bytes = std::max<std::size_t>(row_words, 1) * sizeof(float);
@@ -58,7 +58,7 @@ void put_list(DeltaChunk& chunk, std::size_t slot, const RowView& rows, std::siz
     chunk.offsets[slot + 1] = at + words.size();
 }
 
-// Puts a dense row there and takes its norm into account.
+// Copies a dense row into a slot, normalises it, and raises max_norm to its norm.
 void put_vector(DeltaChunk& chunk, std::size_t slot, const float* vector, const IndexShape& shape, float& max_norm)
 {
     const std::size_t dimensions = shape.dimensions;

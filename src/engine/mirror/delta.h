@@ -13,7 +13,7 @@
 namespace pgwarp
 {
 
-// Room for rows of one layout, and for so many words where they are lists.
+// Room for `rows` rows of one layout, and for `words` words where these are lists.
 struct DeltaChunk {
     DeltaChunk(const IndexShape& shape, std::size_t rows, std::size_t words);
 
@@ -24,7 +24,7 @@ struct DeltaChunk {
     const std::size_t word_capacity;
     std::unique_ptr<Tid[]> tids;
     std::unique_ptr<float[]> values;           // dense rows
-    std::unique_ptr<std::uint64_t[]> offsets;  // lists; and what follows
+    std::unique_ptr<std::uint64_t[]> offsets;  // lists, as the next two
     std::unique_ptr<std::uint32_t[]> words;
     std::unique_ptr<float[]> weights;
     std::unique_ptr<std::uint64_t[]> attributes;
@@ -33,7 +33,7 @@ private:
     RowView all;
 };
 
-// A chunk with the rows of it that a view sees: those behind belong to later views.
+// A chunk, and the number of its rows that a view sees: later rows belong to later views.
 struct DeltaPiece {
     std::shared_ptr<DeltaChunk> chunk;
     std::size_t rows;
@@ -41,10 +41,10 @@ struct DeltaPiece {
 
 // A view of one log: entries [start, end).
 struct DeltaView {
-    bool known = false;  // start and end were told
+    bool known = false;  // start and end are set
     std::uint64_t start = 0;
     std::uint64_t end = 0;
-    float max_norm = 0;  // of its dense rows (L1 norm for l1), for error bounds
+    float max_norm = 0;  // largest norm of dense rows (L1 for l1), for error bounds
     std::vector<DeltaPiece> pieces;
 
     std::uint64_t rows() const { return end - start; }
@@ -66,15 +66,22 @@ void for_each_chunk(const DeltaView& log, std::uint64_t from, Visit&& visit)
     }
 }
 
-// The number of an entry among all that a search finds: rows of the index come first, then log after log.
+// The ordinal of an entry in a search: rows of the index come first, then log after log.
 inline constexpr std::uint64_t delta_ordinal(std::uint32_t log, std::uint64_t position)
 {
     return (std::uint64_t{log + 1U} << 48) | position;
 }
 
-// Returns `view` with more entries, rows that check_rows() lets pass; shares the chunks. Only one thread may extend a
-// log at a time, and only the newest view. Dense rows are normalised when the metric is cosine. Throws BadRequest for
-// values that no index holds.
+// An entry of a log, as a part holds it.
+struct DeltaEntry {
+    const float* vector;  // in a chunk of its log; null of a list
+    std::uint64_t ordinal;
+    Tid tid;
+};
+
+// Returns `view` with the rows from position `first` on that it lacks; the chunks are shared. check_rows() has passed
+// the rows. Only one thread may extend a log at a time, and only the newest view. Dense rows are normalised when the
+// metric is cosine. Throws BadRequest for a gap before `first`, and for values that no index holds.
 DeltaView extend_delta(const DeltaView& view, const IndexShape& shape, std::uint64_t first, std::span<const Tid> tids,
                        const RowView& rows);
 

@@ -1,3 +1,4 @@
+// Parts of the delta: their recipe, the plan of the next one, and its making.
 #include "engine/mirror/delta_part.h"
 
 #include <algorithm>
@@ -13,14 +14,15 @@ namespace pgwarp
 namespace
 {
 
-// A part goes into the next one unless it has so many times the rows: a row is moved few times, and parts are few.
+// A part is taken into the next one unless it has this many times the rows: so a row moves few times, and parts are
+// few.
 constexpr std::uint64_t growth = 8;
 
-// On a device one part holds up to so many times the rows that come after it: a search of it takes as long as any.
+// The same on a device, where a search takes about as long in a part of any size.
 constexpr std::uint64_t growth_on_device = 256;
 
-// What makes the searchers of parts. A device compares fresh rows while it searches the index: exact parts are made by
-// copying, and find all that there is.
+// The method of parts. On a device they are exact: copying makes them, a search of them leaves no row out, and the
+// device searches them beside the index.
 const MethodFactory* method_of_parts(const MethodFactory& method, ElementType element, std::uint64_t rows)
 {
     if (method.exact_parts != nullptr) return method.exact_parts;
@@ -33,7 +35,7 @@ const MethodFactory* method_of_parts(const MethodFactory& method, ElementType el
     return complete != nullptr ? find_method(complete->method) : nullptr;
 }
 
-// The parts' array of a role; null where they have none.
+// The name of the array that has a role in the method of parts; may be null.
 const char* array_of_parts(const PartRecipe& recipe, ArrayRole role)
 {
     const MethodDescription* description = find_description(recipe.method->method);
@@ -56,11 +58,11 @@ void collect_rows(const LogViews& logs, DeltaPart& part)
     }
 }
 
-// Those rows for a builder.
+// Copies the rows of a part for a builder.
 void fill_buffer(const DeltaPart& part, std::size_t dimensions, RowBuffer& buffer)
 {
     for (std::size_t i = 0; i < part.rows.size(); ++i) {
-        const DeltaPart::Row& row = part.rows[i];
+        const DeltaEntry& row = part.rows[i];
         if (part.list_rows.empty()) {
             buffer.append({&row.tid, 1}, {row.vector, dimensions});
         } else {
@@ -69,9 +71,9 @@ void fill_buffer(const DeltaPart& part, std::size_t dimensions, RowBuffer& buffe
     }
 }
 
-// Loads rows [first, first + count) of those collected: from a chunk of a log, where they lie one behind another.
-void write_rows(const std::vector<DeltaPart::Row>& rows, std::uint64_t first, std::uint64_t count,
-                std::size_t dimensions, const char* array, Searcher& searcher)
+// Loads rows [first, first + count), each contiguous run in a chunk by one write.
+void write_rows(const std::vector<DeltaEntry>& rows, std::uint64_t first, std::uint64_t count, std::size_t dimensions,
+                const char* array, Searcher& searcher)
 {
     const std::size_t row_bytes = dimensions * sizeof(float);
     for (std::uint64_t done = 0; done < count;) {
@@ -83,11 +85,11 @@ void write_rows(const std::vector<DeltaPart::Row>& rows, std::uint64_t first, st
     }
 }
 
-// Loads the rows of an exact part. What the parts hold whose place it takes is copied where they are.
+// Loads the rows of an exact part. Rows of the replaced parts are copied on the device.
 void load_rows(const DeltaPart& part, std::span<const DeltaPartPtr> replaced, std::size_t dimensions, const char* array,
                Searcher& searcher)
 {
-    std::vector<std::uint64_t> taken(replaced.size(), 0);  // rows of each
+    std::vector<std::uint64_t> taken(replaced.size(), 0);  // rows copied of each
     std::uint64_t to = 0;
     for (std::size_t log = 0; log < delta_log_count; ++log) {
         const std::uint64_t end = to + part.spans[log].rows();
@@ -103,7 +105,7 @@ void load_rows(const DeltaPart& part, std::span<const DeltaPartPtr> replaced, st
     }
 }
 
-// An exact index of the rows as they are.
+// Makes the searcher of an exact part.
 void make_exact_searcher_of(DeltaPart& part, const PartRecipe& recipe, std::span<const DeltaPartPtr> replaced,
                             ThreadPool& pool)
 {
@@ -118,7 +120,7 @@ void make_exact_searcher_of(DeltaPart& part, const PartRecipe& recipe, std::span
     part.searcher->finish_load(pool);
 }
 
-// The lists of the plan's rows as far as parts know them.
+// The lists of the planned rows, as far as parts know them; else no_list.
 std::vector<std::uint32_t> known_lists(const PartPlan& plan, std::span<const DeltaPartPtr> parts)
 {
     std::vector<std::uint32_t> lists(plan.rows, no_list);
@@ -143,8 +145,8 @@ std::vector<std::uint32_t> known_lists(const PartPlan& plan, std::span<const Del
 
 std::uint64_t DeltaPart::memory_bytes() const
 {
-    return rows.size() * sizeof(Row) + list_rows.size() * sizeof(RowView) + lists.size() * sizeof(std::uint32_t) +
-           searcher->memory_bytes();
+    return rows.size() * sizeof(DeltaEntry) + list_rows.size() * sizeof(RowView) +
+           lists.size() * sizeof(std::uint32_t) + searcher->memory_bytes();
 }
 
 std::vector<std::uint64_t> DeltaPart::dead_rows(
@@ -171,7 +173,7 @@ PartRecipe::PartRecipe(const IndexShape& given, const ParameterList& effective, 
 {
     if (!possible()) return;
     shape.method = method->method;
-    shape.attribute_count = 0;  // those of fresh rows stay in the logs
+    shape.attribute_count = 0;  // those of delta rows stay in the logs
     if (shape.element == ElementType::float16) shape.element = ElementType::float32;  // as the rows arrive
     const MethodFactory& known = *find_method(method->method);
     const ArrayShape* array = known.part_array != nullptr ? find_array(arrays, known.part_array) : nullptr;
@@ -212,12 +214,12 @@ PartPlan plan_part(const PartRecipe& recipe, const LogViews& logs, const std::ve
 std::uint64_t part_bytes(const PartRecipe& recipe, const LogViews& logs, const PartPlan& plan)
 {
     if (is_list(recipe.shape.element)) {
-        // As much as the logs take, for want of a better guess.
-        std::uint64_t bytes = plan.rows * (sizeof(DeltaPart::Row) + sizeof(RowView));
+        // The size of the logs is the estimate for lists.
+        std::uint64_t bytes = plan.rows * (sizeof(DeltaEntry) + sizeof(RowView));
         for (const DeltaView& log : logs) bytes += log.bytes();
         return bytes;
     }
-    // Floats and halves of an exact index, bytes of an inverted file; and what is kept for each row.
+    // Per dimension, a float and a half of an exact index, or a byte of an inverted file; 64 bytes for each row.
     const std::uint64_t width = recipe.shape.dimensions * (recipe.shared.empty() ? 6U : 1U);
     return plan.rows * (width + 64) + 2 * recipe.shared_bytes.size();
 }

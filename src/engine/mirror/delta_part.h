@@ -1,6 +1,6 @@
-// Fresh rows indexed inside a mirror: where comparing all rows of the delta logs would cost too much of a search, they
-// are put into parts: small indexes of the method's own, with the index's lists where it has any, or on a device exact
-// ones. A part proposes; values are those of the logs' vectors. Parts are cache: they are made in the background, never
+// Parts: small indexes of delta rows within a mirror, made where comparing all delta rows one by one costs too much. A
+// part is of the method of the index, with the lists of the index where it has any, or, on a device, exact. A part
+// proposes rows; the vectors in the logs give their values. Parts are cache: they are made in the background, never
 // stored, and end with their mirror.
 #pragma once
 
@@ -27,18 +27,13 @@ using LogSpans = std::array<LogSpan, delta_log_count>;
 using LogViews = std::array<DeltaView, delta_log_count>;
 
 struct DeltaPart {
-    struct Row {
-        const float* vector;  // in a chunk of its log; null of a list
-        std::uint64_t ordinal;
-        Tid tid;
-    };
     LogSpans spans;
-    std::vector<Row> rows;             // log after log, in order: ties go by number here as by ordinal there
-    std::vector<RowView> list_rows;    // of the rows, where they are lists: each in a chunk of its log
-    std::vector<std::uint32_t> lists;  // of the rows, where the method has lists
+    std::vector<DeltaEntry> rows;      // log after log, by position: so ties go by number as by ordinal
+    std::vector<RowView> list_rows;    // the rows where they are lists, each in a chunk of its log
+    std::vector<std::uint32_t> lists;  // the list of each row, where the method has lists
     std::unique_ptr<Searcher> searcher;
-    bool proposes_values = false;  // the operator's distances, or lower bounds of them
-    bool on_device = false;        // which searches it while the host does something else
+    bool proposes_values = false;  // proposals have the operator's distances, or lower bounds
+    bool on_device = false;        // a device searches it while the host does other work
 
     std::uint64_t memory_bytes() const;
     // Bit i = row i is dead; empty when none is. `entries`: sorted positions of dead entries, per log.
@@ -48,7 +43,8 @@ using DeltaPartPtr = std::shared_ptr<const DeltaPart>;
 
 // How the parts of an index are made; filled while its mirror is loaded.
 struct PartRecipe {
-    // method: of the mirror's device; null options there: the index has no parts.
+    // method: of the device of the mirror. Without options of parts, or exact parts on a device, the index has no
+    // parts.
     PartRecipe(const IndexShape& shape, const ParameterList& options, std::uint64_t rows,
                std::span<const ArrayShape> arrays, const MethodFactory& method);
 
@@ -57,14 +53,14 @@ struct PartRecipe {
 
     IndexShape shape;
     ParameterList options;
-    const MethodFactory* method;     // makes the searchers
-    bool exact_on_device;            // of the rows as they are
-    std::vector<ArrayShape> shared;  // what parts take from the index: none or one array
+    const MethodFactory* method;     // makes the searchers; null: no parts
+    bool exact_on_device;            // parts are exact, on a device
+    std::vector<ArrayShape> shared;  // the array that parts take from the index, if any
     std::vector<std::byte> shared_bytes;
 };
 
-// Which entries the next part is to hold, when all up to the logs' ends are to be in parts, and how many of the present
-// parts (largest first) remain beside it: small ones go into it, so that a few are enough however many rows there are.
+// The entries of the next part, which reach to the ends of the logs, and the number of present parts (largest first)
+// that remain beside it. The part takes small ones in, so that a few parts hold any number of rows.
 struct PartPlan {
     LogSpans spans;
     std::size_t kept = 0;
@@ -72,10 +68,11 @@ struct PartPlan {
 };
 PartPlan plan_part(const PartRecipe& recipe, const LogViews& logs, const std::vector<DeltaPartPtr>& parts);
 
-// Bytes that the part of a plan will take, about.
+// Estimated bytes of the planned part.
 std::uint64_t part_bytes(const PartRecipe& recipe, const LogViews& logs, const PartPlan& plan);
 
-// The lists of rows that are in `parts` are taken from there. Throws std::bad_alloc, or what searchers throw.
+// Makes the planned part; `parts` are the present ones, which know the lists of their rows. Throws std::bad_alloc, or
+// exceptions of builder and searcher.
 DeltaPartPtr make_part(const PartRecipe& recipe, const LogViews& logs, const PartPlan& plan,
                        std::span<const DeltaPartPtr> parts, ThreadPool& pool);
 

@@ -13,14 +13,14 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t query_grain = 4;                           // queries that a thread takes at a time
-constexpr std::size_t prefetched = 4;                            // rows on their way while one is compared
-constexpr std::size_t compared_together = std::size_t{1} << 20;  // bytes; for fewer no thread is woken
+constexpr std::size_t query_grain = 4;                                // queries that a thread takes at a time
+constexpr std::size_t prefetched = 4;                                 // vectors requested ahead of their comparison
+constexpr std::size_t parallel_compare_bytes = std::size_t{1} << 20;  // bytes; for fewer the caller works alone
 
 class ListedRows : public Searcher
 {
 public:
-    ListedRows(const IndexShape& shape, const char* effort, std::span<const DeltaPart::Row> rows,
+    ListedRows(const IndexShape& shape, const char* effort, std::span<const DeltaEntry> rows,
                std::span<const std::uint32_t> lists, std::size_t list_count)
         : metric_(static_cast<Metric>(shape.metric)),
           dimensions_(shape.dimensions),
@@ -34,7 +34,7 @@ public:
         std::vector<std::uint32_t> next(first_.begin(), first_.end() - 1);
         for (std::size_t row = 0; row < lists.size(); ++row)
             by_list_[next[lists[row]]++] = static_cast<std::uint32_t>(row);
-        for (const DeltaPart::Row& row : rows)
+        for (const DeltaEntry& row : rows)
             max_norm_ = std::max(max_norm_, bound_norm(metric_, {row.vector, dimensions_}));
     }
 
@@ -81,7 +81,7 @@ private:
         } else {
             add_live(batch, 0, by_list_.size(), found);
         }
-        const bool few = found.size() * dimensions_ * sizeof(float) < compared_together;
+        const bool few = found.size() * dimensions_ * sizeof(float) < parallel_compare_bytes;
         compare(batch, query, few ? caller_alone() : pool, found);
         if (found.size() <= batch.k) return;
         const auto nearer = [](const RowResult& a, const RowResult& b) { return a.distance < b.distance; };
@@ -93,7 +93,7 @@ private:
         std::erase_if(found, [limit](const RowResult& row) { return row.distance > limit; });
     }
 
-    // Adds the rows at these places of by_list_.
+    // Adds the live rows at by_list_[begin, end).
     void add_live(const SearchBatch& batch, std::size_t begin, std::size_t end, std::vector<RowResult>& found) const
     {
         for (std::size_t at = begin; at < end; ++at) {
@@ -101,7 +101,7 @@ private:
         }
     }
 
-    // Gives these rows their scores.
+    // Sets the scores of these rows.
     void compare(const SearchBatch& batch, const float* query, ThreadPool& pool, std::vector<RowResult>& found) const
     {
         const std::size_t grain = items_at_a_time(dimensions_ * sizeof(float));
@@ -120,16 +120,16 @@ private:
     const Metric metric_;
     const std::size_t dimensions_;
     const char* const effort_;
-    const std::span<const DeltaPart::Row> rows_;
+    const std::span<const DeltaEntry> rows_;
     std::vector<std::uint32_t> first_;    // [lists + 1] places in by_list_
-    std::vector<std::uint32_t> by_list_;  // numbers of rows
+    std::vector<std::uint32_t> by_list_;  // rows, list after list
     float max_norm_ = 0;
 };
 
 }  // namespace
 
 std::unique_ptr<Searcher> make_listed_rows(const IndexShape& shape, const char* effort,
-                                           std::span<const DeltaPart::Row> rows, std::span<const std::uint32_t> lists,
+                                           std::span<const DeltaEntry> rows, std::span<const std::uint32_t> lists,
                                            std::size_t list_count)
 {
     return std::make_unique<ListedRows>(shape, effort, rows, lists, list_count);

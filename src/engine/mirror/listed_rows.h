@@ -1,5 +1,5 @@
-// A small part of an inverted file: so few fresh rows that most lists have one or none. Their vectors are compared as
-// they lie in the logs, which takes less than a query's preparation for every list.
+// A small part of an inverted file: so few delta rows that most lists have one or none. Their vectors are compared in
+// the logs, which takes less than preparing a query for each list.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,20 @@
 #include <span>
 #include <vector>
 
-#include "engine/mirror/delta_part.h"
+#include "engine/mirror/delta.h"
+#include "methods/method.h"
 
 namespace pgwarp
 {
 
-// How many rows a list may have on average.
+// The average number of rows in a list up to which such a part is made.
 inline constexpr std::uint64_t few_rows_of_list = 2;
 
-// A searcher of `rows` by the lists that an index has probed (SearchBatch::probed; else all), which borrows them.
-// lists[i] < list_count: of row i. `effort` names the parameter that says how many lists are probed. What it returns
-// holds the k nearest live rows of those lists, in no order, and what rounding may have put before them.
+// A searcher of `rows`, which it borrows, in the lists that the index has probed (SearchBatch::probed; else in all).
+// lists[i] < list_count: of row i. `effort` names the parameter for the number of probed lists. A result holds the k
+// nearest live rows of those lists, unordered, and rows that may be as near within the error of scores.
 std::unique_ptr<Searcher> make_listed_rows(const IndexShape& shape, const char* effort,
-                                           std::span<const DeltaPart::Row> rows, std::span<const std::uint32_t> lists,
+                                           std::span<const DeltaEntry> rows, std::span<const std::uint32_t> lists,
                                            std::size_t list_count);
 
 }  // namespace pgwarp

@@ -1,3 +1,4 @@
+// A resident index: loading, additions, the cost of delta rows, parts, and statistics.
 #include "engine/mirror/mirror.h"
 
 #include <algorithm>
@@ -14,24 +15,24 @@ namespace pgwarp
 namespace
 {
 
-// How long a wide dispatch is to take: what else waits for the device has its turn after that.
+// The aimed time of a wide dispatch: other searches wait for the device that long.
 constexpr std::uint64_t batch_patience_ns = 20000000;
 constexpr std::size_t narrowest_wide_batch = 64;
 constexpr std::size_t first_wide_batch = 256;
 constexpr std::size_t widest_wide_batch = 4096;
 
-// Before any search was counted: float operations of the CPU, of as much weight as a short search.
+// A guess before any search is counted: float operations of the CPU, of the weight of a short search.
 constexpr double guessed_ns = 1e6;
 constexpr double guessed_cost = 2e7;
 constexpr double counted_lately_ns = 200e6;
 
-// What comparing delta rows must have cost in all before anything is concluded from it, and how many it takes.
+// Delta rows must have cost measured_ns before their cost is judged, and must be fewest_part_rows for a part.
 constexpr std::uint64_t measured_ns = 500000;
-constexpr std::uint64_t remembered_ns = 20000000;  // of searches in the index
-constexpr std::uint64_t most_parts = 4;            // times the search in the index that they are believed to take
+constexpr std::uint64_t remembered_ns = 20000000;  // of searches in the index; half of the times are forgotten then
+constexpr std::uint64_t most_parts = 4;            // times the search in the index, at which their time is cut
 constexpr std::uint64_t fewest_part_rows = 128;
 constexpr auto part_pause = std::chrono::seconds(30);  // after a part could not be made
-constexpr int part_patience = 4;  // after one was: as many times what it took, so that parts take a fifth of a thread
+constexpr int part_patience = 4;  // times the making of a part, after it: parts take a fifth of a thread
 
 bool is_named(const ArrayShape& array, const char* name)
 {
@@ -42,7 +43,7 @@ bool is_tid_array(const ArrayShape& array)
     return is_named(array, array_tid_block) || is_named(array, array_tid_offset);
 }
 
-// Addresses and attributes are the mirror's own; everything else is the method's.
+// The arrays of the method: all but addresses and attributes, which the mirror holds.
 std::vector<ArrayShape> method_arrays(const std::vector<ArrayShape>& arrays)
 {
     std::vector<ArrayShape> rest;
@@ -51,7 +52,7 @@ std::vector<ArrayShape> method_arrays(const std::vector<ArrayShape>& arrays)
     return rest;
 }
 
-// Dispatches of about as many queries.
+// The class of a dispatch by its number of queries: powers of two.
 std::size_t class_of(std::size_t queries)
 {
     return std::min<std::size_t>(std::bit_width(queries), 15);
@@ -64,7 +65,7 @@ PartView view_part(DeltaPartPtr part, const Tombstones& dead)
     return {std::move(part), std::make_shared<const std::vector<std::uint64_t>>(std::move(bits)), new_bitmap_version()};
 }
 
-// The same view where the same rows of the part are dead as were.
+// The view before, where the dead rows of the part have not changed.
 PartView view_again(const PartView& before, const Tombstones& dead)
 {
     PartView now = view_part(before.part, dead);
@@ -73,18 +74,18 @@ PartView view_again(const PartView& before, const Tombstones& dead)
     return same ? before : now;
 }
 
-// Adds bits; whether any of them is new.
+// Adds bits. True when any of them is new.
 bool add_bits(std::vector<std::uint64_t>& have, std::span<const std::uint64_t> more)
 {
-    std::uint64_t fresh = 0;
+    std::uint64_t added = 0;
     for (std::size_t i = 0; i < more.size(); ++i) {
-        fresh |= more[i] & ~have[i];
+        added |= more[i] & ~have[i];
         have[i] |= more[i];
     }
-    return fresh != 0;
+    return added != 0;
 }
 
-// Checks that both tid arrays are there, once, with a row each.
+// Checks that both tid arrays are there, once, with an entry for each row.
 void check_tid_arrays(const std::vector<ArrayShape>& arrays, std::uint64_t rows)
 {
     int blocks = 0;
@@ -100,13 +101,16 @@ void check_tid_arrays(const std::vector<ArrayShape>& arrays, std::uint64_t rows)
     if (blocks != 1 || offsets != 1) throw BadRequest("arrays of row addresses are missing");
 }
 
-// Checks that attributes are there, once, where the shape says so, and only there; and that as many lists are as rows.
+// Checks that attributes are there, once, where the shape says so, and only there; and that lists and vectors have the
+// rows of the index.
 void check_row_arrays(const std::vector<ArrayShape>& arrays, std::uint64_t rows, std::uint32_t columns)
 {
     std::uint32_t found = 0;
     for (const ArrayShape& array : arrays) {
         if (is_named(array, array_list_offsets) && array.rows != rows + 1)
             throw BadRequest("array of lists has another number of rows than the index");
+        if (is_named(array, array_vectors) && array.rows != rows)
+            throw BadRequest("array of vectors has another number of rows than the index");
         if (!is_named(array, array_attributes)) continue;
         ++found;
         if (array.type != ArrayType::u64 || array.rows != rows || array.width != columns)
@@ -153,6 +157,15 @@ std::uint64_t Tombstones::bytes() const
     std::uint64_t values = rows.size();
     for (const auto& entries : log_entries) values += entries.size();
     return values * sizeof(std::uint64_t);
+}
+
+SearchStatus MirrorSnapshot::status_for(std::span<const std::uint64_t> delta_end,
+                                        std::uint64_t least_tombstone_version) const
+{
+    for (std::size_t i = 0; i < delta_log_count; ++i) {
+        if (logs[i].end < delta_end[i]) return SearchStatus::need_delta;
+    }
+    return tombstone_version < least_tombstone_version ? SearchStatus::need_tombstones : SearchStatus::answered;
 }
 
 std::uint64_t MirrorSnapshot::plain_rows() const
@@ -210,7 +223,7 @@ void Mirror::claim(std::uint32_t array, std::uint64_t offset, std::uint64_t leng
                                         [](const Interval& interval, std::uint64_t at) { return interval.end <= at; });
     if (after != intervals.end() && after->begin < offset + length) throw BadRequest("part of an array was sent twice");
     const auto at = intervals.insert(after, {offset, offset + length});
-    // Neighbours grow together, so that a load in order keeps one interval.
+    // Adjacent intervals are joined, so that a load in order keeps one interval.
     if (const auto next = at + 1; next != intervals.end() && next->begin == at->end) {
         at->end = next->end;
         intervals.erase(next);
@@ -247,7 +260,7 @@ void Mirror::check_complete() const
 {
     std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < arrays_.size(); ++i) {
-        // No byte was sent twice: the number tells.
+        // No byte is sent twice, so their number tells.
         if (copied_[i] != arrays_[i].bytes()) {
             throw BadRequest("array \"" + std::string(arrays_[i].name) + "\" was not sent whole");
         }
@@ -279,13 +292,14 @@ void Mirror::add_tombstones(std::uint64_t version, const Tombstones& more)
     if (more.rows.size() > words) throw BadRequest("tombstones past the last row");
     std::lock_guard extending(extend_mutex_);
     const auto current = snapshot();
-    // Rows never come back within a generation: what is known stays, so that late or partial news can't undo it.
+    // Dead rows never come back within a generation: known tombstones stay, so that a late or partial message can't
+    // undo them.
     auto dead = std::make_shared<Tombstones>(*current->dead);
     if (!more.rows.empty()) dead->rows.resize(words);
     if (add_bits(dead->rows, more.rows)) dead->rows_version = new_bitmap_version();
     if (!dead->rows.empty() && rows_ % 64 != 0) dead->rows.back() &= (std::uint64_t{1} << (rows_ % 64)) - 1;
     dead->dead_rows = count_bits(dead->rows);
-    if (dead->dead_rows == 0) dead->rows.clear();  // searches ask nothing of an empty one
+    if (dead->dead_rows == 0) dead->rows.clear();  // searches skip an empty bitmap
     for (std::size_t i = 0; i < delta_log_count; ++i) {
         dead->log_entries[i] = merge_positions(dead->log_entries[i], more.log_entries[i]);
     }
@@ -304,11 +318,11 @@ void Mirror::count_delta(std::uint64_t rows_nanoseconds, std::uint64_t parts_nan
         return sum.fetch_add(more, std::memory_order_relaxed) + more;
     };
     const std::uint64_t rows_ns = add(rows_ns_, rows_nanoseconds);
-    // A thread that was not let run says nothing about parts.
+    // The time of a descheduled thread says nothing about parts.
     add(parts_ns_, std::min(parts_nanoseconds, most_parts * rows_nanoseconds));
     add(plain_ns_, plain_nanoseconds);
     if (rows_ns <= remembered_ns) return;
-    // What was long ago counts for little. Counts of others that are lost here are few.
+    // Older times count for less. Concurrent counts that are lost here are few.
     for (std::atomic<std::uint64_t>* sum : {&parts_ns_, &plain_ns_, &hidden_ns_})
         sum->store(sum->load(std::memory_order_relaxed) * (remembered_ns / 2) / rows_ns, std::memory_order_relaxed);
     rows_ns_.store(remembered_ns / 2, std::memory_order_relaxed);
@@ -318,17 +332,17 @@ void Mirror::count_with_few(std::size_t queries, std::uint64_t nanoseconds)
 {
     std::atomic<std::uint64_t>& kept = with_few_ns_[class_of(queries)];
     const std::uint64_t before = kept.load(std::memory_order_relaxed);
-    // A thread that was not let run says nothing about the device.
+    // The time of a descheduled thread says nothing about the device.
     const std::uint64_t now = before == 0 ? nanoseconds : (15 * before + std::min(nanoseconds, 2 * before)) / 16;
     kept.store(std::max<std::uint64_t>(now, 1), std::memory_order_relaxed);
 }
 
 void Mirror::count_overlapped_delta(const OverlappedTimes& times)
 {
-    const std::uint64_t fresh = times.parts + times.plain;
+    const std::uint64_t delta = times.parts + times.plain;
     const std::uint64_t with_few = with_few_ns_[class_of(times.queries)].load(std::memory_order_relaxed);
-    const std::uint64_t cost = std::min(fresh, times.all - std::min(times.all, with_few));
-    const std::uint64_t parts = fresh > 0 ? cost * times.parts / fresh : 0;
+    const std::uint64_t cost = std::min(delta, times.all - std::min(times.all, with_few));
+    const std::uint64_t parts = delta > 0 ? cost * times.parts / delta : 0;
     hidden_ns_.fetch_add(times.plain - std::min(times.plain, cost - parts), std::memory_order_relaxed);
     count_delta(times.all - cost, parts, cost - parts);
 }
@@ -343,7 +357,7 @@ double Mirror::delta_cost() const
     const std::uint64_t rows_ns = rows_ns_.load(std::memory_order_relaxed);
     if (rows_ns < measured_ns) return -1;
     std::uint64_t plain_ns = plain_ns_.load(std::memory_order_relaxed);
-    // From one part to the next it grows to what is bearable: half of that on average.
+    // Between two parts this time grows from 0 to bearable_ns(): half of that on average.
     if (recipe_.possible() && !part_failed_.load()) plain_ns = std::min(plain_ns, bearable_ns() / 2);
     return static_cast<double>(parts_ns_.load(std::memory_order_relaxed) + plain_ns) / static_cast<double>(rows_ns);
 }
@@ -355,7 +369,7 @@ void Mirror::wait_with_parts(Clock::duration duration)
 
 bool Mirror::wants_part()
 {
-    // What a device hides counts as well: it is to stay hidden.
+    // Time hidden behind the work of a device counts as well: it must stay hidden.
     const std::uint64_t plain_ns =
         plain_ns_.load(std::memory_order_relaxed) + hidden_ns_.load(std::memory_order_relaxed);
     if (!recipe_.possible() || plain_ns < measured_ns || plain_ns <= bearable_ns()) return false;
@@ -366,7 +380,7 @@ bool Mirror::wants_part()
 
 void Mirror::add_part(ThreadPool& pool, const std::function<void(std::uint64_t)>& make_room)
 {
-    const std::lock_guard alone(part_mutex_);
+    const std::lock_guard making(part_mutex_);
     const auto started = Clock::now();
     try {
         const auto before = snapshot();
@@ -416,7 +430,7 @@ std::uint64_t Mirror::memory_bytes() const
 
 std::uint64_t Mirror::device_bytes() const
 {
-    const auto current = snapshot();  // to be kept while its parts are gone through
+    const auto current = snapshot();  // keeps the parts alive
     std::uint64_t bytes = searcher_->residence().device_bytes;
     for (const PartView& view : current->parts) bytes += view.part->searcher->residence().device_bytes;
     return bytes;
@@ -450,7 +464,7 @@ void Mirror::count_cost(double cost, double nanoseconds)
     if (cost <= 0) return;
     double ns = counted_ns_.load(std::memory_order_relaxed) + nanoseconds;
     double sum = counted_cost_.load(std::memory_order_relaxed) + cost;
-    // What was long ago counts for little. Counts of others that are lost here are few.
+    // Older times count for less. Concurrent counts that are lost here are few.
     if (ns > counted_lately_ns) {
         sum *= counted_lately_ns / 2 / ns;
         ns = counted_lately_ns / 2;

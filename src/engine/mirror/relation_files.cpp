@@ -24,7 +24,7 @@ bool is_absent_or_empty(const std::filesystem::path& path)
     return errno == ENOENT || errno == ENOTDIR;
 }
 
-// The name of the main fork's first segment: tables of sessions carry the session's number.
+// The name of the main fork's first segment: temporary tables carry the number of their session.
 std::string file_name(const MirrorKey& key)
 {
     std::ostringstream name;

@@ -1,3 +1,4 @@
+// The table of mirrors: lookups, loads, eviction, and status.
 #include "engine/mirror/residency.h"
 
 #include <algorithm>
@@ -179,7 +180,7 @@ void Residency::publish(const MirrorKey& key, const std::shared_ptr<Mirror>& mir
     {
         std::lock_guard lock(mutex_);
         const auto found = table_.find(key);
-        // The table may have been cleared meanwhile: then what was loaded is of another incarnation.
+        // The table may have been cleared meanwhile: then the loaded mirror is of another incarnation.
         if (found == table_.end() || !found->second.load || found->second.load->mirror != mirror) return;
         waiting = std::exchange(found->second.waiters, {});
         found->second.load.reset();
@@ -370,7 +371,7 @@ bool Residency::leave_gpu(const std::shared_ptr<Mirror>& mirror, std::uint64_t r
     const std::uint64_t bytes = mirror->device_bytes();
     std::vector<Entry> dropped;
     std::lock_guard lock(mutex_);
-    // Under the lock: who finds the index absent is to find the refusal.
+    // Under the lock: a load that finds the index absent must find the refusal.
     if (take_locked(mirror, dropped)) gpu_refusals_.note(mirror->key(), bytes, room, now);
     return true;
 }

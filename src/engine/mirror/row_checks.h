@@ -1,5 +1,5 @@
-// Whether rows and queries are such as an index of a shape holds: their layout, width and attributes, and what lists
-// hold. What dense rows hold is checked, and normalised, where they lie for good (vectors.h).
+// Checks of rows and queries against the shape of an index: layout, width, attributes, and the values of lists. Values
+// of dense rows are checked, and normalised, in the copy that the engine keeps (vectors.h).
 #pragma once
 
 #include "protocol/rows.h"
@@ -10,7 +10,7 @@ namespace pgwarp
 // Throws BadRequest.
 void check_rows(const IndexShape& shape, const RowView& rows);
 
-// The same for queries, with what dense ones hold. Throws BadRequest.
+// The same for queries, with the values of dense ones. Throws BadRequest.
 void check_query_rows(const IndexShape& shape, const RowView& queries);
 
 }  // namespace pgwarp

@@ -1,4 +1,4 @@
-// Checks and changes that vectors undergo on their way in. Bits are taken as they are.
+// Checks and normalisation of incoming dense vectors. Bits are taken as they are.
 #pragma once
 
 #include <algorithm>
@@ -25,11 +25,11 @@ void check_queries(Metric metric, std::span<const float> queries);
 // The norm that score_error_bound() asks for, rounded up: L1 for l1, L2 otherwise.
 float bound_norm(Metric metric, std::span<const float> vector);
 
-// Asks for the beginning of a vector that is read soon.
+// Prefetches the beginning of a vector that is read soon.
 inline void prefetch_vector(const float* vector, std::size_t dimensions)
 {
     constexpr std::size_t line = 64 / sizeof(float);
-    constexpr std::size_t most = 16 * line;  // then the processor's own prefetching has seen what comes
+    constexpr std::size_t most = 16 * line;  // then the processor's own prefetching sets in
     for (std::size_t d = 0; d < std::min(dimensions, most); d += line) __builtin_prefetch(vector + d);
 }
 

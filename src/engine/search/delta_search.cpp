@@ -1,3 +1,4 @@
+// Delta rows compared one by one, and the ranking of rows that parts propose.
 #include "engine/search/delta_search.h"
 
 #include <algorithm>
@@ -17,10 +18,10 @@ namespace
 
 constexpr std::size_t rank_grain = 16;  // queries whose proposals a thread ranks at a time
 constexpr std::size_t value_grain = 8;  // rows of one query whose values a thread takes at a time
-constexpr std::size_t prefetched = 3;   // rows that are on their way while the value of one is taken
-// For fewer bytes no thread is woken: rows that lie together come fast, and so do those that were compared just now.
-constexpr std::size_t compared_together = std::size_t{2} << 20;
-constexpr std::size_t valued_together = std::size_t{256} << 10;
+constexpr std::size_t prefetched = 3;   // vectors requested ahead of their comparison
+// For fewer bytes the caller works alone: contiguous rows are read fast, and rows compared just now are in the cache.
+constexpr std::size_t parallel_compare_bytes = std::size_t{2} << 20;
+constexpr std::size_t parallel_value_bytes = std::size_t{256} << 10;
 
 // Walks along sorted dead positions beside ascending positions.
 class DeadWalk
@@ -41,8 +42,9 @@ private:
     std::size_t at_;
 };
 
-// Values of delta rows for one query. Beside lower bounds that lie half their width below what the index believes the
-// distance to be, the delta's are set as far below the distance: else rows of the index would pass before nearer ones.
+// Values of delta rows for one query. Where the index gives lower bounds, these lie half their width below its estimate
+// of the distance. Delta rows get values that lie as far below their distance: else rows of the index would come before
+// nearer delta rows.
 class Values
 {
 public:
@@ -50,7 +52,7 @@ public:
     {
         if (mirror.searcher().result_kind() == ResultKind::lower_bound) shift_ = bound_width_of(mirror, query) / 2;
     }
-    // Of a dense row, by the metric.
+    // The value of a dense row, by the metric.
     double of(const float* row) const
     {
         const double distance = canonical_distance(mirror_.metric(), query_.values, row, mirror_.shape().dimensions);
@@ -58,8 +60,8 @@ public:
         const double bound = distance - std::fabs(distance) * bound_rounding - shift_;
         return ordered_distance(mirror_.metric() == Metric::l2 ? std::max(0.0, bound) : bound);
     }
-    // Calls take(i, value) for those rows, of any layout, that are not left out: by the metric, or by the method's own
-    // comparison.
+    // Calls take_value(i, value) for the rows, of any layout, that are not left out. The metric gives the value, or the
+    // comparison of the method.
     template <class LeavesOut, class Take>
     void take(const RowView& rows, LeavesOut&& leaves_out, Take&& take_value) const
     {
@@ -87,7 +89,7 @@ std::uint64_t first_of(const MirrorSnapshot& snapshot, DeltaRows which, std::uin
     return which == DeltaRows::all ? snapshot.logs[log].start : snapshot.first_plain(log);
 }
 
-// Rows that lie one after the other.
+// Contiguous rows of a log.
 struct Stretch {
     std::uint32_t log;
     std::uint64_t position;  // of the first in its log
@@ -96,7 +98,7 @@ struct Stretch {
     std::size_t number;  // of the first among all that are compared
 };
 
-// The rows, log after log, so many at a time as a thread takes.
+// The rows, log after log, in stretches that a thread takes at a time.
 std::vector<Stretch> stretches_of(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which)
 {
     const std::size_t most = items_at_a_time(static_cast<std::size_t>(mirror.row_values()) * sizeof(float));
@@ -146,7 +148,7 @@ float error_of_scores(const Mirror& mirror, const MirrorSnapshot& snapshot, Delt
     return error;
 }
 
-// What the score of a row is at most that is among the k nearest: 2 errors above the k-th best. (NaN keeps all.)
+// The largest score of a row that can be among the k nearest: 2 errors above the k-th best. (NaN keeps all.)
 float farthest_score(const std::vector<float>& scores, std::size_t k, float error)
 {
     if (scores.size() <= k) return std::numeric_limits<float>::infinity();
@@ -157,13 +159,13 @@ float farthest_score(const std::vector<float>& scores, std::size_t k, float erro
     return *kth + 2 * error;
 }
 
-// Gives what was found, from entry `first` on, the values of these vectors.
+// Sets the distance of found[first + i] to the value of vectors[i].
 void take_values(const Values& values, const std::vector<const float*>& vectors, std::size_t dimensions,
                  std::size_t first, ThreadPool& pool, std::vector<Found>& found)
 {
-    const bool few = vectors.size() * dimensions * sizeof(float) < valued_together;
-    ThreadPool& together = few ? caller_alone() : pool;
-    together.parallel_for(vectors.size(), value_grain, [&](std::size_t begin, std::size_t end) {
+    const bool few = vectors.size() * dimensions * sizeof(float) < parallel_value_bytes;
+    ThreadPool& workers = few ? caller_alone() : pool;
+    workers.parallel_for(vectors.size(), value_grain, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
             if (i + prefetched < vectors.size()) prefetch_vector(vectors[i + prefetched], dimensions);
             found[first + i].distance = values.of(vectors[i]);
@@ -197,7 +199,7 @@ void add_compared(const MirrorSnapshot& snapshot, const Stretch& stretch, const 
         });
 }
 
-// All rows compared by the method: nobody else knows which can be left out.
+// All rows compared by the method: no cheaper score tells the rows that can be left out.
 void search_by_comparison(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const RowView& query,
                           std::size_t k, const CancelToken* cancel, std::vector<Found>& found)
 {
@@ -205,7 +207,7 @@ void search_by_comparison(const Mirror& mirror, const MirrorSnapshot& snapshot, 
     for (const Stretch& stretch : stretches_of(mirror, snapshot, which)) {
         if (cancel != nullptr) cancel->check();
         add_compared(snapshot, stretch, values, found);
-        // Bounded memory however large the delta is.
+        // Bounds the memory for a delta of any size.
         if (found.size() > 4 * k) keep_nearest(found, k);
     }
     keep_nearest(found, k);
@@ -219,10 +221,10 @@ void search_by_metric(const Mirror& mirror, const MirrorSnapshot& snapshot, Delt
     const std::size_t dimensions = mirror.shape().dimensions;
     const std::vector<Stretch> stretches = stretches_of(mirror, snapshot, which);
     thread_local std::vector<float> own_scores;
-    std::vector<float>& scores = own_scores;  // of this thread, for the others
+    std::vector<float>& scores = own_scores;  // of this thread, filled by threads of the pool
     scores.resize(rows);
-    ThreadPool& together = rows * dimensions * sizeof(float) < compared_together ? caller_alone() : pool;
-    together.parallel_for(stretches.size(), 1, [&](std::size_t begin, std::size_t) {
+    ThreadPool& workers = rows * dimensions * sizeof(float) < parallel_compare_bytes ? caller_alone() : pool;
+    workers.parallel_for(stretches.size(), 1, [&](std::size_t begin, std::size_t) {
         if (cancel != nullptr) cancel->check();
         const Stretch& stretch = stretches[begin];
         score_stretch(mirror, snapshot, stretch, query.values, scores.data() + stretch.number);
@@ -237,7 +239,7 @@ void search_by_metric(const Mirror& mirror, const MirrorSnapshot& snapshot, Delt
             vectors.push_back(stretch.rows.values + i * dimensions);
         }
     }
-    take_values(Values(mirror, query), vectors, dimensions, 0, together, found);
+    take_values(Values(mirror, query), vectors, dimensions, 0, workers, found);
     keep_nearest(found, k);
 }
 
@@ -264,7 +266,7 @@ std::uint32_t refined_rows(const SearchBatch& batch)
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(batch.k * static_cast<std::uint64_t>(factor), max_k));
 }
 
-// How far a row may be to be among the k nearest, when the index has found these.
+// The largest distance of a row that can be among the k nearest, beside these results of the index.
 double reach_beside(const Mirror& mirror, const RowView& query, const std::vector<RowResult>& rows, std::size_t k)
 {
     if (rows.size() < k || std::isnan(rows.back().distance)) return std::numeric_limits<double>::infinity();
@@ -281,20 +283,20 @@ std::vector<double> reaches(const Mirror& mirror, const SearchBatch& batch,
     return reach;
 }
 
-// Adds what a part proposes for a query, with values; what values tell to be out of reach isn't looked at.
+// Adds the proposals of a part for a query, with values; skips proposals whose own values are beyond `reach`.
 void rank_of_part(const DeltaPart& part, const std::vector<RowResult>& proposed, const Values& values, double reach,
                   std::size_t dimensions, ThreadPool& pool, std::vector<Found>& found)
 {
     std::size_t within = proposed.size();
     if (part.proposes_values) {
-        // They are sorted.
+        // Proposals are sorted by value.
         while (within > 0 && proposed[within - 1].distance > reach) --within;
     }
     for (std::size_t at = 0; at < within; ++at) __builtin_prefetch(&part.rows[proposed[at].row]);
     const std::size_t first = found.size();
     std::vector<const float*> vectors;
     for (std::size_t at = 0; at < within; ++at) {
-        const DeltaPart::Row& row = part.rows[proposed[at].row];
+        const DeltaEntry& row = part.rows[proposed[at].row];
         found.push_back({0, row.ordinal, row.tid});
         if (part.list_rows.empty()) {
             vectors.push_back(row.vector);
@@ -322,7 +324,7 @@ void propose_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, cons
         own.dead_version = view.dead_version;
         own.proposals_will_do = true;
         own.reach = reach;
-        // Where proposals are rounded, some more than k are ranked by their vectors, or as many as were asked for.
+        // Of rounded proposals more than k are ranked by their vectors, at least as the refine factor says.
         if (part.searcher->result_kind() == ResultKind::approximate)
             own.k = std::max(batch.k + batch.k / 2 + 16, refined_rows(batch));
         if (part.searcher->result_kind() == ResultKind::lower_bound) own.k = batch.k + batch.k / 8 + 3;
@@ -365,7 +367,7 @@ void search_delta_after(const Mirror& mirror, const MirrorSnapshot& snapshot, co
                            values.take(
                                rows, [&](std::size_t i) { return dead.is_dead(position + i); }, add);
                        });
-        // Bounded memory however large the delta is.
+        // Bounds the memory for a delta of any size.
         if (found.size() > 4 * k) keep_nearest(found, k);
     }
     keep_nearest(found, k);

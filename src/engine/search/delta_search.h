@@ -23,7 +23,7 @@ inline bool operator<(const Found& a, const Found& b)
     return a.distance != b.distance ? a.distance < b.distance : a.ordinal < b.ordinal;
 }
 
-// NaN (the cosine of a zero vector) has no place in an order: it comes last.
+// NaN (the cosine of a zero vector) comes last.
 inline double ordered_distance(double distance)
 {
     return std::isnan(distance) ? std::numeric_limits<double>::infinity() : distance;
@@ -42,7 +42,7 @@ inline RowView query_of(const Mirror& mirror, const SearchBatch& batch, std::siz
     return dense_rows(batch.queries.data() + i * dimensions, 1, dimensions);
 }
 
-// Of this query's lower bounds: the distance is at most so much more. 0 where values are distances.
+// Width of the lower bounds of this query: a distance exceeds its bound by at most this. 0 where values are distances.
 inline double bound_width_of(const Mirror& mirror, const RowView& query)
 {
     return query.values == nullptr ? 0 : mirror.searcher().bound_width(query.values);
@@ -51,26 +51,26 @@ inline double bound_width_of(const Mirror& mirror, const RowView& query)
 // Which delta rows are compared one by one: all, or those that no part holds.
 enum class DeltaRows { all, in_no_part };
 
-// Puts the k nearest live ones of these rows into `found`, sorted, with values of the searcher's kind: distances, or
-// lower bounds of them where the searcher gives those.
+// Puts the k nearest live rows of those into `found`, sorted, with values of the kind that the searcher gives:
+// distances, or lower bounds of them.
 void search_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, DeltaRows which, const RowView& query,
                   std::size_t k, const CancelToken* cancel, ThreadPool& pool, std::vector<Found>& found);
 
-// [part][query]: rows that the snapshot's parts propose, the k nearest as far as they know.
+// [part][query]: the rows that each part of the snapshot proposes, its k nearest.
 using PartProposals = std::vector<std::vector<std::vector<RowResult>>>;
 
-// Asks the parts. `rows`: what the index has found, or nothing yet: parts may leave out what isn't among the k nearest
-// beside that.
+// Searches the parts. rows: results of the index for each query, or none yet; parts may leave out rows that are not
+// among the k nearest beside these.
 void propose_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
                       const std::vector<std::vector<RowResult>>& rows, ThreadPool& pool, PartProposals& proposals);
 
-// found[i] gets the proposals for query i that can be among the k nearest beside `rows`, which the index has found;
+// found[i] gets the proposals for query i that can be among the k nearest beside `rows`, the results of the index;
 // unsorted.
 void rank_in_parts(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
                    const std::vector<std::vector<RowResult>>& rows, const PartProposals& proposals, ThreadPool& pool,
                    std::vector<std::vector<Found>>& found);
 
-// Leaves the k first, sorted.
+// Keeps the k nearest, sorted.
 void keep_nearest(std::vector<Found>& found, std::size_t k);
 
 // The k nearest of all delta rows after the cursor.

@@ -1,3 +1,4 @@
+// One search: the index and its delta, overlapped where a device works, merged by distance; ladders of rungs.
 #include "engine/search/search.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t fresh_grain = 4;  // queries whose delta rows a thread looks at, at a time
+constexpr std::size_t delta_grain = 4;  // queries whose delta rows a thread compares at a time
 
 bool same_parameters(const ParameterList& a, const ParameterList& b)
 {
@@ -23,7 +24,7 @@ bool same_parameters(const ParameterList& a, const ParameterList& b)
     return true;
 }
 
-// The rungs of a search, that of k and effort last.
+// The rungs of a search; k and effort of the search are the last.
 struct RungList {
     std::uint32_t count = 0;
     SearchRung rungs[max_rungs] = {};
@@ -38,8 +39,8 @@ RungList list_rungs(const SearchSettings& settings)
     return list;
 }
 
-// The searches that fill the rungs: some of what a deeper rung finds comes too late, half as much as was frozen at most
-// but where the rung before has missed most.
+// The searches that fill the rungs. Some rows that a deeper rung finds belong before rows of the earlier rungs, which
+// are fixed by then. They are at most half as many as those, unless the earlier rung has missed most of its rows.
 RungList list_searches(const RungList& rungs)
 {
     RungList searches = rungs;
@@ -84,8 +85,8 @@ void append_entry(const Found& entry, SearchAnswer& answer)
     answer.places.push_back(entry.ordinal);
 }
 
-// Appends k of two lists whose values don't compare, for somebody who ranks them by the rows themselves and so asks for
-// several times as many as are wanted. The delta's are known to be the nearest: a quarter of them is enough.
+// Appends k of two lists whose values don't compare. The client ranks the rows itself, and asks for several times the
+// rows that it wants. The list of the delta is exact: a quarter of k is enough of it.
 void append_side_by_side(const Mirror& mirror, const std::vector<RowResult>& rows, const std::vector<Found>& delta,
                          std::size_t k, SearchAnswer& answer)
 {
@@ -117,16 +118,11 @@ void append_merged(const Mirror& mirror, const std::vector<RowResult>& rows, con
     answer.counts.push_back(count);
 }
 
-// The row after which search_exact() is to go on: behind a delta cursor all rows of that distance are done.
+// The row after which search_exact() goes on: behind a delta row, all rows of that distance are done.
 std::uint32_t row_cursor(const SearchCursor& cursor)
 {
     constexpr std::uint64_t last_row = std::numeric_limits<std::uint32_t>::max();
     return static_cast<std::uint32_t>(std::min(cursor.ordinal, last_row));
-}
-
-std::uint64_t nanoseconds(Clock::duration duration)
-{
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(std::chrono::nanoseconds(duration).count(), 0));
 }
 
 }  // namespace
@@ -161,7 +157,7 @@ double estimate_cost(const SearchSettings& settings, const RowView& query)
 namespace
 {
 
-// Of one query in an index of so many rows: the rows of the index and of the delta, and the results.
+// Bytes of the results of one query among `rows` rows: those found in the index or the delta, and those returned.
 std::uint64_t found_bytes(const SearchSettings& settings, std::uint64_t rows)
 {
     constexpr std::uint64_t each = sizeof(RowResult) + sizeof(Result) + sizeof(std::uint64_t);
@@ -177,7 +173,7 @@ std::size_t queries_within(const SearchSettings& settings, std::uint64_t bytes)
 {
     constexpr std::uint64_t many = 4096;
     std::uint64_t queries = bytes / found_bytes(settings, std::numeric_limits<std::uint64_t>::max());
-    // Few searches ask for so much that the rows must be counted.
+    // Only for large k does the number of rows matter.
     if (queries < many) {
         const Mirror& mirror = *settings.mirror;
         queries = bytes / found_bytes(settings, mirror.rows() + mirror.snapshot()->delta_rows());
@@ -188,7 +184,7 @@ std::size_t queries_within(const SearchSettings& settings, std::uint64_t bytes)
 namespace
 {
 
-// What a batch takes on its way: kept by the thread from one batch to the next.
+// Buffers of a batch, which the thread keeps from one batch to the next.
 struct SearchWork {
     RungResults rungs;
     std::vector<std::vector<RowResult>> rows;
@@ -200,15 +196,15 @@ struct SearchWork {
     std::vector<std::uint64_t> known_places;
 };
 
-// How long what a dispatch is made of took.
+// Times of the stages of a dispatch.
 struct DispatchTimes {
-    Clock::duration index{};  // with what was done while a device worked for it
-    Clock::duration parts{};  // beside the index, and joining what was found
+    Clock::duration index{};  // with the work that overlapped its device
+    Clock::duration parts{};  // without the index; and of joining the results
     Clock::duration plain{};  // rows in no part
-    bool fresh_beside{};      // while a device worked
+    bool overlapped{};        // delta rows were compared while a device worked
 };
 
-// Adds what `work` takes to `sum`.
+// Adds the duration of `work` to `sum`.
 template <class Work>
 void timed(Clock::duration& sum, const Work& work)
 {
@@ -221,7 +217,7 @@ void timed(Clock::duration& sum, const Work& work)
 void search_plain(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch, ThreadPool& pool,
                   SearchWork& work)
 {
-    pool.parallel_for(batch.count, fresh_grain, [&](std::size_t begin, std::size_t end) {
+    pool.parallel_for(batch.count, delta_grain, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
             const RowView query = query_of(mirror, batch, i);
             search_delta(mirror, snapshot, DeltaRows::in_no_part, query, batch.k, batch.cancel, pool, work.delta[i]);
@@ -229,8 +225,8 @@ void search_plain(const Mirror& mirror, const MirrorSnapshot& snapshot, const Se
     });
 }
 
-// Parts on the index's device are asked before the index: they take as long, and less of the host. While the device
-// works for both, rows in no part are compared.
+// Parts on the device of the index start before the index: they take the device as long, and the host less. While the
+// device works on both, rows in no part are compared.
 void search_with_device_parts(Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
                               ThreadPool& pool, SearchWork& work, DispatchTimes& times)
 {
@@ -247,13 +243,13 @@ void search_with_device_parts(Mirror& mirror, const MirrorSnapshot& snapshot, co
     const std::vector<std::vector<RowResult>> nothing(batch.count);
     timed(times.parts, [&] { propose_in_parts(mirror, snapshot, in_parts, nothing, pool, work.proposals); });
     times.parts -= times.index;
-    times.fresh_beside = index.begun() && plain.begun();
+    times.overlapped = index.begun() && plain.begun();
     index.run();
     plain.run();
 }
 
-// A device works while rows in no part are compared; else parts come after the index, with the lists that it has
-// probed, and leave out what is farther than its rows.
+// While a device searches the index, rows in no part are compared. Parts come after the index: they search the lists
+// that it has probed, and leave out rows that are farther than its results.
 void search_index_first(Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch, ThreadPool& pool,
                         SearchWork& work, DispatchTimes& times)
 {
@@ -261,19 +257,19 @@ void search_index_first(Mirror& mirror, const MirrorSnapshot& snapshot, const Se
     SearchBatch in_index = batch;
     if (snapshot.delta_rows() > 0) in_index.overlapped_work = &plain;
     timed(times.index, [&] { mirror.searcher().search(in_index, work.rows, pool); });
-    times.fresh_beside = plain.begun();
+    times.overlapped = plain.begun();
     plain.run();
     if (snapshot.parts.empty()) return;
     timed(times.parts, [&] { propose_in_parts(mirror, snapshot, batch, work.rows, pool, work.proposals); });
 }
 
 // The nearest of all delta rows for query i, in work.delta.
-void join_fresh(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch, std::size_t i,
+void join_delta(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch, std::size_t i,
                 ThreadPool& pool, SearchWork& work)
 {
     const std::vector<Found>& in_parts = work.part_rows[i];
     std::vector<Found>& delta = work.delta[i];
-    // Too few in what was probed: the rest of the delta is looked at as well, as the rest of the index was.
+    // Too few rows in the probed lists: the whole delta is compared, as the whole index was.
     if (work.rows[i].size() + delta.size() + in_parts.size() < batch.k) {
         const RowView query = query_of(mirror, batch, i);
         return search_delta(mirror, snapshot, DeltaRows::all, query, batch.k, batch.cancel, pool, delta);
@@ -282,19 +278,19 @@ void join_fresh(const Mirror& mirror, const MirrorSnapshot& snapshot, const Sear
     keep_nearest(delta, batch.k);
 }
 
-// What delta rows cost, by what a dispatch took.
+// Counts the cost of delta rows by the times of a dispatch.
 void count_times(Mirror& mirror, const MirrorSnapshot& snapshot, std::size_t queries, const DispatchTimes& times)
 {
     const std::uint64_t index = nanoseconds(times.index);
     const std::uint64_t parts = nanoseconds(times.parts);
     const std::uint64_t plain = nanoseconds(times.plain);
-    if (!times.fresh_beside) return mirror.count_delta(index, parts, plain);
+    if (!times.overlapped) return mirror.count_delta(index, parts, plain);
     const std::uint64_t all = index + parts;
     if (snapshot.delta_rows() <= few_delta_rows) mirror.count_with_few(queries, all);
     mirror.count_overlapped_delta({queries, all, parts, plain});
 }
 
-// Rows of the index and delta rows.
+// Searches the rows of the index and the delta rows.
 void search_all(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& batch, ThreadPool& pool, SearchWork& work)
 {
     work.part_rows.resize(std::max(work.part_rows.size(), batch.count));
@@ -310,14 +306,14 @@ void search_all(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& bat
     if (!snapshot.parts.empty()) {
         timed(times.parts, [&] {
             rank_in_parts(mirror, snapshot, batch, work.rows, work.proposals, pool, work.part_rows);
-            for (std::size_t i = 0; i < batch.count; ++i) join_fresh(mirror, snapshot, batch, i, pool, work);
+            for (std::size_t i = 0; i < batch.count; ++i) join_delta(mirror, snapshot, batch, i, pool, work);
         });
     }
     count_times(mirror, snapshot, batch.count, times);
 }
 
-// Rows of the index for all rungs, in work.rungs, and delta rows for the last, which has the most of them. With rows in
-// no part only.
+// Finds rows of the index for all rungs, in work.rungs, and delta rows for the last, whose k is the largest. Only for a
+// snapshot without parts.
 void search_rungs_together(Mirror& mirror, const MirrorSnapshot& snapshot, const SearchBatch& batch,
                            std::span<const SearchRung> rungs, ThreadPool& pool, SearchWork& work)
 {
@@ -326,9 +322,9 @@ void search_rungs_together(Mirror& mirror, const MirrorSnapshot& snapshot, const
     SearchBatch in_index = batch;
     if (snapshot.delta_rows() > 0) in_index.overlapped_work = &plain;
     timed(times.index, [&] { mirror.searcher().search_rungs(in_index, rungs, work.rungs, pool); });
-    times.fresh_beside = plain.begun();
+    times.overlapped = plain.begun();
     plain.run();
-    // A device takes for each rung as for a search.
+    // A device takes as long for each rung as for a search.
     count_times(mirror, snapshot, batch.count * rungs.size(), times);
 }
 
@@ -339,7 +335,7 @@ void clear_answer(SearchAnswer& answer)
     answer.places.clear();
 }
 
-// Appends what the index and its delta have for each query.
+// Appends the results in the index and its delta for each query.
 void append_found(const Mirror& mirror, const std::vector<std::vector<RowResult>>& rows, const SearchWork& work,
                   const SearchBatch& batch, bool compare, SearchAnswer& answer)
 {
@@ -347,8 +343,7 @@ void append_found(const Mirror& mirror, const std::vector<std::vector<RowResult>
     for (std::size_t i = 0; i < batch.count; ++i) append(mirror, rows[i], work.delta[i], batch.k, answer);
 }
 
-// Whether a deeper rung may add a row behind those of the rungs before: what it finds that belongs before them comes
-// too late. Values that are no distances to go by put rows in no order, so there only the rows known are left out.
+// Whether a row of a deeper rung may follow those of the rungs before: a row that belongs before them comes too late.
 bool comes_behind(const SearchAnswer& answer, std::size_t first, const Result& result, std::uint64_t place)
 {
     if (answer.results.size() == first) return true;
@@ -356,8 +351,8 @@ bool comes_behind(const SearchAnswer& answer, std::size_t first, const Result& r
     return result.distance != last.distance ? result.distance > last.distance : place > answer.places.back();
 }
 
-// Joins the rungs of each query: the rows of the first, then those of the next behind them, up to as many in all as
-// that rung is for.
+// Joins the rungs of each query: the rows of the first, then those of the next behind them, up to the k of that rung in
+// all. Without an order of values, only rows that are known already are left out.
 void join_rungs(SearchWork& work, std::span<const SearchRung> rungs, std::size_t count, bool in_order,
                 SearchAnswer& answer)
 {
@@ -385,8 +380,8 @@ void join_rungs(SearchWork& work, std::span<const SearchRung> rungs, std::size_t
     }
 }
 
-// The method's own search, rung by rung. One traversal serves all of them, but where parts of the delta follow what
-// each has found.
+// The method's own search, rung by rung. One traversal serves all of them, unless parts of the delta depend on the
+// results of each.
 void search_ladder(Mirror& mirror, const MirrorSnapshot& snapshot, SearchBatch& batch, const RungList& rungs,
                    ThreadPool& pool, SearchWork& work, SearchAnswer& answer)
 {
@@ -428,7 +423,7 @@ void answer_batch(const SearchSettings& settings, const RowView& queries, const 
         mirror.searcher().search_exact(batch, settings.after.distance, row_cursor(settings.after), work.rows[0], pool);
         search_delta_after(mirror, snapshot, queries, settings.k, settings.after, cancel, work.delta[0]);
         clear_answer(answer);
-        // Continuations need an order of all rows, whatever it is.
+        // Continuations need one order of all rows, even where values don't compare.
         append_found(mirror, work.rows, work, batch, true, answer);
     } else {
         search_ladder(mirror, snapshot, batch, list_rungs(settings), pool, work, answer);

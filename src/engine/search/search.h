@@ -11,7 +11,7 @@
 namespace pgwarp
 {
 
-// What searches must have in common to be answered as one batch.
+// Settings that searches must share to be answered as one batch.
 struct SearchSettings {
     std::shared_ptr<Mirror> mirror;
     std::uint32_t k = 0;
@@ -23,7 +23,7 @@ struct SearchSettings {
     SearchCursor after{};
     bool want_places = false;  // may differ within a batch
 };
-// Continuations are never put together: each has its own cursor.
+// Continuations never share a batch: each has its own cursor.
 bool can_share_batch(const SearchSettings& a, const SearchSettings& b);
 
 struct SearchAnswer {
@@ -36,20 +36,20 @@ struct SearchAnswer {
     std::shared_ptr<const MirrorSnapshot> snapshot;
 };
 
-// Where a continuation of one query goes on: behind the last of its own results; where it went on before when there are
-// none, or their places weren't kept, as of requests that were cut, with many queries.
+// The cursor with which one query continues: behind the last of its results; `before` when there are none, or when
+// their places were not kept, as in requests that were cut.
 SearchCursor cursor_behind(std::span<const Result> results, std::span<const std::uint64_t> places,
                            const SearchCursor& before);
 
-// Float operations that a query will take, about.
+// Estimated float operations of a query.
 double estimate_cost(const SearchSettings& settings, const RowView& query);
 
-// How many queries may be answered together so that what is found for them takes so many bytes, about; at least one.
+// The number of queries, at least 1, whose results take about `bytes` when they are answered together.
 std::size_t queries_within(const SearchSettings& settings, std::uint64_t bytes);
-// What a thread keeps of a batch for the next one.
+// Bytes of results up to which a thread keeps the buffers of a batch for the next one.
 inline constexpr std::uint64_t most_kept_bytes = std::uint64_t{16} << 20;
 
-// Answers queries, as check_query_rows() wants them, on the caller's thread and `pool`. Throws Cancelled, BadRequest,
+// Answers queries that have passed check_query_rows(), on the caller's thread and `pool`. Throws Cancelled, BadRequest,
 // std::bad_alloc.
 void run_search(const SearchSettings& settings, const RowView& queries, const CancelToken* cancel, ThreadPool& pool,
                 SearchAnswer& answer);

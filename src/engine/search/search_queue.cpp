@@ -1,3 +1,4 @@
+// The workers of the search queue: they fill batches, run them, and give their answers out.
 #include "engine/search/search_queue.h"
 
 #include <algorithm>
@@ -8,11 +9,11 @@ namespace pgwarp
 namespace
 {
 
-constexpr std::size_t most_narrow_queries = 16;  // of a request, to go beside the wide ones
-constexpr double most_narrow_ns = 20e6;          // that it may be expected to take
-constexpr double result_ns = 20;                 // that one of very many results takes, about
+constexpr std::size_t most_narrow_queries = 16;  // of a narrow request
+constexpr double most_narrow_ns = 20e6;          // of a narrow request, as expected
+constexpr double result_ns = 20;                 // of one result, which matters for large k
 constexpr std::size_t max_batch_queries = 4096;
-constexpr std::uint64_t max_batch_bytes = std::uint64_t{64} << 20;  // of what is found
+constexpr std::uint64_t max_batch_bytes = std::uint64_t{64} << 20;  // of results
 
 // A long search is wide whatever its number of queries: others would wait for it as for many.
 bool is_wide(const QueuedSearch& search)
@@ -105,13 +106,12 @@ std::shared_ptr<QueuedCancel> SearchQueue::submit(QueuedSearch&& search)
         submitted_.fetch_add(1, std::memory_order_relaxed);
         watched = leave_to_watcher(wide);
     }
-    // All of them: the one that is woken may not take wide requests.
+    // All workers are woken, since one of them takes no wide requests.
     if (!watched) wake_.notify_all();
     return cancel;
 }
 
-// Whether a worker polls that will look for a search like this and wasn't counted on for another one. Call with the
-// mutex held.
+// Whether a polling worker will take this search, and no other was left to it. Call with the mutex held.
 bool SearchQueue::leave_to_watcher(bool wide)
 {
     if (watcher_ == std::thread::id() || (wide && !watcher_takes_wide_)) return false;
@@ -125,7 +125,7 @@ bool SearchQueue::may_watch() const
     return watcher_ == std::thread::id() && idle_.patience().count() > 0 && busy_poll_.has_room(0, Clock::now());
 }
 
-// Polls for another search, for as long as is worth it. The lock, which is held, is released meanwhile.
+// Polls for another search, for idle_.patience() at most. Releases the held lock meanwhile.
 void SearchQueue::watch(std::unique_lock<std::mutex>& lock, bool narrow_only)
 {
     watcher_ = std::this_thread::get_id();
@@ -201,7 +201,7 @@ void SearchQueue::fill(Batch& batch)
     }
 }
 
-// The lane may be served again.
+// Frees the lane of a batch.
 void SearchQueue::release(Batch& batch)
 {
     batch.lane().busy = false;
@@ -237,7 +237,7 @@ void SearchQueue::run(Batch& batch)
     answer.snapshot.reset();
 }
 
-// Gives each member its part of the answer. What remains are members that wait for more.
+// Gives each member its part of the answer. Members with queries left remain in the batch.
 void SearchQueue::give_out(Batch& batch, const SearchAnswer& answer, Clock::duration dispatched)
 {
     std::size_t query = 0;

@@ -1,11 +1,11 @@
 // Searches too big for an I/O thread: queued per index, answered by workers on the shared pool. While the device works
-// on an index, what arrives for it collects into the next batch: no artificial wait.
+// on an index, arriving searches of that index collect into the next batch: no artificial wait.
 //
-// Fair in two ways. Indexes take turns: after a batch of one, every other index that waits comes first. And requests
-// with few queries that take little go a way of their own, beside those with many queries or long ones: these are cut
-// into dispatches of some 20 ms where they have several queries, and a worker is kept free of them.
+// Fair in two ways. Indexes take turns: after a batch of one, every other waiting index comes first. And each index has
+// two lanes: narrow requests, of few queries and short, don't wait for wide ones. Wide requests of several queries are
+// cut into dispatches of some 20 ms, and one worker takes no wide ones.
 //
-// While few are at work a worker without work polls for a moment before it sleeps, one at a time.
+// While processors are free, one worker without work at a time polls for a moment before it sleeps.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@
 namespace pgwarp
 {
 
-// The cancel token of a batch: it is cancelled when all of its members gave up.
+// The cancel token of a batch: cancelled when all of its members have left.
 class BatchCancel
 {
 public:
@@ -42,13 +42,13 @@ private:
     CancelToken token_;
 };
 
-// How the sender of a queued search gives it up: before, between and during its batches.
+// Cancels a queued search: before, between and during its batches.
 class QueuedCancel
 {
 public:
     void leave();
     bool left() const;
-    // By the queue: the search becomes part of a batch, unless it was given up; the batch is over.
+    // Called by the queue. enter() makes the search a member of a batch; false when it has left. exit() ends the batch.
     bool enter(std::shared_ptr<BatchCancel> batch);
     void exit();
 
@@ -69,8 +69,7 @@ struct SearchSlice {
     const SearchAnswer& answer;  // of its last batch
 };
 
-// A search that waits. Exactly one of the callbacks is called, on a worker; it hands the news to the connection's
-// thread.
+// A queued search. Exactly one of the callbacks is called, on a worker; it posts to the I/O thread of the connection.
 struct QueuedSearch {
     SearchSettings settings;
     OwnedRows queries;
@@ -106,9 +105,9 @@ public:
     SearchQueue(std::size_t workers, ThreadPool& pool, BusyPoll& busy_poll);
     ~SearchQueue();
 
-    // Queues a search; the token's leave() says that its sender is gone.
+    // Queues a search, which is cancelled by leave() of the result.
     std::shared_ptr<QueuedCancel> submit(QueuedSearch&& search);
-    // Stops after what is queued was answered or cancelled.
+    // Returns when all queued searches are answered or cancelled.
     void stop();
 
 private:
@@ -116,7 +115,7 @@ private:
     struct Waiting {
         QueuedSearch search;
         std::shared_ptr<QueuedCancel> cancel;
-        std::size_t done = 0;  // queries answered, and what was found for them
+        std::size_t done = 0;  // queries answered; their results follow
         std::vector<std::uint32_t> counts;
         std::vector<Result> results;
         std::vector<std::uint64_t> places;
@@ -126,7 +125,7 @@ private:
 
         std::size_t left() const { return search.count - done; }
     };
-    // One way of an index: at most one batch at a time.
+    // A lane of an index: at most one batch of it runs at a time.
     struct Lane {
         std::deque<Waiting> waiting;
         bool busy = false;
@@ -139,7 +138,7 @@ private:
         bool idle() const { return !narrow.busy && !wide.busy && narrow.waiting.empty() && wide.waiting.empty(); }
     };
     using Queues = std::list<IndexQueue>;
-    // Members with the number of queries that each has in it.
+    // Members, and the number of queries that each has in the batch.
     struct Batch {
         Queues::iterator queue;
         bool wide = false;
@@ -167,13 +166,13 @@ private:
     BusyPoll& busy_poll_;
     std::mutex mutex_;
     std::condition_variable wake_;
-    Queues queues_;  // indexes with something to do, in the order of their turns
+    Queues queues_;  // indexes with searches, in the order of their turns
     bool stopping_ = false;
-    TypicalWait idle_;  // from when nothing is left to do to the next search
+    TypicalWait idle_;  // from an empty queue to the next search
     Clock::time_point idle_since_{};
-    std::thread::id watcher_;  // the worker that polls and that nothing was left to yet; none: no thread's id
+    std::thread::id watcher_;  // the polling worker, until a search is left to it; else no thread's id
     bool watcher_takes_wide_ = false;
-    std::atomic<std::uint64_t> submitted_{0};  // counts searches, for who polls
+    std::atomic<std::uint64_t> submitted_{0};  // number of searches so far, for the polling worker
     std::vector<std::thread> workers_;
 };
 

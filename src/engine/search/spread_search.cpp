@@ -38,7 +38,7 @@ void search_target(SpreadTarget& target, const SpreadSearch& search, const Cance
     } catch (const Cancelled&) {
         throw;
     } catch (...) {
-        // The request of its own that follows tells why, or frees memory.
+        // The request for this index alone, which follows, gets the error, or frees memory.
         target.counts.assign(search.count, 0);
         target.results.clear();
         target.places.clear();

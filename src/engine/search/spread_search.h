@@ -28,14 +28,15 @@ struct SpreadSearch {
     std::size_t count = 0;  // of queries
     Clock::duration dispatched{};
 
-    // Float operations of all, about.
+    // Estimated float operations of all targets.
     double cost() const;
 };
 
-// Fills the targets' answers. An index whose search fails is to be asked for alone. Throws Cancelled.
+// Fills the answers of the targets. When the search of one index fails, the client must ask for it alone. Throws
+// Cancelled.
 void run_spread_search(SpreadSearch& search, const CancelToken* cancel, ThreadPool& pool);
 
-// What follows the reply's struct.
+// The bytes behind the SearchIndexesReply.
 std::vector<std::byte> spread_body(const SpreadSearch& search);
 
 }  // namespace pgwarp

@@ -16,13 +16,13 @@ using std::chrono::nanoseconds;
 
 constexpr nanoseconds least_patience = std::chrono::microseconds(50);
 constexpr nanoseconds most_patience{longest_poll_hint_ns};
-constexpr int weight = 8;  // of what was known, beside a new wait of 1: a dozen short waits begin the polling
+constexpr int weight = 8;  // a new wait counts an eighth: polling begins after a dozen short waits
 constexpr auto period = std::chrono::milliseconds(10);
 constexpr std::uint64_t most_counted_number = 0xffff;
 constexpr int pauses = 4;
 constexpr auto look_interval = std::chrono::milliseconds(5);
-constexpr double look_weight = 0.25;  // of a new look: what goes on for 20 ms counts
-constexpr double tolerance = 0.5;     // tasks of the system that come and go
+constexpr double look_weight = 0.25;  // of a new count: tasks of some 20 ms matter
+constexpr double tolerance = 0.5;     // short tasks of the system
 
 struct Numbers {
     std::uint32_t period;
@@ -40,11 +40,11 @@ std::uint64_t pack(const Numbers& numbers)
     return std::uint64_t{numbers.period} << 32 | numbers.before << 16 | std::min(numbers.now, most_counted_number);
 }
 
-// What was stored in a period, as it is to be read in another.
+// Numbers stored in one period, as they read in period `to`.
 Numbers moved_on(const Numbers& numbers, std::uint32_t to)
 {
     const auto passed = static_cast<std::int32_t>(to - numbers.period);
-    if (passed <= 0) return numbers;  // a time taken a moment ago by another thread
+    if (passed <= 0) return numbers;  // another thread has stored a later time
     return {to, passed == 1 ? numbers.now : 0, 0};
 }
 
@@ -135,7 +135,7 @@ std::size_t BusyPoll::own_tasks(std::size_t in_flight, bool awake, TimePoint now
 {
     const std::size_t asking = std::max(asking_.value(now), in_flight);
     const std::size_t working = std::max(most_working_.value(now), working_.load(std::memory_order_relaxed));
-    // While nobody polls, the one of a connection's two ends that works runs, and the other waits.
+    // Unless waiting threads poll, only one end of a connection runs at a time.
     return asking + (awake ? std::min(asking, io_threads_) : 0) + working;
 }
 

@@ -1,4 +1,4 @@
-// One client: its socket, what it sent and what it is owed. Touched by its I/O thread alone.
+// One client: its socket, received bytes, unsent replies, and state of the protocol. Used by its I/O thread only.
 #pragma once
 
 #include <cstdint>
@@ -37,15 +37,16 @@ public:
     void close() { socket_.reset(); }
 
     enum class ReadState { nothing, data, ended };
-    // Reads what is there, once.
+    // Calls recv() once.
     ReadState read();
     FrameReader& reader() { return reader_; }
 
-    // Sends a frame made of a struct and more bytes; what the socket doesn't take is kept. The descriptor goes with the
-    // frame's first byte and is kept alive by `keep`. poll_hint_ns is the header's. False when the peer is gone.
+    // Sends a frame of the header, `front` and `rest`, and keeps the bytes that the socket doesn't take. The descriptor
+    // of `keep` goes with the first byte and stays open until then. poll_hint_ns is the header's. False when the peer
+    // is gone.
     bool send(MessageType type, std::uint64_t request_id, std::uint32_t poll_hint_ns, std::span<const std::byte> front,
               std::span<const std::byte> rest, std::shared_ptr<BufferMapping> keep = nullptr);
-    // Sends what was kept. False when the peer is gone.
+    // Sends the kept bytes. False when the peer is gone.
     bool flush();
     std::size_t unsent() const { return unsent_; }
 
@@ -53,12 +54,12 @@ public:
     bool greeted = false;
     std::uint64_t incarnation = 0;
     std::uint32_t in_flight = 0;  // requests without a final reply
-    bool exclusive = false;       // a worker handles a request of it: nothing more is read until that is done
+    bool exclusive = false;       // a worker handles one of its requests: nothing is read until it is done
     bool held_back = false;       // limits stopped the parsing
-    std::uint32_t events = 0;     // what epoll watches for
+    std::uint32_t events = 0;     // epoll's mask; 0: not registered
     ConnectionPace pace;
     StagedTombstones staged;
-    std::unordered_map<std::uint64_t, std::shared_ptr<QueuedCancel>> searches;  // in the queue, by a number of ours
+    std::unordered_map<std::uint64_t, std::shared_ptr<QueuedCancel>> searches;  // queued ones, by next_search
     std::uint64_t next_search = 0;
 
 private:

@@ -1,3 +1,4 @@
+// Decoding of messages: every length, count and enumerator is checked before it is used.
 #include "engine/server/decode.h"
 
 #include <cstring>
@@ -20,7 +21,7 @@ void require(bool condition, const char* what)
     if (!condition) throw Malformed(what);
 }
 
-// The struct at the front of a payload, whose length check_header() has seen to already.
+// The struct at the front of a payload, whose length check_header() has checked.
 template <class T>
 T front(Bytes payload)
 {
@@ -81,7 +82,7 @@ void check_array(const ArrayShape& array)
     require(!overflow && bytes <= max_array_bytes, "array too large");
 }
 
-// The rows of a message, which are all that is left of it.
+// The rows of a message, which take all of `bytes`.
 RowView decode_rows(const RowBlock& block, Bytes bytes)
 {
     const char* fault = row_block_fault(block);
@@ -102,8 +103,7 @@ RowView decode_queries(const RowForm& form, std::uint32_t count, std::uint32_t d
     return decode_rows({form, count, dimensions}, bytes);
 }
 
-// Of what follows the struct of a message with a number of rows: the block of these, where their dense form has the
-// width that the length says.
+// The block of `count` rows in the last `bytes` of a message. The length gives the width of dense rows.
 RowBlock block_within(const RowForm& form, std::uint32_t count, std::size_t bytes)
 {
     RowBlock block{form, count, 0};
@@ -113,7 +113,7 @@ RowBlock block_within(const RowForm& form, std::uint32_t count, std::size_t byte
     return block;
 }
 
-// The rungs of a search ask for ever more.
+// The k of the rungs of a search ascends.
 void check_rungs(std::uint32_t earlier_count, const SearchRung (&earlier)[max_rungs - 1], std::uint32_t k)
 {
     require(earlier_count < max_rungs, "too many rungs in a search");

@@ -1,5 +1,5 @@
-// From payload bytes to checked requests. A decode_ function throws Malformed when lengths, counts or enumerations
-// can't be; what is well formed but makes no sense for an index is refused later, by whoever knows the index
+// From payload bytes to checked requests. A decode_ function throws Malformed for impossible lengths, counts or
+// enumerators. Values that are possible but wrong for an index are refused later, by code that knows the index
 // (BadRequest).
 #pragma once
 
@@ -13,6 +13,12 @@ namespace pgwarp
 {
 
 using Bytes = std::span<const std::byte>;
+
+template <class T>
+Bytes as_bytes(const T& value)
+{
+    return std::as_bytes(std::span(&value, 1));
+}
 
 // Requests of fixed size.
 HelloRequest decode_hello(Bytes payload);
@@ -64,11 +70,11 @@ LoadTombstonesMessage decode_load_tombstones(Bytes payload);
 
 struct BuildRowsMessage {
     BuildRowsRequest request;
-    RowBlock block;  // of dense rows without their width, which the build knows
+    RowBlock block;  // dense rows in a buffer have width 0 here: the build knows it
     Bytes data;      // empty when it lies in a transfer buffer
 };
-// The rows of a block whose bytes may be those of a transfer buffer, which its sender can change at any time: `copy`
-// gets lists, so that what is checked is what is read. Throws BadRequest for lists that are none.
+// The rows of a block that may lie in a transfer buffer, which its sender can change at any time. Lists are therefore
+// copied into `copy` before they are checked; dense rows stay in place. Throws BadRequest for wrong offsets.
 RowView safe_rows(const RowBlock& block, Bytes bytes, std::vector<std::uint64_t>& copy);
 BuildRowsMessage decode_build_rows(Bytes payload);
 

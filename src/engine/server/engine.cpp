@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "engine/server/io_thread.h"
 #include "engine/server/log.h"
 #include "numeric/processors.h"
 
@@ -19,12 +18,12 @@ constexpr std::size_t search_workers = 3;
 constexpr std::size_t fewest_copiers = 2;
 constexpr std::size_t most_copiers = 8;
 constexpr auto tidy_interval = std::chrono::seconds(1);
-// Of a GPU whose memory isn't known: what is freed there still counts.
+// For a GPU without a known limit: bytes freed there still make its room larger.
 constexpr std::uint64_t no_limit = std::uint64_t{1} << 62;
-constexpr std::size_t ahead_share = 4;  // of the threads one: for loads that nobody waits for
+constexpr std::size_t ahead_share = 4;  // one thread in 4, for loads that no search waits for
 
-// Of host memory. engine_memory limits each GPU where there are some; what does not fit there lies on the host, and
-// must have room.
+// Bytes of host memory for mirrors. Beside GPUs, engine_memory limits each GPU; mirrors that don't fit there lie on the
+// host and need room, too.
 std::uint64_t host_memory(const EngineOptions& options, const Device& device)
 {
     if (options.memory == 0) return default_memory();
@@ -87,7 +86,7 @@ void Engine::tidy()
         residency.drop_gone();
         residency.return_to_gpu(gpu_room());
     } catch (...) {
-        // The next time comes soon.
+        // The next run comes a second later.
         log_line(LogLevel::log, std::string("indexes are not looked through: ") + describe_exception().message);
     }
 }
@@ -99,7 +98,7 @@ void Engine::greet(std::uint64_t incarnation)
     if (greeted_) {
         log_line(LogLevel::log, "the server was restarted: dropping all resident indexes");
         residency.clear();
-        for (auto& thread : threads) thread->drop_other_incarnations(incarnation);
+        on_restart(incarnation);
     }
     greeted_ = true;
     incarnation_ = incarnation;
@@ -118,7 +117,7 @@ void Engine::add_part(Mirror& mirror, ThreadPool& pool)
         mirror.add_part(pool, [&](std::uint64_t bytes) { residency.make_room(bytes, &mirror); });
     } catch (...) {
         // Searches are slower, but right.
-        log_line(LogLevel::log, std::string("fresh rows of an index are not indexed: ") + describe_exception().message);
+        log_line(LogLevel::log, std::string("delta rows of an index are not indexed: ") + describe_exception().message);
     }
 }
 

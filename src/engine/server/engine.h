@@ -1,4 +1,4 @@
-// What the I/O threads share: the device, residency, builds, buffers, pools.
+// State that all I/O threads share: the device, residency, builds, buffers, pools.
 #pragma once
 
 #include <atomic>
@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "engine/build/builds.h"
 #include "engine/device/device.h"
@@ -24,21 +23,20 @@
 namespace pgwarp
 {
 
-class IoThread;
-
 class Engine
 {
 public:
     Engine(const EngineOptions& options, Device& device);
     ~Engine();
 
-    // Remembers the server's incarnation. Another one than before drops every mirror and connection of the old one.
+    // Remembers the incarnation of the PostgreSQL server. When it changes, drops all mirrors and the connections of the
+    // old one.
     void greet(std::uint64_t incarnation);
-    // Begins to drain: new requests are refused, run() of the server returns when the rest is answered.
+    // Begins to drain: new requests are refused, and Server::run() returns when the others are answered.
     void drain(const std::string& reason);
-    // After a search: has a part of the delta's rows made in the background where they cost too much.
+    // After a search: where delta rows cost too much, has a part made of them in the background.
     void index_delta(const std::shared_ptr<Mirror>& mirror);
-    // Makes a part of its delta rows here and now; what goes wrong is logged.
+    // Makes a part of the mirror's delta rows on the caller's thread and `pool`. Failures are logged, not thrown.
     void add_part(Mirror& mirror, ThreadPool& pool);
     bool draining() const { return draining_.load(std::memory_order_relaxed); }
 
@@ -47,13 +45,13 @@ public:
     const Clock::time_point started = Clock::now();
 
 private:
-    Watchdog watchdog_;  // the first to begin and the last to end: what follows waits for the device when it ends
+    Watchdog watchdog_;  // begins first and ends last: the destructors of later members wait for the device
 
 public:
     BusyPoll busy_poll;
     ThreadPool search_pool;
     std::unique_ptr<ThreadPool> build_pool;  // of a lower priority
-    std::unique_ptr<ThreadPool> ahead_pool;  // likewise; few, so that searches keep most of the memory's bandwidth
+    std::unique_ptr<ThreadPool> ahead_pool;  // likewise, with few threads: searches keep most of the memory bandwidth
     ThreadPool inline_pool{1};
     const RelationFiles relation_files;
     Residency residency;
@@ -67,11 +65,12 @@ public:
 
     std::atomic<std::uint32_t> connections{0};
     std::atomic<std::uint32_t> in_flight{0};
-    std::vector<std::unique_ptr<IoThread>> threads;  // fixed once serving
-    std::function<void()> on_drain;                  // wakes the server; set before serving
+    // Of the server, set before serving: wakes it; drops the connections of other incarnations.
+    std::function<void()> on_drain;
+    std::function<void(std::uint64_t incarnation)> on_restart;
     std::atomic<bool (*)()> was_replaced = executable_was_replaced;
 
-    // What the GPU with the most room has for an index: with what this mirror of it takes.
+    // Bytes that the GPU with the most room has for an index. Bytes that `mirror` takes there count as free.
     std::uint64_t gpu_room(const Mirror* mirror = nullptr) const;
 
 private:

@@ -20,14 +20,14 @@ struct UnknownBuild : std::runtime_error {
     UnknownBuild() : std::runtime_error("no such build: its session is gone, or the engine was restarted") {}
 };
 
-// The loader is to look again and begin anew.
+// The mirror is gone: the loader begins again.
 struct UnknownMirror : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
 ErrorReply make_error(ErrorCode code, const char* message, const char* hint = "");
 
-// Inside a catch block: what is being handled, as an error. Logs what should not happen.
+// Inside a catch block: the current exception as an error reply. Logs unexpected exceptions.
 ErrorReply describe_exception();
 
 }  // namespace pgwarp

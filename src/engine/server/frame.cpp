@@ -10,14 +10,14 @@ namespace
 {
 
 constexpr std::size_t header_bytes = sizeof(MessageHeader);
-constexpr std::size_t idle_capacity = 8192;  // what a connection keeps between big frames
+constexpr std::size_t idle_capacity = 8192;  // bytes that a connection keeps between large frames
 
 struct PayloadLimits {
     std::size_t least;
     std::size_t most;
 };
 
-// The lengths a request of this type can have; nothing for what is no request.
+// The lengths of requests of this type; nothing for a type that is no request.
 std::optional<PayloadLimits> payload_limits(MessageType type)
 {
     constexpr std::size_t most = max_payload;

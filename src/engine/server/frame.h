@@ -1,4 +1,4 @@
-// Cutting the byte stream of a connection into frames, with hard limits that hold before a byte of payload is buffered.
+// Cuts the byte stream of a connection into frames. Lengths are checked before a byte of payload is buffered.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct Malformed : std::runtime_error {
 
 struct Frame {
     MessageHeader header;
-    std::span<const std::byte> payload;  // starts on 8 bytes
+    std::span<const std::byte> payload;  // aligned to 8 bytes
 };
 
 // Checks a request's header: magic, a known type, a length that this type can have. Throws Malformed.

@@ -1,3 +1,4 @@
+// Handlers of builds: rows and arrays come in, the build runs, and its arrays are read.
 #include <cstring>
 
 #include "engine/server/handlers.h"
@@ -32,7 +33,7 @@ Rows locate_rows(IoThread& thread, const Request& request, const BuildRowsMessag
     if (rows.buffer == no_buffer)
         return {as_tids(message.data.first(tid_bytes)), block, message.data.subspan(tid_bytes), nullptr};
     if (block.form.layout == RowLayout::dense && !is_list(shape.element)) block.width = shape.dimensions;
-    // Floats may begin where an array of 64-bit values may not.
+    // Dense rows without attributes need the alignment of floats only.
     const bool only_floats = block.form.layout == RowLayout::dense && block.form.attribute_count == 0;
     const std::size_t alignment = only_floats ? alignof(float) : alignof(std::uint64_t);
     if (rows.tids_offset % alignof(Tid) != 0 || rows.rows_offset % alignment != 0) throw BadRequest("rows not aligned");
@@ -61,8 +62,8 @@ void handle_build_begin(IoThread& thread, const Request& request)
     const BuildBeginRequest begin = decode_build_begin(request.payload);
     bool on_cuda = false;
     if (begin.kind != BuildKind::whole) {
-        // On the CPU, whatever serves: what is encoded is what came since the build or the last merge, and a sample is
-        // compared no faster than rows come.
+        // The CPU merges and calibrates even beside a GPU: a merge encodes the delta rows only, and a calibration
+        // compares its sample no faster than rows arrive.
         const MethodFactory& method = thread.engine().device.require_method(begin.shape, MirrorDevice::cpu, on_cuda);
         if (maker_of(method, begin.kind) == nullptr) throw BadRequest("an index of this method knows no such build");
         const BuildBeginReply reply{thread.engine().builds.begin(request.connection->id(), begin, method, nullptr)};

@@ -1,3 +1,4 @@
+// Handlers of loads: one connection becomes the loader, arrays come in pieces, delta rows and tombstones at any time.
 #include "engine/server/handlers.h"
 #include "engine/server/log.h"
 
@@ -31,32 +32,29 @@ bool is_small(const Engine& engine, const LoadBeginRequest& load)
     return load.rows * load.shape.dimensions <= engine.options.cpu_values;
 }
 
-// An index that the GPU has no room for, even after what nobody uses is gone, is served by the CPU.
+// The CPU serves an index when the GPU has no room for it, even after idle mirrors were evicted.
 std::shared_ptr<Mirror> make_mirror(Engine& engine, const LoadBeginMessage& message)
 {
     const MirrorKey& key = message.request.key;
     if (is_small(engine, message.request)) return make_mirror_on(engine, message, MirrorDevice::cpu);
     const bool may_fit = key.device == MirrorDevice::best && !engine.residency.is_too_large(key);
     try {
-        // What nobody uses makes room: Engine gives the device its relief.
+        // Idle mirrors make room: the device calls the relief that Engine has set.
         if (may_fit) return make_mirror_on(engine, message, MirrorDevice::best);
     } catch (const std::bad_alloc&) {
         if (message.request.role == LoadRole::ahead) {
-            // A generation that is on the GPU makes room for this one when that is loaded in earnest.
+            // An earlier generation on the GPU will make room when this one is loaded for searches: no refusal.
             if (!engine.residency.has_other_generation_on_gpu(key))
                 engine.residency.note_too_large(key, stored_bytes(message.arrays), engine.gpu_room());
             throw;
         }
-        if (!engine.residency.drop_other_generations(key)) {
-            log_line(LogLevel::log, "the GPU has no room for an index: the CPU serves it");
-        } else {
-            // After a merge or REINDEX the new generation takes the place of the old one.
-            try {
+        try {
+            if (engine.residency.drop_other_generations(key))
                 return make_mirror_on(engine, message, MirrorDevice::best);
-            } catch (const std::bad_alloc&) {
-                log_line(LogLevel::log, "the GPU has no room for an index: the CPU serves it");
-            }
+        } catch (const std::bad_alloc&) {
+            // The dropped generations took too little memory.
         }
+        log_line(LogLevel::log, "the GPU has no room for an index: the CPU serves it");
     }
     if (may_fit) engine.residency.note_too_large(key, stored_bytes(message.arrays), engine.gpu_room());
     return make_mirror_on(engine, message, MirrorDevice::cpu);
@@ -77,29 +75,28 @@ std::shared_ptr<Mirror> or_refuse(IoThread& thread, const Request& request, std:
     return mirror;
 }
 
-// The mirror that the sender is loading. Null: it has been told that it loads none (any more: it may have been
-// released).
+// The mirror that the sender is loading. Null: an error was replied, because it loads none, or none any more.
 std::shared_ptr<Mirror> find_load(IoThread& thread, const Request& request, const MirrorKey& key)
 {
     return or_refuse(thread, request, thread.engine().residency.find_load(key, request.connection->id()),
                      "the sender is not loading this index");
 }
 
-// The mirror that the sender loads or helps to load. Null: it has been told that it does neither.
+// The mirror that the sender loads or has joined loading. Null: an error was replied.
 std::shared_ptr<Mirror> find_joined(IoThread& thread, const Request& request, const MirrorKey& key)
 {
     return or_refuse(thread, request, thread.engine().residency.find_joined(key, request.connection->id()),
                      "the sender is not loading this index");
 }
 
-// The mirror that more is to be added to. Null: the sender has been told that there is none.
+// The mirror to add to, resident or being loaded. Null: an error was replied.
 std::shared_ptr<Mirror> find_for_addition(IoThread& thread, const Request& request, const MirrorKey& key)
 {
     return or_refuse(thread, request, thread.engine().residency.find_any(key), "the index is not resident");
 }
 
-// The same for entries of a log. What a mirror knows nothing of begins with what it is given first: where a log does
-// not begin with its first entry, only who loads the mirror knows where it does.
+// The same for entries of a log. The first entries that a mirror gets set the start of the log. Only the loader knows
+// the start of a log whose first entries are gone; other senders may begin a log at position 0 only.
 std::shared_ptr<Mirror> find_for_entries(IoThread& thread, const Request& request, const LoadDeltaRequest& delta)
 {
     Residency& residency = thread.engine().residency;
@@ -110,13 +107,30 @@ std::shared_ptr<Mirror> find_for_entries(IoThread& thread, const Request& reques
     return or_refuse(thread, request, std::move(mirror), "the index is not resident");
 }
 
-// Of a load for which memory ran short on a GPU: the loader begins again, on the CPU.
+// When a GPU runs out of memory during a load: abandons the load, and the loader begins again, for the CPU.
 void give_up_gpu(Engine& engine, const std::shared_ptr<Mirror>& mirror)
 {
     if (!mirror->on_cuda()) return;
     engine.residency.note_too_large(mirror->key(), mirror->stored_bytes(), engine.gpu_room(mirror.get()));
     engine.residency.abandon_load(mirror->key(), mirror);
     throw UnknownMirror("the device has no room for the index");
+}
+
+// Readies a complete mirror, and one that is loaded ahead also makes a part. A load that fails is abandoned.
+void finish_load(Engine& engine, const std::shared_ptr<Mirror>& mirror, ThreadPool& pool, bool ahead)
+{
+    try {
+        const BusyPoll::Work work(engine.busy_poll, pool.threads());
+        mirror->finish_load(pool);
+        if (ahead && mirror->wants_part_ahead()) engine.add_part(*mirror, pool);
+    } catch (const std::bad_alloc&) {
+        give_up_gpu(engine, mirror);
+        engine.residency.abandon_load(mirror->key(), mirror);
+        throw;
+    } catch (...) {
+        engine.residency.abandon_load(mirror->key(), mirror);
+        throw;
+    }
 }
 
 // Makes the empty mirror on another thread (it can be large) and tells the loader to go on.
@@ -151,7 +165,7 @@ void handle_load_begin(IoThread& thread, const Request& request)
     const MirrorKey& key = message.request.key;
     const Ticket ticket = thread.new_ticket();
     Residency& residency = thread.engine().residency;
-    // What goes to a GPU takes no host memory but that of the rows' addresses, as far as is known yet.
+    // A mirror on a GPU takes host memory for the addresses of its rows only; resize_load() corrects that.
     const bool to_gpu = thread.engine().device.on_cuda() && key.device == MirrorDevice::best &&
                         !residency.is_too_large(key) && !is_small(thread.engine(), message.request);
     const std::uint64_t host_bytes = to_gpu ? message.request.rows * sizeof(Tid) : bytes;
@@ -204,31 +218,16 @@ void handle_load_chunk(IoThread& thread, const Request& request)
     });
 }
 
-// What a load's end would do, while the generation before still answers: nothing is published, nobody waits, and
-// searches go first. When rows have come since the arrays, once more: then they are indexed before anybody meets them.
+// Does the work of the end of a load while the earlier generation still answers: publishes nothing, and takes few
+// threads from searches. Called again after delta rows have come, it makes a part of them before any search meets them.
 void handle_load_prepare(IoThread& thread, const Request& request)
 {
-    const MirrorKey key = decode_mirror(request.payload);
-    const auto mirror = find_load(thread, request, key);
+    const auto mirror = find_load(thread, request, decode_mirror(request.payload));
     if (!mirror) return;
     mirror->check_complete();
     Engine& engine = thread.engine();
     thread.run_exclusive_on(
-        engine.loads, request,
-        [&engine, mirror, key] {
-            try {
-                const BusyPoll::Work work(engine.busy_poll, engine.ahead_pool->threads());
-                mirror->finish_load(*engine.ahead_pool);
-                if (mirror->wants_part_ahead()) engine.add_part(*mirror, *engine.ahead_pool);
-            } catch (const std::bad_alloc&) {
-                give_up_gpu(engine, mirror);
-                engine.residency.abandon_load(key, mirror);
-                throw;
-            } catch (...) {
-                engine.residency.abandon_load(key, mirror);
-                throw;
-            }
-        },
+        engine.loads, request, [&engine, mirror] { finish_load(engine, mirror, *engine.ahead_pool, true); },
         [&thread, connection = request.connection, id = request.header.request_id] {
             thread.acknowledge(connection, id);
         });
@@ -241,22 +240,12 @@ void handle_load_end(IoThread& thread, const Request& request)
     if (!mirror) return;
     mirror->check_complete();
     Engine& engine = thread.engine();
-    // Everything is here: the rest happens whether or not the loader stays.
+    // All bytes have come: the load goes on without its connection.
     engine.residency.detach_load(key, request.connection->id());
     thread.run_exclusive_on(
         engine.loads, request,
         [&engine, mirror, key] {
-            try {
-                const BusyPoll::Work work(engine.busy_poll, engine.search_pool.threads());
-                mirror->finish_load(engine.search_pool);
-            } catch (const std::bad_alloc&) {
-                give_up_gpu(engine, mirror);
-                engine.residency.abandon_load(key, mirror);
-                throw;
-            } catch (...) {
-                engine.residency.abandon_load(key, mirror);
-                throw;
-            }
+            finish_load(engine, mirror, engine.search_pool, false);
             engine.residency.publish(key, mirror);
         },
         [&thread, connection = request.connection, id = request.header.request_id] {
@@ -280,7 +269,7 @@ void handle_load_delta(IoThread& thread, const Request& request)
 namespace
 {
 
-// Adds a piece to what the connection has staged for this index and version.
+// Adds a piece to the tombstones that the connection stages for one index and version; another one begins anew.
 void stage_tombstones(StagedTombstones& staged, const Mirror& mirror, const LoadTombstonesMessage& message)
 {
     const LoadTombstonesRequest& piece = message.request;

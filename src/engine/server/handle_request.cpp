@@ -1,3 +1,4 @@
+// Dispatch of requests by type, and the handlers of greeting, status, release and transfer buffers.
 #include <algorithm>
 #include <cstring>
 
@@ -16,7 +17,7 @@ void copy_text(char* target, std::size_t size, const std::string& text)
     std::memcpy(target, text.data(), std::min(text.size(), size - 1));
 }
 
-// Checks that the conversation is at the point where this request may come.
+// Throws Malformed unless the greeting is the first request, and comes once.
 void check_order(const Request& request)
 {
     const bool hello = request.type() == MessageType::hello;

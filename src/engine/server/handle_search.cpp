@@ -1,3 +1,4 @@
+// The handler of searches: checks the request and the age of the mirror, and accepts the search for this round.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -33,7 +34,7 @@ void check_search(const SearchRequest& search)
         throw BadRequest("cursor is not a number");
 }
 
-// Refuses what this index can't answer in one reply.
+// Refuses queries of another shape than the index has, and answers that exceed one reply.
 void check_against(const Mirror& mirror, const MirrorSnapshot& snapshot, const SearchMessage& message)
 {
     const SearchRequest& search = message.request;
@@ -43,14 +44,6 @@ void check_against(const Mirror& mirror, const MirrorSnapshot& snapshot, const S
     const std::uint64_t bytes =
         sizeof(SearchReply) + search.query_count * (sizeof(std::uint32_t) + most * result_bytes) + 8;
     if (bytes > max_payload) throw BadRequest("more results than one reply holds: ask for fewer queries at a time");
-}
-
-bool has_delta(const MirrorSnapshot& snapshot, const SearchRequest& search)
-{
-    for (std::size_t i = 0; i < delta_log_count; ++i) {
-        if (snapshot.logs[i].end < search.delta_end[i]) return false;
-    }
-    return true;
 }
 
 void accept_search(IoThread& thread, const Request& request, const SearchMessage& message,
@@ -87,7 +80,7 @@ bool inject_fault(IoThread& thread, const Request& request, Fault fault)
         thread.engine().device.hang(fault_hang);
         return false;
     }
-    // Asleep until its time is up: nothing else waits for it, and a closed connection ends it.
+    // Parked for the duration of the fault: no thread waits, and closing the connection ends it.
     if (request.timed_out && Clock::now() >= request.received + fault_sleep) return false;
     thread.park(request, thread.new_ticket(), request.received + fault_sleep);
     return true;
@@ -116,10 +109,8 @@ void handle_search(IoThread& thread, const Request& request)
     found.mirror->touch();
     const auto snapshot = found.mirror->snapshot();
     check_against(*found.mirror, *snapshot, message);
-    if (!has_delta(*snapshot, search)) return reply_status(thread, request, SearchStatus::need_delta, snapshot.get());
-    if (snapshot->tombstone_version < search.tombstone_version) {
-        return reply_status(thread, request, SearchStatus::need_tombstones, snapshot.get());
-    }
+    const SearchStatus status = snapshot->status_for(search.delta_end, search.tombstone_version);
+    if (status != SearchStatus::answered) return reply_status(thread, request, status, snapshot.get());
     accept_search(thread, request, message, found.mirror);
 }
 

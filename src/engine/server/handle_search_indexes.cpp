@@ -1,4 +1,4 @@
-// Searches of many indexes in one request.
+// The handler of searches of many indexes in one request.
 #include <algorithm>
 
 #include "engine/mirror/row_checks.h"
@@ -14,21 +14,6 @@ namespace
 constexpr double inline_cost = 2e6;  // float operations that an I/O thread spends itself
 constexpr std::size_t most_inline_indexes = 16;
 
-std::uint64_t nanoseconds(Clock::duration duration)
-{
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(std::chrono::nanoseconds(duration).count(), 0));
-}
-
-SearchStatus status_of(const Mirror& mirror, const IndexTarget& target)
-{
-    const auto snapshot = mirror.snapshot();
-    for (std::size_t i = 0; i < delta_log_count; ++i) {
-        if (snapshot->logs[i].end < target.delta_end[i]) return SearchStatus::need_delta;
-    }
-    if (snapshot->tombstone_version < target.tombstone_version) return SearchStatus::need_tombstones;
-    return SearchStatus::answered;
-}
-
 void check_targets(const SearchIndexesMessage& message)
 {
     std::uint64_t bytes = sizeof(SearchIndexesReply) + message.targets.size() * sizeof(IndexAnswer) + 8;
@@ -41,7 +26,7 @@ void check_targets(const SearchIndexesMessage& message)
     if (bytes > max_payload) throw BadRequest("more results than one reply holds: ask for fewer indexes at a time");
 }
 
-// The searches of what is resident and new enough.
+// The searches of all targets. Only an index that is resident and new enough gets a mirror; the others get a status.
 std::shared_ptr<SpreadSearch> prepare(Engine& engine, const SearchIndexesMessage& message)
 {
     auto search = std::make_shared<SpreadSearch>();
@@ -58,7 +43,7 @@ std::shared_ptr<SpreadSearch> prepare(Engine& engine, const SearchIndexesMessage
         if (!mirror) continue;
         mirror->touch();
         check_query_rows(mirror->shape(), message.queries);
-        target.answer.status = status_of(*mirror, asked);
+        target.answer.status = mirror->snapshot()->status_for(asked.delta_end, asked.tombstone_version);
         if (target.answer.status != SearchStatus::answered) continue;
         target.settings.mirror = std::move(mirror);
         target.settings.k = asked.k;

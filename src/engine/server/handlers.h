@@ -1,5 +1,5 @@
-// What each type of request does. A handler replies, parks the request, or throws: Malformed drops the sender, the rest
-// becomes an error of that request.
+// The handlers, one for each type of request. A handler replies, parks the request, or throws: Malformed drops the
+// connection, any other exception becomes the error reply of the request.
 #pragma once
 
 #include "engine/server/io_thread.h"
@@ -18,7 +18,7 @@ void handle_return_buffer(IoThread& thread, const Request& request);
 void handle_search(IoThread& thread, const Request& request);
 void handle_search_indexes(IoThread& thread, const Request& request);
 
-// Acts on an injected fault. True when the request is parked for it.
+// Acts out an injected fault. True when it has parked the request.
 bool inject_fault(IoThread& thread, const Request& request, Fault fault);
 
 void handle_load_begin(IoThread& thread, const Request& request);
@@ -34,11 +34,5 @@ void handle_build_array(IoThread& thread, const Request& request);
 void handle_build_run(IoThread& thread, const Request& request);
 void handle_build_read(IoThread& thread, const Request& request);
 void handle_build_end(IoThread& thread, const Request& request);
-
-template <class T>
-Bytes as_bytes(const T& value)
-{
-    return std::as_bytes(std::span(&value, 1));
-}
 
 }  // namespace pgwarp

@@ -1,3 +1,4 @@
+// The loop of an I/O thread: events, parked requests, replies.
 #include "engine/server/io_thread.h"
 
 #include <sys/eventfd.h>
@@ -6,7 +7,6 @@
 #include <cerrno>
 #include <system_error>
 
-#include "engine/server/handlers.h"
 #include "engine/server/log.h"
 
 namespace pgwarp
@@ -19,7 +19,7 @@ constexpr std::uint32_t max_in_flight = 64;               // requests of a conne
 constexpr std::size_t max_unsent = std::size_t{4} << 20;  // bytes of replies that a connection doesn't read
 constexpr auto greeting_patience = std::chrono::seconds(10);
 constexpr int max_events = 256;
-constexpr int looks_of_all = 4;  // one in so many is for all that may happen, the rest for who is likely to ask next
+constexpr int looks_of_all = 4;  // one poll in 4 asks epoll, the others the connection answered last
 
 }  // namespace
 
@@ -30,8 +30,11 @@ void wake(const std::vector<Ticket>& tickets)
     }
 }
 
-IoThread::IoThread(Engine& engine, std::size_t)
-    : engine_(engine), epoll_(::epoll_create1(EPOLL_CLOEXEC)), event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC))
+IoThread::IoThread(Engine& engine, Handler handler)
+    : engine_(engine),
+      handler_(handler),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC))
 {
     epoll_event event{};
     event.events = EPOLLIN;
@@ -130,13 +133,13 @@ int IoThread::wait_for_events(std::span<epoll_event> events)
         }
         awake_until_ = Clock::time_point{};
     }
-    next_asker_.reset();
+    next_sender_.reset();
     return ::epoll_wait(epoll_.get(), events.data(), most, next_timeout());
 }
 
 bool IoThread::poll_next_request()
 {
-    const ConnectionPtr connection = next_asker_;
+    const ConnectionPtr connection = next_sender_;
     if (!connection || connection->closed() || connection->held_back || !may_parse(*connection)) return false;
     switch (connection->read()) {
         case Connection::ReadState::nothing:
@@ -164,7 +167,7 @@ void IoThread::expect_answer(const Connection& connection)
 
 std::uint32_t IoThread::note_reply(const ConnectionPtr& connection)
 {
-    // Who has asked for more is about to hear of that.
+    // No poll hint while other requests of this connection are pending.
     if (connection->in_flight != 1) return 0;
     const auto now = Clock::now();
     ConnectionPace& pace = connection->pace;
@@ -173,7 +176,7 @@ std::uint32_t IoThread::note_reply(const ConnectionPtr& connection)
     const auto until_question = pace.question.patience();
     if (until_question.count() == 0 || !engine_.busy_poll.has_room(engine_.in_flight.load(), now)) return 0;
     keep_polling(until_question, now);
-    next_asker_ = connection;
+    next_sender_ = connection;
     return static_cast<std::uint32_t>(pace.answer.patience().count());
 }
 
@@ -269,7 +272,7 @@ void IoThread::handle_events(std::uint64_t id, std::uint32_t events)
         unblock(connection);
         watch(connection);
     }
-    // A connection that is held back isn't read; that its peer is gone must be seen all the same.
+    // A connection that is held back isn't read, but the death of its peer must be noticed.
     if (connection->held_back || !may_parse(*connection)) {
         if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) return close(connection);
         connection->held_back = true;
@@ -309,7 +312,7 @@ void IoThread::parse(const ConnectionPtr& connection)
 void IoThread::handle(const Request& request)
 {
     try {
-        handle_request(*this, request);
+        handler_(*this, request);
     } catch (const Malformed& error) {
         drop(request.connection, error.what());
     } catch (...) {
@@ -384,7 +387,7 @@ void IoThread::acknowledge(const ConnectionPtr& connection, std::uint64_t reques
 
 void IoThread::reply_error(const ConnectionPtr& connection, std::uint64_t request_id, const ErrorReply& error)
 {
-    // Memory that nobody has used lately is worth less than the next request.
+    // Idle mirrors go, so that the next request finds memory.
     const bool memory = error.code == ErrorCode::out_of_memory || error.code == ErrorCode::out_of_device_memory;
     if (memory) engine_.residency.evict_idle();
     reply(connection, request_id, MessageType::error, as_bytes(error));
@@ -392,7 +395,7 @@ void IoThread::reply_error(const ConnectionPtr& connection, std::uint64_t reques
 
 void IoThread::send_progress(const ConnectionPtr& connection, std::uint64_t request_id, const ProgressReply& progress)
 {
-    // Progress is news: nobody misses a piece that a slow reader doesn't get.
+    // Progress may be lost: a slow reader gets a later report.
     if (connection->closed() || connection->unsent() > 0) return;
     if (!connection->send(MessageType::progress, request_id, 0, as_bytes(progress), {})) return close(connection);
     if (connection->unsent() > 0) watch(connection);

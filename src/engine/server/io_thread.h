@@ -1,4 +1,4 @@
-// A thread that serves a share of the connections: one epoll, a mailbox for news from other threads, parked requests
+// A thread that serves a share of the connections: one epoll, a mailbox of tasks from other threads, parked requests
 // with their deadlines, and the searches of the round.
 #pragma once
 
@@ -34,13 +34,13 @@ struct Request {
     MessageHeader header;
     Bytes payload;
     Clock::time_point received;  // its last byte
-    bool timed_out = false;      // was parked, and its time is up
+    bool timed_out = false;      // was parked until its deadline
     bool resumed = false;        // was parked
 
     MessageType type() const { return static_cast<MessageType>(header.type); }
 };
 
-// A search accepted in this round, to be answered with its like at the round's end.
+// A search accepted in this round. At its end, searches of equal settings are answered as one batch.
 struct RoundSearch {
     ConnectionPtr connection;
     std::uint64_t request_id;
@@ -53,7 +53,9 @@ struct RoundSearch {
 class IoThread
 {
 public:
-    IoThread(Engine& engine, std::size_t index);
+    // Replies, parks the request, or throws: Malformed drops the connection, others become the error reply.
+    using Handler = void (*)(IoThread& thread, const Request& request);
+    IoThread(Engine& engine, Handler handler);
     ~IoThread();
     void start();
     void stop();
@@ -69,7 +71,7 @@ public:
     // Keeps the request until its ticket is woken or the deadline passes; then it is handled again.
     void park(const Request& request, Ticket ticket, Clock::time_point deadline);
     void unpark(std::uint64_t number, bool timed_out);
-    // Answers a search of many indexes, here when it is little.
+    // Answers a search of many indexes: on this thread when it is cheap, else on a worker.
     void start_spread_search(const Request& request, std::shared_ptr<SpreadSearch> search);
     void add_search(RoundSearch&& search) { round_.push_back(std::move(search)); }
 
@@ -82,8 +84,8 @@ public:
     void send_progress(const ConnectionPtr& connection, std::uint64_t request_id, const ProgressReply& progress);
     void answer_search(const ConnectionPtr& connection, std::uint64_t request_id, SearchReply& reply,
                        Clock::time_point received, Bytes body);
-    // Runs work on the copy threads, or here when it is little; what it returns goes with the acknowledgement. Until
-    // then nothing more of this connection is handled.
+    // Runs work on the copy threads, or on this thread when `little`. Its result goes with the acknowledgement. Until
+    // then no other request of this connection is handled.
     void run_exclusive(const Request& request, bool little, std::function<std::vector<std::byte>()> work);
     // The same on another worker, with the final reply left to `finish`, which runs on this thread.
     void run_exclusive_on(Worker& worker, const Request& request, std::function<void()> work,
@@ -100,15 +102,15 @@ private:
     };
 
     void loop();
-    // Fills `events` with what happened, and returns how many there are. While the thread is to stay awake it polls.
+    // Fills `events` and returns their number. Polls until awake_until_, then blocks.
     int wait_for_events(std::span<epoll_event> events);
-    // Reads what the connection that is likely to ask next has sent: whether it did.
+    // Reads from the connection that was answered last. False: it has sent nothing.
     bool poll_next_request();
-    // Has the next waits poll for so long from now on, unless more begin to work.
+    // Makes wait_for_events() poll for `patience` from `now` on, while BusyPoll has room.
     void keep_polling(std::chrono::nanoseconds patience, Clock::time_point now);
-    // Stays awake for what another thread is about to say of this connection's request.
+    // Polls for the answer to a request of this connection, which another thread is about to post.
     void expect_answer(const Connection& connection);
-    // Notes the pace of a connection that is about to be answered; returns what the reply says of staying awake.
+    // Notes the pace of a connection that is about to be answered. Returns poll_hint_ns of the reply.
     std::uint32_t note_reply(const ConnectionPtr& connection);
     int next_timeout() const;
     void run_mailbox();
@@ -125,7 +127,7 @@ private:
     // Answers a search whose batches took `dispatched`, and counts it.
     void answer_dispatched(const ConnectionPtr& connection, std::uint64_t request_id, Mirror& mirror,
                            SearchReply& reply, Clock::time_point received, Clock::duration dispatched, Bytes body);
-    // An error, but for memory that is short on a GPU: then the sender is to load the index again, for the CPU.
+    // Replies an error; for a GPU that is out of memory, tells the sender to load the index again, for the CPU.
     void refuse_search(const ConnectionPtr& connection, std::uint64_t request_id, Clock::time_point received,
                        const std::shared_ptr<Mirror>& mirror, const ErrorReply& error);
     void run_group(std::vector<RoundSearch>& group);
@@ -135,6 +137,7 @@ private:
                        const SpreadSearch& search);
 
     Engine& engine_;
+    const Handler handler_;
     FileDescriptor epoll_;
     FileDescriptor event_;
     std::thread thread_;
@@ -146,9 +149,9 @@ private:
 
     std::unordered_map<std::uint64_t, ConnectionPtr> connections_;
     std::vector<ConnectionPtr> to_parse_;                                // were held back by limits
-    std::deque<std::pair<Clock::time_point, std::uint64_t>> ungreeted_;  // when their patience with them ends
+    std::deque<std::pair<Clock::time_point, std::uint64_t>> ungreeted_;  // by deadline of the greeting
     Clock::time_point awake_until_{};
-    ConnectionPtr next_asker_;  // answered last, while the thread stays awake for its next question
+    ConnectionPtr next_sender_;  // answered last, while the thread polls for its next request
     std::uint64_t last_ticket_ = 0;
     std::unordered_map<std::uint64_t, Parked> parked_;
     std::multimap<Clock::time_point, std::uint64_t> deadlines_;

@@ -45,7 +45,7 @@ void log_line(LogLevel level, const std::string& message)
     // A line break or a control character in a message must not look like another line.
     for (char c : message) line += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
     line += '\n';
-    // A reader that went away is no reason to fail.
+    // A closed log pipe is no reason to fail.
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 

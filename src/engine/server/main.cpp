@@ -32,7 +32,7 @@ int serve(EngineOptions options)
         log_line(LogLevel::log, "the parent process is gone");
         return 0;
     }
-    // The engine's own pools share the work out; threads within threads would only get in each other's way.
+    // The pools of the engine share the work out: threads of BLAS within them would contend for the same cores.
     openblas_set_num_threads(1);
     if (options.threads == 0) options.threads = usable_processors();
     const auto device = Device::open(options, options.threads);

@@ -13,7 +13,8 @@ namespace pgwarp
 
 enum class DeviceChoice { automatic, cuda, cpu };
 
-// A quarter of the processors, 2 to 8: with two of 16, 64 clients waited for threads while processors were idle.
+// A quarter of the processors, 2 to 8: with 2 I/O threads on 16 processors, 64 clients waited for them while processors
+// were idle.
 std::size_t default_io_threads();
 
 struct EngineOptions {
@@ -23,16 +24,16 @@ struct EngineOptions {
     DeviceChoice device = DeviceChoice::automatic;
     std::string gpus;          // device ordinals, comma-separated; empty = all
     std::uint64_t memory = 0;  // bytes for mirrors; 0 = a share of what is free
-    // Indexes of at most so many values (rows times dimensions) are served by the CPU beside a GPU: it answers one
-    // before a GPU is asked, and the partitions of a table all at once.
+    // Indexes of at most this number of values (rows times dimensions) are served by the CPU even beside a GPU: the CPU
+    // answers such a search before a GPU has begun it, and searches many partitions of a table at once.
     std::uint64_t cpu_values = 0;
     std::size_t threads = 0;                        // of a search or a build; 0 = all cores
     std::size_t io_threads = default_io_threads();  // they answer small searches themselves
-    std::size_t processors = 0;                     // that it may use; 0 = as many as the system lets it
-    int parent_pid = 0;                             // exit with this parent; 0 = on one's own
+    std::size_t processors = 0;                     // of the engine; 0 = all that the system allows
+    int parent_pid = 0;                             // exit with this parent; 0 = none
 };
 
-// Parses the command line. Nothing: the process should exit with exit_code (help, or a mistake already explained).
+// Parses the command line. Without a result the process exits with exit_code, after help or an error was printed.
 std::optional<EngineOptions> parse_options(int argc, const char* const* argv, int& exit_code);
 
 // Bytes that mirrors may use when none are given: three quarters of the memory that is free now, cgroup included.

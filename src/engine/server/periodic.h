@@ -1,4 +1,4 @@
-// A thread that does something again and again, at an interval, until it is destroyed.
+// A thread that runs a task at an interval until it is destroyed.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace pgwarp
 class Periodic
 {
 public:
-    // task: throws nothing. It runs for the first time after one interval.
+    // task: must not throw. Its first run comes after one interval.
     Periodic(std::chrono::milliseconds interval, std::function<void()> task)
         : thread_([this, interval, task = std::move(task)] {
               std::unique_lock lock(mutex_);
@@ -29,7 +29,7 @@ public:
     Periodic(const Periodic&) = delete;
     Periodic& operator=(const Periodic&) = delete;
 
-    // Returns when the task runs no more.
+    // Returns when the task has ended for good.
     void stop()
     {
         {

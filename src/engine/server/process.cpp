@@ -30,7 +30,7 @@ namespace
 std::atomic<int> signal_event{-1};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-// Tells the main loop; all that a handler may do.
+// Wakes the main loop; write() is safe in a signal handler.
 void note_signal(int)
 {
     const int saved = errno;
@@ -73,7 +73,7 @@ bool executable_was_replaced()
     std::error_code error;
     const std::filesystem::path path = std::filesystem::read_symlink(self, error);
     if (error) return false;
-    // The link itself leads to the file that runs, also when its name is gone.
+    // The link leads to the running file even when its name is gone.
     return !std::filesystem::equivalent(path, self, error);
 }
 
@@ -110,7 +110,7 @@ FileDescriptor listen_on(const std::string& path)
     FileDescriptor listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!listener) fail("cannot make a socket");
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail("cannot remove \"" + path + "\"");
-    // The mode of a socket is that of its descriptor at bind: at no moment is the path open to others.
+    // The file of a socket gets the mode of its descriptor at bind: at no moment is the path open to others.
     if (::fchmod(listener.get(), 0600) != 0) fail("cannot set the socket's mode");
     if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
         fail("cannot bind \"" + path + "\"");

@@ -1,4 +1,4 @@
-// What makes the process a well-behaved single engine: its lock, its parent, signals, limits.
+// The process: the lock of the one engine, parent, signals, limits, and the socket.
 #pragma once
 
 #include <sys/socket.h>
@@ -13,12 +13,12 @@
 namespace pgwarp
 {
 
-// The lock that one engine holds. It is taken before anything else; whoever holds it owns the socket's path.
+// The lock that one engine holds. It is taken before anything else; its holder owns the path of the socket.
 class ProcessLock
 {
 public:
-    // Waits at most `patience` for a predecessor that is still draining. Nothing when another engine keeps it: the
-    // caller then ends, because an engine serves. Throws std::system_error when the file can't be made.
+    // Waits at most `patience` for a predecessor that is still draining. Nothing when another engine keeps the lock:
+    // the caller then exits. Throws std::system_error when the file can't be made.
     static std::optional<ProcessLock> acquire(const std::string& path, std::chrono::milliseconds patience);
 
 private:
@@ -26,24 +26,24 @@ private:
     FileDescriptor file_;
 };
 
-// No core dumps, as many descriptors as allowed, SIGPIPE ignored.
+// Switches core dumps off, allows as many descriptors as the hard limit does, ignores SIGPIPE.
 void set_process_limits();
 
-// Whether the file that this process runs from is not at its path any more: an upgrade put another there.
+// Whether the executable of this process is no longer at its path: an upgrade has put another file there.
 bool executable_was_replaced();
 
-// Asks for SIGTERM at the parent's death and checks that it is still there. False when it is not. 0 = no parent.
+// Asks for SIGTERM at the death of the parent. False when the parent is dead already. 0 = no parent.
 bool follow_parent(int parent_pid);
 
-// Returns a descriptor that becomes readable at SIGTERM and SIGINT. By handlers, not by blocking: libraries start
-// threads before main(), and one that doesn't block a signal would die of it for all. The descriptor outlives the
-// signals.
+// Returns a descriptor that becomes readable at SIGTERM and SIGINT; it must outlive the signals. Handlers write to it:
+// signals are not blocked for a signalfd, since libraries start threads before main(), and a signal that one thread
+// doesn't block ends the process.
 FileDescriptor make_signal_descriptor();
 
-// Binds and listens on a socket of mode 0600; removes what lies at the path. Only for the holder of the lock.
+// Binds and listens on a socket of mode 0600, after removing any file at the path. Only for the holder of the lock.
 FileDescriptor listen_on(const std::string& path);
 
-// Only processes of our own user are served.
+// Whether the user of a peer is served: only the own user is.
 bool peer_is_allowed(uid_t peer, uid_t own);
 
 // The user at the other end of a connection; nothing when the kernel doesn't say.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/server/handlers.h"
 #include "engine/server/io_thread.h"
 #include "engine/server/log.h"
 
@@ -14,15 +13,10 @@ namespace
 {
 
 constexpr double inline_cost = 2e6;              // float operations of a request that an I/O thread answers itself
-constexpr double inline_batch_cost = 16e6;       // of what it answers together
+constexpr double inline_batch_cost = 16e6;       // of requests that it answers as one batch
 constexpr std::size_t most_inline_queries = 64;  // of a request
 
-std::uint64_t nanoseconds(Clock::duration duration)
-{
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(std::chrono::nanoseconds(duration).count(), 0));
-}
-
-// What follows the reply: the counts, padded to 8 bytes, the results, and their places where they are wanted.
+// The body behind a SearchReply: the counts, padded to 8 bytes, the results, and their places where wanted.
 void write_body(const SearchSlice& slice, bool want_places, std::vector<std::byte>& body)
 {
     const std::size_t counts = (slice.counts.size_bytes() + 7) / 8 * 8;
@@ -190,7 +184,7 @@ void IoThread::queue_search(RoundSearch&& search, double query_cost)
             refuse_search(connection, id, received, mirror, error);
         });
     };
-    // The answer comes through the mailbox: never before this thread has noted the search.
+    // The answer comes through the mailbox of this thread, so after the search is noted here.
     connection->searches.emplace(number, engine_.searches.submit(std::move(queued)));
     expect_answer(*connection);
 }

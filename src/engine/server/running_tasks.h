@@ -1,4 +1,4 @@
-// How many tasks the system runs.
+// The number of runnable tasks on the system, as /proc/loadavg gives it.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,7 @@
 #include <system_error>
 #include <thread>
 
-#include "engine/server/io_thread.h"
+#include "engine/server/handlers.h"
 #include "engine/server/log.h"
 #include "engine/server/process.h"
 
@@ -18,7 +18,7 @@ namespace pgwarp
 namespace
 {
 
-constexpr auto drain_patience = std::chrono::seconds(3);  // less than the launcher's with the engine
+constexpr auto drain_patience = std::chrono::seconds(3);  // less than the launcher gives the engine
 
 }  // namespace
 
@@ -30,8 +30,11 @@ Server::Server(const EngineOptions& options, Device& device)
         const std::uint64_t one = 1;
         [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof(one));
     };
+    engine_.on_restart = [this](std::uint64_t incarnation) {
+        for (auto& thread : threads_) thread->drop_other_incarnations(incarnation);
+    };
     for (std::size_t i = 0; i < options.io_threads; ++i)
-        engine_.threads.push_back(std::make_unique<IoThread>(engine_, i));
+        threads_.push_back(std::make_unique<IoThread>(engine_, handle_request));
 }
 
 Server::~Server() = default;
@@ -43,7 +46,7 @@ void Server::stop(const std::string& reason)
 
 void Server::run(int signals)
 {
-    for (auto& thread : engine_.threads) thread->start();
+    for (auto& thread : threads_) thread->start();
     log_line(LogLevel::log, "serving on " + engine_.device.description());
     pollfd watched[] = {{listener_.get(), POLLIN, 0}, {event_.get(), POLLIN, 0}, {signals, POLLIN, 0}};
     while (!engine_.draining()) {
@@ -65,7 +68,7 @@ void Server::accept_all()
         }
         if (errno == EINTR || errno == ECONNABORTED) continue;
         if (errno != EAGAIN && errno != EWOULDBLOCK) {
-            // Out of descriptors or memory: those who are served go on, the rest waits in the backlog.
+            // Out of descriptors or memory: present connections are served, new ones wait in the backlog.
             log_line(LogLevel::warning, "cannot accept a connection: " + std::generic_category().message(errno));
             std::this_thread::sleep_for(std::chrono::milliseconds(100));
         }
@@ -81,7 +84,7 @@ void Server::adopt(FileDescriptor socket)
         return;
     }
     const std::uint64_t id = ++next_id_;
-    engine_.threads[id % engine_.threads.size()]->adopt(std::move(socket), id);
+    threads_[id % threads_.size()]->adopt(std::move(socket), id);
 }
 
 void Server::finish()
@@ -92,8 +95,8 @@ void Server::finish()
     while (engine_.in_flight.load() > 0 && Clock::now() < deadline) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    // Closing the connections cancels what still runs for them.
-    for (auto& thread : engine_.threads) thread->stop();
+    // Closing the connections cancels their searches and builds.
+    for (auto& thread : threads_) thread->stop();
     engine_.builds.stop();
     engine_.searches.stop();
     engine_.spread.stop();

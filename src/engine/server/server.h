@@ -3,12 +3,15 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/server/engine.h"
 #include "engine/server/file_descriptor.h"
 
 namespace pgwarp
 {
+
+class IoThread;
 
 class Server
 {
@@ -17,8 +20,8 @@ public:
     Server(const EngineOptions& options, Device& device);
     ~Server();
 
-    // Serves until stop(), a version mismatch, or until `signals` (or -1) becomes readable. What was asked
-    // before is answered, within limits of patience.
+    // Serves until stop(), a version mismatch, or until `signals` becomes readable (-1: no signals). Requests received
+    // before that are answered, if they take no longer than 3 s.
     void run(int signals);
     // From any thread.
     void stop(const std::string& reason);
@@ -34,6 +37,7 @@ private:
     FileDescriptor event_;
     Engine engine_;
     std::uint64_t next_id_ = 0;
+    std::vector<std::unique_ptr<IoThread>> threads_;  // end before the engine
 };
 
 }  // namespace pgwarp

@@ -1,4 +1,5 @@
-// Names a parked request: which I/O thread keeps it, and under which number. Waking one that is gone does nothing.
+// Names a parked request: the I/O thread that keeps it, and its number there. Waking a request that is gone does
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ struct Ticket {
     friend bool operator==(const Ticket&, const Ticket&) = default;
 };
 
-// Has parked requests tried again by their threads. Thread-safe.
+// Makes the I/O threads handle these parked requests again. Thread-safe.
 void wake(const std::vector<Ticket>& tickets);
 
 }  // namespace pgwarp

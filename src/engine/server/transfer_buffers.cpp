@@ -37,7 +37,7 @@ std::optional<TransferBuffers::Lease> TransferBuffers::lease(BufferPurpose purpo
                                                              Ticket ticket)
 {
     std::lock_guard lock(mutex_);
-    // Queries look at their own buffers first and then at the others; bulk work never takes theirs.
+    // Queries take a reserved buffer first, then a bulk one; bulk work never takes a reserved one.
     const auto reserved = buffers_.begin() + bulk_;
     const auto is_free = [](const Buffer& buffer) { return buffer.connection == 0; };
     auto found = buffers_.end();
@@ -81,7 +81,7 @@ void TransferBuffers::reclaim(std::uint64_t connection)
         bool any = false;
         for (Buffer& buffer : buffers_) {
             if (buffer.connection != connection) continue;
-            // Its process may still write to it: nobody else gets this memory.
+            // The client may still write to it: no other connection gets this memory.
             buffer.mapping.reset();
             buffer.connection = 0;
             any = true;

@@ -1,5 +1,5 @@
 // The fixed pool of transfer buffers: memfds, sealed against shrink and growth, leased to one connection at a time and
-// made when first needed. Some are kept for queries, so that builds can't starve them.
+// made when first needed. Some are reserved for queries, so that builds can't starve them.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ public:
     void forget(Ticket ticket);
 
     // The part [offset, offset + length) of a buffer that the connection holds. Throws BadRequest.
-    // The mapping keeps the bytes alive, whatever becomes of the lease.
+    // The mapping keeps the bytes alive after the end of the lease.
     struct Part {
         std::shared_ptr<BufferMapping> mapping;
         std::span<std::byte> bytes;

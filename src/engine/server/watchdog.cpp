@@ -20,8 +20,8 @@ Watchdog::Watchdog(std::function<std::chrono::nanoseconds()> patience_left, std:
 
 void Watchdog::look()
 {
-    // A process that was stopped for a while goes on with waits that are overdue, but not for long: two looks decide,
-    // and none that comes after a gap.
+    // After the process was stopped for a while, waits are overdue though the device works. So a look after a gap does
+    // not count, and two looks in a row must find a wait overdue.
     const auto now = std::chrono::steady_clock::now();
     const bool stopped = now - looked_ > longest_gap_;
     looked_ = now;

@@ -1,5 +1,5 @@
-// Ends the process when a search waits for a device beyond its deadline: a device that hangs never tells, and every
-// connection of the thread that waits hangs with it. The launcher starts another engine.
+// Ends the process when a search waits for a device beyond its deadline: a hung device reports nothing, and all
+// connections of the waiting thread hang with it. The launcher starts another engine.
 #pragma once
 
 #include <chrono>
@@ -32,8 +32,7 @@ private:
     Periodic looks_;  // the last member: its thread uses the others
 };
 
-// What the engine does when a device hangs: a line in the log, and the end. Nothing is waited for and nothing is
-// unwound, because whatever touches the device may hang as well.
+// Logs a line and ends the process at once. No destructor runs, because any call of the device may hang as well.
 [[noreturn]] void end_hung_engine();
 
 }  // namespace pgwarp

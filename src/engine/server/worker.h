@@ -16,7 +16,7 @@ namespace pgwarp
 class Worker
 {
 public:
-    // nice: how much the threads stand back behind others.
+    // nice: the nice value of the threads.
     explicit Worker(std::size_t threads, int nice = 0)
     {
         for (std::size_t i = 0; i < threads; ++i) {
@@ -28,7 +28,7 @@ public:
     }
     ~Worker() { stop(); }
 
-    // Tasks don't throw.
+    // Tasks must not throw.
     void post(std::function<void()> task)
     {
         {
@@ -38,7 +38,7 @@ public:
         wake_.notify_one();
     }
 
-    // Returns when all that was posted is done.
+    // Returns when all posted tasks are done.
     void stop()
     {
         {

@@ -112,22 +112,22 @@ public:
         return asked;
     }
 
-    // As a merge does it: the engine makes arrays of the logs' live rows, which the index's own go on with. Another
+    // As a merge does it: the engine makes arrays of live delta rows, which are appended to those of the index. Another
     // generation, whose dead rows stay dead.
     void merge(EngineClient& client)
     {
-        OwnedRows fresh;
+        OwnedRows delta;
         std::vector<Tid> tids;
         for (auto& log : logs) {
             for (const std::size_t row : log) {
                 if (dead.contains(row)) continue;
-                fresh.append(all().row(row));
+                delta.append(all().row(row));
                 tids.push_back(tids_[row]);
                 index_rows.push_back(row);
             }
             log.clear();
         }
-        const BuiltIndex made = build_lists(client, index, tids, fresh.view(), BuildKind::extend);
+        const BuiltIndex made = build_lists(client, index, tids, delta.view(), BuildKind::extend);
         ASSERT_EQ(made.arrays.size(), built.arrays.size());
         const std::uint64_t old_rows = built.reply.rows;
         for (std::size_t i = 0; i < made.arrays.size(); ++i) append_array(i, made);
@@ -224,41 +224,43 @@ void expect_all_pages(EngineClient& client, const ListTable& table, std::uint32_
     EXPECT_EQ(seen, truth.size());
 }
 
-void add_part(TestServer& server, const ListTable& table)
-{
-    ThreadPool pool(2);
-    const auto mirror = server.engine().residency.find_resident(table.index.key);
-    ASSERT_NE(mirror, nullptr);
-    mirror->add_part(pool, [](std::uint64_t bytes) { EXPECT_GT(bytes, 0U); });
-    EXPECT_EQ(mirror->snapshot()->plain_rows(), 0U);
-    EXPECT_GT(mirror->memory_bytes(), mirror->stored_bytes());
-}
-
 class OverlapMethod : public testing::TestWithParam<bool>
 {
-private:
-    RegisteredMethod registered_{overlap_factory()};
 };
 
-TEST_P(OverlapMethod, BuildsAndSearches)
+// A table whose index is built and loaded.
+class LoadedTable : public OverlapMethod
 {
+protected:
+    LoadedTable()
+    {
+        table.create(client);
+        table.load(client);
+    }
+    void add_part()
+    {
+        ThreadPool pool(2);
+        const auto mirror = server.engine().residency.find_resident(table.index.key);
+        ASSERT_NE(mirror, nullptr);
+        mirror->add_part(pool, [](std::uint64_t bytes) { EXPECT_GT(bytes, 0U); });
+        EXPECT_EQ(mirror->snapshot()->plain_rows(), 0U);
+        EXPECT_GT(mirror->memory_bytes(), mirror->stored_bytes());
+    }
+
     TestServer server;
-    EngineClient client(server.path());
-    ListTable table(GetParam());
-    table.create(client);
+    EngineClient client{server.path()};
+    ListTable table{GetParam()};
+};
+
+TEST_P(LoadedTable, BuildsAndSearches)
+{
     EXPECT_EQ(table.built.reply.rows, indexed);
-    table.load(client);
     for (const std::uint32_t k : {1U, 10U, 300U, 2000U}) expect_truth(client, table, k);
     expect_all_pages(client, table, 64);
 }
 
-TEST_P(OverlapMethod, FindsInsertedRowsAndLeavesDeadOnesOut)
+TEST_P(LoadedTable, FindsInsertedRowsAndLeavesDeadOnesOut)
 {
-    TestServer server;
-    EngineClient client(server.path());
-    ListTable table(GetParam());
-    table.create(client);
-    table.load(client);
     table.insert(0, 90);
     table.push(client, 1);
     expect_truth(client, table, 10);
@@ -270,33 +272,23 @@ TEST_P(OverlapMethod, FindsInsertedRowsAndLeavesDeadOnesOut)
     expect_all_pages(client, table, 200);
 }
 
-TEST_P(OverlapMethod, SearchesPartsOfItsDelta)
+TEST_P(LoadedTable, SearchesPartsOfItsDelta)
 {
-    TestServer server;
-    EngineClient client(server.path());
-    ListTable table(GetParam());
-    table.create(client);
-    table.load(client);
     table.insert(0, 500);
     table.push(client, 20);
-    add_part(server, table);
+    add_part();
     expect_truth(client, table, 25);
     table.kill(client, {2, indexed + 7, indexed + 8, indexed + 450});
     table.insert(500, inserted);
     table.push(client, 20);
     expect_truth(client, table, 25);
-    add_part(server, table);
+    add_part();
     expect_truth(client, table, 3000);
     expect_all_pages(client, table, 100);
 }
 
-TEST_P(OverlapMethod, MergesItsDelta)
+TEST_P(LoadedTable, MergesItsDelta)
 {
-    TestServer server;
-    EngineClient client(server.path());
-    ListTable table(GetParam());
-    table.create(client);
-    table.load(client);
     table.insert(0, 500);
     table.push(client, 20);
     table.kill(client, {2, indexed + 7, indexed + 450});
@@ -311,13 +303,8 @@ TEST_P(OverlapMethod, MergesItsDelta)
     expect_all_pages(client, table, 300);
 }
 
-TEST_P(OverlapMethod, SearchesManyIndexesAtOnce)
+TEST_P(LoadedTable, SearchesManyIndexesAtOnce)
 {
-    TestServer server;
-    EngineClient client(server.path());
-    ListTable table(GetParam());
-    table.create(client);
-    table.load(client);
     ListTable other(GetParam());
     other.create(client);
     other.index.key.relation = 4;
@@ -436,14 +423,16 @@ TEST_P(OverlapMethod, HoldsNothing)
     EXPECT_EQ(search_lists(client, list_request(index, query.view(), 4), query.view()).results.size(), 3U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Lists, OverlapMethod, testing::Bool(), [](const testing::TestParamInfo<bool>& weighted) {
+std::string kind_of_lists(const testing::TestParamInfo<bool>& weighted)
+{
     return weighted.param ? "weighted" : "plain";
-});
+}
+INSTANTIATE_TEST_SUITE_P(Lists, OverlapMethod, testing::Bool(), kind_of_lists);
+INSTANTIATE_TEST_SUITE_P(Lists, LoadedTable, testing::Bool(), kind_of_lists);
 
 // Attributes travel with rows, are sorted with them, and come back as an array that mirrors hold.
 TEST(Attributes, AreStoredInRowOrderAndHeld)
 {
-    const RegisteredMethod registered(overlap_factory());
     TestServer server;
     EngineClient client(server.path());
     TestIndex index;
@@ -478,12 +467,22 @@ TEST(Attributes, AreStoredInRowOrderAndHeld)
 
 TEST(RegisteredMethod, IsKnownForAsLongAsItIsRegistered)
 {
-    EXPECT_EQ(find_method(overlap_method), nullptr);
+    constexpr auto number = static_cast<Method>(13);
+    MethodFactory factory = overlap_factory();
+    MethodDescription description = overlap_description;
+    factory.method = description.method = number;
+    description.name = "another";
+    const std::size_t known = method_descriptions().size();
     {
-        const RegisteredMethod registered(overlap_factory());
-        EXPECT_EQ(find_method(overlap_method), &overlap_factory());
+        const RegisteredMethod registered(factory, description);
+        EXPECT_EQ(find_method(number), &factory);
+        EXPECT_EQ(find_description(number), &description);
+        EXPECT_EQ(find_description("another"), &description);
+        EXPECT_EQ(method_descriptions().size(), known + 1);
     }
-    EXPECT_EQ(find_method(overlap_method), nullptr);
+    EXPECT_EQ(find_method(number), nullptr);
+    EXPECT_EQ(find_description(number), nullptr);
+    EXPECT_EQ(method_descriptions().size(), known);
 }
 
 }  // namespace

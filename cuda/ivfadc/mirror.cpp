@@ -186,12 +186,13 @@ void Mirror::arrange()
     std::call_once(arranged_, [&] {
         const cudaStream_t stream = owner_;
         layout_ = ListLayout::arrange(list_of_row_, lists_);
-        if (!makes_bytes()) list_of_row_ = {};
         upload<std::uint32_t>(position_of_, layout_.position_of, "ivfadc positions", stream);
         upload<std::uint32_t>(list_begin_, layout_.begin, "ivfadc lists", stream);
         upload<std::uint32_t>(list_length_, layout_.length, "ivfadc lists", stream);
         upload<std::uint32_t>(row_at_, layout_.row_at, "ivfadc rows", stream);
         owner_.stream().synchronize();
+        // Where memory was short, the next writer lays the lists out again, so the lists of rows stay until now.
+        if (!makes_bytes()) list_of_row_ = {};
     });
 }
 

@@ -94,8 +94,7 @@ SearchPlan plan_search(const Mirror& mirror, const ParameterList& settings, std:
 {
     const DeviceLimits limits = mirror.limits();
     SearchPlan plan;
-    // Scores of bytes and halves may swap near ties, so more than k rows are ranked by their values.
-    plan.shape = launch_config(settings, ef, k + k / 4 + 14, count, limits);
+    plan.shape = launch_config(settings, ef, rows_to_rank(k), count, limits);
     plan.count = static_cast<std::uint32_t>(queries_of_chunk(mirror, plan.shape, count, room));
     plan.k = static_cast<std::uint32_t>(std::min<std::size_t>(k, plan.shape.wanted));
     plan.chained = count <= rows::chained_queries;

@@ -191,19 +191,8 @@ std::uint32_t launch_queries(const LaunchConfig& shape, const DeviceLimits& limi
     return static_cast<std::uint32_t>(std::min(queries, 1e6));
 }
 
-}  // namespace
-
-std::size_t ef_search_of(const ParameterList& settings, std::int64_t effort, std::size_t k, std::size_t rows)
-{
-    constexpr std::size_t uncalibrated = 128;
-    std::int64_t ef = settings.get("ef_search", 0);
-    if (ef <= 0) ef = effort;
-    const std::size_t wanted = ef > 0 ? static_cast<std::size_t>(ef) : uncalibrated;
-    return std::min(std::max(wanted, k), std::max<std::size_t>(rows, 1));
-}
-
-LaunchConfig launch_config(const ParameterList& settings, std::size_t ef, std::size_t wanted, std::size_t count,
-                           const DeviceLimits& limits)
+LaunchConfig config_for(const ParameterList& settings, std::size_t ef, std::size_t wanted, std::size_t count,
+                        const DeviceLimits& limits)
 {
     LaunchConfig shape;
     TraversalShape& traversal = shape.traversal;
@@ -282,6 +271,33 @@ LaunchConfig launch_config(const ParameterList& settings, std::size_t ef, std::s
     shape.shared_bytes = bytes();
     shape.launch_queries = launch_queries(shape, limits);
     return shape;
+}
+
+}  // namespace
+
+std::size_t ef_search_of(const ParameterList& settings, std::int64_t effort, std::size_t k, std::size_t rows)
+{
+    constexpr std::size_t uncalibrated = 128;
+    std::int64_t ef = settings.get("ef_search", 0);
+    if (ef <= 0) ef = effort;
+    const std::size_t wanted = ef > 0 ? static_cast<std::size_t>(ef) : uncalibrated;
+    return std::min(std::max(wanted, k), std::max<std::size_t>(rows, 1));
+}
+
+std::size_t rows_to_rank(std::size_t k)
+{
+    return k + k / 4 + 14;
+}
+
+// A query of a small batch has the most threads, and each warp takes shared memory. So where a query of a large batch
+// fits, all batches do.
+LaunchConfig launch_config(const ParameterList& settings, std::size_t ef, std::size_t wanted, std::size_t count,
+                           const DeviceLimits& limits)
+{
+    constexpr std::size_t large = std::size_t{1} << 20;
+    const LaunchConfig shape = config_for(settings, ef, wanted, count, limits);
+    if (shape.shared_bytes <= limits.shared_bytes || count >= large) return shape;
+    return config_for(settings, ef, wanted, large, limits);
 }
 
 }  // namespace pgwarp::cuda::graph

@@ -134,9 +134,12 @@ struct LaunchConfig {
 // block (at some 3,800 with 64 KB), all rows have to be scanned instead.
 std::size_t ef_search_of(const ParameterList& settings, std::int64_t effort, std::size_t k, std::size_t rows);
 
+// The rows that are ranked for k wanted ones: scores of bytes and halves may swap near ties.
+std::size_t rows_to_rank(std::size_t k);
+
 // The configuration for `count` queries. The settings that decide the answer do not depend on the count. ef <= most_ef;
 // wanted: rows to be ranked, at most ef. Settings are reduced to the limits of the device. Where shared_bytes still
-// exceeds limits.shared_bytes, the search cannot run on the device.
+// exceeds limits.shared_bytes, the search cannot run on the device, whatever the count: a batch is searched in chunks.
 LaunchConfig launch_config(const ParameterList& settings, std::size_t ef, std::size_t wanted, std::size_t count,
                            const DeviceLimits& limits);
 

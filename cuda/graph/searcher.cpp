@@ -63,13 +63,7 @@ public:
         return pgwarp::bound_width(metric, mirror_.half_error(), canonical_norm(query, mirror_.dimensions()));
     }
     // In float operations of the CPU: the device does some thousand in the time of one of the CPU's.
-    double search_cost(const SearchBatch& batch) const override
-    {
-        const double compared =
-            4096 + 0.4 * static_cast<double>(mirror_.options().degree) * static_cast<double>(ef_of(batch));
-        return 1e-3 * static_cast<double>(batch.count) * std::min(compared, static_cast<double>(mirror_.rows())) *
-               static_cast<double>(mirror_.dimensions());
-    }
+    double search_cost(const SearchBatch& batch) const override { return 1e-3 * compared(batch.count, ef_of(batch)); }
     ParameterList resolved_settings(const SearchBatch& batch) const override
     {
         ParameterList settings;
@@ -82,7 +76,7 @@ protected:
     std::size_t remote_row_bytes() const override { return mirror_.remote_row_bytes(); }
     std::chrono::milliseconds search_patience(const SearchBatch& batch) const override
     {
-        return patience_for(2e3 * search_cost(batch));
+        return round_patience(batch.count, ef_of(batch), batch.k);
     }
     void search_queries(const SearchBatch& batch, const Tombstones* dead, Results& results,
                         ThreadPool& pool) const override;
@@ -105,6 +99,14 @@ private:
     {
         return ef_search_of(batch.settings, batch.effort, batch.k, mirror_.rows());
     }
+    // An estimate of the elements of rows that searches of `count` queries compare.
+    double compared(std::size_t count, std::size_t ef) const
+    {
+        const double rows = 4096 + 0.4 * static_cast<double>(mirror_.options().degree) * static_cast<double>(ef);
+        return static_cast<double>(count) * std::min(rows, static_cast<double>(mirror_.rows())) *
+               static_cast<double>(mirror_.dimensions());
+    }
+    std::chrono::milliseconds round_patience(std::size_t count, std::size_t ef, std::size_t k) const;
     bool may_traverse(const SearchBatch& batch, std::size_t ef) const;
     void search_graph(const SearchBatch& batch, const Round& round, std::size_t ef, const std::uint32_t* dead,
                       Results& results, ThreadPool& pool) const;
@@ -112,12 +114,21 @@ private:
     Mirror mirror_;
 };
 
+// The longest time that a wait in a round may take: rows are compared, and those that rank may come over the bus.
+std::chrono::milliseconds GraphSearcher::round_patience(std::size_t count, std::size_t ef, std::size_t k) const
+{
+    const double ranked = static_cast<double>(count) * static_cast<double>(std::min(rows_to_rank(k), ef));
+    return patience_for(2 * compared(count, ef), ranked * static_cast<double>(mirror_.remote_row_bytes()),
+                        ranked * static_cast<double>(mirror_.dimensions()) * canonical_operations);
+}
+
 // Whether the search can run on the device: the queue and the query fit in a block's shared memory.
 bool GraphSearcher::may_traverse(const SearchBatch& batch, std::size_t ef) const
 {
     if (ef > most_ef) return false;
     const DeviceLimits limits = mirror_.limits();
-    return launch_config(batch.settings, ef, batch.k, batch.count, limits).shared_bytes <= limits.shared_bytes;
+    return launch_config(batch.settings, ef, rows_to_rank(batch.k), batch.count, limits).shared_bytes <=
+           limits.shared_bytes;
 }
 
 // Queries that found too few rows, as many rows are dead, keep more rows; at last all rows are scanned.
@@ -126,6 +137,7 @@ void GraphSearcher::search_graph(const SearchBatch& batch, const Round& round, s
 {
     if (!may_traverse(batch, ef)) return search_all_rows(batch, round, results, pool);
     const std::size_t k = std::min<std::size_t>(batch.k, mirror_.rows());
+    const DevicePatience patience(round_patience(round.size(), ef, k));
     const auto plan_of = [&](std::size_t count, std::size_t room) {
         return plan_search(mirror_, batch.settings, ef, k, count, room);
     };

@@ -4,9 +4,11 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -53,6 +55,12 @@ public:
     std::uint64_t used() const;
     // The rest of the budget, without a look at the device's free memory: costs no call to the driver.
     std::uint64_t unspent() const;
+    // The same with `held` bytes that the caller may free first.
+    std::uint64_t unspent_with(std::uint64_t held) const
+    {
+        const std::uint64_t rest = unspent();
+        return rest + std::min(held, std::numeric_limits<std::uint64_t>::max() - rest);
+    }
     std::uint64_t budget() const { return budget_; }
     std::map<std::string, std::uint64_t> used_by_name() const;
     // Gives freed memory back to the device.

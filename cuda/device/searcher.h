@@ -160,7 +160,7 @@ Unfinished DeviceSearcher::search_round(const SearchBatch& batch, const Round& r
         std::size_t width = std::min(most, round.size() - first);
         try {
             const Workspaces::Lease workspace(workspaces_);
-            const auto plan = plan_of(width, context_.pool().unspent() + workspace->device_bytes());
+            const auto plan = plan_of(width, context_.pool().unspent_with(workspace->device_bytes()));
             width = plan.count;
             const Chunk chunk = begin_chunk(plan, round.query(first), *workspace, pool);
             enqueue(plan, chunk);

@@ -1,6 +1,7 @@
 #include "ivfadc/device_search.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "ivfadc/few_queries.h"
 #include "ivfadc/group_finish.h"
@@ -20,7 +21,8 @@ constexpr std::size_t most_decoded = std::size_t{1} << 30;             // bytes 
 constexpr std::size_t most_scores = std::size_t{512} << 20;            // bytes of dense or coarse scores
 constexpr double most_products = 6e11;                                 // multiply-adds of a scan
 constexpr std::size_t remote_bytes_of_launch = std::size_t{64} << 20;  // read over the bus: about 1.3 ms
-constexpr std::uint32_t most_queries = 16384;
+constexpr std::size_t most_queries = 16384;
+constexpr std::size_t most_pairs = std::size_t{1} << 31;
 constexpr std::chrono::microseconds watched{500};
 constexpr std::uint32_t whole_select = 1024;  // the most candidates that the last step sorts
 constexpr std::uint32_t most_grouped = 264;   // the most queries of finish_groups(): a block each
@@ -96,12 +98,6 @@ Continuation carve_continuation(Carver& carver, const Mirror& mirror)
             take_selection_space(carver)};
 }
 
-std::uint32_t longest_list(const Mirror& mirror)
-{
-    const auto& most = mirror.layout().most_slots;
-    return static_cast<std::uint32_t>(most.size() > 1 ? most[1] : 0);
-}
-
 // Parts of a batch from query `first` on. Views are plain pointers, so copies are moved.
 QueryView from(QueryView queries, const MirrorView& mirror, std::size_t first)
 {
@@ -158,57 +154,89 @@ void choose_lists(const MirrorView& view, const SearchPlan& plan, const float* q
     select_probes(view, space.coarse, plan.coarse_stride, plan.count, plan.probes, space.probes, stream);
 }
 
-}  // namespace
+struct ChunkRequest {
+    std::size_t count;  // queries of the batch
+    std::size_t probes;
+    std::size_t wanted;
+    std::size_t k;
+    bool may_limit;
+    std::size_t room;
+};
 
-SearchPlan plan_search(const Mirror& mirror, std::size_t count, std::size_t probes, std::size_t wanted, std::size_t k,
-                       bool may_limit, std::size_t room)
+// The plan of a chunk of `queries` queries, without the bytes of its workspace.
+SearchPlan plan_chunk(const Mirror& mirror, const ChunkRequest& request, std::size_t queries)
 {
     const auto& most = mirror.layout().most_slots;
+    const std::size_t probes = request.probes;
+    const std::size_t wanted = request.wanted;
     SearchPlan plan;
+    plan.count = static_cast<std::uint32_t>(queries);
     plan.probes = static_cast<std::uint32_t>(probes);
     plan.wanted = static_cast<std::uint32_t>(wanted);
     plan.wide = wanted > whole_select;
-    plan.k = static_cast<std::uint32_t>(plan.wide ? wanted : k);
-    const std::size_t positions = most.back();
+    plan.k = static_cast<std::uint32_t>(plan.wide ? wanted : request.k);
     // The nearest lists that set the limit hold about 16 times the wanted rows, so that the limit lets few more rows
     // pass.
-    const std::size_t average = std::max<std::size_t>(1, positions / mirror.lists());
+    const std::size_t average = std::max<std::size_t>(1, most.back() / mirror.lists());
     plan.first_ranks = static_cast<std::uint32_t>(std::max<std::size_t>(1, (16 * wanted + average - 1) / average));
     const std::size_t passes = mirror.view().scans_codes ? passes_of_codes : passes_of_halves;
-    plan.sorted = count * probes >= passes * mirror.lists() && count >= fewest_sorted;
-    plan.limited = may_limit && plan.sorted && wanted <= limited_most && count >= 256 && 3 * plan.first_ranks <= probes;
+    plan.sorted = queries * probes >= passes * mirror.lists() && queries >= fewest_sorted;
+    plan.limited = request.may_limit && plan.sorted && wanted <= limited_most && request.count >= 256 &&
+                   3 * plan.first_ranks <= probes;
     if (!plan.limited) plan.first_ranks = plan.probes;
     plan.capacity = plan.limited ? static_cast<std::uint32_t>(std::clamp<std::size_t>(16 * wanted, 2048, 4096)) : 0;
     plan.coarse_stride = whole_groups(static_cast<std::uint32_t>(mirror.lists()));
     plan.dense_stride = most[plan.first_ranks];
     plan.shared_bytes = static_cast<std::uint32_t>(mirror.context().shared_bytes_per_block());
-
-    const std::size_t scores = std::max({plan.coarse_stride, plan.dense_stride, std::size_t{2} * plan.capacity});
-    const double products =
-        std::max<double>(1, static_cast<double>(most[probes])) * static_cast<double>(mirror.dimensions());
-    std::size_t queries = std::min<std::size_t>(count, most_queries);
-    queries = std::min(queries, std::max<std::size_t>(1, std::min(most_scores, room / 4) / (scores * sizeof(float))));
-    queries = std::min(queries, std::max<std::size_t>(1, static_cast<std::size_t>(most_products / products)));
-    if (plan.wide) queries = std::min(queries, std::max<std::size_t>(1, (std::size_t{1} << 22) / wanted));
-    plan.count = static_cast<std::uint32_t>(queries);
     // Only prepare_queries() rotates by signs, as that needs whole rows.
     plan.few = !plan.sorted && plan.count <= few_queries && mirror.lists() <= few_lists &&
                mirror.dimensions() <= few_dimensions && mirror.view().code.signs == nullptr;
     // The bounds need at least twice as many groups as wanted candidates.
     plan.grouped = !plan.limited && !plan.wide && plan.count <= most_grouped &&
                    probes * average >= 2 * wanted * group_rows && queries_of_finish(mirror, plan) == plan.count;
-    if (plan.sorted) {
-        plan.most_items =
-            most_items(plan.count * plan.probes, static_cast<std::uint32_t>(mirror.lists()), longest_list(mirror));
-    }
+    if (plan.sorted) plan.most_items = most_items(mirror.layout(), queries, probes, scan_queries, item_rows);
     // Decoding once a batch pays off where several items read each list.
-    plan.decoded = plan.sorted && mirror.view().scans_codes && plan.count * probes >= 32 * mirror.lists() &&
-                   std::size_t{mirror.view().positions} * mirror.view().stride * 2 <= std::min(most_decoded, room / 4);
+    const std::size_t decoded = std::size_t{mirror.view().positions} * mirror.view().stride * sizeof(__half);
+    plan.decoded = plan.sorted && mirror.view().scans_codes && queries * probes >= 32 * mirror.lists() &&
+                   decoded <= std::min(most_decoded, request.room / 4);
     plan.reads_in_place = plan.few;
     plan.ordered = !plan.wide;
     if (plan.grouped) plan.watched = watched;
-    plan.workspace = carved_bytes([&](Carver& memory) { carve(memory, mirror, plan); });
     return plan;
+}
+
+// The most queries that a chunk of the plan's kind may have by the length of its launches and the bytes of its scores.
+std::size_t queries_in_time(const Mirror& mirror, const ChunkRequest& request, const SearchPlan& plan)
+{
+    const std::size_t scores = std::max({plan.coarse_stride, plan.dense_stride, std::size_t{2} * plan.capacity});
+    const double products = std::max<double>(1, static_cast<double>(mirror.layout().most_slots[request.probes])) *
+                            static_cast<double>(mirror.dimensions());
+    std::size_t queries = std::min(most_scores, request.room / 4) / (scores * sizeof(float));
+    queries = std::min(queries, static_cast<std::size_t>(most_products / products));
+    if (plan.wide) queries = std::min(queries, (std::size_t{1} << 22) / request.wanted);
+    return std::max<std::size_t>(1, queries);
+}
+
+}  // namespace
+
+SearchPlan plan_search(const Mirror& mirror, std::size_t count, std::size_t probes, std::size_t wanted, std::size_t k,
+                       bool may_limit, std::size_t room)
+{
+    const ChunkRequest request{count, probes, wanted, k, may_limit, room};
+    std::size_t queries = std::min({count, most_queries, std::max<std::size_t>(1, most_pairs / probes)});
+    for (;;) {
+        SearchPlan plan = plan_chunk(mirror, request, queries);
+        const std::size_t most = queries_in_time(mirror, request, plan);
+        if (most < queries) {
+            queries = most;
+            continue;
+        }
+        plan.workspace = carved_bytes([&](Carver& memory) { carve(memory, mirror, plan); });
+        const std::size_t sent = plan.reads_in_place ? 0 : queries * mirror.dimensions() * sizeof(float);
+        const bool fits = plan.workspace + sent <= room / 4 * 3 && plan.most_items <= UINT32_MAX;
+        if (fits || queries == 1) return plan;
+        queries = (queries + 1) / 2;
+    }
 }
 
 void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const Chunk& chunk, const std::uint32_t* dead)
@@ -237,7 +265,7 @@ void enqueue_search(const Mirror& mirror, const SearchPlan& plan, const Chunk& c
         work.order = space.order.order;
         work.first_item = space.order.totals;
         work.last_item = space.order.totals + 1;
-        work.most_items = plan.most_items;
+        work.most_items = static_cast<std::uint32_t>(plan.most_items);
         estimate_tiles(view, std::uint64_t{plan.count} * plan.probes,
                        mirror.layout().most_slots.back() / mirror.lists(), work);
         work.decoded = space.decoded;

@@ -35,14 +35,14 @@ struct SearchPlan : ChunkPlan {
     std::size_t coarse_stride = 0;  // floats of a query
     std::size_t dense_stride = 0;   // floats of a query
     std::uint32_t capacity = 0;     // candidates of a query where limited
-    std::uint32_t most_items = 0;
+    std::uint64_t most_items = 0;
     bool decoded = false;            // codes are decoded once, into the workspace
     std::uint32_t shared_bytes = 0;  // the most shared memory of a block
 };
 
 // Plans a search of the first plan.count <= count queries: workspace and the length of launches are bounded. wanted <=
-// rows, probes <= lists, k <= wanted. room: free bytes of device memory, of which the workspace takes not much more
-// than half.
+// rows, probes <= lists, k <= wanted. room: free bytes of device memory, of which workspace and queries take at most
+// three quarters, unless a single query takes more.
 SearchPlan plan_search(const Mirror& mirror, std::size_t count, std::size_t probes, std::size_t wanted, std::size_t k,
                        bool may_limit, std::size_t room = ~std::size_t{0});
 

@@ -39,4 +39,20 @@ ListLayout ListLayout::arrange(std::span<const std::uint32_t> list_of_row, std::
     return layout;
 }
 
+// A list of r slots has s = ceil(r / item_rows) <= r / item_rows + 1 stretches, so p different lists have at most
+// most_slots[p] / item_rows + p, and no more than p times those of the longest list. A list that n > 0 queries probe in
+// a phase has ceil(n / item_queries) * s <= (n / item_queries + 1) * s items. Over all lists and both phases, the sum
+// of n * s is that of the stretches of each query's lists: at most `pairs`. The sum of s over the probed lists of both
+// phases is at most `pairs` too, as n > 0, and at most twice the stretches of all lists. Each bound of stretches is a
+// whole number, and so is the number of items, so quotients may be rounded down.
+std::uint64_t most_items(const ListLayout& layout, std::uint64_t count, std::uint64_t probes,
+                         std::uint64_t item_queries, std::uint64_t item_rows)
+{
+    const std::uint64_t lists = layout.most_slots.size() - 1;
+    const std::uint64_t longest = (layout.most_slots[std::min<std::uint64_t>(1, lists)] + item_rows - 1) / item_rows;
+    const auto stretches = [&](std::uint64_t p) { return std::min(layout.most_slots[p] / item_rows + p, p * longest); };
+    const std::uint64_t pairs = count * stretches(probes);
+    return pairs / item_queries + std::min(pairs, 2 * stretches(lists));
+}
+
 }  // namespace pgwarp::cuda::ivfadc

@@ -26,4 +26,9 @@ struct ListLayout {
     static ListLayout arrange(std::span<const std::uint32_t> list_of_row, std::size_t lists);
 };
 
+// An upper bound of the items of a scan in two phases: up to item_queries queries that probe one list in one phase, and
+// a stretch of at most item_rows of its slots. Each of `count` queries probes `probes` different lists.
+std::uint64_t most_items(const ListLayout& layout, std::uint64_t count, std::uint64_t probes,
+                         std::uint64_t item_queries, std::uint64_t item_rows);
+
 }  // namespace pgwarp::cuda::ivfadc

@@ -398,12 +398,6 @@ void select_probes(const MirrorView& mirror, const float* coarse, std::size_t st
     check_launch("selection of lists");
 }
 
-std::uint32_t most_items(std::uint32_t pairs, std::uint32_t lists, std::uint32_t longest)
-{
-    const std::uint32_t stretches = std::max<std::uint32_t>(1, (longest + item_rows - 1) / item_rows);
-    return (pairs / scan_queries + std::min(pairs, 2 * lists)) * stretches;
-}
-
 void order_pairs(const MirrorView& mirror, const ProbeView& probes, std::uint32_t count, std::uint32_t first_ranks,
                  const OrderArrays& out, cudaStream_t stream)
 {

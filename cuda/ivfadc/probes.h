@@ -38,11 +38,8 @@ struct OrderArrays {
     std::uint32_t* item_begin;  // [2 * lists]
     std::uint32_t* totals;      // [3]: 0, items of phase one, items of both
     std::uint32_t* order;       // [pairs]
-    ScanItem* items;            // [most_items()]
+    ScanItem* items;            // [most_items()] (layout.h)
 };
-
-// An upper bound of the items of both phases.
-std::uint32_t most_items(std::uint32_t pairs, std::uint32_t lists, std::uint32_t longest);
 
 void order_pairs(const MirrorView& mirror, const ProbeView& probes, std::uint32_t count, std::uint32_t first_ranks,
                  const OrderArrays& out, cudaStream_t stream);

@@ -23,6 +23,9 @@ public:
 
     // name: the purpose of the device memory, a static string.
     Workspace(Context& context, const char* name);
+    ~Workspace();
+    Workspace(const Workspace&) = delete;
+    Workspace& operator=(const Workspace&) = delete;
 
     // At least `bytes` bytes. Growing loses the contents. Throws std::bad_alloc.
     std::byte* device(std::size_t bytes);
@@ -30,8 +33,9 @@ public:
     std::size_t device_bytes() const { return memory_.bytes(); }
     const Context::Lease& stream() const { return stream_; }
     Event& event(std::size_t i) { return events_.at(i); }
-    // Frees memory that is too large to be kept between searches.
-    void shrink();
+    // Idle workspaces keep memory up to a limit, and all together page-locked memory up to another.
+    void begin_idling();
+    void end_idling();
 
 private:
     MemoryPool* pool_;
@@ -39,6 +43,7 @@ private:
     Context::Lease stream_;
     DeviceArray<std::byte> memory_;
     PinnedArray<std::byte> host_;
+    std::size_t idle_bytes_ = 0;  // page-locked bytes that count as idle
     std::array<Event, event_count> events_;
 };
 

@@ -102,6 +102,26 @@ TEST_F(WorkspaceTest, KeepsNoMemoryThatIsTooLarge)
     EXPECT_EQ(context.pool().used(), 0U);
 }
 
+// However many searches ran at once, and of however many indexes.
+TEST_F(WorkspaceTest, IdleOnesShareALimitOfPageLockedMemory)
+{
+    constexpr std::size_t each = std::size_t{200} << 20;
+    const std::uint64_t before = pinned_bytes();
+    Workspaces others{context, "other workspace"};
+    const auto search = [](Workspaces& of) {
+        const Workspaces::Lease leases[] = {Workspaces::Lease(of), Workspaces::Lease(of), Workspaces::Lease(of),
+                                            Workspaces::Lease(of)};
+        for (const Workspaces::Lease& lease : leases) lease->pinned(each);
+    };
+    search(workspaces);
+    EXPECT_EQ(pinned_bytes() - before, 4 * each);
+    search(others);
+    EXPECT_EQ(pinned_bytes() - before, 5 * each);
+    workspaces.drop_idle();
+    search(others);
+    EXPECT_EQ(pinned_bytes() - before, 4 * each);
+}
+
 TEST_F(WorkspaceTest, IdleOnesAreDropped)
 {
     {

@@ -2,7 +2,7 @@
 //
 // A bound comes first: the wanted-th smallest of the minima of disjoint parts of the row is at least the wanted-th
 // smallest score. Scores up to the bound are kept and sorted. Where these are too many (ties, scores in an unfavourable
-// order) the exact limit is found digit by digit.
+// order) the exact limit is found digit by digit, and ties at the limit are taken in the order of their indices.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,6 @@ struct SelectShared {
     std::uint32_t below;  // keys known to be smaller than those with the prefix
     std::uint32_t within;
     int count;
-    int ties;
 };
 
 // Finds the limit T of the wanted-th smallest key, by `digits` digits of 8 bits from the top; the lower bits of T are
@@ -105,6 +104,33 @@ __device__ void keep_keys(const std::uint32_t (&keys)[Held], std::uint32_t first
     }
 }
 
+// Calls place(i, at) in the order of i for the indices i < count with here(i): at = first, first + 1, ... while at <
+// most. Returns the end of these places. Overwrites the histogram. Called by all threads of the block.
+template <int Threads, class Here, class Place>
+__device__ std::uint32_t place_in_order(std::uint32_t count, std::uint32_t first, std::uint32_t most, const Here& here,
+                                        const Place& place, SelectShared& shared)
+{
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const std::uint32_t lane = threadIdx.x % 32;
+    std::uint32_t end = first;
+    for (std::uint32_t base = 0; base < count && end < most; base += Threads) {
+        const std::uint32_t i = base + threadIdx.x;
+        const bool own = i < count && here(i);
+        const std::uint32_t ballot = __ballot_sync(0xffffffffU, own);
+        __syncthreads();
+        if (lane == 0) shared.histogram[warp] = __popc(ballot);
+        __syncthreads();
+        std::uint32_t at = end + __popc(ballot & ((1U << lane) - 1));
+        for (int w = 0; w < Threads / 32; ++w) {
+            if (w < warp) at += shared.histogram[w];
+            end += shared.histogram[w];
+        }
+        if (own && at < most) place(i, at);
+    }
+    __syncthreads();
+    return min(end, most);
+}
+
 // Leaves the min(wanted, candidates) smallest of key_at(0 .. count - 1), sorted, in shared.kept and returns their
 // number; no_key is no candidate. wanted <= select_most. Called by all threads of the block. Rows of up to Threads *
 // Held keys are read once and stay in registers.
@@ -161,14 +187,10 @@ __device__ int select_smallest(const KeyAt& key_at, std::uint32_t count, std::ui
             },
             wanted, 4, shared);
         // These are fewer than wanted; ties at the limit fill up.
-        keep(limit - 1);
-        for (std::uint32_t i = threadIdx.x; i < count; i += Threads) {
-            if (key_at(i) != limit) continue;
-            const int at = atomicAdd(&shared.count, 1);
-            if (at < static_cast<int>(wanted)) shared.kept[at] = static_cast<std::uint64_t>(limit) << 32 | i;
-        }
-        __syncthreads();
-        kept = min(shared.count, static_cast<int>(wanted));
+        kept = static_cast<int>(place_in_order<Threads>(
+            count, keep(limit - 1), wanted, [&](std::uint32_t i) { return key_at(i) == limit; },
+            [&](std::uint32_t i, std::uint32_t at) { shared.kept[at] = static_cast<std::uint64_t>(limit) << 32 | i; },
+            shared));
     }
     sort_kept<Threads>(shared, kept);
     return min(kept, static_cast<int>(wanted));

@@ -173,21 +173,26 @@ __global__ __launch_bounds__(wide_threads) void select_wide(MirrorView mirror, D
             for (std::uint32_t i = threadIdx.x; i < count; i += wide_threads) f(source.key(query, i));
         },
         wanted, 4, shared);
+    // Without a limit all keys are kept. Ties are the keys with the last digit of the limit.
+    const std::uint32_t ties = limit == no_key ? 0 : shared.histogram[limit & 255U];
+    const bool all_ties = shared.below + ties <= wanted;
     if (threadIdx.x == 0) shared.count = 0;
     __syncthreads();
-    const auto keep = [&](std::uint32_t i) {
-        const auto at = static_cast<std::uint32_t>(atomicAdd(&shared.count, 1));
-        if (at < wanted) positions[static_cast<std::size_t>(query) * wanted + at] = source.position(mirror, query, i);
+    const auto place = [&](std::uint32_t i, std::uint32_t at) {
+        positions[static_cast<std::size_t>(query) * wanted + at] = source.position(mirror, query, i);
     };
     for (std::uint32_t i = threadIdx.x; i < count; i += wide_threads) {
-        if (source.key(query, i) < limit) keep(i);
+        const std::uint32_t key = source.key(query, i);
+        const bool kept = key < limit || (key == limit && key != no_key && all_ties);
+        if (kept) place(i, static_cast<std::uint32_t>(atomicAdd(&shared.count, 1)));
     }
     __syncthreads();
-    for (std::uint32_t i = threadIdx.x; i < count && limit != no_key; i += wide_threads) {
-        if (source.key(query, i) == limit) keep(i);
+    auto end = static_cast<std::uint32_t>(shared.count);
+    if (!all_ties) {
+        end = place_in_order<wide_threads>(
+            count, end, wanted, [&](std::uint32_t i) { return source.key(query, i) == limit; }, place, shared);
     }
-    __syncthreads();
-    if (threadIdx.x == 0) found[query] = min(static_cast<std::uint32_t>(shared.count), wanted);
+    if (threadIdx.x == 0) found[query] = end;
 }
 
 __global__ __launch_bounds__(value_threads) void value_wide(MirrorView mirror, QueryView queries, std::uint32_t wanted,

@@ -24,7 +24,9 @@ void set_limits(const MirrorView& mirror, const ProbeView& probes, const DenseSc
                 std::uint32_t first_ranks, std::uint32_t wanted, float* limits, const LimitedScores& out,
                 cudaStream_t stream);
 
-// Ranks the `wanted` (<= 1024) best candidates of each query by (value, row) and writes the first k.
+// Ranks the `wanted` (<= 1024) best candidates of each query by (value, row) and writes the first k. Of candidates with
+// equal scores, finish_dense() takes the first by slot. finish_limited() takes the first that the scan wrote, and these
+// may differ from run to run.
 void finish_dense(const MirrorView& mirror, const QueryView& queries, const ProbeView& probes,
                   const DenseScores& scores, std::uint32_t count, std::uint32_t wanted, std::uint32_t k,
                   const Answers& out, cudaStream_t stream);

@@ -211,41 +211,31 @@ __global__ __launch_bounds__(probe_warps * 32) void select_probes_by_warps(const
     if (lane == 0) target.out.slots[query] = slots;
 }
 
-// For many probes, or all lists: selects by the exact limit, unordered.
+// For many probes, or all lists: selects by the exact limit, in the order of the lists, ties at the limit last.
 __global__ __launch_bounds__(wide_threads) void select_many_probes(const float* coarse, std::size_t stride,
                                                                    std::uint32_t lists, ProbeTarget target)
 {
     __shared__ SelectShared shared;
     const std::size_t query = blockIdx.x;
     const float* scores = coarse + query * stride;
-    std::uint32_t limit = no_key;
-    if (target.probes < lists) {
-        limit = find_limit<wide_threads>(
-            [&](const auto& f) {
-                for (std::uint32_t i = threadIdx.x; i < lists; i += wide_threads) f(score_key(scores[i]));
-            },
-            target.probes, 4, shared);
-    }
-    if (threadIdx.x == 0) {
-        shared.count = 0;
-        shared.ties = 0;
-    }
-    __syncthreads();
     const std::size_t first = query * target.probes;
     const auto write = [&](std::uint32_t list, std::uint32_t at) {
         target.out.list[first + at] = list;
         target.out.constant[first + at] = target.unit > 0 ? scores[list] * target.unit : 0.0F;
     };
-    for (std::uint32_t i = threadIdx.x; i < lists; i += wide_threads) {
-        if (score_key(scores[i]) < limit || target.probes == lists) {
-            write(i, static_cast<std::uint32_t>(atomicAdd(&shared.count, 1)));
-        }
-    }
-    __syncthreads();
-    for (std::uint32_t i = threadIdx.x; i < lists && target.probes < lists; i += wide_threads) {
-        if (score_key(scores[i]) != limit) continue;
-        const auto at = static_cast<std::uint32_t>(atomicAdd(&shared.count, 1));
-        if (at < target.probes) write(i, at);
+    if (target.probes == lists) {
+        for (std::uint32_t i = threadIdx.x; i < lists; i += wide_threads) write(i, i);
+    } else {
+        const std::uint32_t limit = find_limit<wide_threads>(
+            [&](const auto& f) {
+                for (std::uint32_t i = threadIdx.x; i < lists; i += wide_threads) f(score_key(scores[i]));
+            },
+            target.probes, 4, shared);
+        const std::uint32_t nearer = place_in_order<wide_threads>(
+            lists, 0, target.probes, [&](std::uint32_t i) { return score_key(scores[i]) < limit; }, write, shared);
+        place_in_order<wide_threads>(
+            lists, nearer, target.probes, [&](std::uint32_t i) { return score_key(scores[i]) == limit; }, write,
+            shared);
     }
     __syncthreads();
     number_slots<wide_threads>(target, query);

@@ -46,7 +46,7 @@ LaunchSize launch_size(const Context& context, std::size_t chunks, int tiles, in
 
 bool warpgroup_path(const Context& context, MatrixPath path)
 {
-    return path == MatrixPath::best && context.has_warp_group_matrix();
+    return path == MatrixPath::best && context.has_warp_group_matrix() && warpgroup_available();
 }
 
 // Launches `task` for all tiles of centroids, `size.tiles` at a time.

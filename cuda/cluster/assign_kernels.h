@@ -47,7 +47,8 @@ constexpr bool takes_parts(bool exact, bool stay)
     return exact || !stay;
 }
 
-// Warp-group matrix instructions (compute capability 9.0).
+// Warp-group matrix instructions (compute capability 9.0). Available where the kernel is compiled for them.
+bool warpgroup_available();
 void assign_warpgroup(const AssignTask& task, bool exact, int multiprocessors, cudaStream_t stream);
 // Warp matrix instructions (7.5 and up).
 void assign_portable(const AssignTask& task, bool exact, cudaStream_t stream);

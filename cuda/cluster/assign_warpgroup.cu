@@ -276,6 +276,14 @@ void launch(const Arguments& arguments, int multiprocessors, cudaStream_t stream
 
 }  // namespace
 
+bool warpgroup_available()
+{
+    cudaFuncAttributes attributes{};
+    check(cudaFuncGetAttributes(&attributes, assign_warpgroup_kernel<false, true>), "asking for the kernel");
+    // Built for sm_90a, the kernel has a body; built for less, it is empty.
+    return attributes.binaryVersion == 90 && attributes.numRegs > 32;
+}
+
 void assign_warpgroup(const AssignTask& task, bool exact, int multiprocessors, cudaStream_t stream)
 {
     Arguments arguments{task, make_plan(task.chunks, exact ? 2 : 1),

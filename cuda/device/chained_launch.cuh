@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "device/context.h"
 #include "device/error.h"
 
 namespace pgwarp::cuda
@@ -39,16 +40,6 @@ inline cudaLaunchAttribute early_launch()
     return attribute;
 }
 
-// Whether the current device has programmatic dependent launch.
-inline bool chains_launches()
-{
-    int device = 0;
-    int major = 0;
-    check(cudaGetDevice(&device), "asking for the device");
-    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "asking for the device");
-    return major >= 9;
-}
-
 // Launches in clusters of `cluster` blocks. cluster > 1 needs sm_90. early = false makes an ordinary launch: waiting
 // blocks take room from the blocks of the kernel before. Throws CudaError.
 template <class... Parameters>
@@ -58,7 +49,7 @@ void launch_clusters(std::uint32_t cluster, bool early, void (*kernel)(Parameter
 {
     cudaLaunchAttribute attributes[2]{};
     unsigned count = 0;
-    if (early && chains_launches()) attributes[count++] = early_launch();
+    if (early && kernel_architecture() >= 90) attributes[count++] = early_launch();
     if (cluster > 1) {
         attributes[count].id = cudaLaunchAttributeClusterDimension;
         attributes[count].val.clusterDim.x = cluster;

@@ -101,6 +101,10 @@ private:
 // Throws when the kernels were not compiled for the device.
 void check_architecture(Context& context);
 
+// The architecture that the current device's kernels are compiled for: 90 for sm_90. It is less than the device's own
+// where the driver compiles PTX of an older architecture, whose kernels do without the instructions of newer ones.
+int kernel_architecture();
+
 // The module's devices, in the order named. Set by the module's open(), before any method is asked for.
 std::vector<std::unique_ptr<Context>>& contexts();
 

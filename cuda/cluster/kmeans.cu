@@ -51,8 +51,7 @@ std::vector<std::uint64_t> hashes_of(Context& context, const float* rows, std::s
 {
     DeviceArray<std::uint32_t> device_numbers(context.pool(), numbers.size(), "cluster workspace", stream);
     DeviceArray<std::uint64_t> device_hashes(context.pool(), numbers.size(), "cluster workspace", stream);
-    check(cudaMemcpyAsync(device_numbers.data(), numbers.data(), numbers.size_bytes(), cudaMemcpyHostToDevice, stream),
-          "copying row numbers");
+    send(device_numbers.data(), numbers.data(), numbers.size_bytes(), stream, "copying row numbers");
     const std::size_t step = std::clamp<std::size_t>(launch_elements / dimensions, 1, std::size_t{1} << 21);
     for (std::size_t first = 0; first < numbers.size(); first += step) {
         const std::size_t here = std::min(step, numbers.size() - first);
@@ -210,9 +209,7 @@ std::size_t train_kmeans(Context& context, const float* rows, std::size_t count,
         choose_first_rows(count, options.clusters, options.seed,
                           [&](auto numbers) { return hashes_of(context, rows, dimensions, numbers, stream); });
     DeviceArray<std::uint32_t> numbers(context.pool(), chosen.size(), "cluster workspace", stream);
-    // From pageable memory: the copy is staged before the call returns.
-    check(cudaMemcpyAsync(numbers.data(), chosen.data(), numbers.bytes(), cudaMemcpyHostToDevice, stream),
-          "copying row numbers");
+    send(numbers.data(), chosen.data(), numbers.bytes(), stream, "copying row numbers");
     gather_rows(rows, dimensions, numbers.data(), chosen.size(), centroids, stream);
     if (options.spherical) {
         DeviceArray<std::uint32_t> never(context.pool(), 1, "cluster workspace", stream);

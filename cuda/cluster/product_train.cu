@@ -9,6 +9,7 @@
 #include "cluster/product_parts.h"
 #include "cluster/product_quantizer.h"
 #include "device/error.h"
+#include "device/wait.h"
 #include "numeric/kmeans_rules.h"
 #include "select/warp.cuh"
 
@@ -329,8 +330,7 @@ void train_product_quantizer(Context& context, const float* rows, std::size_t co
         for (std::size_t c = 0; c < codewords; ++c) first.push_back(drawn[c % drawn.size()]);
     }
     DeviceArray<std::uint32_t> first_rows(pool, first.size(), name, stream);
-    check(cudaMemcpyAsync(first_rows.data(), first.data(), first_rows.bytes(), cudaMemcpyHostToDevice, stream),
-          "copying row numbers");
+    send(first_rows.data(), first.data(), first_rows.bytes(), stream, "copying row numbers");
     DeviceArray<std::uint8_t> labels(pool, parts.parts * count, name, stream);
     DeviceArray<std::uint32_t> members(pool, parts.parts * count, name, stream);
     DeviceArray<std::uint32_t> flags(pool, 2 * static_cast<std::size_t>(parts.parts), name, stream);

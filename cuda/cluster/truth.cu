@@ -167,8 +167,7 @@ std::vector<std::vector<std::uint32_t>> calibration_truth(Context& context, Metr
     DeviceArray<unsigned> histograms(memory, step * digits, name, stream);
     DeviceArray<uint2> progress(memory, step, name, stream);
     DeviceArray<Found> found(memory, sample.size() * k, name, stream);
-    check(cudaMemcpyAsync(numbers.data(), sample.data(), numbers.bytes(), cudaMemcpyHostToDevice, stream),
-          "copying a sample");
+    send(numbers.data(), sample.data(), numbers.bytes(), stream, "copying a sample");
     gather_rows(rows, dimensions, numbers.data(), sample.size(), queries.data(), stream);
     if (metric == Metric::l2) squared_norms(rows, count, dimensions, norms.data(), stream);
     for (std::size_t first = 0; first < sample.size(); first += step) {

@@ -329,7 +329,7 @@ ScoredRows make_scored_rows(MemoryPool& pool, Metric metric, ScoreKind kind, con
     DeviceArray<Extremes> extremes(pool, 1, "row bounds", stream);
     Extremes found{};
     found.smallest_norm = 0x7FF0000000000000ULL;
-    check(cudaMemcpyAsync(extremes.data(), &found, sizeof(found), cudaMemcpyHostToDevice, stream), "row bounds");
+    send(extremes.data(), &found, sizeof(found), stream, "row bounds");
     if (is_half(kind)) make_mean(pool, rows, made, stream);
     in_pieces(count, made.padded_dimensions, launch_elements, [&](RowPiece piece) {
         measure_rows<<<1056, threads, 0, stream>>>(rows, piece, dimensions, made.mean.data(), extremes.data());

@@ -102,7 +102,7 @@ std::vector<std::uint32_t> DeviceSteps::choose_seeds(const ExactRows& rows, cons
     const std::size_t wanted = seed_count(rows.rows);
     const std::vector<std::uint32_t> chosen = sample_rows(rows.rows, wanted * rows_per_seed, seed + 1);
     DeviceArray<std::uint32_t> numbers = array<std::uint32_t>(chosen.size());
-    check(cudaMemcpyAsync(numbers.data(), chosen.data(), numbers.bytes(), cudaMemcpyHostToDevice, stream), "sample");
+    send(numbers.data(), chosen.data(), numbers.bytes(), stream, "sample");
     DeviceArray<float> sample = array<float>(chosen.size() * dimensions);
     gather_rows(rows.vectors, dimensions, numbers.data(), chosen.size(), sample.data(), stream);
     KMeansOptions training;
@@ -154,8 +154,7 @@ bool DeviceSteps::draw(const GraphSpace& space, const GraphOptions& options, Row
             DeadRows without;
             if (!left_out.empty()) {
                 dead = array<std::uint64_t>(left_out.size());
-                check(cudaMemcpyAsync(dead.data(), left_out.data(), dead.bytes(), cudaMemcpyHostToDevice, stream),
-                      "rows left out");
+                send(dead.data(), left_out.data(), dead.bytes(), stream, "rows left out");
                 penalties = array<float>(exact.scored.padded_positions);
                 mark_dead(exact.scored, dead.data(), penalties.data(), stream);
                 without = {dead.data(), penalties.data()};

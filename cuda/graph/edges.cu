@@ -182,7 +182,7 @@ std::vector<std::uint32_t> reach_rows(Context& context, const std::uint32_t* nei
     std::uint32_t* frontier = frontiers.data();
     std::uint32_t* next = frontiers.data() + rows;
     auto count = static_cast<std::uint32_t>(from.size());
-    check(cudaMemcpyAsync(frontier, from.data(), from.size_bytes(), cudaMemcpyHostToDevice, stream), "reaching rows");
+    send(frontier, from.data(), from.size_bytes(), stream, "reaching rows");
     start_reaching<<<(count + threads - 1) / threads, threads, 0, stream>>>(frontier, count, depths.data(),
                                                                             parents.data());
     check_launch("reaching rows");

@@ -103,7 +103,7 @@ template <class T>
 DeviceArray<T> copy_in(Context& context, std::span<const T> values, cudaStream_t stream)
 {
     DeviceArray<T> copy(context.pool(), values.size(), "graph build", stream);
-    check(cudaMemcpyAsync(copy.data(), values.data(), copy.bytes(), cudaMemcpyHostToDevice, stream), "grouping rows");
+    send(copy.data(), values.data(), copy.bytes(), stream, "grouping rows");
     return copy;
 }
 

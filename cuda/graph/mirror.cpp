@@ -121,9 +121,7 @@ void Mirror::copy_in(void* to, std::size_t size, std::uint64_t offset, std::span
     if (offset > size || bytes.size() > size - offset) throw BadRequest("past the end of an array");
     if (bytes.empty()) return;
     const Context::Lease lease = context_->lease(Priority::build);
-    check(cudaMemcpyAsync(static_cast<std::byte*>(to) + offset, bytes.data(), bytes.size(), cudaMemcpyHostToDevice,
-                          lease),
-          "copying rows");
+    send(static_cast<std::byte*>(to) + offset, bytes.data(), bytes.size(), lease, "copying rows");
     lease.stream().synchronize();
 }
 
@@ -134,7 +132,7 @@ void Mirror::write_halves(std::uint64_t offset, std::span<const std::byte> bytes
     if (bytes.empty()) return;
     const Context::Lease lease = context_->lease(Priority::build);
     DeviceArray<std::byte> piece(context_->pool(), bytes.size(), "graph loading", lease);
-    check(cudaMemcpyAsync(piece.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice, lease), "copying rows");
+    send(piece.data(), bytes.data(), bytes.size(), lease, "copying rows");
     rows::scatter_halves(piece.data(), offset, bytes.size(), static_cast<std::uint32_t>(dimensions_),
                          row_numbers_.data(), halves_.data(), lease);
     lease.stream().synchronize();
@@ -177,6 +175,7 @@ void Mirror::load_bits()
 void Mirror::finish_load()
 {
     check(cudaSetDevice(context_->device()), "choosing the device");
+    has_clusters_ = context_->has_warp_group_matrix() && kernel_architecture() >= 90;
     remote_.lock();
     if (!(half_scale_[0] > 0) || !std::isfinite(half_scale_[0]) || !(half_scale_[1] >= 0)) {
         throw BadRequest("the scale of half vectors is impossible");
@@ -262,7 +261,7 @@ DeviceLimits Mirror::limits() const
     std::tie(limits.row_bytes, limits.query_bytes) = compared_bytes(view_, dimensions_);
     limits.multiprocessors = static_cast<std::size_t>(context_->multiprocessors());
     limits.shared_bytes = context_->shared_bytes_per_block();
-    limits.clusters = context_->has_warp_group_matrix();
+    limits.clusters = has_clusters_;
     limits.bits = keeps_bits();
     return limits;
 }

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "device/context.h"
-#include "device/error.h"
+#include "device/wait.h"
 #include "graph/form.h"
 #include "graph/launch_config.h"
 #include "graph/view.h"
@@ -97,6 +97,7 @@ private:
     std::size_t seeds_;
     GraphOptions options_;
     Form form_ = Form::whole;
+    bool has_clusters_ = false;
 
     // On the host while loading.
     std::vector<std::uint32_t> seed_rows_;
@@ -134,7 +135,7 @@ void Mirror::upload(DeviceArray<T>& to, std::span<const T> from, const char* nam
 {
     to = DeviceArray<T>(context_->pool(), from.size(), name, owner_);
     if (from.empty()) return;
-    check(cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyHostToDevice, owner_), name);
+    send(to.data(), from.data(), from.size_bytes(), owner_, name);
 }
 
 }  // namespace pgwarp::cuda::graph

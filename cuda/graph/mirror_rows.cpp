@@ -4,6 +4,7 @@
 #include <iterator>
 #include <new>
 
+#include "device/error.h"
 #include "device/wait.h"
 #include "graph/mirror.h"
 #include "graph/mirror_kernels.h"

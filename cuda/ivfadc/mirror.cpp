@@ -141,7 +141,7 @@ void Mirror::upload(DeviceArray<T>& to, std::span<const T> from, const char* nam
 {
     to = DeviceArray<T>(context_->pool(), from.size(), name, owner_);
     if (from.empty()) return;
-    check(cudaMemcpyAsync(to.data(), from.data(), from.size_bytes(), cudaMemcpyHostToDevice, stream), name);
+    send(to.data(), from.data(), from.size_bytes(), stream, name);
 }
 
 void Mirror::write(const std::string& array, std::uint64_t offset, std::span<const std::byte> bytes)
@@ -208,13 +208,12 @@ void Mirror::scatter(const std::string& array, std::uint64_t offset, std::span<c
         throw BadRequest("past the end of an array");
     }
     if (array == array_vectors) {
-        check(cudaMemcpyAsync(reinterpret_cast<std::byte*>(vectors_.data()) + offset, bytes.data(), bytes.size(),
-                              cudaMemcpyHostToDevice, lease),
-              "copying vectors");
+        send(reinterpret_cast<std::byte*>(vectors_.data()) + offset, bytes.data(), bytes.size(), lease,
+             "copying vectors");
         return lease.stream().synchronize();
     }
     DeviceArray<std::byte> piece(context_->pool(), bytes.size(), "ivfadc loading", lease);
-    check(cudaMemcpyAsync(piece.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice, lease), "copying rows");
+    send(piece.data(), bytes.data(), bytes.size(), lease, "copying rows");
     if (array == array_codes && scans_bytes_) {
         scatter_bytes(piece.data(), offset, bytes.size(), static_cast<std::uint32_t>(dimensions_), position_of_.data(),
                       bytes_.data(), lease);
@@ -363,8 +362,7 @@ void Mirror::make_bytes(ThreadPool& pool)
                                                 dimensions_, codes.data() + i * dimensions_);
             }
         });
-        check(cudaMemcpyAsync(piece.data(), codes.data(), count * dimensions_, cudaMemcpyHostToDevice, owner_),
-              "copying codes");
+        send(piece.data(), codes.data(), count * dimensions_, owner_, "copying codes");
         scatter_bytes(piece.data(), first * dimensions_, count * dimensions_, static_cast<std::uint32_t>(dimensions_),
                       position_of_.data(), bytes_.data(), owner_);
         owner_.stream().synchronize();

@@ -52,14 +52,12 @@ struct Resident {
     {
         return DeviceArray<T>(context.pool(), count, "ivfadc build", stream());
     }
-    // Copies pageable memory, which the driver stages before the call returns. For small arrays.
+    // For small arrays.
     template <class T>
     DeviceArray<T> copy_of(std::span<const T> values) const
     {
         DeviceArray<T> copy = array<T>(values.size());
-        if (!values.empty())
-            check(cudaMemcpyAsync(copy.data(), values.data(), copy.bytes(), cudaMemcpyHostToDevice, stream()),
-                  "copying to the device");
+        if (!values.empty()) send(copy.data(), values.data(), copy.bytes(), stream(), "copying to the device");
         return copy;
     }
     // Copies to the host and waits.
@@ -90,7 +88,10 @@ struct DeviceRotation {
 class DeviceSteps : public IvfadcBuildSteps
 {
 public:
-    DeviceSteps(Context& context, SearcherFactory make_searcher) : context_(context), make_searcher_(make_searcher) {}
+    DeviceSteps(Context& context, const ParameterList& options, SearcherFactory make_searcher)
+        : context_(context), options_(options), make_searcher_(make_searcher)
+    {
+    }
 
     void begin(const IvfadcBuildInput& input) override;
     void train_lists(const IvfadcBuildInput& input, IvfadcArrays& arrays) override;
@@ -117,6 +118,7 @@ private:
     }
 
     Context& context_;
+    ParameterList options_;
     SearcherFactory make_searcher_;
     std::unique_ptr<Resident> device_;
     DeviceRotation rotation_;
@@ -129,6 +131,10 @@ void DeviceSteps::begin(const IvfadcBuildInput& input)
     const std::span<const float> vectors = input.vectors();
     const std::size_t dimensions = input.shape.dimensions;
     const std::size_t rows = input.rows.size();
+    // The half vectors come last. A build without room for them fails before it trains, not afterwards.
+    const bool makes_halves = IvfOptions::resolve(options_, rows, dimensions).keeps_half();
+    const std::size_t element = sizeof(float) + (makes_halves ? sizeof(std::uint16_t) : 0);
+    if (!context_.pool().has_room(vectors.size() * element)) throw DeviceOutOfMemory();
     device_->rows = device_->array<float>(vectors.size());
     for (std::size_t first = 0; first < rows; first += report_rows) {
         input.report("copying rows", first, rows);
@@ -292,7 +298,7 @@ void DeviceSteps::keep_halves(const IvfadcBuildInput& input, IvfadcArrays& array
 std::unique_ptr<Builder> make_ivfadc_builder(Context& context, const IndexShape& shape, const ParameterList& options,
                                              SearcherFactory make_searcher)
 {
-    return pgwarp::make_ivfadc_builder(shape, options, std::make_unique<DeviceSteps>(context, make_searcher));
+    return pgwarp::make_ivfadc_builder(shape, options, std::make_unique<DeviceSteps>(context, options, make_searcher));
 }
 
 }  // namespace pgwarp::cuda
